@@ -1,0 +1,124 @@
+"""Time and memory as the store grows: capture, recall, first recall of a fresh process, resident memory.
+
+    python bench/latency.py                 1k, 10k, 100k records
+    python bench/latency.py 1000 1000000    the sizes given
+
+Stores are filled with Zipf texts and clustered vectors (see `synthetic.py`); queries are embedded by
+the real model, none twice, and the time of that embedding alone is measured in the same loop.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from cortex_py import Cortex
+from cortex_py.config import load_settings
+from cortex_py.embedding.onnx_backend import OnnxBackend
+
+import report
+from synthetic import BulkBackend, documents, queries
+
+SIZES = (1_000, 10_000, 100_000)
+QUERIES = 200
+CAPTURES = 40
+MODES = ("hybrid", "vector", "text")
+
+
+def _memory_mb() -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def _backend() -> BulkBackend:
+    settings = load_settings(os.environ.get("CORTEX_BENCH_HOME"))
+    return BulkBackend(OnnxBackend(settings.models_dir))
+
+
+def fill(home: Path, size: int) -> float:
+    backend = _backend()
+    backend.bulk = True
+    with Cortex.open(home, project=home, backend=backend) as cortex:
+        started = time.perf_counter()
+        cortex.memories.capture_many(documents(size))
+        return size / (time.perf_counter() - started)
+
+
+def measure(home: Path) -> dict[str, float]:
+    """In a fresh process: first recall, then warm ones beside the bare embedding, then captures."""
+    backend = _backend()
+    begun = time.perf_counter()
+    with Cortex.open(home, project=home, backend=backend) as cortex:
+        texts = queries(QUERIES * len(MODES) + 20)
+        cortex.memories.recall(texts.pop())
+        first = time.perf_counter() - begun
+        for _ in range(10):
+            cortex.memories.recall(texts.pop())
+        figures: dict[str, float] = {"first_s": first}
+        embedding: list[float] = []
+        for mode in MODES:
+            taken = []
+            for _ in range(QUERIES):
+                text = texts.pop()
+                started = time.perf_counter()
+                cortex.memories.recall(text, mode=mode)
+                taken.append(time.perf_counter() - started)
+                started = time.perf_counter()
+                backend.embed([text])
+                embedding.append(time.perf_counter() - started)
+            figures[f"{mode}_p50_ms"] = float(np.quantile(taken, 0.5) * 1e3)
+            figures[f"{mode}_p95_ms"] = float(np.quantile(taken, 0.95) * 1e3)
+        figures["embed_p50_ms"] = float(np.quantile(embedding, 0.5) * 1e3)
+        figures["memory_mb"] = _memory_mb()
+        started = time.perf_counter()
+        for text in queries(CAPTURES, seed=23, words=30):
+            cortex.memories.capture(text)
+        figures["capture_ms"] = (time.perf_counter() - started) / CAPTURES * 1e3
+    return figures
+
+
+def _in_fresh_process(home: Path) -> dict[str, float]:
+    run = subprocess.run([sys.executable, __file__, "--measure", str(home)], capture_output=True, text=True, check=True)
+    figures: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
+    return figures
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--measure"]:
+        print(json.dumps(measure(Path(sys.argv[2]))))
+        return
+    sizes = [int(word) for word in sys.argv[1:]] or list(SIZES)
+    rows = []
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            home = Path(folder) / "home"
+            home.mkdir()
+            loaded = fill(home, size)
+            figures = _in_fresh_process(home)
+            figures["file_mb"] = sum(file.stat().st_size for file in home.glob("cortex.db*")) / 1e6
+        figures |= {
+            "records": size,
+            "load_per_s": loaded,
+            "ratio": figures["hybrid_p50_ms"] / figures["embed_p50_ms"],
+            "p95_ratio": figures["hybrid_p95_ms"] / figures["hybrid_p50_ms"],
+        }
+        rows.append(figures)
+    columns = (
+        "records", "embed_p50_ms", "hybrid_p50_ms", "hybrid_p95_ms", "ratio", "p95_ratio", "vector_p50_ms",
+        "text_p50_ms", "first_s", "capture_ms", "load_per_s", "memory_mb", "file_mb",
+    )  # fmt: skip
+    report.table(columns, [[row[column] for column in columns] for row in rows])
+    report.write("latency", {"rows": rows})
+
+
+if __name__ == "__main__":
+    main()

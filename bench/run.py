@@ -1,0 +1,30 @@
+"""Run the benchmarks: `make bench`, or `make bench BENCH="latency retrieval"` for some of them.
+
+Each prints one table and writes `bench/results/NAME.json`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ALL = ("secrets", "embedding", "retrieval", "latency")
+
+
+def main() -> int:
+    chosen = sys.argv[1:] or list(ALL)
+    unknown = [name for name in chosen if name not in ALL]
+    if unknown:
+        print(f"Unknown benchmark {unknown[0]!r}; there are {', '.join(ALL)}.")
+        return 2
+    worst = 0
+    for name in chosen:
+        print(f"\n== {name} ==", flush=True)
+        worst = max(worst, subprocess.run([sys.executable, str(HERE / f"{name}.py")], check=False).returncode)
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main())

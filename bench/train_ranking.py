@@ -1,0 +1,291 @@
+"""Make `ranking_model.json`: the fusion and the calibration of recall, learned from candidates as recall sees them.
+
+    python bench/train_ranking.py [--data FOLDER] [--check]
+
+One model is trained on all sets together. Figures are cross-validated, LoCoMo by conversation and the others by
+question, and never come from data the measured model was trained on. The run is deterministic. `--check` measures
+without writing the file. Where the candidates come from is one function, `samples` in `ranking_samples.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cortex_py.memory import ranking
+from cortex_py.memory.ranking import (
+    FEATURE_NAMES,
+    RISING_FEATURES,
+    Background,
+    Candidates,
+    RankingModel,
+    calibration_terms,
+    features,
+)
+from cortex_py.memory.traits import QueryTraits
+
+Floats = NDArray[np.float64]
+
+FOLDS = 5
+SIGNALS = ("vector", "vector_window", "vector_own", "text", "text_part", "text_own", "text_window")
+BACKGROUND_WEIGHT = 20.0
+LIST_LENGTH = 150  # candidates of a question that the fusion learns from
+SHOWN = 10  # results of a question that the calibration learns from
+RIDGE = 30.0
+RELEVANT_WEIGHT = 2.0  # a relevant record that scores low costs more than an irrelevant one that scores high
+FIXED = {"vector": 0.5, "text_window": 0.5}
+# Which terms each map from value to score may use, and which of those may not be negative.
+CALIBRATED = {
+    "learned": ("raw", "usual", "scope", "alone", "best_vector", "best_coverage", "rival_vector", "rival_coverage"),
+    "weighted": ("raw", "scope", "alone", "best_vector", "best_coverage", "rival_vector", "rival_coverage"),
+    "rrf": ("raw", "scope", "alone", "best_vector", "best_coverage", "rival_vector", "rival_coverage"),
+    "vector": ("raw", "scope", "alone", "best_vector", "rival_vector"),
+    "text": ("raw", "scope", "alone", "best_coverage", "rival_coverage"),
+}
+NOT_NEGATIVE = {"raw", "best_vector", "best_coverage"}
+MODEL_FILE = Path(ranking.__file__).with_name("ranking_model.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One question asked of one scope: what retrieval gave and which of it is relevant.
+
+    `whole` marks a scope that was not cut down; the fusion learns from those, the calibration from all. `units`
+    names what is counted where several records make one result, such as the turns of a session.
+    """
+
+    source: str
+    fold: int
+    query: QueryTraits
+    candidates: Candidates
+    relevant: NDArray[np.bool_]
+    wanted: int  # relevant units in the scope, retrieved or not
+    units: NDArray[np.int64]
+    whole: bool = True
+    kind: str = ""
+    weight: float = 1.0
+
+    @property
+    def answerable(self) -> bool:
+        return self.wanted > 0
+
+
+def background_of(samples: Sequence[Sample]) -> Background:
+    """Mean and spread of each signal among the strongest hundred, averaged over questions."""
+    mean: dict[str, float] = {}
+    spread: dict[str, float] = {}
+    for name in SIGNALS:
+        tops = [np.sort(_signal(s.candidates, name))[-ranking.RIVALS :] for s in samples if s.whole]
+        mean[name] = round(float(np.mean([top.mean() for top in tops])), 3)
+        spread[name] = round(float(np.mean([top.std() for top in tops])), 3)
+    return Background(mean, spread, BACKGROUND_WEIGHT)
+
+
+def _signal(candidates: Candidates, name: str) -> Floats:
+    values: Floats = getattr(candidates, name)
+    return values / max(candidates.mass, 1e-9) if name.startswith("text") else values
+
+
+def fit_fusion(samples: Sequence[Sample], background: Background) -> Floats:
+    """Weights that make the relevant candidates likely under a softmax over each question's list.
+
+    A question's loss is the mean cross-entropy of its relevant units, a unit counting with its best records.
+    Relevant records that retrieval missed are not added: they would teach the wrong thing.
+    """
+    lists: list[tuple[Floats, Floats, float]] = []
+    for sample in samples:
+        best = _promising(sample.candidates)
+        target = _target(sample.relevant[best], sample.units[best])
+        if target.any():
+            lists.append((features(sample.query, sample.candidates, background)[best], target, sample.weight))
+    rows = np.concatenate([rows for rows, _, _ in lists])
+    target = np.concatenate([target for _, target, _ in lists])
+    starts = np.cumsum([0] + [len(t) for _, t, _ in lists[:-1]])
+    owner = np.repeat(np.arange(len(lists)), [len(t) for _, t, _ in lists])
+    weight = np.array([weight for _, _, weight in lists])[owner]
+    spread = rows.std(axis=0) + 1e-6
+    rows = (rows - rows.mean(axis=0)) / spread
+
+    def loss(w: Floats) -> tuple[float, Floats]:
+        value = rows @ w
+        top = np.maximum.reduceat(value, starts)[owner]
+        share = np.exp(value - top)
+        total = np.add.reduceat(share, starts)[owner]
+        cost = -(weight * target * (value - top - np.log(total))).sum() + RIDGE * (w @ w) / 2
+        return float(cost), rows.T @ (weight * (share / total - target)) + RIDGE * w
+
+    lowest = np.array([0.0 if name in RISING_FEATURES else -np.inf for name in FEATURE_NAMES])
+    return minimise(loss, lowest) / spread
+
+
+def _promising(c: Candidates) -> NDArray[np.int64]:
+    mass = max(c.mass, 1e-9)
+    rough = 5 * (c.vector + c.vector_window) + (2 * c.text + c.text_part + 2 * c.text_window) / mass
+    return np.argsort(-rough, kind="stable")[:LIST_LENGTH]
+
+
+def _target(relevant: NDArray[np.bool_], units: NDArray[np.int64]) -> Floats:
+    """Each relevant unit weighs the same, shared among its records."""
+    target = np.zeros(len(relevant))
+    found = np.unique(units[relevant])
+    for unit in found:
+        members = relevant & (units == unit)
+        target[members] = 1.0 / (len(found) * members.sum())
+    return target
+
+
+def fit_calibration(samples: Sequence[Sample], model: RankingModel, name: str) -> dict[str, float]:
+    """A logistic map from a fusion's value and the strength of the query's matches to a score."""
+    terms = CALIBRATED[name]
+    blocks, labels, weights = [], [], []
+    for sample in samples:
+        rows, relevant = _shown(sample, model, name)
+        blocks.append(rows)
+        labels.append(relevant)
+        weights.append(np.full(len(rows), sample.weight * (0.3 if sample.whole else 1.0)))
+    rows, label, weight = np.concatenate(blocks), np.concatenate(labels), np.concatenate(weights)
+    weight = weight * np.where(label, RELEVANT_WEIGHT, 1.0)
+    mean, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-9
+    scaled = np.hstack([(rows - mean) / spread, np.ones((len(rows), 1))])
+
+    def loss(b: Floats) -> tuple[float, Floats]:
+        logit = scaled @ b
+        cost = (weight * (np.logaddexp(0, logit) - label * logit)).sum() + (b[:-1] @ b[:-1]) / 2
+        slope = scaled.T @ (weight * (1 / (1 + np.exp(-logit)) - label))
+        slope[:-1] += b[:-1]
+        return float(cost), slope
+
+    lowest = np.array([0.0 if term in NOT_NEGATIVE else -np.inf for term in terms] + [-np.inf])
+    fitted = minimise(loss, lowest)
+    slopes = fitted[:-1] / spread
+    result = {term: round(float(slope), 4) for term, slope in zip(terms, slopes, strict=True)}
+    return result | {"offset": round(float(fitted[-1] - slopes @ mean), 4)}
+
+
+def _shown(sample: Sample, model: RankingModel, name: str) -> tuple[Floats, NDArray[np.bool_]]:
+    raw, usual = model.fuse(name, sample.query, sample.candidates)
+    best = np.argsort(-raw, kind="stable")[:SHOWN]
+    terms = calibration_terms(raw, usual, sample.candidates)
+    columns = [np.broadcast_to(terms[term], raw.shape)[best] for term in CALIBRATED[name]]
+    return np.stack(columns, axis=1), sample.relevant[best]
+
+
+def minimise(loss: Callable[[Floats], tuple[float, Floats]], lowest: Floats, steps: int = 3000) -> Floats:
+    """The minimum of a smooth convex loss above lower bounds: accelerated projected gradient with restarts."""
+    at = ahead = np.zeros(len(lowest))
+    momentum, reach = 1.0, 1e-3
+    cost = loss(at)[0]
+    for _ in range(steps):
+        here, slope = loss(ahead)
+        reach *= 1.5
+        while True:
+            new = np.maximum(ahead - reach * slope, lowest)
+            step = new - ahead
+            new_cost = loss(new)[0]
+            if new_cost <= here + slope @ step + (step @ step) / (2 * reach) + 1e-9:
+                break
+            reach /= 2
+        if new_cost > cost:  # overshot: start again from here without momentum
+            if momentum == 1.0:
+                return at
+            ahead, momentum = at, 1.0
+            continue
+        if cost - new_cost < 1e-7 * max(1.0, abs(cost)) and np.abs(new - at).max() < 1e-4:
+            return new
+        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = new + (momentum - 1) / following * (new - at)
+        at, momentum, cost = new, following, new_cost
+    return at
+
+
+def train(samples: Sequence[Sample]) -> RankingModel:
+    background = background_of(samples)
+    weights = np.round(fit_fusion([s for s in samples if s.whole and s.answerable], background), 4)
+    model = RankingModel(background, weights, FIXED, {})
+    calibration = {name: fit_calibration(samples, model, name) for name in CALIBRATED}
+    return RankingModel(background, weights, FIXED, calibration)
+
+
+def write(model: RankingModel, samples: Sequence[Sample], figures: dict[str, dict[str, float]], path: Path) -> None:
+    content = {
+        "about": "Fusion and calibration of recall. Made by bench/train_ranking.py; read by cortex_py.memory.ranking.",
+        "provenance": {
+            "trained_on": {source: sum(s.source == source for s in samples) for source in _sources(samples)},
+            "cross_validated": figures,
+        },
+        "background": {
+            "weight": model.background.weight,
+            "signals": {name: [model.background.mean[name], model.background.spread[name]] for name in SIGNALS},
+        },
+        "weights": {name: float(w) for name, w in zip(FEATURE_NAMES, model.weights, strict=True)},
+        "fixed": dict(model.fixed),
+        "calibration": {name: dict(map) for name, map in model.calibration.items()},
+    }
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def cross_validate(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
+    """Figures by source, each question measured by a model that never saw its fold."""
+    rows: dict[str, list[dict[str, float]]] = {source: [] for source in _sources(samples)}
+    for fold in range(FOLDS):
+        model = train([s for s in samples if s.fold != fold])
+        for sample in samples:
+            if sample.fold == fold:
+                rows[sample.source].append(measure(sample, model))
+    return {source: _means(found) for source, found in rows.items()}
+
+
+def _sources(samples: Sequence[Sample]) -> list[str]:
+    return list(dict.fromkeys(sample.source for sample in samples))
+
+
+def _means(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    keys = sorted({key for row in rows for key in row})
+    return {key: round(float(np.mean([row[key] for row in rows if key in row])), 3) for key in keys}
+
+
+def measure(sample: Sample, model: RankingModel) -> dict[str, float]:
+    """What one question adds to the figures."""
+    scores = model.score(sample.query, sample.candidates)
+    order = np.lexsort((-scores.raw, -scores.score))
+    units, first = np.unique(sample.units[order], return_index=True)
+    ranked = order[np.sort(first)]  # each unit once, by its best record
+    assert len(ranked) == len(units)
+    relevant, score = sample.relevant[ranked], scores.score[ranked]
+    if not sample.answerable:
+        return {"unanswerable_top": float(score[0]), "unanswerable_top_from_0.3": float(score[0] >= 0.3)}
+    found: dict[str, float] = {}
+    if sample.whole:
+        found = {f"recall@{k}": relevant[:k].sum() / sample.wanted for k in (5, 10)}
+        found |= {"any@5": float(relevant[:5].any()), "all@5": float(relevant[:5].sum() == sample.wanted)}
+        found["recall@10_from_0.3"] = (relevant & (score >= 0.3))[:10].sum() / sample.wanted
+    if relevant[0]:
+        found |= {"right_top": float(score[0]), "right_top_from_0.3": float(score[0] >= 0.3)}
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    from ranking_samples import samples as gather
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--data", type=Path, help="folder of the public data (default ../shared/data)")
+    parser.add_argument("--check", action="store_true", help="measure only; leave ranking_model.json alone")
+    chosen = parser.parse_args(arguments)
+    samples = gather(chosen.data)
+    figures = cross_validate(samples)
+    print(json.dumps(figures, indent=1))
+    if not chosen.check:
+        write(train(samples), samples, figures, MODEL_FILE)
+        print(f"wrote {MODEL_FILE}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+"""`python -m cortex_py` is the `cortex` command."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,165 @@
+"""`Cortex`: opens a home, wires the parts together, and closes them. The one place that knows all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from .clock import Clock, SystemClock, to_micros
+from .config import Settings, load_settings
+from .context.git import Repository
+from .context.project import ProjectIdentity, identify, matches_moved
+from .context.service import Contexts
+from .embedding.backend import Backend
+from .errors import ConfigurationError
+from .ids import IdMaker
+from .memory.place import Place
+from .memory.prepare import entity_words, space_word
+from .memory.service import Memories
+from .memory.terms import index_word
+from .records import Project
+from .store.database import Session
+from .store.sqlite import open_sqlite
+from .store.store import Store
+
+__all__ = ["Cortex"]
+
+
+class Cortex:
+    """One memory, opened. Use it as a context manager, or call `close`."""
+
+    def __init__(self, settings: Settings, folder: Path, backend: Backend, clock: Clock) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._backend = backend
+        self._ids = IdMaker(clock)
+        project = identify(folder)
+        # Of the folder itself, not of the project's root: a linked worktree has a branch of its own.
+        self._repository = Repository.discover(folder)
+        self._store = _open_store(settings, backend, clock)
+        try:
+            self._project = _remember(self._store, project, clock)
+        except BaseException:
+            self._store.close()
+            raise
+
+    @classmethod
+    def open(
+        cls,
+        home: str | Path | None = None,
+        *,
+        project: str | Path = ".",
+        database_url: str | None = None,
+        backend: Backend | None = None,
+        clock: Clock | None = None,
+        **settings: Any,
+    ) -> Cortex:
+        """Open the memory in `home` (default `CORTEX_HOME`, else `~/.cortex`) for the project at a path.
+
+        Further keyword arguments are settings. Nothing heavy is loaded before it is needed.
+        """
+        chosen = load_settings(home, database_url=database_url, **settings)
+        if chosen.database_url:
+            raise ConfigurationError(
+                "This build keeps its store in the home; database_url is not supported.",
+                remedy="Leave database_url unset.",
+            )
+        model = backend or _default_backend(chosen)
+        return cls(chosen, Path(project).expanduser(), model, clock or SystemClock())
+
+    @cached_property
+    def memories(self) -> Memories:
+        """Capture, recall, and all that a memory goes through."""
+        return Memories(
+            self._store,
+            self._backend,
+            self.settings,
+            self._clock,
+            self._ids,
+            self._place,
+            self._stale_branches,
+        )
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Projects and lines of work."""
+        return Contexts(self._store, self._clock, self._project)
+
+    @property
+    def embeddings(self) -> Backend:
+        """The embedding model behind recall."""
+        return self._backend
+
+    @property
+    def project(self) -> Project:
+        return self._project
+
+    def check(self) -> list[str]:
+        """Faults found in the store's files; empty when all is well."""
+        return self._store.database.check()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def __enter__(self) -> Cortex:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @cached_property
+    def _place(self) -> Place:
+        return Place(self._project, self.settings.user_id, self.settings.agent_id, self.settings.org, self._git_branch)
+
+    def _git_branch(self) -> str | None:
+        return self._repository.head().branch if self._repository else None
+
+    def _stale_branches(self, names: Iterable[str]) -> tuple[str, ...]:
+        return self._repository.stale(names) if self._repository else ()
+
+
+def _default_backend(settings: Settings) -> Backend:
+    from .embedding.onnx_backend import OnnxBackend
+
+    return OnnxBackend(settings.models_dir, precision=settings.precision, threads=settings.threads or None)
+
+
+def _open_store(settings: Settings, backend: Backend, clock: Clock) -> Store:
+    return Store(
+        open_sqlite(settings.database, clock),
+        dimensions=backend.dimensions,
+        word=index_word,
+        space_word=space_word,
+        entity_words=entity_words,
+    )
+
+
+def _remember(store: Store, found: ProjectIdentity, clock: Clock) -> Project:
+    """The stored project for a folder, written only if it is new or has changed."""
+    with store.database.read() as session:
+        known = store.projects.get(session, found.id) or _refound(store, session, found)
+    project = Project(known.id if known else found.id, str(found.root), found.remote, found.name)
+    if project != known:
+        with store.database.write() as session:
+            store.projects.save(session, project, found.root_commit, to_micros(clock.now()))
+    return project
+
+
+def _refound(store: Store, session: Session, found: ProjectIdentity) -> Project | None:
+    """A project whose identity changed: it was moved, or its repository has gained a remote."""
+    if found.remote and (known := store.projects.by_remote(session, found.remote)):
+        return known
+    candidates = [
+        project
+        for project, commit in store.projects.without_remote(session, found.root.name)
+        if project.root
+        and (
+            project.root == str(found.root) or matches_moved(found, stored_root=project.root, stored_root_commit=commit)
+        )
+    ]
+    return candidates[0] if len(candidates) == 1 else None

@@ -1,0 +1,346 @@
+"""Facts about a git repository, asked of the `git` binary: where it is, what is checked out, which
+branches live.
+
+Nothing here writes to a repository, reaches the network, or knows what the facts are used for. A
+folder without a repository, or a machine without git, is an ordinary answer (None); a repository
+that stops answering half-way is an error, because "no branches" would make every memory stale.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import CortexError
+
+__all__ = ["Head", "Repository"]
+
+_TIMEOUT_SECONDS = 10.0
+_HEADS = "refs/heads/"
+_REMOTES = "refs/remotes/"
+_BRANCH_FILE = re.compile(r"ref: (refs/heads/[^\x00-\x20\x7f\ufffd]+)\Z")
+_HEX = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+_FETCH_LINE = re.compile(r"(?P<name>\S+)\t(?P<url>.*) \(fetch\)(?: \[[^\]]*\])?\Z")
+_RENAME = re.compile(r"[Bb]ranch: renamed refs/heads/(?P<old>\S+) to refs/heads/(?P<new>\S+)\Z")
+
+# A caller may itself run inside a git hook, where these point at another repository.
+_INHERITED = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What is checked out: no branch when detached, no commit when the branch is unborn."""
+
+    branch: str | None
+    commit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """One working tree of a repository, or a bare repository.
+
+    `root` is the top of this working tree (the git folder itself when bare), `git_dir` its own git
+    folder, `common_dir` the one that all working trees share.
+    """
+
+    root: Path
+    git_dir: Path
+    common_dir: Path
+    is_bare: bool
+
+    @classmethod
+    def discover(cls, path: Path) -> Repository | None:
+        """The repository that holds the path; None without one, or without git."""
+        folder = path if path.is_dir() else path.parent
+        if not folder.is_dir():
+            return None
+        # Outside a working tree git prints the first three lines and then fails at the fourth.
+        wanted = ("--is-bare-repository", "--git-dir", "--git-common-dir", "--show-toplevel")
+        answer = _run(folder, "rev-parse", *wanted)
+        if answer is None:
+            return None
+        lines = [os.fsdecode(line) for line in answer.stdout.splitlines()]
+        if len(lines) not in (3, 4):
+            return None
+        git_dir, common_dir = (folder / line for line in lines[1:3])
+        git_dir, common_dir = git_dir.resolve(), common_dir.resolve()
+        is_bare = lines[0] == "true"
+        root = Path(lines[3]).resolve() if len(lines) == 4 else _root_of(git_dir, common_dir, is_bare)
+        return cls(root, git_dir, common_dir, is_bare)
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether this is a working tree beside the main one."""
+        return self.git_dir != self.common_dir
+
+    def head(self) -> Head:
+        """What is checked out here, read from the files of the repository where they tell it."""
+        name = self.git_dir / "HEAD"
+        text = None if name.is_symlink() else _read(name)
+        if text is not None and _HEX.match(text):
+            return Head(None, text)
+        ref = _branch_ref(text)
+        if ref is None:
+            return self._ask_head()
+        loose = _read(self.common_dir / ref)
+        commit = _packed(self.common_dir / "packed-refs", ref) if loose is None else loose
+        if commit is not None and not _HEX.match(commit):
+            return self._ask_head()
+        return Head(ref.removeprefix(_HEADS), commit)
+
+    def remote_url(self) -> str | None:
+        """The address of `origin`, else of the first remote by name, after git's own rewriting."""
+        lines = self._lines("remote", "-v")
+        found = [match for line in lines if (match := _FETCH_LINE.match(line))]
+        # A remote without an address is shown with its own name for one.
+        urls = {match["name"]: match["url"] for match in found if match["url"] != match["name"]}
+        return urls.get("origin") or next((urls[name] for name in sorted(urls)), None)
+
+    def root_commit(self) -> str | None:
+        """The oldest commit without a parent that HEAD descends from."""
+        answer = _run(self.root, "rev-list", "--max-parents=0", "HEAD", "--")
+        if answer is None or answer.returncode != 0:
+            return None
+        roots = _text(answer.stdout).split()
+        return roots[-1] if roots else None
+
+    def branches(self) -> frozenset[str]:
+        """Every branch name that is alive: local, on a remote, or checked out in a working tree."""
+        return self._survey().alive
+
+    def default_branch(self) -> str | None:
+        """The branch that the remote calls its own, else the conventional one that exists here."""
+        return self._default(self._survey())
+
+    def stale(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of the names that no longer live, sorted.
+
+        The default branch is never among them, nor a name that it bore before it was renamed.
+        """
+        survey = self._survey()
+        gone = set(names) - survey.alive - {""}
+        if not gone:
+            return ()
+        default = self._default(survey)
+        spared = {default, survey.remote_default}
+        renamed = self._renamed(survey)
+        return tuple(sorted(name for name in gone - spared if _now_called(name, renamed) != default))
+
+    def _survey(self) -> _Survey:
+        config = self._config()
+        refs = dict(
+            line.split("\0", 1)
+            for line in self._lines("for-each-ref", "--format=%(refname)%00%(symref)", _HEADS, _REMOTES)
+        )
+        local = frozenset(ref.removeprefix(_HEADS) for ref in refs if ref.startswith(_HEADS))
+        tracked = {name for ref in refs if ref.startswith(_REMOTES) for name in config.branch_names(ref)}
+        trees = self._lines("worktree", "list", "--porcelain")
+        marker = f"branch {_HEADS}"
+        checked_out = {line.removeprefix(marker) for line in trees if line.startswith(marker)}
+        remote_default = None
+        if remote := config.preferred_remote:
+            ref = f"{_REMOTES}{remote}/HEAD"
+            # A HEAD that points at a vanished branch is not listed, only told.
+            target = refs.get(ref) or self._symbolic(ref)
+            remote_default = next(iter(config.branch_names(target)), None) if target else None
+        return _Survey(
+            local=local,
+            alive=local | (tracked - {"HEAD"}) | checked_out,
+            remote_default=remote_default,
+            conventional=(*config.initial_branch, "main", "master"),
+            has_bare_main=config.has_bare_main,
+        )
+
+    def _default(self, survey: _Survey) -> str | None:
+        if survey.remote_default in survey.alive:
+            return survey.remote_default
+        main_ref = _branch_ref(_read(self.common_dir / "HEAD"))
+        main_head = main_ref.removeprefix(_HEADS) if main_ref else None
+        # Nobody works in a bare repository, so its HEAD says what its owner calls the default.
+        if survey.has_bare_main and main_head in survey.alive:
+            return main_head
+        for name in survey.conventional:
+            if name in survey.alive:
+                return name
+        renamed = self._renamed(survey)
+        for name in survey.conventional:
+            if (now := _now_called(name, renamed)) in survey.local:
+                return now
+        if len(survey.local) == 1:
+            return next(iter(survey.local))
+        return main_head or self.head().branch
+
+    def _renamed(self, survey: _Survey) -> Mapping[str, str]:
+        """Old names of the living local branches, with the name that each was given next."""
+        if not survey.local:
+            return {}
+        pattern = "--grep-reflog=^[Bb]ranch: renamed refs/heads/"
+        lines = self._lines("log", "--walk-reflogs", "--branches", "--no-show-signature", "--format=%gs", "-E", pattern)
+        found = [match for line in lines if (match := _RENAME.match(line))]
+        return {match["old"]: match["new"] for match in reversed(found)}
+
+    def _config(self) -> _Config:
+        pattern = r"^(remote\..*\.(url|fetch)|init\.defaultbranch|core\.bare)$"
+        answer = _run(self.root, "config", "-z", "--get-regexp", pattern)
+        # Status 1 only says that nothing matched.
+        if answer is None or answer.returncode not in (0, 1):
+            raise self._silent("config")
+        remotes: dict[str, list[str]] = {}
+        initial: tuple[str, ...] = ()
+        bare = False
+        for entry in _text(answer.stdout).split("\0"):
+            key, _, value = entry.partition("\n")
+            if key == "init.defaultbranch":
+                initial = (value,)
+            elif key == "core.bare":
+                bare = value.lower() == "true"
+            elif key:
+                name, _, field = key.removeprefix("remote.").rpartition(".")
+                specs = remotes.setdefault(name, [])
+                specs += [value] if field == "fetch" else []
+        return _Config({name: tuple(specs) for name, specs in remotes.items()}, initial, bare)
+
+    def _ask_head(self) -> Head:
+        symbolic = self._symbolic("HEAD")
+        answer = _run(self.root, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
+        commit = _text(answer.stdout).strip() if answer else ""
+        branch = symbolic.removeprefix(_HEADS) if symbolic and symbolic.startswith(_HEADS) else None
+        return Head(branch, commit or None)
+
+    def _symbolic(self, ref: str) -> str | None:
+        answer = _run(self.root, "symbolic-ref", "--quiet", ref)
+        return (_text(answer.stdout).strip() or None) if answer else None
+
+    def _lines(self, *arguments: str) -> list[str]:
+        answer = _run(self.root, *arguments)
+        if answer is None or answer.returncode != 0:
+            raise self._silent(arguments[0])
+        return [line for line in _text(answer.stdout).split("\n") if line]
+
+    def _silent(self, command: str) -> CortexError:
+        return CortexError(
+            f"'git {command}' gave no answer for the repository at {self.root}.",
+            remedy="Check that git works there, for example with 'git status'.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """What one look at the references of a repository shows."""
+
+    local: frozenset[str]
+    alive: frozenset[str]
+    remote_default: str | None
+    conventional: tuple[str, ...]
+    has_bare_main: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Config:
+    """The remotes with their fetch rules, the name git gives to first branches, the main folder's kind."""
+
+    fetch: Mapping[str, tuple[str, ...]]
+    initial_branch: tuple[str, ...]
+    has_bare_main: bool
+
+    @property
+    def preferred_remote(self) -> str | None:
+        return "origin" if "origin" in self.fetch else next(iter(sorted(self.fetch)), None)
+
+    def branch_names(self, ref: str) -> list[str]:
+        """The names on the remote that a remote-tracking reference may stand for."""
+        specs = [spec for specs in self.fetch.values() for spec in specs]
+        names = [name for spec in specs if (name := _source_branch(spec, ref)) is not None]
+        if names:
+            return names
+        rest = ref.removeprefix(_REMOTES)
+        owners = [name for name in self.fetch if rest.startswith(f"{name}/")]
+        if owners:
+            return [rest.removeprefix(f"{max(owners, key=len)}/")]
+        return [rest.partition("/")[2] or rest]
+
+
+def _branch_ref(text: str | None) -> str | None:
+    """The reference that a HEAD file names, unless only git itself can tell."""
+    match = _BRANCH_FILE.match(text or "")
+    # The reftable format leaves a HEAD file that names an impossible branch.
+    return match[1] if match and match[1] != f"{_HEADS}.invalid" else None
+
+
+def _source_branch(spec: str, ref: str) -> str | None:
+    """The branch that a fetch rule such as `+refs/heads/*:refs/remotes/origin/*` stores at the ref."""
+    source, _, target = spec.lstrip("+").partition(":")
+    before, star, after = target.partition("*")
+    if not star:
+        return source.removeprefix(_HEADS) if target == ref and source.startswith(_HEADS) else None
+    if not (ref.startswith(before) and ref.endswith(after) and len(ref) > len(before) + len(after)):
+        return None
+    name = source.replace("*", ref[len(before) : len(ref) - len(after)])
+    return name.removeprefix(_HEADS) if name.startswith(_HEADS) else None
+
+
+def _now_called(name: str, renamed: Mapping[str, str]) -> str:
+    seen = {name}
+    while (name := renamed.get(name, name)) not in seen:
+        seen.add(name)
+    return name
+
+
+def _root_of(git_dir: Path, common_dir: Path, is_bare: bool) -> Path:
+    """The working tree of a path inside a git folder; the git folder itself when bare."""
+    if is_bare:
+        return git_dir
+    if git_dir != common_dir and (link := _read(git_dir / "gitdir")):
+        return Path(link).parent.resolve()
+    return common_dir.parent if common_dir.name == ".git" else common_dir
+
+
+def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
+    """The answer of one git command, whatever its status; None without git or out of time."""
+    environment = {name: value for name, value in os.environ.items() if name not in _INHERITED}
+    environment |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    command = ["git", "-C", str(folder), "-c", "core.quotepath=off", *arguments]
+    try:
+        return subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def _text(data: bytes) -> str:
+    # A name that is not UTF-8 must still be storable, and the same wherever it is read.
+    return data.decode("utf-8", "replace")
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return _text(path.read_bytes()).strip()
+    except OSError:
+        return None
+
+
+def _packed(path: Path, ref: str) -> str | None:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    end = data.find(b" " + ref.encode() + b"\n")
+    return _text(data[data.rfind(b"\n", 0, end) + 1 : end]) if end >= 0 else None

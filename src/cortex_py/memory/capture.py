@@ -1,0 +1,173 @@
+"""Capture: what a caller gives becomes a stored, searchable record, or nothing changes at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from ..clock import Clock
+from ..config import Settings
+from ..embedding.backend import Backend
+from ..errors import BranchNotFound, InvalidInput
+from ..ids import IdMaker
+from ..records import Memory, NewMemory
+from ..store.database import Session
+from ..store.rows import Prepared
+from ..store.store import Store
+from .filters import parse_moment
+from .model import check_model
+from .namespaces import canonical_namespace
+from .place import Place, canonical_domain
+from .prepare import Draft, check_text, clean_tags, draft, embed_drafts, without_secrets
+
+__all__ = ["Capture", "Progress", "expiry"]
+
+Progress = Callable[[int, int], None]
+
+# Enough chunks for the model to sort by length, few enough to hold in memory and acknowledge soon.
+_BATCH_CHUNKS = 512
+_BATCH_RECORDS = 256
+
+
+class Capture:
+    def __init__(
+        self, store: Store, backend: Backend, settings: Settings, clock: Clock, ids: IdMaker, place: Place
+    ) -> None:
+        self._store = store
+        self._backend = backend
+        self._settings = settings
+        self._clock = clock
+        self._ids = ids
+        self._place = place
+
+    def capture_many(self, items: Iterable[NewMemory], progress: Progress | None = None) -> list[Memory]:
+        """Store records in order. All are checked before the first is written."""
+        git_branch = self._place.git_branch()
+        drafts = [self._draft(item, git_branch) for item in items]
+        self._check_branches(drafts)
+        stored: list[Memory] = []
+        for batch in _batches(drafts):
+            stored += self._write(embed_drafts(batch, self._backend))
+            if progress:
+                progress(len(stored), len(drafts))
+        return stored
+
+    def redraft(self, memory: Memory, space: str, idempotency_key: str | None = None) -> Draft:
+        """A record made ready again, after its content changed or its index is rebuilt."""
+        return draft(
+            memory,
+            space=space,
+            idempotency_key=idempotency_key,
+            count_tokens=self._backend.count_tokens,
+            window=self._backend.max_tokens,
+        )
+
+    def _draft(self, item: NewMemory, git_branch: str | None) -> Draft:
+        domain = canonical_domain(item.domain)
+        now = self._clock.now()
+        in_project = domain == "project"
+        memory = Memory(
+            id=self._ids.new(),
+            domain=domain,
+            project_id=self._place.project.id if in_project else None,
+            branch_id=item.branch_id,
+            namespace=canonical_namespace(item.namespace),
+            category=item.category,
+            role=item.role,
+            content=check_text(item.content, "content", self._settings.max_content_bytes),
+            summary=item.summary,
+            tags=clean_tags(item.tags),
+            source=item.source,
+            path=item.path,
+            git_branch=item.git_branch or (git_branch if in_project else None),
+            user_id=item.user_id or self._place.user_id,
+            agent_id=item.agent_id or self._place.agent_id,
+            status=item.status,
+            created_at=item.created_at or now,
+            updated_at=now,
+            accessed_at=None,
+            expires_at=item.expires_at,
+            tombstoned_at=None,
+            superseded_by=None,
+            grounding=None,
+            version=1,
+        )
+        clean = without_secrets(memory, self._settings.secrets)
+        return self.redraft(clean, self._place.space(domain), item.idempotency_key)
+
+    def _check_branches(self, drafts: Sequence[Draft]) -> None:
+        wanted = {one.memory.branch_id for one in drafts} - {None}
+        if not wanted:
+            return
+        with self._store.database.read() as session:
+            known = {branch.id for branch in self._store.branches.all(session, self._place.project.id)}
+        for branch_id in sorted(str(name) for name in wanted - known):
+            raise BranchNotFound(
+                f"There is no branch {branch_id!r} in this project.", remedy="Create it first.", field="branch_id"
+            )
+
+    def _write(self, records: Sequence[Prepared]) -> list[Memory]:
+        with self._store.database.write() as session:
+            check_model(self._store, session, self._backend, claim=True)
+            seq = self._store.memories.next_seq(session)
+            repeated = self._repeated(session, records)
+            twins = self._twins(session, records)
+            stored = []
+            for record in records:
+                known = repeated.get((record.space, record.idempotency_key or ""))
+                if known is None:
+                    known = self._insert(session, record, seq, twins)
+                    if record.idempotency_key:
+                        repeated[(record.space, record.idempotency_key)] = known
+                stored.append(known)
+            return stored
+
+    def _insert(self, session: Session, record: Prepared, seq: int, twins: dict[tuple[str, bytes], str]) -> Memory:
+        twin = twins.setdefault((record.space, record.digest), record.memory.id)
+        if twin != record.memory.id:
+            record = replace(record, memory=replace(record.memory, duplicate_of=twin))
+        self._store.memories.insert(session, record, seq)
+        return record.memory
+
+    def _twins(self, session: Session, records: Sequence[Prepared]) -> dict[tuple[str, bytes], str]:
+        found = {}
+        for space in {record.space for record in records}:
+            digests = [record.digest for record in records if record.space == space]
+            for digest, twin in self._store.memories.twins(session, space, digests).items():
+                found[(space, digest)] = twin
+        return found
+
+    def _repeated(self, session: Session, records: Sequence[Prepared]) -> dict[tuple[str, str], Memory]:
+        """Records that an earlier attempt of the same caller already stored."""
+        found = {}
+        for space in {record.space for record in records}:
+            keys = [r.idempotency_key for r in records if r.space == space and r.idempotency_key]
+            for key, memory in self._store.memories.by_key(session, space, keys).items():
+                found[(space, key)] = memory
+        return found
+
+
+def expiry(ttl: str, now: datetime) -> datetime:
+    """The moment a time to live such as `30d` ends."""
+    past = parse_moment(ttl, now=now)
+    if past >= now or (ttl.strip()[:4].isdigit() and "-" in ttl):
+        raise InvalidInput(
+            f"The time to live {ttl[:40]!r} is not a duration.",
+            remedy="Write for example 12h, 30d or 3mo.",
+            field="ttl",
+        )
+    return now + (now - past)
+
+
+def _batches(drafts: Sequence[Draft]) -> Iterable[list[Draft]]:
+    batch: list[Draft] = []
+    chunks = 0
+    for one in drafts:
+        batch.append(one)
+        chunks += len(one.spans)
+        if chunks >= _BATCH_CHUNKS or len(batch) >= _BATCH_RECORDS:
+            yield batch
+            batch, chunks = [], 0
+    if batch:
+        yield batch

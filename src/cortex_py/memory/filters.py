@@ -1,0 +1,340 @@
+"""The filter language: `ns:decisions -tag:draft since:7d path:"my docs/**"` as a compiled `Filter`.
+
+    filter  = { term }                       terms are joined by AND
+    term    = ["-"] key ":" value { "," value }      commas are OR, "-" negates the whole term
+    value   = bare | '"' … '"'               in quotes, \\" and \\\\ are escapes
+
+A repeated `tag`, a repeated time and a repeated negation are further conditions; any other repeated
+key adds alternatives to the condition that is there. Keys that nobody knows, and words without a
+key, are answered in warnings; a value that cannot be read is an error that says where it stands.
+Nothing here looks at stored memories.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from ..errors import FilterSyntaxError, InvalidInput, UnknownNamespace
+from ..records import STATUSES
+from ..store.conditions import Condition, Filter, Key, Value
+from .namespaces import canonical_namespace
+
+__all__ = [
+    "FILTER_KEYS",
+    "MAX_FILTER_LENGTH",
+    "ParsedFilter",
+    "format_filter",
+    "parse_filter",
+    "parse_moment",
+]
+
+# Long enough for any filter a person or an agent means, short enough for one SQL statement.
+MAX_FILTER_LENGTH = 10_000
+
+FILTER_KEYS: dict[str, Key] = {
+    "ns": "namespace",
+    "namespace": "namespace",
+    "tag": "tag",
+    "tags": "tag",
+    "since": "since",
+    "after": "since",
+    "before": "before",
+    "source": "source",
+    "src": "source",
+    "project": "project",
+    "proj": "project",
+    "repo": "project",
+    "branch": "branch",
+    "path": "path",
+    "file": "path",
+    "status": "status",
+    "entity": "entity",
+    "category": "category",
+    "role": "role",
+    "user": "user",
+    "agent": "agent",
+}
+
+_TIMES: frozenset[Key] = frozenset({"since", "before"})
+_SEPARATE: frozenset[Key] = _TIMES | {"tag"}
+_WITHOUT_GLOBS: frozenset[Key] = frozenset({"entity", "category", "role", "user", "agent"})
+_SHOWN = 40
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_SPACE = re.compile(r"\s*")
+_KEY = re.compile(r'([^\s:"]*):')
+_BARE = re.compile(r'[^\s,"]+')
+_WORD = re.compile(r'[^\s"]+')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPE = re.compile(r'\\(["\\])')
+_NEEDS_QUOTES = re.compile(r'[\s,"]')
+_DURATION = re.compile(r"([0-9]{1,9})(mo|[mhdwy])")
+_ISO = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFilter:
+    """What a filter text means, and what of it was left out."""
+
+    filter: Filter
+    warnings: tuple[str, ...]
+
+
+def parse_filter(text: str, *, now: datetime) -> ParsedFilter:
+    """Read a filter; durations count back from `now`.
+
+    Raises `FilterSyntaxError` with the position of the fault, or `UnknownNamespace`.
+    """
+    if len(text) > MAX_FILTER_LENGTH:
+        raise _fault("The filter is too long", MAX_FILTER_LENGTH, f"Keep it below {MAX_FILTER_LENGTH} characters.")
+    if unstorable := _UNSTORABLE.search(text):
+        raise _fault("The filter holds a character that no text can hold", unstorable.start(), "Remove it.")
+    scanner = _Scanner(text)
+    conditions: list[Condition] = []
+    literal_stars: list[str] = []
+    for term in scanner.terms():
+        if term.key in _TIMES and len(term.pieces) > 1:
+            raise _fault(f"{term.key!r} takes one value", term.pieces[1].position, "Repeat the key to add another.")
+        values = tuple(dict.fromkeys(_value(term.key, piece, now) for piece in term.pieces))
+        _add(conditions, Condition(term.key, values, term.negated))
+        if term.key in _WITHOUT_GLOBS and any("*" in piece.text for piece in term.pieces):
+            literal_stars.append(f"'*' has no special meaning in {term.key!r}; it was taken as it stands")
+    warnings = (*scanner.warnings(), *dict.fromkeys(literal_stars))
+    return ParsedFilter(Filter(tuple(conditions)), warnings)
+
+
+def format_filter(filter: Filter) -> str:
+    """The canonical text of a filter: reading it gives the same filter again.
+
+    Raises `InvalidInput` for a filter that the language cannot say, such as two positive
+    `namespace` conditions joined by AND.
+    """
+    text = " ".join(_format_condition(condition) for condition in filter.conditions)
+    if parse_filter(text, now=datetime(1970, 1, 1, tzinfo=UTC)).filter != filter:
+        raise InvalidInput(f"This filter has no text form; the nearest is {text[:200]!r}.", field="filter")
+    return text
+
+
+def parse_moment(text: str, *, now: datetime) -> datetime:
+    """A duration before `now` (`30m 12h 7d 2w 3mo 1y`) or an ISO date or time, as a moment in UTC."""
+    try:
+        if duration := _DURATION.fullmatch(text):
+            return _before(_utc(now), int(duration[1]), duration[2])
+        if _ISO.fullmatch(text):
+            return _utc(datetime.fromisoformat(text.upper()))
+    except OverflowError:
+        raise InvalidInput(
+            f"{text[:_SHOWN]!r} lies outside the years 1 to 9999.",
+            remedy="Give a moment nearer to the present.",
+        ) from None
+    except ValueError as error:
+        raise InvalidInput(f"{text[:_SHOWN]!r} is no date: {error}.", remedy="Check the date.") from None
+    raise InvalidInput(
+        f"{text[:_SHOWN]!r} is neither a duration nor a date.",
+        remedy="Write a duration such as 30m, 12h, 7d, 2w, 3mo or 1y, or a date such as 2026-01-31 "
+        "or 2026-01-31T12:00:00Z.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    text: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    key: Key
+    pieces: tuple[_Piece, ...]
+    negated: bool
+
+
+class _Scanner:
+    """Cuts a filter text into terms, and remembers what it had to leave out."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._unknown: dict[str, None] = {}
+        self._words: dict[str, None] = {}
+
+    def terms(self) -> Iterator[_Term]:
+        while self._skip_space():
+            start = self._at
+            negated = self._text[start] == "-"
+            if negated:
+                self._at += 1
+                if self._ends_here():
+                    raise _fault("A '-' stands alone", start, "Write it directly before a key, as in -tag:draft.")
+            if not (match := _KEY.match(self._text, self._at)):
+                self._words[self._skip_word()] = None
+                continue
+            self._at = match.end()
+            if not match[1]:
+                raise _fault("A key is missing before ':'", match.start(), "Write key:value without spaces.")
+            if key := FILTER_KEYS.get(match[1].lower()):
+                yield _Term(key, self._pieces(match[1]), negated)
+            else:
+                self._unknown[match[1]] = None
+                self._skip_word()
+
+    def warnings(self) -> tuple[str, ...]:
+        known = ", ".join(FILTER_KEYS)
+        told = [f"unknown filter key {_shown(key)} was ignored; known keys: {known}" for key in self._unknown]
+        if self._words:
+            words = ", ".join(_shown(word) for word in list(self._words)[:10])
+            told.append(f"words without a key were ignored: {words}; put words to search for in the query")
+        return tuple(told)
+
+    def _pieces(self, key: str) -> tuple[_Piece, ...]:
+        pieces = [self._piece(key)]
+        while self._text.startswith(",", self._at):
+            self._at += 1
+            pieces.append(self._piece(key))
+        return tuple(pieces)
+
+    def _piece(self, key: str) -> _Piece:
+        start = self._at
+        if self._text.startswith('"', start):
+            text = self._quoted()
+            if not self._ends_here() and self._text[self._at] != ",":
+                raise _fault("Text follows a closing quote", self._at, "Put the whole value in quotes.")
+        else:
+            match = _BARE.match(self._text, start)
+            text = match[0] if match else ""
+            self._at = start + len(text)
+            if text and self._text.startswith('"', self._at):
+                raise _fault(
+                    "A quote stands inside a value",
+                    self._at,
+                    'Put the whole value in quotes, with \\" for a quote inside.',
+                )
+        if not text:
+            raise _fault(
+                f"The key {key!r} has an empty value",
+                start,
+                f"Write {key}:value, without spaces around ':' or ','.",
+            )
+        return _Piece(text, start)
+
+    def _quoted(self) -> str:
+        match = _QUOTED.match(self._text, self._at)
+        if not match:
+            raise _fault(
+                "A quote is opened but not closed",
+                self._at,
+                'Close it with "; inside quotes write \\" and \\\\.',
+            )
+        self._at = match.end()
+        return _ESCAPE.sub(r"\1", match[1])
+
+    def _skip_word(self) -> str:
+        start = self._at
+        while not self._ends_here():
+            if word := _WORD.match(self._text, self._at):
+                self._at = word.end()
+            else:
+                self._quoted()
+        return self._text[start : self._at]
+
+    def _skip_space(self) -> bool:
+        if space := _SPACE.match(self._text, self._at):
+            self._at = space.end()
+        return self._at < len(self._text)
+
+    def _ends_here(self) -> bool:
+        return self._at >= len(self._text) or self._text[self._at].isspace()
+
+
+def _add(conditions: list[Condition], new: Condition) -> None:
+    for index, old in enumerate(conditions):
+        if old.key == new.key and new.key not in _SEPARATE and not (old.negated or new.negated):
+            conditions[index] = Condition(old.key, tuple(dict.fromkeys(old.values + new.values)))
+            return
+    conditions.append(new)
+
+
+def _value(key: Key, piece: _Piece, now: datetime) -> Value:
+    if key == "namespace":
+        try:
+            return canonical_namespace(piece.text)
+        except UnknownNamespace as error:
+            raise UnknownNamespace(
+                f"{error.message} It stands at position {piece.position} of the filter.",
+                remedy=error.remedy,
+                field="filter",
+            ) from None
+    if key in _TIMES:
+        try:
+            return parse_moment(piece.text, now=now)
+        except InvalidInput as error:
+            raise _fault(error.message.rstrip("."), piece.position, error.remedy) from None
+    if key == "status":
+        status = piece.text.strip().lower()
+        if status not in STATUSES:
+            raise _fault(
+                f"There is no status {_shown(piece.text)}",
+                piece.position,
+                f"Use one of: {', '.join(STATUSES)}.",
+            )
+        return status
+    return piece.text
+
+
+def _fault(message: str, position: int, remedy: str | None) -> FilterSyntaxError:
+    return FilterSyntaxError(f"{message} (position {position}).", position=position, remedy=remedy)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _before(now: datetime, count: int, unit: str) -> datetime:
+    match unit:
+        case "m":
+            return now - timedelta(minutes=count)
+        case "h":
+            return now - timedelta(hours=count)
+        case "d":
+            return now - timedelta(days=count)
+        case "w":
+            return now - timedelta(weeks=count)
+        case "mo":
+            return _months_before(now, count)
+        case _:
+            return _months_before(now, 12 * count)
+
+
+def _months_before(now: datetime, months: int) -> datetime:
+    """The same day of an earlier month, or that month's last day where it is shorter."""
+    year, month = divmod(now.year * 12 + now.month - 1 - months, 12)
+    if year < 1:
+        raise OverflowError
+    day = min(now.day, calendar.monthrange(year, month + 1)[1])
+    return now.replace(year=year, month=month + 1, day=day)
+
+
+def _format_condition(condition: Condition) -> str:
+    key = "ns" if condition.key == "namespace" else condition.key
+    values = ",".join(_format_value(value) for value in condition.values)
+    return f"{'-' if condition.negated else ''}{key}:{values}"
+
+
+def _format_value(value: Value) -> str:
+    if isinstance(value, datetime):
+        return _utc(value).isoformat().replace("+00:00", "Z")
+    if value and not _NEEDS_QUOTES.search(value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

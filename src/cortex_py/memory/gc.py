@@ -1,0 +1,106 @@
+"""Garbage collection: memories of git branches that are gone, expired ones, and old tombstones.
+
+What would go is computed by the same code for a preview and for the real run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..clock import Clock, to_micros
+from ..errors import InvalidInput
+from ..store.database import Session
+from ..store.store import Store
+from .filters import parse_moment
+from .place import Place
+
+__all__ = ["Collected", "GarbageCollector", "StaleBranches"]
+
+StaleBranches = Callable[[Iterable[str]], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a run did, or would do. `memories_affected` counts each record once."""
+
+    stale_branches: tuple[str, ...]
+    memories_affected: int
+    tombstoned: int
+    expired: int
+    purged: int
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    stale_branches: tuple[str, ...]
+    orphaned: list[int]
+    expired: list[int]
+    purged: list[int]
+
+
+class GarbageCollector:
+    def __init__(self, store: Store, clock: Clock, place: Place, stale: StaleBranches) -> None:
+        self._store = store
+        self._clock = clock
+        self._place = place
+        self._stale = stale
+
+    def run(
+        self,
+        *,
+        dry_run: bool = False,
+        branch: str | None = None,
+        purge: bool = False,
+        older_than: str | None = None,
+    ) -> Collected:
+        """Tombstone memories of deleted git branches and expired ones; purge tombstones if asked."""
+        now = self._clock.now()
+        until = _moment(older_than, now) if older_than else now
+        if dry_run:
+            with self._store.database.read() as session:
+                plan = self._plan(session, branch, purge, now, until)
+        else:
+            with self._store.database.write() as session:
+                plan = self._plan(session, branch, purge, now, until)
+                self._carry_out(session, plan, now)
+            if plan.purged:
+                self._store.database.compact()
+        fallen = {*plan.orphaned, *plan.expired}
+        return Collected(
+            plan.stale_branches,
+            len(fallen | set(plan.purged)),
+            len(fallen),
+            len(plan.expired),
+            len(plan.purged),
+            dry_run,
+        )
+
+    def _plan(self, session: Session, branch: str | None, purge: bool, now: datetime, until: datetime) -> _Plan:
+        statistics, spaces = self._store.statistics, self._place.spaces()
+        named = statistics.git_branches(session, spaces)
+        gone = self._stale([branch] if branch else named)
+        stale = tuple(name for name in gone if name in named)
+        orphaned = statistics.on_git_branches(session, spaces, stale) if stale else []
+        expired = [] if branch else statistics.expired(session, spaces, to_micros(now))
+        # A tombstone set by this very run is younger than any age asked for.
+        purged = statistics.tombstones(session, spaces, to_micros(until), branch) if purge else []
+        return _Plan(stale, orphaned, expired, purged)
+
+    def _carry_out(self, session: Session, plan: _Plan, now: datetime) -> None:
+        memories = self._store.memories
+        fallen = sorted({*plan.orphaned, *plan.expired})
+        if not fallen and not plan.purged:
+            return
+        seq = memories.next_seq(session)
+        memories.bury(session, fallen, to_micros(now), seq)
+        memories.purge(session, plan.purged, seq)
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    moment = parse_moment(text, now=now)
+    if moment > now:
+        raise InvalidInput(f"{text[:40]!r} lies in the future.", remedy="Give an age such as 30d.", field="older_than")
+    return moment

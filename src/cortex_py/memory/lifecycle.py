@@ -1,0 +1,202 @@
+"""A record's life after capture: read, changed as a new version, deleted, restored, purged, reindexed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ..clock import Clock, to_micros
+from ..config import Settings
+from ..embedding.backend import Backend
+from ..errors import AmbiguousId, Conflict, InvalidInput, MemoryNotFound
+from ..ids import parse_ref
+from ..records import Memory, Status, Version
+from ..store.database import Session
+from ..store.store import Store
+from .capture import Capture, Progress
+from .model import check_model, set_model
+from .namespaces import canonical_namespace
+from .prepare import check_text, clean_tags, embed_drafts, index_entry, without_secrets
+
+__all__ = ["Lifecycle", "Reindexed"]
+
+_REINDEX_BATCH = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Reindexed:
+    indexed: int
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Located:
+    num: int
+    space: str
+    memory: Memory
+
+
+class Lifecycle:
+    def __init__(self, store: Store, backend: Backend, settings: Settings, clock: Clock, capture: Capture) -> None:
+        self._store = store
+        self._backend = backend
+        self._settings = settings
+        self._clock = clock
+        self._capture = capture
+
+    def get(self, ref: str) -> Memory:
+        """The record that an id, a prefix, a context id or an address names. Deleted ones are not found."""
+        with self._store.database.read() as session:
+            return self._locate(session, ref).memory
+
+    def history(self, ref: str) -> list[Version]:
+        """All versions, oldest first; the last is the present one. Deleted records have a history too."""
+        with self._store.database.read() as session:
+            here = self._locate(session, ref, deleted=True)
+            past = self._store.memories.history(session, here.space, here.memory.id)
+        now = here.memory
+        operation = "delete" if now.status == "tombstoned" else ("update" if past else "capture")
+        present = Version(now.version, now.content, now.namespace, now.tags, now.source, now.updated_at, operation)
+        return [*past, present]
+
+    def update(
+        self,
+        ref: str,
+        *,
+        content: str | None = None,
+        tags: Sequence[str] | None = None,
+        namespace: str | None = None,
+        source: str | None = None,
+        status: Status | None = None,
+        expires_at: datetime | None = None,
+        expected_version: int | None = None,
+    ) -> Memory:
+        """A new version: scanned and embedded anew, the old one kept in the history."""
+        if all(value is None for value in (content, tags, namespace, source, status, expires_at)):
+            raise InvalidInput("Nothing to change was given.", remedy="Give content, tags or another field.")
+        if status == "tombstoned":
+            raise InvalidInput("A status of tombstoned is set by delete.", field="status")
+        with self._store.database.read() as session:
+            before = self._locate(session, ref)
+        self._check_version(before.memory, expected_version)
+        now = self._clock.now()
+        changed = replace(
+            before.memory,
+            content=before.memory.content
+            if content is None
+            else check_text(content, "content", self._settings.max_content_bytes),
+            tags=before.memory.tags if tags is None else clean_tags(tags),
+            namespace=before.memory.namespace if namespace is None else canonical_namespace(namespace),
+            source=before.memory.source if source is None else source,
+            path=before.memory.path if source is None else None,
+            status=before.memory.status if status is None else status,
+            expires_at=before.memory.expires_at if expires_at is None else expires_at,
+            updated_at=now,
+            version=before.memory.version + 1,
+        )
+        clean = without_secrets(changed, self._settings.secrets)
+        record = embed_drafts([self._capture.redraft(clean, before.space)], self._backend)[0]
+        with self._store.database.write() as session:
+            check_model(self._store, session, self._backend, claim=True)
+            current = self._locate(session, before.memory.id)
+            self._check_version(current.memory, before.memory.version)
+            memories = self._store.memories
+            memories.archive_version(
+                session, before.space, current.memory, _operation(current.memory), to_micros(current.memory.updated_at)
+            )
+            memories.replace(session, before.num, record, memories.next_seq(session))
+        return record.memory
+
+    def delete(self, ref: str, *, hard: bool = False) -> Memory:
+        """Soft delete, undone by `restore`; a hard one leaves no trace. Returns what was deleted."""
+        with self._store.database.write() as session:
+            here = self._locate(session, ref, deleted=hard)
+            seq = self._store.memories.next_seq(session)
+            if hard:
+                self._store.memories.purge(session, [here.num], seq)
+            else:
+                self._store.memories.bury(session, [here.num], to_micros(self._clock.now()), seq)
+        return here.memory
+
+    def restore(self, ref: str) -> Memory:
+        """Bring a deleted record back, everywhere, with the status it had."""
+        with self._store.database.write() as session:
+            here = self._locate(session, ref, deleted=True)
+            if here.memory.status != "tombstoned":
+                raise InvalidInput(f"Memory {here.memory.id} is not deleted.", field="id")
+            words = index_entry(here.space, self._store.memories.terms(session, here.num))
+            now = to_micros(self._clock.now())
+            self._store.memories.raise_up(session, here.num, words, now, self._store.memories.next_seq(session))
+        return self.get(here.memory.id)
+
+    def reindex(self, progress: Progress | None = None) -> Reindexed:
+        """Compute terms, vectors and the text index anew from the records, with the configured model.
+
+        Batches are transactions of their own; a record that changes meanwhile is taken as it then is.
+        The store names the new model only when all is done, so an interrupted run is repeated.
+        """
+        started = self._clock.now()
+        with self._store.database.write() as session:
+            self._store.settings.put(session, "embedding", f"reindexing to {self._backend.fingerprint}")
+            nums = self._store.memories.all_numbers(session)
+            # Pulls the sequence forward, so that other processes read everything again.
+            self._store.memories.next_seq(session)
+        done = 0
+        for low in range(0, len(nums), _REINDEX_BATCH):
+            done += self._reindex_batch(nums[low : low + _REINDEX_BATCH])
+            if progress:
+                progress(done, len(nums))
+        with self._store.database.write() as session:
+            set_model(self._store, session, self._backend)
+        self._store.search.forget_all()
+        elapsed = self._clock.now() - started
+        return Reindexed(done, round(elapsed.total_seconds() * 1000))
+
+    def _reindex_batch(self, nums: Sequence[int]) -> int:
+        with self._store.database.read() as session:
+            before = self._store.memories.located(session, nums)
+        records = embed_drafts(
+            [self._capture.redraft(memory, space, key) for _, space, key, memory in before], self._backend
+        )
+        with self._store.database.write() as session:
+            seq = self._store.memories.next_seq(session)
+            current = {num: memory.version for num, _, _, memory in self._store.memories.located(session, nums)}
+            for (num, _, _, memory), record in zip(before, records, strict=True):
+                if current.get(num) == memory.version:
+                    self._store.memories.reindex(session, num, record, seq)
+        return len(before)
+
+    def _locate(self, session: Session, ref: str, *, deleted: bool = False) -> _Located:
+        wanted = parse_ref(ref)
+        found = [
+            _Located(num, space, memory)
+            for num, space, memory in self._store.memories.find(session, wanted.prefix)
+            if deleted or memory.status != "tombstoned"
+        ]
+        if not found:
+            raise MemoryNotFound(
+                f"There is no memory {wanted.prefix!r}.",
+                remedy="Search with `recall`; a deleted one comes back with `restore`.",
+                field="id",
+            )
+        if len(found) > 1:
+            ids = tuple(one.memory.id for one in found)
+            raise AmbiguousId(
+                f"{wanted.prefix!r} names {len(found)} memories or more: {', '.join(i[:20] for i in ids)}.",
+                candidates=ids,
+                remedy="Give more digits.",
+            )
+        return found[0]
+
+    def _check_version(self, memory: Memory, expected: int | None) -> None:
+        if expected is not None and memory.version != expected:
+            raise Conflict(
+                f"Memory {memory.id} is at version {memory.version}, not {expected}.",
+                remedy="Read it again and repeat the change.",
+                field="version",
+            )
+
+
+def _operation(memory: Memory) -> str:
+    return "capture" if memory.version == 1 else "update"

@@ -1,0 +1,30 @@
+"""Which model made the store's vectors. Vectors of two models, or two precisions, are never mixed."""
+
+from __future__ import annotations
+
+from ..embedding.backend import Backend
+from ..errors import ModelMismatch
+from ..store.database import Session
+from ..store.store import Store
+
+__all__ = ["check_model", "set_model"]
+
+_KEY = "embedding"
+
+
+def check_model(store: Store, session: Session, backend: Backend, *, claim: bool = False) -> None:
+    """Refuse a backend that is not the one of the stored vectors; `claim` marks a store that has none."""
+    stored = store.settings.get(session, _KEY)
+    if stored is None:
+        if claim:
+            set_model(store, session, backend)
+        return
+    if stored != backend.fingerprint:
+        raise ModelMismatch(
+            f"The stored vectors were made by {stored}, the configured model is {backend.fingerprint}.",
+            remedy="Run `cortex reindex` to compute them anew, or set the former model again.",
+        )
+
+
+def set_model(store: Store, session: Session, backend: Backend) -> None:
+    store.settings.put(session, _KEY, backend.fingerprint)

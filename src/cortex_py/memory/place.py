@@ -1,0 +1,46 @@
+"""Where a caller stands: the project, the person, and the spaces that follow from them.
+
+A space is the store's unit of isolation. Records of the domain `project` lie in their project's
+space, those of `user` in the person's, those of `org` in the organisation's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..errors import InvalidInput
+from ..records import DOMAINS, Domain, Project
+
+__all__ = ["Place", "canonical_domain"]
+
+_LOCAL_USER = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    project: Project
+    user_id: str | None
+    agent_id: str | None
+    org: str
+    git_branch: Callable[[], str | None]
+
+    def space(self, domain: Domain, project_id: str | None = None) -> str:
+        if domain == "user":
+            return f"user:{self.user_id or _LOCAL_USER}"
+        if domain == "org":
+            return f"org:{self.org}"
+        return project_id or self.project.id
+
+    def spaces(self) -> tuple[str, ...]:
+        """All that the caller sees by default: the project, what is theirs, what is everybody's."""
+        return tuple(self.space(domain) for domain in DOMAINS)
+
+
+def canonical_domain(text: str) -> Domain:
+    """A domain by any of its spellings."""
+    wanted = text.strip().lower()
+    for domain in DOMAINS:
+        if wanted == domain or (wanted == "global" and domain == "user"):
+            return domain
+    raise InvalidInput(f"Unknown domain {text[:40]!r}.", remedy=f"Choose one of {', '.join(DOMAINS)}.", field="domain")

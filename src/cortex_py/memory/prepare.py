@@ -1,0 +1,205 @@
+"""From what a caller gives to what the store takes: checked, cleaned of secrets, cut, and measured.
+
+Nothing here writes. Vectors are added last, for many records at once, because that is where the
+time goes.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from ..config import SecretPolicy
+from ..embedding.backend import Backend
+from ..errors import ContentBlocked, ContentTooLarge, InvalidInput
+from ..records import STATUSES, Memory
+from ..security.secrets import redact
+from ..store.rows import Prepared, PreparedChunk
+from .chunking import Chunk, chunk
+from .terms import encode_terms, index_word, index_words, query_terms, term_hash, terms
+from .traits import record_traits
+
+__all__ = [
+    "Draft",
+    "check_text",
+    "clean_tags",
+    "draft",
+    "embed_drafts",
+    "entity_words",
+    "index_entry",
+    "space_word",
+    "without_secrets",
+]
+
+_TAGS_MOST = 64
+_TAG_LENGTH = 128
+_FIELD_LENGTH = 2_000
+_NOT_TEXT = re.compile("[\ud800-\udfff]")
+_SPACES = re.compile(r"\s+")
+_LOCATION = re.compile(r":\d+(?:[-:]\d+)?\Z")
+_PATH_LIKE = re.compile(r"[^\s:]*[\w)\]](?:/[^\s:]+|\.[A-Za-z][\w+]{0,9})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A record with everything but its vectors."""
+
+    memory: Memory
+    space: str
+    idempotency_key: str | None
+    spans: tuple[Chunk, ...]
+    chunk_terms: tuple[bytes, ...]
+    length: int
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.memory.content[span.start : span.end] for span in self.spans]
+
+
+def check_text(text: str, field: str, most_bytes: int) -> str:
+    """Refuse what cannot be kept faithfully."""
+    if not text or not text.strip():
+        raise InvalidInput(f"The {field} is empty.", remedy="Give some text.", field=field)
+    if _NOT_TEXT.search(text):
+        raise InvalidInput(f"The {field} is not valid Unicode text.", remedy="Remove the lone surrogates.", field=field)
+    if len(text) > most_bytes or len(text.encode()) > most_bytes:
+        raise ContentTooLarge(
+            f"The {field} is larger than {most_bytes:,} bytes.",
+            remedy="Split it, or raise max_content_bytes.",
+            field=field,
+        )
+    return text
+
+
+def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """Tags trimmed, without empty ones, each once whatever its case, in the order given."""
+    if isinstance(tags, str):
+        raise InvalidInput("The tags are one text.", remedy="Give a list of texts.", field="tags")
+    kept: dict[str, str] = {}
+    for tag in tags:
+        if not isinstance(tag, str):
+            raise InvalidInput(f"The tag {tag!r} is not a text.", field="tags")
+        clean = _SPACES.sub(" ", tag).strip()
+        if len(clean) > _TAG_LENGTH:
+            raise InvalidInput(f"A tag is longer than {_TAG_LENGTH} characters.", field="tags")
+        if clean:
+            check_text(clean, "tag", _FIELD_LENGTH)
+            kept.setdefault(clean.casefold(), clean)
+    if len(kept) > _TAGS_MOST:
+        raise InvalidInput(f"There are more than {_TAGS_MOST} tags.", remedy="Keep the telling ones.", field="tags")
+    return tuple(kept.values())
+
+
+def without_secrets(memory: Memory, policy: SecretPolicy) -> Memory:
+    """Apply the policy to every field that holds free text."""
+    if policy == "allow":
+        return memory
+    kinds: dict[str, None] = {}
+
+    def cleaned(text: str) -> str:
+        result = redact(text)
+        kinds.update((finding.kind, None) for finding in result.findings)
+        return result.text
+
+    clean = replace(
+        memory,
+        content=cleaned(memory.content),
+        summary=cleaned(memory.summary) if memory.summary else memory.summary,
+        source=cleaned(memory.source) if memory.source else memory.source,
+        path=cleaned(memory.path) if memory.path else memory.path,
+        tags=tuple(cleaned(tag) for tag in memory.tags),
+    )
+    if kinds and policy == "block":
+        raise ContentBlocked(
+            f"The content holds what looks like a secret ({', '.join(kinds)}).",
+            kinds=tuple(kinds),
+            remedy="Remove it and repeat; nothing was stored.",
+        )
+    return replace(clean, redactions=tuple(kinds)) if kinds else memory
+
+
+def draft(
+    memory: Memory, *, space: str, idempotency_key: str | None, count_tokens: Callable[[str], int], window: int
+) -> Draft:
+    """Cut a record into chunks and take their terms."""
+    if memory.status not in STATUSES:
+        raise InvalidInput(
+            f"Unknown status {memory.status!r}.", remedy=f"Choose one of {', '.join(STATUSES)}.", field="status"
+        )
+    for field in ("source", "path", "summary", "category", "role", "user_id", "agent_id", "git_branch"):
+        text = getattr(memory, field)
+        if text is not None:
+            check_text(text, field, 100_000 if field == "summary" else _FIELD_LENGTH)
+    memory = replace(memory, path=memory.path or path_in(memory.source))
+    spans = tuple(chunk(memory.content, count_tokens=count_tokens, window=window))
+    lists = [terms(memory.content[span.start : span.end]) for span in spans]
+    return Draft(
+        memory=memory,
+        space=space,
+        idempotency_key=idempotency_key,
+        spans=spans,
+        chunk_terms=tuple(encode_terms(words) for words in lists),
+        length=sum(map(len, lists)),
+    )
+
+
+def path_in(source: str | None) -> str | None:
+    """The file that a source names, without a line number; None when it names something else."""
+    if not source or "://" in source:
+        return None
+    path = _LOCATION.sub("", source.strip())
+    return path if _PATH_LIKE.match(path) else None
+
+
+def embed_drafts(drafts: Sequence[Draft], backend: Backend) -> list[Prepared]:
+    """Give every chunk of every draft its vector, in one call to the model."""
+    vectors = backend.embed([text for one in drafts for text in one.texts])
+    low, prepared = 0, []
+    for one in drafts:
+        own = vectors[low : low + len(one.spans)]
+        low += len(one.spans)
+        prepared.append(_prepared(one, [vector.tobytes() for vector in own]))
+    return prepared
+
+
+def _prepared(one: Draft, vectors: Sequence[bytes]) -> Prepared:
+    traits = record_traits(one.memory.content)
+    return Prepared(
+        memory=one.memory,
+        space=one.space,
+        digest=digest(one.memory.content),
+        idempotency_key=one.idempotency_key,
+        words=index_entry(one.space, one.chunk_terms),
+        length=one.length,
+        flags=int(traits.flags),
+        author=term_hash(traits.author) if traits.author else 0,
+        chunks=tuple(
+            PreparedChunk(span.start, span.end, blob, vector)
+            for span, blob, vector in zip(one.spans, one.chunk_terms, vectors, strict=True)
+        ),
+    )
+
+
+def index_entry(space: str, chunk_terms: Sequence[bytes]) -> str:
+    """What the text index is given: the space's word, and each term's word once."""
+    words = dict.fromkeys(word for blob in chunk_terms for word in index_words(blob).split())
+    return " ".join((space_word(space), *words))
+
+
+def entity_words(name: str) -> list[str]:
+    """The text index's words for a name: a record mentions it when it holds them all."""
+    return [index_word(term_hash(term)) for term in dict.fromkeys(query_terms(name))]
+
+
+def digest(content: str) -> bytes:
+    """Equal for texts that differ only in case, spacing or Unicode form."""
+    normal = _SPACES.sub(" ", unicodedata.normalize("NFKC", content)).strip().casefold()
+    return blake2b(normal.encode(), digest_size=16).digest()
+
+
+def space_word(space: str) -> str:
+    """The word that stands for a space in the text index: a letter longer than any term's."""
+    return "s" + index_word(term_hash(space))

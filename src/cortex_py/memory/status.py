@@ -1,0 +1,59 @@
+"""What a store holds, in numbers that are counted, not kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from ..clock import Clock, to_micros
+from ..store.conditions import EVERYTHING
+from ..store.store import Store
+from .place import Place
+
+__all__ = ["Status", "read_status"]
+
+_TOP_TAGS = 10
+_RECENT_RECORDS = 50
+_RECENT_TOPICS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Counts of what a caller sees here, and of what the file holds."""
+
+    project_id: str
+    project_name: str
+    project_remote: str | None
+    path: str | None
+    branch: str | None
+    engine: str
+    total_count: int
+    namespace_counts: dict[str, int]
+    status_counts: dict[str, int]
+    recent_topics: tuple[str, ...]
+    top_tags: tuple[tuple[str, int], ...]
+    size_bytes: int
+    model: str | None
+
+
+def read_status(store: Store, clock: Clock, place: Place) -> Status:
+    """Count live memories of the caller's spaces, with their tags and recent topics."""
+    with store.database.read() as session:
+        scope = store.scope(session, EVERYTHING, place.spaces(), to_micros(clock.now()))
+        namespaces = store.statistics.by_namespace(session, scope.where)
+        recent = store.statistics.recent_tags(session, scope.where, _RECENT_RECORDS)
+        return Status(
+            project_id=place.project.id,
+            project_name=place.project.name,
+            project_remote=place.project.remote,
+            path=place.project.root,
+            branch=place.git_branch(),
+            engine=store.database.name,
+            total_count=sum(namespaces.values()),
+            namespace_counts=namespaces,
+            status_counts=store.statistics.by_status(session, scope.spaces),
+            recent_topics=tuple(tag for tag, _ in Counter(recent).most_common(_RECENT_TOPICS)),
+            top_tags=tuple(store.statistics.top_tags(session, scope.where, _TOP_TAGS)),
+            size_bytes=store.database.size_bytes(),
+            model=store.settings.get(session, "embedding"),
+        )

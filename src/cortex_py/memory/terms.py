@@ -1,0 +1,374 @@
+"""Terms: how text becomes the words that text search compares.
+
+One pure tokenisation serves records and queries on every database engine, so the engines see only
+opaque ASCII words made here and no query text can reach their operators. Identifiers are findable
+whole and by part, scripts without spaces by overlapping pairs, and case, accents and English endings
+do not matter. Scoring and storage live elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import threading
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
+from hashlib import blake2s
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import Stemmer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "MAX_TERM",
+    "STOP_WORDS",
+    "UNSPACED",
+    "decode_terms",
+    "encode_terms",
+    "index_word",
+    "index_words",
+    "query_terms",
+    "term_hash",
+    "terms",
+]
+
+MAX_TERM = 64
+
+STOP_WORDS: frozenset[str] = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        a about above after again against all also am an and any are arent as at be because been
+        before being below between both but by can cannot cant could couldnt did didnt do does
+        doesnt doing dont down during each either ever every few for from further had hadnt has
+        hasnt have havent having he her here hers herself him himself his how hows i if im in into
+        is isnt it its itself ive just let me more most much must mustnt my myself neither no nor
+        not now of off on once only or other our ours ourselves out over own same shall she should
+        shouldnt so some such than that thats the their theirs them themselves then there theres
+        these they theyre theyve this those though through to too under until up upon us very was
+        wasnt we were werent weve what whats when where wheres whether which while who whom whos
+        whose why will with within without wont would wouldnt yes yet you your youre yours yourself
+        yourselves youve
+        """,
+    )
+)
+
+# Scripts written without spaces (Thai, Lao, Myanmar, Khmer, Han, Kana) and Hangul, whose particles join
+# the noun. Khmer's own full stops lie outside.
+UNSPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ede\u1000-\u1049\u1050-\u109f\u1780-\u17d3\u17d7\u17dc\u17dd"
+    "\u1100-\u11ff\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u3099-\u309a\u309d-\u309f"
+    "\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7a3\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U000323af"
+)
+
+# Vowel signs and viramas: parts of a word that `\w` leaves out.
+_SIGNS = (
+    "\u0780-\u07bf\u0900-\u0963\u0970-\u09e3\u0a00-\u0a75\u0a80-\u0ae3\u0b00-\u0b63\u0b80-\u0bd7\u0c00-\u0c63"
+    "\u0c80-\u0ce3\u0d00-\u0d63\u0d80-\u0df3\u0f71-\u0f84\u0f90-\u0fbc\u1a00-\u1a1b\u1b00-\u1b44\u1b80-\u1bf3"
+    "\ua980-\ua9c0"
+)
+_COUNTRY = "\U0001f1e6-\U0001f1ff"
+_SKIN = "\U0001f3fb-\U0001f3ff"
+_PICTURE = (
+    "\U0001f000-\U0001f1e5\U0001f200-\U0001faff\u2194-\u21aa\u231a-\u23ff\u25aa-\u25fe\u2600-\u27bf\u2934\u2935"
+    "\u2b05-\u2b55\u3030\u303d"
+)
+_PICTURE_ONE = rf"[{_PICTURE}][{_SKIN}]?"
+_EMOJI = rf"[{_COUNTRY}]{{1,2}}|{_PICTURE_ONE}[\U000e0020-\U000e007f]*(?:\u200d{_PICTURE_ONE})*"
+
+
+def _token_pattern(word: str) -> str:
+    """A run of words joined by the marks that join parts of names, with its sigil and its ending."""
+    joint = r"(?:::|->|\?\.|/\.|[./\\:@#&'\-]|\+\+(?=[0-9])|(?<=[0-9]),(?=[0-9]{3}(?![0-9])))"
+    return rf"(?:(?<![A-Za-z0-9_.\-])(?:--?|[@#.$])(?={word}))?{word}(?:{joint}{word})*+(?:\+\+|#)?"
+
+
+_ASCII_TOKEN = re.compile(_token_pattern("[A-Za-z0-9_]++"))
+_EMOJI_WHOLE = re.compile(_EMOJI)
+_EMOJI_BASE = re.compile(rf"(?![{_SKIN}\u2640\u2642])[{_PICTURE}]")
+_STRAY_JOINER = re.compile(rf"(?<![{_PICTURE}\ufe0f])\u200d")
+# A cluster is what a reader sees as one character; stacked consonants (Khmer, Myanmar) belong to it.
+_CLUSTER = re.compile(
+    r".(?:[\u0e31\u0e33-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb3-\u0ebc\u0ec8-\u0ece\u102b-\u1038\u103a-\u103e"
+    r"\u1056-\u1059\u17b4-\u17d1\u17d3\u17dd\u3099\u309a]|[\u17d2\u1039].?)*",
+    re.DOTALL,
+)
+
+_STRONG = re.compile(r"::|->|\?\.|[/:@#&]|\+\+")
+_DOT = re.compile(r"\.")
+_HYPHEN = re.compile("-")
+_UNDERSCORE = re.compile("_")
+_LEVELS = (_STRONG, _DOT, _HYPHEN, _UNDERSCORE)
+_CONTRACTION = re.compile(r"'(?:s|ll|re|ve|d|m)$", re.IGNORECASE)
+_THOUSANDS = re.compile(r"(?<=[0-9]),")
+_NUMBER = re.compile(r"(?:(?<=[vV])|(?<![A-Za-z0-9]))[0-9]+(?:[.:\-][0-9]+)+")
+_NUMBER_JOINT = re.compile(r"[.:\-]")
+_HUMP = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_HEX = re.compile(r"(?=[a-f]*[0-9]+[a-f]+[0-9])[0-9a-f]{6,}")
+_DIGEST = re.compile(r"[0-9a-f]{32,}")
+_DIGEST_PREFIXES = (7, 8, 12)
+
+_STRIPPED = re.compile(
+    "[\u00ad\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u05f4\u0610-\u061a\u0640"
+    "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u093c\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200e\u200f"
+    "\u202a-\u202e\u2060\u2066-\u2069\u20d0-\u20ff\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
+)
+_LETTERS = dict(zip("øØłŁđĐðÐħĦŧŦıىیةکھہ", "oOlLdDdDhHtTiييهكهه", strict=True))
+_LETTERS |= {"þ": "th", "Þ": "TH", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE"}
+_PUNCTUATION = dict(zip("‘’‛ʼ′׳‐‑‒–−־“”„‟«»—―•·\u00a0\u3000。、", "''''''------" + " " * 14, strict=True))
+
+
+class _Folding(dict[int, str]):
+    """A translation table that works out a character's folded form the first time it is met."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        folded = _PUNCTUATION.get(char)
+        if folded is None and char.isdecimal():
+            folded = str(unicodedata.decimal(char))
+        if folded is None:
+            kept = _STRIPPED.sub("", unicodedata.normalize("NFD", char))
+            folded = unicodedata.normalize("NFC", "".join(_LETTERS.get(c, c) for c in kept))
+        if len(self) < 1 << 16:
+            self[code] = folded
+        return folded
+
+
+class _Stemming(threading.local):
+    """A stemmer per thread: Stemmer objects may not be shared."""
+
+    def __init__(self) -> None:
+        stemmer = Stemmer.Stemmer("english", 0)
+        self.stem: Callable[[str], str] = stemmer.stemWord
+
+
+class _Expansions(dict[str, tuple[str, ...]]):
+    """What each token stands for, remembered while that costs little: about 40 MB at the very worst."""
+
+    def __init__(self, expand: Callable[[str], Iterable[str]]) -> None:
+        super().__init__()
+        self._expand = expand
+
+    def __missing__(self, token: str) -> tuple[str, ...]:
+        found = tuple(self._expand(token))
+        if len(token) <= 32 and len(found) <= 16:
+            if len(self) >= 1 << 15:
+                self.clear()
+            self[token] = found
+        return found
+
+
+_folding = _Folding()
+_stemming = _Stemming()
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a record, in order and with repeats; any string is valid."""
+    return [term for token in _tokens(text) for term in _record_terms[token]]
+
+
+def query_terms(text: str) -> list[str]:
+    """The terms worth looking up: `terms` less stop words and single characters of longer runs.
+
+    A query of nothing but stop words keeps them.
+    """
+    kept = [term for token in _tokens(text) for term in _query_terms[token]]
+    return kept or terms(text)
+
+
+@lru_cache(maxsize=1 << 15)
+def term_hash(term: str) -> int:
+    """The stable number of a term: 32 bits, never 0."""
+    digest = blake2s(term.encode("utf-8", "surrogatepass"), digest_size=4).digest()
+    return int.from_bytes(digest, "little") or 1
+
+
+def encode_terms(terms: Sequence[str]) -> bytes:
+    """The distinct hashes ascending, 4 little-endian bytes each, then their counts to 255, a byte each."""
+    counts = sorted(Counter(map(term_hash, terms)).items())
+    hashes = struct.pack(f"<{len(counts)}I", *(number for number, _ in counts))
+    return hashes + bytes(min(count, 255) for _, count in counts)
+
+
+def decode_terms(blob: bytes) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
+    """The hashes and frequencies of an encoded record, as views on its bytes."""
+    import numpy as np
+
+    size = _encoded_size(blob)
+    return np.frombuffer(blob, dtype="<u4", count=size), np.frombuffer(blob, dtype=np.uint8, offset=4 * size)
+
+
+def index_word(number: int) -> str:
+    """The word that stands for a term hash in a full-text engine: 7 ASCII letters and digits, a letter first.
+
+    No engine reads such a word as a number, an operator or two words, and words sort as their hashes do.
+    """
+    pairs = _PAIRS[number >> 20 & 1023] + _PAIRS[number >> 10 & 1023] + _PAIRS[number & 1023]
+    return "abcd"[number >> 30] + pairs
+
+
+def index_words(source: bytes | Iterable[int]) -> str:
+    """The words of an encoded record, or of some hashes, each once, separated by spaces."""
+    if isinstance(source, bytes):
+        source = struct.unpack_from(f"<{_encoded_size(source)}I", source)
+    return " ".join(index_word(number) for number in source)
+
+
+_ALPHABET = "234567abcdefghijklmnopqrstuvwxyz"
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
+
+
+def _encoded_size(blob: bytes) -> int:
+    size, rest = divmod(len(blob), 5)
+    if rest:
+        raise ValueError(f"encoded terms hold {len(blob)} bytes, not a multiple of 5: reindex the record")
+    return size
+
+
+# These two take milliseconds to compile, which a process that meets only ASCII need not pay.
+@cache
+def _any_token() -> re.Pattern[str]:
+    return re.compile(rf"[{UNSPACED}]+|{_EMOJI}|" + _token_pattern(rf"(?:[^\W{UNSPACED}]++|[{_SIGNS}]++)++"))
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(rf"[{UNSPACED}]")
+
+
+def _tokens(text: str) -> list[str]:
+    if not text.isascii():
+        # NFKC would write the trade mark as two letters and join them to the name before it.
+        text = _STRAY_JOINER.sub("", text.replace("™", " "))
+        text = unicodedata.normalize("NFKC", text).translate(_folding)
+        if not text.isascii():
+            return _any_token().findall(text)
+    return _ASCII_TOKEN.findall(text)
+
+
+def _fold(token: str) -> str:
+    folded = token.casefold()
+    return folded if folded.isascii() else folded.translate(_folding)
+
+
+def _term(form: str) -> str:
+    if len(form) > MAX_TERM:
+        digest = blake2s(form.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        return f"{form[: MAX_TERM - 17]}~{digest}"
+    return _stemming.stem(form) if form.isalpha() and form.isascii() else form
+
+
+def _expand_for_record(token: str) -> Iterable[str]:
+    if not token.isascii() and _unspaced().match(token):
+        clusters = _clusters(token)
+        return clusters + _pairs(clusters)
+    return dict.fromkeys(map(_term, _forms(token)))
+
+
+def _expand_for_query(token: str) -> Iterable[str]:
+    if not token.isascii() and _unspaced().match(token):
+        clusters = _clusters(token)
+        return _pairs(clusters) or clusters
+    return dict.fromkeys(_term(form) for form in _forms(token) if form not in STOP_WORDS)
+
+
+_record_terms = _Expansions(_expand_for_record)
+_query_terms = _Expansions(_expand_for_query)
+
+
+def _clusters(run: str) -> list[str]:
+    return [_term(_fold(cluster)) for cluster in _CLUSTER.findall(run)]
+
+
+def _pairs(clusters: list[str]) -> list[str]:
+    return [_term(first + second) for first, second in pairwise(clusters)]
+
+
+def _forms(token: str) -> dict[str, None]:
+    """The folded forms a token is findable by: whole first, then its parts."""
+    if _EMOJI_WHOLE.fullmatch(token):
+        return dict.fromkeys([token, *_EMOJI_BASE.findall(token)])
+    forms: dict[str, None] = {}
+    token = _THOUSANDS.sub("", _CONTRACTION.sub("", token)).replace("\\", "/")
+    body = token.lstrip("-@#$")
+    if body != token:
+        forms[_fold(token)] = None
+    if body.endswith(("++", "#")):
+        forms[_fold(body)] = None
+        body = body.rstrip("+#")
+    elif "++" in body:
+        forms[_fold(body[: body.index("++") + 2])] = None
+    _add_parts(body, forms)
+    for match in _NUMBER.finditer(token):
+        number = match[0]
+        # 3.11 must find 3.11.4, and 2024-05 must find 2024-05-01.
+        for joint in list(_NUMBER_JOINT.finditer(number))[1:8]:
+            forms[number[: joint.start()]] = None
+        forms[number] = None
+    forms.pop("", None)
+    return forms
+
+
+def _add_parts(piece: str, forms: dict[str, None]) -> None:
+    for separator in () if piece.isalnum() else _LEVELS:
+        parts = [part for part in separator.split(piece) if part]
+        if len(parts) == 1 and parts[0] == piece:
+            continue
+        forms[_fold(piece)] = None
+        if _also_written_joined(separator, parts):
+            forms[_fold("".join(parts))] = None
+        for part in dict.fromkeys(parts):
+            _add_parts(part, forms)
+        return
+    if "'" in piece:
+        _add_elision(piece, forms)
+    else:
+        _add_humps(piece, forms)
+
+
+def _also_written_joined(separator: re.Pattern[str], parts: list[str]) -> bool:
+    """Whether people drop the separator: e-mail, snake_case for snakeCase, 10_000, U.S.A., node.js."""
+    if separator is _DOT:
+        return parts[-1].casefold() == "js" or (max(map(len, parts)) == 1 and "".join(parts).isalpha())
+    if separator is _HYPHEN:
+        return not all(map(str.isdecimal, parts))
+    return separator is _UNDERSCORE
+
+
+def _add_elision(piece: str, forms: dict[str, None]) -> None:
+    parts = piece.split("'")
+    forms[_fold("".join(parts))] = None
+    if parts[-1] not in "tT":
+        forms.update(dict.fromkeys(_fold(part) for part in parts if len(part) > 1))
+
+
+def _add_humps(piece: str, forms: dict[str, None]) -> None:
+    """The whole of a word without separators, and its humps: getUserById, HTTP2, E1234."""
+    whole = _fold(piece)
+    forms[whole] = None
+    if _DIGEST.fullmatch(whole):
+        forms.update(dict.fromkeys(whole[:length] for length in _DIGEST_PREFIXES))
+    if len(piece) > MAX_TERM or _HEX.fullmatch(whole):
+        return
+    shape = piece if piece.isascii() else "".join(map(_shape, piece))
+    spans = [match.span() for match in _HUMP.finditer(shape)]
+    # Random keys change case and kind at nearly every character; their pieces are noise.
+    if len(spans) < 2 or (len(spans) > 3 and len(piece) < 2 * len(spans)):
+        return
+    numbered = any(map(str.isdecimal, shape))
+    for start, end in spans:
+        if end - start > 1 or not numbered or shape[start].isdecimal():
+            forms[_fold(piece[start:end])] = None
+
+
+def _shape(char: str) -> str:
+    if char.isupper():
+        return "A"
+    return "0" if char.isdecimal() else "a"

@@ -1,0 +1,158 @@
+"""The values that travel between rooms: the one record, projects, branches, results.
+
+Nothing here reads, writes or decides; the store and the domain both speak in these types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Literal
+
+__all__ = [
+    "DETAILS",
+    "DOMAINS",
+    "LIVE_STATUSES",
+    "MODES",
+    "STATUSES",
+    "Branch",
+    "Detail",
+    "Domain",
+    "Hit",
+    "Memory",
+    "Mode",
+    "NewMemory",
+    "Page",
+    "Project",
+    "Status",
+    "Version",
+]
+
+Domain = Literal["project", "user", "org"]
+Status = Literal["active", "pending", "archived", "superseded", "consolidated", "tombstoned"]
+Mode = Literal["hybrid", "vector", "text"]
+Detail = Literal["light", "medium", "everything"]
+
+DOMAINS: tuple[Domain, ...] = ("project", "user", "org")
+STATUSES: tuple[Status, ...] = ("active", "pending", "archived", "superseded", "consolidated", "tombstoned")
+LIVE_STATUSES: tuple[Status, ...] = ("active", "pending")
+MODES: tuple[Mode, ...] = ("hybrid", "vector", "text")
+DETAILS: tuple[Detail, ...] = ("light", "medium", "everything")
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A body of work: one repository, or one folder without a repository."""
+
+    id: str
+    root: str | None
+    remote: str | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A line of work inside a project; its records are neighbours in order."""
+
+    id: str
+    project_id: str
+    topic: str
+    parent_id: str | None
+    git_branch: str | None
+    status: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMemory:
+    """What a caller gives to be remembered. Everything but content has a sensible default."""
+
+    content: str
+    namespace: str = "context"
+    domain: Domain = "project"
+    tags: tuple[str, ...] = ()
+    source: str | None = None
+    path: str | None = None
+    branch_id: str | None = None
+    git_branch: str | None = None
+    category: str | None = None
+    role: str | None = None
+    summary: str | None = None
+    user_id: str | None = None
+    agent_id: str | None = None
+    status: Status = "active"
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """The one record: a Cortex context and a Subcog memory alike."""
+
+    id: str
+    domain: Domain
+    project_id: str | None
+    branch_id: str | None
+    namespace: str
+    category: str | None
+    role: str | None
+    content: str
+    summary: str | None
+    tags: tuple[str, ...]
+    source: str | None
+    path: str | None
+    git_branch: str | None
+    user_id: str | None
+    agent_id: str | None
+    status: Status
+    created_at: datetime
+    updated_at: datetime
+    accessed_at: datetime | None
+    expires_at: datetime | None
+    tombstoned_at: datetime | None
+    superseded_by: str | None
+    grounding: float | None
+    version: int
+    duplicate_of: str | None = None
+    redactions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One past or present state of a memory."""
+
+    version: int
+    content: str
+    namespace: str
+    tags: tuple[str, ...]
+    source: str | None
+    recorded_at: datetime
+    operation: str
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One result of a recall: the record, its calibrated score, and the passage that matched."""
+
+    memory: Memory
+    score: float
+    raw_score: float
+    passage: Callable[[], str] = field(repr=False, compare=False)
+
+    @cached_property
+    def snippet(self) -> str:
+        """About 200 characters around the best match; cut out when first asked for."""
+        return self.passage()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Results in order, the true total behind them, and what the caller should be told."""
+
+    results: tuple[Hit, ...]
+    total: int
+    warnings: tuple[str, ...] = field(default=())

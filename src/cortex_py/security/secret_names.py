@@ -1,0 +1,287 @@
+"""Secrets known by the name they are given: `password = …`, `"api_key": "…"`, `--token …`, "the password is …",
+and random text that stands close behind such a name or is assigned to the name of an issuer.
+
+A name proves little by itself, so the value is judged by `secret_values`; how strictly depends on the name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from .secret_values import (
+    Span,
+    is_digest,
+    is_placeholder,
+    is_random,
+    is_reference,
+    looks_like_password,
+    looks_like_token,
+)
+
+__all__ = ["NAME_HINTS", "find_assigned", "find_random_near_names"]
+
+
+class _Strength(Enum):
+    PASSWORD = "people choose these: short and readable values count"
+    PHRASE = "several words, or a password"
+    TOKEN = "machines make these: mixed characters"
+    WEAK = "also said of much else: only long random values"
+
+
+class _Name(NamedTuple):
+    end: int
+    strength: _Strength
+    kind: str
+
+
+# Literals first, so that the search can skip by first letters; `_name_at` looks at what is around them.
+_STEMS = re.compile(
+    r"pass(?:word|wort|wd|wrd|code|phrase)?|kennwort|contraseña|senha|пароль|密码|密碼|パスワード|pwd|pw|secret|token|cred(?:ential)?|key|auth(?:orization)?|mnemonic"
+    r"|seed[_ -]?phrase|connection[_-]?string|jsessionid|phpsessid|session|cookie|bearer|csrf|login|dsn"
+)
+NAME_HINTS = (
+    "pass", "kennwort", "contraseña", "senha", "пароль", "密", "パスワード", "pw", "secret", "token", "key", "auth", "cred", "mnemonic", "phrase", "connection", "session", "cookie",
+    "bearer", "csrf", "login", "dsn",
+)  # fmt: skip
+_TOKEN_STEMS = frozenset({"secret", "token", "credential", "authorization", "jsessionid", "phpsessid"})
+_WEAK_STEMS = frozenset({"session", "cookie", "bearer", "csrf", "login", "dsn"})
+_KEY_OF = re.compile(
+    r"(?:api|access|private|auth|account|app|encrypt|encryption|signing|master|service|storage|shared|consumer|secure"
+    r"|license|subscription|function|integration|webhook|hmac|admin|write|server|deploy)[_ .-]?$"
+)
+_OPEN = re.compile(r"(?:public|pub|primary|foreign|cache|partition|sort|idempotency|translation|i18n)[_ .-]?(?:key)?$")
+_TYPE_NAME = re.compile(r"::\w*$")
+_PASS_OF = re.compile(r"(?:^|[^a-z]|db|my|user|sql|admin|root|login|smtp|mail)$")
+_KINDS = (("pass", "password"), ("pw", "password"), ("token", "token"), ("secret", "secret"), ("key", "api-key"))
+
+# A name that ends like this speaks about a secret and does not hold it.
+_INERT_TAIL = re.compile(
+    r"(?:[_.-]|s)(?:i[sz](?:e|ed|er|ers|ing|ation)|less|ary|ly|typed?|kinds?|names?|fields?|files?|filename|paths?|dir"
+    r"|ur[li]s?|endpoints?|[gu]?u?ids?|counts?|len|length|sizes?|limits?|hints?|labels?|prompts?|titles?|text|placeholder"
+    r"|polic(?:y|ies)|expir\w*|exp|ttl|age|regexp?|patterns?|class|params?|headers?|prefix|suffix|index|idx|version"
+    r"|formats?|env|vars?|variables?|refs?|references?|arn|algo\w*|alg|mode|status|state|enabled|required|reset|errors?"
+    r"|messages?|msg|min|max|days|rotation|managers?|providers?|stores?|group|roles?|scopes?|usage|budget|time|date|at"
+    r"|by|board|words?|press\w*|up|down|events?|listener|handler|func\w*|method|maps?|lists?|sets?|dicts?|table|column"
+    r"|rows?|ring|chain|space|frames?|stone|note|pad|ors?|ority|orit\w*|entic\w*|ible|ibility|ories|ory|ed|ing|ions?"
+    r"|per|used|left|total|strength|checksum|digest|fingerprint|hash(?:es|ed)?)s?\d*$"
+)
+_AFTER_NAME = re.compile(
+    r"""
+    (?P<tail>[a-z0-9_.-]{0,40}+) (?P<close>(?:\\?["'`]|[\])}]){0,3}+) (?:\[\d{0,4}\])?+
+    [ \t]{0,12}+
+    (?P<operator>
+        :[ \t]{0,4}+[a-z&][a-z0-9_&<>\[\]|.?]{0,30}+[ \t]{0,4}+=(?![=>])
+      | ,?\s{0,40}["']?value["']?[ \t]?[:=]
+      | [:?!+|~]{0,2}={1,3}>? | -> | [:：]{1,2} | > | , | \( | (?:is|was)(?=[ \t:])
+      | (?<=[ \t])(?=\\?["'`])
+    )
+    [ \t]{0,12}+(?:(?<!,)\\?\n[ \t]{0,12}(?=["']))?
+    """,
+    re.VERBOSE,
+)
+_AFTER_FLAG = re.compile(r"(?P<tail>[a-z0-9_-]{0,24}+)(?P<close>)(?P<operator>[ \t])[ \t]{0,8}+(?!-)")
+_VALUE = re.compile(
+    r"""
+      (?P<prefix>[bBfFrRuU@$]{1,2}(?=["']))? (?P<quote>"{3}|'{3}|\\?["'`]) (?P<quoted>(?:(?!(?P=quote))[^\n]){1,300}+) (?P=quote)
+    | (?P<bare>[^\s"'`,;=:<>]{1,300}+)
+    """,
+    re.VERBOSE,
+)
+_REST = re.compile(r"""(?:(?!</)[^\s"'`,;&]){1,300}+""")
+_ENV_LINE = re.compile(r"(?:^|[\n;&|])[ \t]{0,8}(?:(?:export|set|ENV|-|-e)[ \t]+)?[A-Z0-9_]{3,64}=$")
+_SHORTEST_VALUE = 5
+_MARKS = frozenset("!@#$%^&*+=?~|\\{}[]()<>;,")
+_FORMATTED = frozenset({"f", "F", "rf", "fr", "$", "$@", "@$"})
+_SAID = frozenset({"is", "was"})
+
+
+def find_assigned(text: str, lower: str) -> Iterator[Span]:
+    """Values that are assigned to a telling name, passed to it or said of it."""
+    flags = "--" in text
+    for stem in _STEMS.finditer(lower):
+        after = _AFTER_NAME.match(lower, stem.end())
+        if after is None and flags and lower.find("--", max(0, stem.start() - 24), stem.start()) >= 0:
+            after = _AFTER_FLAG.match(lower, stem.end())
+        if after is None:
+            continue
+        found = _VALUE.match(text, after.end())
+        if found is None or found.end() - found.start() < _SHORTEST_VALUE or found.group()[0] == "\0":
+            continue
+        name = _name_at(lower, stem, after["tail"])
+        span = _judge(text, stem.start(), name, after, found) if name else None
+        if span is not None:
+            yield span
+
+
+def _name_at(lower: str, stem: re.Match[str], tail: str) -> _Name | None:
+    """The name that a stem belongs to, or None for a word that only looks like one."""
+    word, start, end = stem.group(), stem.start(), stem.end()
+    tail = tail.rstrip(".-")
+    if tail and _INERT_TAIL.search("_" + tail):
+        return None
+    before = lower[max(0, start - 24) : start]
+    letter_follows = tail[:1].isalpha()
+    strength: _Strength | None = None
+    if (word in {"key", "token"} and _OPEN.search(before)) or _TYPE_NAME.search(before):
+        return None
+    if before.endswith(":") and lower.find("arn:", max(0, start - 80), start) >= 0:
+        return None
+    if word in _TOKEN_STEMS:
+        strength = _Strength.TOKEN
+    elif word == "key":
+        owned = _KEY_OF.search(before) or _names_issuer(before.rpartition(" ")[2])
+        strength = _Strength.TOKEN if owned else _Strength.WEAK
+    elif word in {"pass", "pw"}:
+        if not letter_follows and _PASS_OF.search(before):
+            strength = _Strength.PASSWORD
+    elif word.endswith("phrase") or word == "mnemonic":
+        strength = _Strength.PHRASE
+    elif word in {"cred", "auth"}:
+        alone = not letter_follows or tail == "s"
+        strength = _Strength.TOKEN if alone and (word == "cred" or before.endswith("_")) else _Strength.WEAK
+    elif word.startswith("connection"):
+        strength = _Strength.TOKEN
+    else:
+        strength = _Strength.WEAK if word in _WEAK_STEMS else _Strength.PASSWORD
+    if strength is None:
+        return None
+    whole = word + tail
+    return _Name(end, strength, next((kind for part, kind in _KINDS if part in whole), "secret"))
+
+
+def _judge(text: str, name_start: int, name: _Name, after: re.Match[str], found: re.Match[str]) -> Span | None:
+    operator = after["operator"]
+    enclosed = found["quoted"] is not None
+    quoted = enclosed and found["quote"] != "`"
+    if operator in {",", "("} and not (enclosed and (operator == "(" or after["close"])):
+        return None
+    if operator == ">" and not text.startswith("</", found.end()):
+        return None
+    if enclosed and "{" in found["quoted"] and (found["prefix"] in _FORMATTED or found["quote"] == "`"):
+        return None
+    start = found.start("quoted" if enclosed else "bare")
+    value = found["quoted"] if enclosed else _trim(found["bare"])
+    if not operator and (name.strength is _Strength.WEAK or (name.end - name_start <= 4 and name.kind == "password")):
+        return None
+    plain = value.replace("\0", "").removesuffix("\\n")
+    strength = _Strength.TOKEN if operator == "," and name.strength is _Strength.PASSWORD else name.strength
+    if not plain or not _is_value(plain, strength, quoted=quoted, said=operator in _SAID):
+        whole_line = operator == "=" and not enclosed and name.strength is _Strength.PASSWORD
+        if not (whole_line and _is_word_in_env_line(text, name_start, start, plain)):
+            return None
+    if not enclosed and text[start + len(value) : start + len(value) + 1] in {"=", ":", "<", ">"}:
+        rest = _REST.match(text, start)
+        value = _trim(rest.group()) if rest else value
+    return start, start + len(value), name.kind
+
+
+def _trim(bare: str) -> str:
+    """An unquoted value without the punctuation of the sentence or the code around it."""
+    bare = bare.partition("&")[0].rstrip(".:\\")
+    for opening, closing in ("()", "[]", "{}"):
+        while bare.endswith(closing) and bare.count(opening) < bare.count(closing):
+            bare = bare[:-1].rstrip(".:")
+    return bare
+
+
+def _is_value(value: str, strength: _Strength, *, quoted: bool, said: bool) -> bool:
+    if not quoted and value.isalpha() and (said or len(value) < 20):
+        return False
+    if strength is _Strength.PHRASE and quoted and value.count(" ") >= 3:
+        return value.replace(" ", "").isalpha() and value.islower()
+    if strength in {_Strength.PASSWORD, _Strength.PHRASE}:
+        return looks_like_password(value, quoted=quoted)
+    if strength is _Strength.TOKEN:
+        if looks_like_token(value, quoted=quoted, least=8 if quoted else 10):
+            return True
+        strange = len(_MARKS.intersection(value)) >= (3 if quoted else 4)
+        long_word = quoted and len(value) >= 20 and value.isalpha()
+        return (strange or long_word) and looks_like_password(value, quoted=quoted)
+    if said or len(value) < 16 or " " in value or not is_random(value) or is_digest(value):
+        return False
+    return not (is_reference(value, quoted=quoted) or is_placeholder(value))
+
+
+def _is_word_in_env_line(text: str, name_start: int, value_start: int, value: str) -> bool:
+    """True for `DB_PASSWORD=word` on a line of its own, where even a plain word is the password."""
+    if len(value) < 8 or not value.isalpha() or is_placeholder(value):
+        return False
+    return _ENV_LINE.search(text, max(0, name_start - 40), value_start) is not None
+
+
+_RUN = re.compile(r"[A-Za-z0-9_+/=~-]{20,}+")
+_LONGEST_RUN = 512
+_REACH = 48
+_WORD_REST = re.compile(r"[a-z0-9_.-]*")
+_OPERATORS = frozenset("=:>,|(")
+# Issuers whose secrets have no mark of their own: a random value assigned to a name that holds one of these.
+_ISSUER_NAMES = """
+    adafruit adobe airtable akamai algolia alibaba amplitude anthropic artifactory asana atlassian aws azure beamer
+    bitbucket bitly bittrex braintree bugsnag buildkite circleci clearbit clicksend cloudant cloudflare cloudinary
+    codeclimate codecov cohere coinbase confluen contentful coveralls cypress databricks datadog dd_api deepgram
+    digitalocean discord docusign drone dropbox dynatrace elastic etsy eventbrite facebook fastly fauna figma
+    finicity finnhub firebase flickr foursquare freshbooks freshdesk gcp gemini giphy github gitlab gitter
+    gocardless google grafana hashicorp helpscout heroku hubspot ibm instagram intercom ipinfo ipstack jenkins jfrog
+    jira jumpcloud kraken kucoin langsmith launchdarkly linear linkedin linode lob_ looker mailchimp mailgun mailjet
+    mandrill mapbox mattermost maxmind meraki messagebird mistral mixpanel monday nasdaq netlify new-relic new_relic
+    newrelic newsapi ngrok notion npm nytimes okta onelogin openai openweather opsgenie pagerduty paypal pinata
+    pinecone pipedrive plaid planetscale postmark pusher rapidapi razorpay rollbar salesforce segment sendbird
+    sendgrid sendinblue sentry shodan shopify sidekiq slack snyk softlayer sonar sourcegraph sparkpost splunk
+    spotify square stripe sumo_logic sumologic supabase telegram telnyx terraform travis trello twilio twitch
+    twitter typeform unsplash vault vercel virustotal vonage vultr wandb webflow wepay yandex yelp youtube zapier
+    zendesk zoho zoom
+"""
+_ISSUERS = tuple(_ISSUER_NAMES.split())
+
+
+def find_random_near_names(text: str, lower: str) -> Iterator[Span]:
+    """Random text behind a telling name on the same line, or assigned to the name of an issuer."""
+    passed = 0
+    for run in _RUN.finditer(text):
+        start, end = run.span()
+        value = run.group()
+        before = lower[max(passed, start - _REACH) : start].rpartition("\n")[2]
+        passed = end
+        if end - start > _LONGEST_RUN or _is_piece_of_path(text, start, end, value):
+            continue
+        kind = _kind_before(before)
+        if kind is None or not is_random(value, least=20) or is_digest(value) or is_placeholder(value):
+            continue
+        yield start, end, kind
+
+
+def _names_issuer(word: str) -> bool:
+    return any(issuer in word for issuer in _ISSUERS)
+
+
+def _kind_before(before: str) -> str | None:
+    """What the words before a random value say it is; the nearest one decides."""
+    kind: str | None = None
+    for stem in _STEMS.finditer(before):
+        tail = _WORD_REST.match(before, stem.end())
+        name = _name_at(before, stem, tail.group() if tail else "")
+        if name is not None and name.strength is not _Strength.WEAK:
+            kind = name.kind
+    if kind is None:
+        owner = before.rstrip(" \t\"'`@")
+        if owner[-1:] in _OPERATORS:
+            words = owner.rstrip("=:>,|( \t\"'`])").split()
+            if words and "arn:" not in words[-1] and _names_issuer(words[-1]):
+                kind = "secret"
+    return kind
+
+
+def _is_piece_of_path(text: str, start: int, end: int, value: str) -> bool:
+    """True for a piece of a path, an address or a dotted name."""
+    if start and text[start - 1] in "./\\@#&":
+        return True
+    if text[end : end + 1] in {".", "\\", "@", "("} and text[end + 1 : end + 2].isalnum():
+        return True
+    slashes = value.count("/")
+    if not slashes:
+        return False
+    all_kinds = not value.isupper() and not value.islower() and any(map(str.isdigit, value))
+    return value[0] in "/~" or slashes > len(value) / 16 + 1 or not all_kinds

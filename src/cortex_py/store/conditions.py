@@ -1,0 +1,54 @@
+"""A compiled filter as plain values: what every retriever takes, and nothing about how.
+
+A `Filter` is a conjunction of conditions; the values inside one condition are alternatives.
+The parser that makes it lives in `memory/filters.py`; the SQL that it becomes lives in `where.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+__all__ = ["EVERYTHING", "Condition", "Filter", "Key", "Value"]
+
+Key = Literal[
+    "namespace",
+    "tag",
+    "since",
+    "before",
+    "source",
+    "project",
+    "branch",
+    "path",
+    "status",
+    "entity",
+    "category",
+    "role",
+    "user",
+    "agent",
+]
+
+# A text value may hold glob signs where its key allows them; a time value is a moment.
+Value = str | datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    key: Key
+    values: tuple[Value, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    conditions: tuple[Condition, ...] = ()
+
+    def having(self, key: Key) -> tuple[Condition, ...]:
+        return tuple(c for c in self.conditions if c.key == key)
+
+    def plus(self, *conditions: Condition) -> Filter:
+        return Filter(self.conditions + conditions)
+
+
+EVERYTHING = Filter()

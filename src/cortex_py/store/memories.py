@@ -1,0 +1,252 @@
+"""Records in the store: written, read, changed and removed together with their index entries.
+
+Every method takes the session it runs in; the caller decides what is one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from ..clock import from_micros
+from ..records import LIVE_STATUSES, Memory, Status, Version
+from .database import Database, Session, Sql, marks
+from .rows import MEMORY_COLUMNS, Prepared, memory_from, memory_values, qualified
+from .where import Where
+
+__all__ = ["MemoryTable"]
+
+_T = TypeVar("_T")
+
+_BATCH = 500
+_COLUMNS = qualified(MEMORY_COLUMNS, "m")
+_EXTRA_COLUMNS = ("space", "seq", "digest", "idempotency_key", "length", "flags", "author")
+_INSERT = (
+    f"INSERT INTO memory ({', '.join((*MEMORY_COLUMNS, *_EXTRA_COLUMNS))}) "
+    f"VALUES ({marks(len(MEMORY_COLUMNS) + len(_EXTRA_COLUMNS))}) RETURNING num"
+)
+_UPDATE = (
+    f"UPDATE memory SET {', '.join(f'{column} = ?' for column in (*MEMORY_COLUMNS, *_EXTRA_COLUMNS[1:]))} "
+    "WHERE space = ? AND num = ?"
+)
+_NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
+
+
+class MemoryTable:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def fetch(self, session: Session, nums: Sequence[int], spaces: Sequence[str]) -> dict[int, Memory]:
+        """Records by number, only those of the given spaces."""
+        found: dict[int, Memory] = {}
+        for batch in _batches(nums):
+            # The spaces are checked here: named in the statement, they would tempt the planner away
+            # from the key and into an index over the whole space.
+            rows = session.rows(
+                f"SELECT {_COLUMNS}, m.space, m.num FROM memory m WHERE m.num IN ({marks(len(batch))})", batch
+            )
+            found.update((row[-1], memory_from(row)) for row in rows if row[-2] in spaces)
+        return found
+
+    def spans(self, session: Session, parts: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+        """Where the given part of each record begins and ends in its content."""
+        found: dict[int, tuple[int, int]] = {}
+        for batch in _batches(parts):
+            either = " OR ".join(["(num = ? AND n = ?)"] * len(batch))
+            rows = session.rows(
+                f"SELECT num, first, past FROM chunk WHERE {either}", [value for part in batch for value in part]
+            )
+            found.update((row[0], (row[1], row[2])) for row in rows)
+        return found
+
+    def terms(self, session: Session, num: int) -> list[bytes]:
+        return [row[0] for row in session.rows("SELECT terms FROM chunk WHERE num = ? ORDER BY n", (num,))]
+
+    def find(self, session: Session, prefix: str, limit: int = 6) -> list[tuple[int, str, Memory]]:
+        """Records whose id begins with the prefix, as (number, space, record)."""
+        rows = session.rows(
+            f"SELECT {_COLUMNS}, m.num, m.space FROM memory m WHERE m.id >= ? AND m.id < ? ORDER BY m.id LIMIT ?",
+            (prefix, prefix + "g", limit),
+        )
+        return [(row[-2], row[-1], memory_from(row)) for row in rows]
+
+    def located(self, session: Session, nums: Sequence[int]) -> list[tuple[int, str, str | None, Memory]]:
+        """Records by number, as (number, space, idempotency key, record)."""
+        rows = [
+            row
+            for batch in _batches(nums)
+            for row in session.rows(
+                f"SELECT {_COLUMNS}, m.num, m.space, m.idempotency_key FROM memory m "
+                f"WHERE m.num IN ({marks(len(batch))}) ORDER BY m.num",
+                batch,
+            )
+        ]
+        return [(row[-3], row[-2], row[-1], memory_from(row)) for row in rows]
+
+    def all_numbers(self, session: Session) -> list[int]:
+        return [row[0] for row in session.rows("SELECT num FROM memory ORDER BY num")]
+
+    def listing(self, session: Session, where: Where, limit: int, offset: int) -> list[Memory]:
+        rows = session.rows(
+            f"SELECT {_COLUMNS} FROM memory m WHERE {where.sql} {_NEWEST_FIRST} LIMIT ? OFFSET ?",
+            (*where.params, limit, offset),
+        )
+        return [memory_from(row) for row in rows]
+
+    def count(self, session: Session, where: Where) -> int:
+        return int(session.rows(f"SELECT count(*) FROM memory m WHERE {where.sql}", where.params)[0][0])
+
+    def numbers(self, session: Session, where: Where) -> list[int]:
+        rows = session.rows(f"SELECT m.num FROM memory m WHERE {where.sql}", where.params)
+        return [row[0] for row in rows]
+
+    def twins(self, session: Session, space: str, digests: Sequence[bytes]) -> dict[bytes, str]:
+        """The oldest live record of each digest: who already said exactly this."""
+        found: dict[bytes, str] = {}
+        for batch in _batches(digests):
+            rows = session.rows(
+                f"SELECT digest, min(id) FROM memory WHERE space = ? AND digest IN ({marks(len(batch))}) "
+                f"AND status IN ({marks(len(LIVE_STATUSES))}) GROUP BY digest",
+                (space, *batch, *LIVE_STATUSES),
+            )
+            found.update((row[0], row[1]) for row in rows)
+        return found
+
+    def by_key(self, session: Session, space: str, keys: Sequence[str]) -> dict[str, Memory]:
+        found: dict[str, Memory] = {}
+        for batch in _batches(keys):
+            rows = session.rows(
+                f"SELECT {_COLUMNS}, m.idempotency_key FROM memory m "
+                f"WHERE m.space = ? AND m.idempotency_key IN ({marks(len(batch))})",
+                (space, *batch),
+            )
+            found.update((row[-1], memory_from(row)) for row in rows)
+        return found
+
+    def history(self, session: Session, space: str, memory_id: str) -> list[Version]:
+        rows = session.rows(
+            "SELECT version, content, namespace, tags, source, recorded_at, operation FROM history "
+            "WHERE space = ? AND id = ? ORDER BY version",
+            (space, memory_id),
+        )
+        return [
+            Version(version, content, namespace, tuple(json.loads(tags)), source, from_micros(at), operation)
+            for version, content, namespace, tags, source, at, operation in rows
+        ]
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def next_seq(self, session: Session) -> int:
+        """The number of this change. Bumped under the write lock, so it follows the order of commits."""
+        return int(session.rows("UPDATE state SET seq = seq + 1 WHERE one = 1 RETURNING seq")[0][0])
+
+    def insert(self, session: Session, record: Prepared, seq: int) -> int:
+        num = int(session.rows(_INSERT, _row_values(record, seq))[0][0])
+        self._write_parts(session, num, record)
+        return num
+
+    def replace(self, session: Session, num: int, record: Prepared, seq: int) -> None:
+        """Write a new state of a record in place of the old one, index entries included."""
+        session.run(_UPDATE, (*_row_values(record, seq, with_space=False), record.space, num))
+        self._drop_parts(session, num)
+        self._write_parts(session, num, record)
+
+    def reindex(self, session: Session, num: int, record: Prepared, seq: int) -> None:
+        """Write the index entries of a record anew; the record itself stays as it is."""
+        session.run(
+            "UPDATE memory SET seq = ?, length = ?, flags = ?, author = ?, digest = ? WHERE space = ? AND num = ?",
+            (seq, record.length, record.flags, record.author, record.digest, record.space, num),
+        )
+        self._drop_parts(session, num)
+        self._write_parts(session, num, record)
+
+    def archive_version(self, session: Session, space: str, memory: Memory, operation: str, at: int) -> None:
+        """Keep the present state of a record in its history, before it changes."""
+        session.run(
+            "INSERT INTO history (space, id, version, recorded_at, operation, namespace, tags, source, content) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (
+                space,
+                memory.id,
+                memory.version,
+                at,
+                operation,
+                memory.namespace,
+                json.dumps(memory.tags, ensure_ascii=False),
+                memory.source,
+                memory.content,
+            ),
+        )
+
+    def bury(self, session: Session, nums: Sequence[int], at: int, seq: int) -> None:
+        """Soft delete: the record leaves the text index and remembers the status it had."""
+        for batch in _batches(nums):
+            session.run(
+                "UPDATE memory SET prior_status = status, status = 'tombstoned', tombstoned_at = ?, "
+                f"updated_at = ?, seq = ? WHERE status <> 'tombstoned' AND num IN ({marks(len(batch))})",
+                (at, at, seq, *batch),
+            )
+        for num in nums:
+            self._database.unindex_text(session, num)
+
+    def raise_up(self, session: Session, num: int, words: str, at: int, seq: int) -> None:
+        """Undo a soft delete, text index included."""
+        session.run(
+            "UPDATE memory SET status = COALESCE(prior_status, 'active'), prior_status = NULL, "
+            "tombstoned_at = NULL, updated_at = ?, seq = ? WHERE num = ?",
+            (at, seq, num),
+        )
+        self._database.index_text(session, num, words)
+
+    def set_status(self, session: Session, num: int, status: Status, at: int, seq: int) -> None:
+        session.run("UPDATE memory SET status = ?, updated_at = ?, seq = ? WHERE num = ?", (status, at, seq, num))
+
+    def purge(self, session: Session, nums: Sequence[int], seq: int) -> None:
+        """Remove records and every trace of them; what stays is that a number is gone."""
+        for batch in _batches(nums):
+            inside = f"({marks(len(batch))})"
+            session.run(
+                f"INSERT INTO purged (space, num, seq) SELECT space, num, ? FROM memory WHERE num IN {inside}",
+                (seq, *batch),
+            )
+            session.run(
+                "DELETE FROM history WHERE EXISTS (SELECT 1 FROM memory m WHERE m.space = history.space "
+                f"AND m.id = history.id AND m.num IN {inside})",
+                batch,
+            )
+            for table in ("tag", "chunk", "memory"):
+                session.run(f"DELETE FROM {table} WHERE num IN {inside}", batch)
+        for num in nums:
+            self._database.unindex_text(session, num)
+
+    def _write_parts(self, session: Session, num: int, record: Prepared) -> None:
+        tags = {tag.casefold() for tag in record.memory.tags}
+        session.run_many(
+            "INSERT INTO tag (space, tag, num) VALUES (?, ?, ?)", [(record.space, tag, num) for tag in sorted(tags)]
+        )
+        session.run_many(
+            "INSERT INTO chunk (num, n, space, first, past, terms, vector) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (num, n, record.space, chunk.first, chunk.past, chunk.terms, chunk.vector)
+                for n, chunk in enumerate(record.chunks)
+            ],
+        )
+        if record.memory.status != "tombstoned":
+            self._database.index_text(session, num, record.words)
+
+    def _drop_parts(self, session: Session, num: int) -> None:
+        session.run("DELETE FROM tag WHERE num = ?", (num,))
+        session.run("DELETE FROM chunk WHERE num = ?", (num,))
+
+
+def _row_values(record: Prepared, seq: int, *, with_space: bool = True) -> tuple[Sql, ...]:
+    own = (seq, record.digest, record.idempotency_key, record.length, record.flags, record.author)
+    return (*memory_values(record.memory), *((record.space,) if with_space else ()), *own)
+
+
+def _batches(items: Iterable[_T]) -> Iterable[list[_T]]:
+    everything = list(items)
+    return (everything[i : i + _BATCH] for i in range(0, len(everything), _BATCH))

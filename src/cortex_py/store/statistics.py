@@ -1,0 +1,81 @@
+"""Counts over records: what `status` shows and what garbage collection looks at."""
+
+from __future__ import annotations
+
+from ..records import LIVE_STATUSES
+from .database import Session, marks
+from .where import Where
+
+__all__ = ["StatisticsTable"]
+
+_LIVE = f"m.status IN ({marks(len(LIVE_STATUSES))})"
+
+
+class StatisticsTable:
+    def by_namespace(self, session: Session, where: Where) -> dict[str, int]:
+        rows = session.rows(
+            f"SELECT m.namespace, count(*) FROM memory m WHERE {where.sql} GROUP BY m.namespace "
+            "ORDER BY count(*) DESC, m.namespace",
+            where.params,
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def by_status(self, session: Session, spaces: tuple[str, ...]) -> dict[str, int]:
+        rows = session.rows(
+            f"SELECT m.status, count(*) FROM memory m WHERE m.space IN ({marks(len(spaces))}) "
+            "GROUP BY m.status ORDER BY m.status",
+            spaces,
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def top_tags(self, session: Session, where: Where, limit: int) -> list[tuple[str, int]]:
+        rows = session.rows(
+            f"SELECT t.tag, count(*) FROM tag t JOIN memory m ON m.num = t.num WHERE {where.sql} "
+            "GROUP BY t.tag ORDER BY count(*) DESC, t.tag LIMIT ?",
+            (*where.params, limit),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    def recent_tags(self, session: Session, where: Where, records: int) -> list[str]:
+        """Tags of the newest records, newest first, with repeats."""
+        rows = session.rows(
+            f"SELECT t.tag FROM (SELECT m.num, m.created_at, m.id FROM memory m WHERE {where.sql} "
+            "ORDER BY m.created_at DESC, m.id DESC LIMIT ?) r JOIN tag t ON t.num = r.num "
+            "ORDER BY r.created_at DESC, r.id DESC, t.tag",
+            (*where.params, records),
+        )
+        return [row[0] for row in rows]
+
+    def git_branches(self, session: Session, spaces: tuple[str, ...]) -> dict[str, int]:
+        """Git branches that live records were written on, with how many."""
+        rows = session.rows(
+            f"SELECT m.git_branch, count(*) FROM memory m WHERE m.space IN ({marks(len(spaces))}) "
+            f"AND {_LIVE} AND m.git_branch IS NOT NULL GROUP BY m.git_branch",
+            (*spaces, *LIVE_STATUSES),
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def on_git_branches(self, session: Session, spaces: tuple[str, ...], names: tuple[str, ...]) -> list[int]:
+        rows = session.rows(
+            f"SELECT m.num FROM memory m WHERE m.space IN ({marks(len(spaces))}) AND {_LIVE} "
+            f"AND m.git_branch IN ({marks(len(names))})",
+            (*spaces, *LIVE_STATUSES, *names),
+        )
+        return [row[0] for row in rows]
+
+    def expired(self, session: Session, spaces: tuple[str, ...], now: int) -> list[int]:
+        rows = session.rows(
+            f"SELECT m.num FROM memory m WHERE m.space IN ({marks(len(spaces))}) AND {_LIVE} "
+            "AND m.expires_at IS NOT NULL AND m.expires_at <= ?",
+            (*spaces, *LIVE_STATUSES, now),
+        )
+        return [row[0] for row in rows]
+
+    def tombstones(self, session: Session, spaces: tuple[str, ...], until: int, git_branch: str | None) -> list[int]:
+        branch_sql, branch_params = (" AND m.git_branch = ?", (git_branch,)) if git_branch else ("", ())
+        rows = session.rows(
+            f"SELECT m.num FROM memory m WHERE m.space IN ({marks(len(spaces))}) AND m.status = 'tombstoned' "
+            f"AND m.tombstoned_at <= ?{branch_sql}",
+            (*spaces, until, *branch_params),
+        )
+        return [row[0] for row in rows]

@@ -1,0 +1,132 @@
+"""Nearest chunks of one space by cosine, coarse to fine, in a process's memory.
+
+All chunks are first compared in the leading principal directions, then the best few per cent with
+their whole vectors (kept as bytes with a scale). Callers rescore the survivors with the exact
+vectors from the store, so nothing approximate leaves this room except who was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["VectorMatrix", "stack"]
+
+_DIRECTIONS = 96
+_WIDE_DIRECTIONS = 64
+_WIDE = 400_000
+_FINE_SHARE = 0.02
+_FINE_MOST = 6_000
+_BYTE = 127.0
+
+Floats = NDArray[np.float32]
+
+
+class VectorMatrix:
+    """Chunk vectors with the place of the record each belongs to. Dead chunks have place -1."""
+
+    def __init__(self, sample: Floats, capacity: int) -> None:
+        """Fit the directions on a sample; `capacity` is how many chunks are about to come."""
+        self._basis = _principal_directions(sample, capacity)
+        self._size = 0
+        self._fitted = max(capacity, 256)
+        self._coarse = np.empty((self._fitted, self._basis.shape[1]), np.float32)
+        self._fine = np.empty((self._fitted, sample.shape[1]), np.int8)
+        self._scale = np.empty(self._fitted, np.float32)
+        self._place = np.empty(self._fitted, np.int32)
+        self._dead = 0
+
+    @property
+    def outgrown(self) -> bool:
+        """True when the directions were fitted on far less than there is now, or much of it is dead."""
+        return self._size > 8 * self._fitted or self._dead > self._size // 3 + 64
+
+    def append(self, vectors: Floats, places: NDArray[np.int32]) -> None:
+        start, end = self._size, self._size + len(vectors)
+        self._make_room(end)
+        step = 65_536
+        for low in range(0, len(vectors), step):
+            part = vectors[low : low + step]
+            here = slice(start + low, start + low + len(part))
+            peak = np.abs(part).max(axis=1, initial=1e-9) / _BYTE
+            np.matmul(part, self._basis, out=self._coarse[here])
+            self._fine[here] = np.rint(part / peak[:, None])
+            self._scale[here] = peak
+        self._place[start:end] = places
+        self._size = end
+
+    def forget(self, places: NDArray[np.int32]) -> None:
+        """Drop all chunks of the records at these places."""
+        gone = np.isin(self._place[: self._size], places)
+        self._place[: self._size][gone] = -1
+        self._dead += int(gone.sum())
+
+    def nearest(self, query: Floats, open_places: NDArray[np.bool_], count: int) -> NDArray[np.int32]:
+        """Places of the records nearest to the query, best first, only among the open ones."""
+        n = self._size
+        if n == 0:
+            return np.empty(0, np.int32)
+        scores = self._coarse[:n] @ (query @ self._basis)
+        if self._dead or not open_places.all():
+            place = self._place[:n]
+            closed = ~open_places[place]
+            if self._dead:
+                closed |= place < 0
+            scores[closed] = -np.inf
+        keep = min(max(8 * count, int(n * _FINE_SHARE)), max(_FINE_MOST, 8 * count))
+        rows = _best(scores, keep)
+        fine = self._fine[rows].astype(np.float32) @ query
+        fine *= self._scale[rows]
+        order = np.argsort(-fine, kind="stable")
+        return _first_of_each(self._place[rows[order]])[:count]
+
+    def _make_room(self, needed: int) -> None:
+        if needed <= len(self._place):
+            return
+        capacity = max(needed, len(self._place) * 3 // 2)
+        for name in ("_coarse", "_fine", "_scale", "_place"):
+            old: NDArray[np.generic] = getattr(self, name)
+            new = np.empty((capacity, *old.shape[1:]), old.dtype)
+            new[: self._size] = old[: self._size]
+            setattr(self, name, new)
+
+
+def _principal_directions(sample: Floats, size: int) -> Floats:
+    """The directions in which a sample varies most, as columns."""
+    dimensions = sample.shape[1]
+    wanted = min(_WIDE_DIRECTIONS if size > _WIDE else _DIRECTIONS, dimensions)
+    # The second moment, not the covariance: a dot product also counts the mean.
+    moment = sample.T @ sample + 1e-6 * np.eye(dimensions, dtype=np.float32)
+    _, directions = np.linalg.eigh(moment)
+    return np.ascontiguousarray(directions[:, -wanted:], dtype=np.float32)
+
+
+def _best(scores: Floats, count: int) -> NDArray[np.int64]:
+    """Rows of about the `count` best finite scores, without sorting everything."""
+    n = len(scores)
+    if n <= 2 * count:
+        return np.flatnonzero(scores > -np.inf)
+    if n <= 50_000:
+        rows = np.argpartition(scores, n - count)[n - count :]
+        return rows[scores[rows] > -np.inf]
+    # A threshold from a sample is several times cheaper than partitioning a long array.
+    stride = max(1, n // 16_384)
+    sample = scores[::stride]
+    rank = max(1, round(len(sample) * count / n))
+    threshold = np.partition(sample, len(sample) - rank)[len(sample) - rank]
+    rows = np.flatnonzero(scores >= threshold if threshold > -np.inf else scores > threshold)
+    if len(rows) > 3 * count:
+        rows = rows[np.argpartition(scores[rows], len(rows) - count)[len(rows) - count :]]
+    return rows
+
+
+def _first_of_each(places: NDArray[np.int32]) -> NDArray[np.int32]:
+    _, first = np.unique(places, return_index=True)
+    return places[np.sort(first)]
+
+
+def stack(vectors: Sequence[bytes], dimensions: int) -> Floats:
+    """Stored vectors as one matrix."""
+    return np.frombuffer(b"".join(vectors), np.float32).reshape(-1, dimensions)

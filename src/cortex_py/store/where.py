@@ -1,0 +1,154 @@
+"""A compiled filter as SQL: one condition that lists, both retrievers and the final read share.
+
+Globs are resolved against the values that the store really holds, so that the same pattern means
+the same on every engine and no pattern reaches the engine's own operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..clock import to_micros
+from ..records import LIVE_STATUSES
+from .conditions import Condition, Filter, Value
+from .database import Database, Session, Sql, marks
+from .globs import glob_literal_prefix, glob_matches, has_glob
+
+__all__ = ["Where", "WhereCompiler"]
+
+_COLUMNS = {"namespace": "namespace", "category": "category", "role": "role", "user": "user_id", "agent": "agent_id"}
+_GLOB_COLUMNS = {"source": ("source",), "path": ("path", "source")}
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A condition on `memory m`, with its parameters."""
+
+    sql: str
+    params: tuple[Sql, ...]
+
+
+@dataclass(slots=True)
+class _Part:
+    sql: str
+    params: list[Sql]
+
+
+class WhereCompiler:
+    """Turns a filter into SQL within one session, because globs look at stored values."""
+
+    def __init__(self, database: Database, session: Session, entity_words: Callable[[str], Sequence[str]]) -> None:
+        self._database = database
+        self._session = session
+        self._entity_words = entity_words
+
+    def compile(self, filter: Filter, spaces: Sequence[str], now: int) -> Where:
+        parts = [_Part(f"m.space IN ({marks(len(spaces))})", list(spaces))]
+        if not filter.having("status"):
+            parts.append(_Part(f"m.status IN ({marks(len(LIVE_STATUSES))})", list(LIVE_STATUSES)))
+        if not _asks_for_the_dead(filter):
+            parts.append(_Part("(m.expires_at IS NULL OR m.expires_at > ?)", [now]))
+        parts += [self._condition(condition, spaces) for condition in filter.conditions]
+        return Where(" AND ".join(part.sql for part in parts), tuple(value for part in parts for value in part.params))
+
+    def _condition(self, condition: Condition, spaces: Sequence[str]) -> _Part:
+        part = self._positive(condition, spaces)
+        # COALESCE: a record without the field is not one that has the unwanted value.
+        return _Part(f"NOT COALESCE({part.sql}, FALSE)", part.params) if condition.negated else part
+
+    def _positive(self, condition: Condition, spaces: Sequence[str]) -> _Part:
+        key, values = condition.key, condition.values
+        if key in ("since", "before"):
+            sign = ">=" if key == "since" else "<"
+            moments = [to_micros(v) for v in values if isinstance(v, datetime)]
+            return _any_of([_Part(f"m.created_at {sign} ?", [moment]) for moment in moments])
+        texts = [str(v) for v in values]
+        if key == "status":
+            return _in("m.status", texts)
+        if key in _COLUMNS:
+            return _in(f"m.{_COLUMNS[key]}", texts)
+        if key in _GLOB_COLUMNS:
+            return _any_of([self._globbed(column, texts, spaces) for column in _GLOB_COLUMNS[key]])
+        if key == "tag":
+            return self._tagged([text.casefold() for text in texts], spaces)
+        if key == "project":
+            return _in("m.project_id", self._projects(texts))
+        if key == "branch":
+            return self._branched(texts, spaces)
+        return _any_of([self._mentioning(text) for text in texts])
+
+    def _globbed(self, column: str, patterns: Sequence[str], spaces: Sequence[str]) -> _Part:
+        return _in(f"m.{column}", self._expand("memory", column, patterns, spaces))
+
+    def _tagged(self, patterns: Sequence[str], spaces: Sequence[str]) -> _Part:
+        tags = self._expand("tag", "tag", patterns, spaces)
+        found = _in("t.tag", tags)
+        return _Part(
+            f"EXISTS (SELECT 1 FROM tag t WHERE t.num = m.num AND t.space = m.space AND {found.sql})", found.params
+        )
+
+    def _branched(self, patterns: Sequence[str], spaces: Sequence[str]) -> _Part:
+        """A git branch by name, or a line of work by id, topic or linked git branch."""
+        git = self._expand("memory", "git_branch", patterns, spaces)
+        lines = self._session.rows(
+            f"SELECT id, topic, git_branch FROM branch WHERE project_id IN ({marks(len(spaces))})", tuple(spaces)
+        )
+        ids = [row[0] for row in lines if any(_names(pattern, row) for pattern in patterns)]
+        return _any_of([_in("m.git_branch", git), _in("m.branch_id", ids)])
+
+    def _projects(self, patterns: Sequence[str]) -> list[str]:
+        rows = self._session.rows("SELECT id, name, remote, root FROM project")
+        return [row[0] for row in rows if any(_names(pattern, row) for pattern in patterns)]
+
+    def projects(self, values: Sequence[Value]) -> list[str]:
+        """The ids of the projects that a `project:` condition names."""
+        return self._projects([str(value) for value in values])
+
+    def _mentioning(self, name: str) -> _Part:
+        words = self._entity_words(name)
+        if not words:
+            return _Part("FALSE", [])
+        sql, params = self._database.text_condition(words)
+        return _Part(sql, params)
+
+    def _expand(self, table: str, column: str, patterns: Sequence[str], spaces: Sequence[str]) -> list[str]:
+        found: dict[str, None] = {}
+        for pattern in patterns:
+            if not has_glob(pattern):
+                found[pattern] = None
+                continue
+            prefix = glob_literal_prefix(pattern)
+            # "\U0010ffff" sorts after every text that begins with the prefix.
+            rows = self._session.rows(
+                f"SELECT DISTINCT {column} FROM {table} WHERE space IN ({marks(len(spaces))}) "
+                f"AND {column} >= ? AND {column} < ?",
+                (*spaces, prefix, prefix + "\U0010ffff"),
+            )
+            found.update((row[0], None) for row in rows if glob_matches(pattern, row[0]))
+        return list(found)
+
+
+def _names(pattern: str, fields: Sequence[str | None]) -> bool:
+    wanted = pattern.casefold()
+    matches = glob_matches if has_glob(pattern) else str.__eq__
+    return any(field is not None and matches(wanted, field.casefold()) for field in fields)
+
+
+def _asks_for_the_dead(filter: Filter) -> bool:
+    return any("tombstoned" in condition.values for condition in filter.having("status"))
+
+
+def _in(column: str, values: Sequence[str]) -> _Part:
+    if not values:
+        return _Part("FALSE", [])
+    return _Part(f"{column} IN ({marks(len(values))})", list(values))
+
+
+def _any_of(parts: Sequence[_Part]) -> _Part:
+    if not parts:
+        return _Part("FALSE", [])
+    return _Part(
+        "(" + " OR ".join(part.sql for part in parts) + ")", [value for part in parts for value in part.params]
+    )

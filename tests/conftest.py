@@ -1,0 +1,56 @@
+"""Fixtures shared by all tests: a home, a clock that stands still until told, the real model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cortex_py import Cortex
+from cortex_py.embedding.backend import Backend
+
+from helpers import MODELS, FakeClock
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test reads the machine's own settings, home or git configuration."""
+    for name in [name for name in os.environ if name.startswith(("CORTEX_", "GIT_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CORTEX_MODELS_DIR", str(MODELS))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model() -> Backend:
+    """The real model, loaded once for all tests."""
+    from cortex_py.embedding.onnx_backend import OnnxBackend
+
+    return OnnxBackend(MODELS)
+
+
+@pytest.fixture
+def cortex(home: Path, project: Path, clock: FakeClock, model: Backend) -> Iterator[Cortex]:
+    with Cortex.open(home, project=project, clock=clock, backend=model) as opened:
+        yield opened

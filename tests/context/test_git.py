@@ -1,0 +1,368 @@
+"""Facts about repositories, each asked of a real one."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cortex_py.context.git import Head, Repository
+from cortex_py.errors import CortexError
+
+
+@pytest.fixture(autouse=True)
+def quiet_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings of the machine, a fixed author, and no repository above the test's folder."""
+    for name, value in {
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CEILING_DIRECTORIES": str(tmp_path),
+        "GIT_AUTHOR_NAME": "A",
+        "GIT_AUTHOR_EMAIL": "a@example.org",
+        "GIT_COMMITTER_NAME": "A",
+        "GIT_COMMITTER_EMAIL": "a@example.org",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", folder, *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def make(folder: Path, *branches: str, first: str = "main") -> Path:
+    """A repository with one commit on `first` and the further branches."""
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q", "-b", first)
+    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    for branch in branches:
+        git(folder, "branch", branch)
+    return folder
+
+
+def clone(source: Path, target: Path, *options: str) -> Path:
+    git(source.parent, "clone", "-q", *options, str(source), str(target))
+    return target
+
+
+def repository(path: Path) -> Repository:
+    found = Repository.discover(path)
+    assert found is not None
+    return found
+
+
+# Where it is
+
+
+def test_a_nested_folder_belongs_to_the_repository_above(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    nested = root / "a" / "b"
+    nested.mkdir(parents=True)
+    found = repository(nested)
+    assert found == Repository(root, root / ".git", root / ".git", is_bare=False)
+    assert found == repository(root)
+    assert not found.is_linked
+
+
+def test_a_file_belongs_to_the_repository_of_its_folder(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    (root / "f.txt").write_text("x")
+    assert repository(root / "f.txt").root == root
+
+
+def test_a_path_inside_the_git_folder_leads_to_the_working_tree(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    git(root, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    assert repository(root / ".git" / "refs").root == root
+    assert repository(root / ".git" / "worktrees" / "side").root == tmp_path / "side"
+
+
+def test_a_worktree_has_its_own_root_and_shares_the_common_folder(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    git(root, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    found = repository(tmp_path / "side")
+    assert found.root == tmp_path / "side"
+    assert found.common_dir == root / ".git"
+    assert found.is_linked
+    assert found.head() == Head("side", git(root, "rev-parse", "main"))
+
+
+def test_a_bare_repository_is_its_own_root(tmp_path: Path) -> None:
+    bare = clone(make(tmp_path / "r"), tmp_path / "b.git", "--bare")
+    found = repository(bare)
+    assert found == Repository(bare, bare, bare, is_bare=True)
+    assert found.head().branch == "main"
+    assert found.branches() == {"main"}
+
+
+def test_a_worktree_of_a_bare_repository_is_not_bare(tmp_path: Path) -> None:
+    bare = clone(make(tmp_path / "r", "side"), tmp_path / "b.git", "--bare")
+    git(bare, "worktree", "add", "-q", str(tmp_path / "w"), "side")
+    found = repository(tmp_path / "w")
+    assert (found.root, found.common_dir, found.is_bare) == (tmp_path / "w", bare, False)
+    assert found.head().branch == "side"
+    assert found.default_branch() == "main"
+
+
+def test_a_symbolic_link_is_resolved(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    (tmp_path / "link").symlink_to(root)
+    assert repository(tmp_path / "link").root == root
+
+
+def test_a_folder_name_outside_ascii_is_kept(tmp_path: Path) -> None:
+    root = make(tmp_path / "größe 数")
+    assert repository(root).root == root
+
+
+def test_no_repository_no_folder_no_answer(tmp_path: Path) -> None:
+    assert Repository.discover(tmp_path) is None
+    assert Repository.discover(tmp_path / "gone" / "deeper") is None
+
+
+def test_a_machine_without_git_has_no_repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = make(tmp_path / "r")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert Repository.discover(root) is None
+
+
+def test_a_hooks_environment_does_not_redirect_the_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = make(tmp_path / "here", first="one"), make(tmp_path / "there", first="two")
+    monkeypatch.setenv("GIT_DIR", str(there / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(there))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(there / ".git" / "index"))
+    assert repository(here).root == here
+    assert repository(here).branches() == {"one"}
+
+
+# What is checked out
+
+
+def test_the_head_is_a_branch_and_its_commit(tmp_path: Path) -> None:
+    root = make(tmp_path / "r", first="feature/x")
+    assert repository(root).head() == Head("feature/x", git(root, "rev-parse", "HEAD"))
+
+
+def test_packed_references_are_read(tmp_path: Path) -> None:
+    root = make(tmp_path / "r", "main-2", "x/main")
+    git(root, "commit", "-q", "--allow-empty", "-m", "second")
+    git(root, "pack-refs", "--all")
+    assert not (root / ".git" / "refs" / "heads" / "main").exists()
+    assert repository(root).head() == Head("main", git(root, "rev-parse", "HEAD"))
+
+
+def test_a_detached_head_has_no_branch(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    git(root, "checkout", "-q", "--detach")
+    assert repository(root).head() == Head(None, git(root, "rev-parse", "HEAD"))
+    assert repository(root).branches() == {"main"}
+
+
+def test_an_unborn_branch_has_a_name_and_lives(tmp_path: Path) -> None:
+    root = tmp_path / "r"
+    git(tmp_path, "init", "-q", "-b", "début", str(root))
+    found = repository(root)
+    assert found.head() == Head("début", None)
+    assert found.branches() == {"début"}
+    assert found.default_branch() == "début"
+    assert found.root_commit() is None
+    assert found.stale(["début", "main"]) == ("main",)
+
+
+def test_a_branch_that_stands_for_another_is_resolved_by_git(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    git(root, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+    git(root, "symbolic-ref", "HEAD", "refs/heads/alias")
+    assert repository(root).head() == Head("main", git(root, "rev-parse", "main"))
+
+
+def test_a_head_that_is_a_symbolic_link_is_asked_of_git(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    head = root / ".git" / "HEAD"
+    head.unlink()
+    head.symlink_to("refs/heads/main")
+    assert repository(root).head() == Head("main", git(root, "rev-parse", "main"))
+
+
+def test_the_root_commit_is_the_oldest(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    first = git(root, "rev-parse", "HEAD")
+    git(root, "commit", "-q", "--allow-empty", "-m", "second")
+    assert repository(root).root_commit() == first
+
+
+# Remotes
+
+
+def test_the_remote_is_origin_else_the_first_by_name(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    assert repository(root).remote_url() is None
+    git(root, "remote", "add", "zeta", "https://example.org/z.git")
+    assert repository(root).remote_url() == "https://example.org/z.git"
+    git(root, "remote", "add", "alpha", "https://example.org/with space.git")
+    assert repository(root).remote_url() == "https://example.org/with space.git"
+    git(root, "remote", "add", "origin", "git@example.org:o.git")
+    assert repository(root).remote_url() == "git@example.org:o.git"
+
+
+def test_a_shorthand_for_an_address_is_written_out(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    git(root, "config", "url.https://example.org/.insteadOf", "ex:")
+    git(root, "remote", "add", "origin", "ex:org/repo.git")
+    assert repository(root).remote_url() == "https://example.org/org/repo.git"
+
+
+def test_a_remote_without_an_address_is_none(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    git(root, "config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
+    assert repository(root).remote_url() is None
+
+
+# Branches
+
+
+def test_branches_on_the_remote_live_under_their_own_names(tmp_path: Path) -> None:
+    source = make(tmp_path / "r", "feature/x", "feature/deep/y")
+    copy = clone(source, tmp_path / "c")
+    git(copy, "branch", "local/z")
+    assert repository(copy).branches() == {"main", "feature/x", "feature/deep/y", "local/z"}
+
+
+def test_several_remotes_and_a_remote_name_with_a_slash(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    one, two = make(tmp_path / "one", "feature/one"), make(tmp_path / "two", "feature/two")
+    git(root, "remote", "add", "origin", str(one))
+    git(root, "remote", "add", "team/upstream", str(two))
+    git(root, "fetch", "-q", "--all")
+    assert repository(root).branches() == {"main", "feature/one", "feature/two"}
+
+
+def test_a_remote_that_keeps_its_branches_elsewhere(tmp_path: Path) -> None:
+    root, other = make(tmp_path / "r"), make(tmp_path / "o", "feature/x")
+    git(root, "remote", "add", "origin", str(other))
+    git(root, "config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/far/away/*")
+    git(root, "fetch", "-q")
+    assert repository(root).branches() == {"main", "feature/x"}
+
+
+def test_references_left_behind_by_a_forgotten_remote(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    git(root, "update-ref", "refs/remotes/gone/feature/x", "HEAD")
+    assert repository(root).branches() == {"main", "feature/x"}
+
+
+def test_a_branch_checked_out_beside_lives_even_unborn(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    git(root, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    git(tmp_path / "side", "checkout", "-q", "--orphan", "unborn/x")
+    assert repository(root).branches() == {"main", "side", "unborn/x"}
+
+
+def test_a_repository_that_stops_answering_is_an_error_not_an_empty_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make(tmp_path / "r")
+    found = repository(root)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for ask in (found.branches, found.default_branch, lambda: found.stale(["main"]), found.remote_url):
+        with pytest.raises(CortexError, match="gave no answer"):
+            ask()
+    assert found.head().branch == "main"
+
+
+# The default branch
+
+
+def test_the_default_branch_is_the_one_of_the_remote(tmp_path: Path) -> None:
+    copy = clone(make(tmp_path / "r", "main", first="trunk"), tmp_path / "c")
+    git(copy, "checkout", "-q", "main")
+    assert repository(copy).default_branch() == "trunk"
+
+
+def test_a_clone_of_a_clone_knows_the_default_branch(tmp_path: Path) -> None:
+    first = clone(make(tmp_path / "r", "x", first="trunk"), tmp_path / "c1")
+    second = clone(first, tmp_path / "c2")
+    assert repository(second).default_branch() == "trunk"
+    assert repository(second).branches() == {"trunk"}
+
+
+def test_the_default_of_a_remote_with_another_name(tmp_path: Path) -> None:
+    copy = clone(make(tmp_path / "r", "main", first="trunk"), tmp_path / "c", "-o", "team/up")
+    assert repository(copy).default_branch() == "trunk"
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "default"),
+    [
+        ("main", ["master", "x"], "main"),
+        ("master", ["x"], "master"),
+        ("x", ["master"], "master"),
+        ("only", [], "only"),
+        ("checked-out", ["x"], "checked-out"),
+    ],
+)
+def test_without_a_remote_the_conventional_name_that_exists(
+    tmp_path: Path, first: str, others: list[str], default: str
+) -> None:
+    assert repository(make(tmp_path / "r", *others, first=first)).default_branch() == default
+
+
+def test_the_configured_initial_branch_comes_before_convention(tmp_path: Path) -> None:
+    root = make(tmp_path / "r", "trunk")
+    git(root, "config", "init.defaultBranch", "trunk")
+    assert repository(root).default_branch() == "trunk"
+
+
+def test_a_default_branch_renamed_here_is_followed_and_keeps_its_memories(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    git(root, "branch", "-m", "main", "dev")
+    git(root, "branch", "-m", "dev", "trunk")
+    git(root, "checkout", "-q", "-b", "feature/x")
+    git(root, "checkout", "-q", "-b", "feature/old")
+    git(root, "branch", "-m", "feature/old", "feature/new")
+    found = repository(root)
+    assert found.default_branch() == "trunk"
+    assert found.stale(["trunk", "dev", "main", "feature/x", "feature/old", "gone"]) == ("feature/old", "gone")
+
+
+def test_a_default_branch_renamed_on_the_remote_is_followed_and_keeps_its_memories(tmp_path: Path) -> None:
+    source = make(tmp_path / "r", first="master")
+    copy = clone(source, tmp_path / "c")
+    git(source, "branch", "-m", "master", "main")
+    git(copy, "fetch", "-q", "--prune")
+    git(copy, "checkout", "-q", "main")
+    git(copy, "branch", "-q", "-D", "master")
+    found = repository(copy)
+    assert found.default_branch() == "main"
+    assert found.stale(["master", "main", "gone"]) == ("gone",)
+
+
+def test_the_head_of_a_bare_repository_names_its_default(tmp_path: Path) -> None:
+    bare = clone(make(tmp_path / "r", "main", first="trunk"), tmp_path / "b.git", "--bare")
+    assert repository(bare).default_branch() == "trunk"
+    git(bare, "symbolic-ref", "HEAD", "refs/heads/missing")
+    assert repository(bare).default_branch() == "main"
+
+
+# Stale
+
+
+def test_stale_are_the_names_that_no_longer_live(tmp_path: Path) -> None:
+    source = make(tmp_path / "r", "feature/remote-only", "feature/deleted")
+    copy = clone(source, tmp_path / "c")
+    git(copy, "worktree", "add", "-q", "-b", "in-worktree", str(tmp_path / "w"))
+    git(source, "branch", "-D", "-q", "feature/deleted")
+    git(copy, "fetch", "-q", "--prune")
+    names = ["z-gone", "main", "feature/remote-only", "feature/deleted", "in-worktree", "feature", "", "z-gone"]
+    assert repository(copy).stale(names) == ("feature", "feature/deleted", "z-gone")
+
+
+def test_with_a_detached_head_the_same_names_are_stale(tmp_path: Path) -> None:
+    root = make(tmp_path / "r", "side")
+    git(root, "checkout", "-q", "--detach")
+    assert repository(root).stale(["main", "side", "gone"]) == ("gone",)
+
+
+def test_nothing_asked_is_nothing_stale(tmp_path: Path) -> None:
+    assert repository(make(tmp_path / "r")).stale([]) == ()

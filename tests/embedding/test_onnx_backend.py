@@ -1,0 +1,189 @@
+"""The backend: shapes, order, batches, laziness, memory, and a model that is not there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cortex_py.embedding import model_files
+from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.batches import batches
+from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.errors import ModelCorrupt, ModelMissing
+
+SENTENCE = "Agents keep decisions, patterns, lessons and the reasons behind them in one place. "
+# 3 to about 250 tokens, in no order of length.
+MIXED = [f"{n}: " + (SENTENCE * 20)[: n * 37 % 40 * 30] for n in range(40)]
+
+
+def _same(left: np.ndarray, right: np.ndarray) -> bool:
+    return bool((np.abs(left - right) < 1e-4).all())
+
+
+def test_it_is_a_backend(int8: OnnxBackend) -> None:
+    backend: Backend = int8
+    assert (backend.name, backend.model_name) == ("onnx", "all-MiniLM-L6-v2")
+    assert (backend.dimensions, backend.max_tokens) == (384, 256)
+
+
+def test_one_row_of_length_one_per_text(int8: OnnxBackend) -> None:
+    vectors = int8.embed(["first", "second", "", " "])
+    assert vectors.shape == (4, 384)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    assert _same(vectors[2], vectors[3])
+
+
+def test_no_texts_give_no_rows(int8: OnnxBackend) -> None:
+    assert int8.embed([]).shape == (0, 384)
+
+
+def test_without_normalising_only_the_length_differs(int8: OnnxBackend) -> None:
+    raw = int8.embed(MIXED[:3], normalize=False)
+    lengths = np.linalg.norm(raw, axis=1, keepdims=True)
+    assert (np.abs(lengths - 1) > 0.1).all()
+    assert _same(raw / lengths, int8.embed(MIXED[:3]))
+
+
+def test_like_texts_lie_closer(int8: OnnxBackend) -> None:
+    query, near, far = int8.embed(
+        ["Which database did we choose?", "Use PostgreSQL for JSONB queries.", "The cat sleeps on the sofa."]
+    )
+    assert query @ near > query @ far + 0.2
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp32"])
+def test_a_text_has_one_vector_however_it_is_batched(precision: str, request: pytest.FixtureRequest) -> None:
+    backend: OnnxBackend = request.getfixturevalue(precision)
+    together = backend.embed(MIXED)
+    backwards = backend.embed(MIXED[::-1])[::-1]
+    alone = np.concatenate([backend.embed([text]) for text in MIXED])
+    assert _same(together, alone)
+    assert _same(together, backwards)
+
+
+def test_tokens_beyond_the_limit_are_not_read(int8: OnnxBackend) -> None:
+    text = "word " * 400
+    assert int8.count_tokens("word " * 254) == 256
+    assert int8.count_tokens(text) == 402
+    assert _same(int8.embed([text]), int8.embed(["word " * 254]))
+    assert not _same(int8.embed([text]), int8.embed(["word " * 100]))
+
+
+@given(lengths=st.lists(st.integers(2, 256), max_size=80))
+def test_batches_take_every_text_once_and_stay_within_their_size(lengths: list[int]) -> None:
+    groups = list(batches(lengths, 1024))
+    assert sorted(index for group in groups for index in group) == list(range(len(lengths)))
+    assert all(len(group) * max(lengths[index] for index in group) <= 1024 for group in groups)
+
+
+def test_a_text_longer_than_a_batch_goes_alone() -> None:
+    assert list(batches([5, 3, 50, 4], 10)) == [[1, 3], [0], [2]]
+
+
+def test_threads_share_a_backend(built: Path) -> None:
+    backend = OnnxBackend(built)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda text: backend.embed([text])[0], MIXED[:24]))
+    assert _same(np.stack(found), backend.embed(MIXED[:24]))
+
+
+def test_it_loads_when_first_asked_to_embed(built: Path) -> None:
+    backend = OnnxBackend(built)
+    assert backend.fingerprint == "all-MiniLM-L6-v2:53aa51172d14:int8.1"
+    assert backend.count_tokens("two words") == 4
+    assert not backend.loaded
+    backend.embed(["two words"])
+    assert backend.loaded
+
+
+def test_the_precisions_have_fingerprints_of_their_own(int8: OnnxBackend, fp32: OnnxBackend) -> None:
+    assert int8.fingerprint != fp32.fingerprint
+
+
+def _modules_after(code: str, models_dir: Path) -> set[str]:
+    script = f"""
+import json, sys
+from pathlib import Path
+from cortex_py.embedding.onnx_backend import OnnxBackend
+import cortex_py.embedding.backend
+backend = OnnxBackend(Path({str(models_dir)!r}))
+{code}
+print(json.dumps(sorted(sys.modules)))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout))
+
+
+def test_nothing_heavy_is_imported_before_embedding(built: Path) -> None:
+    code = "backend.fingerprint; backend.count_tokens('text'); backend.dimensions; backend.loaded"
+    assert not _modules_after(code, built) & {"numpy", "onnxruntime"}
+
+
+def test_embedding_needs_neither_torch_nor_its_kin(built: Path) -> None:
+    modules = _modules_after("backend.embed(['text'])", built)
+    assert modules >= {"numpy", "onnxruntime"}
+    assert not modules & {"torch", "onnx", "safetensors", "tokenizers", "transformers"}
+
+
+def test_memory_does_not_grow_with_the_batch(built: Path) -> None:
+    script = f"""
+import resource
+from pathlib import Path
+from cortex_py.embedding.onnx_backend import OnnxBackend
+backend = OnnxBackend(Path({str(built)!r}))
+texts = [f"{{n}} " + "word " * 300 for n in range(64)]
+backend.embed(texts[:8])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+backend.embed(texts)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / before)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    # In one run, these 64 texts would take 400 MB more.
+    assert float(run.stdout) < 1.15
+
+
+def test_a_missing_model_says_how_to_get_it(tmp_path: Path) -> None:
+    backend = OnnxBackend(tmp_path)
+    for use in (lambda: backend.fingerprint, lambda: backend.count_tokens("x"), lambda: backend.embed(["x"])):
+        with pytest.raises(ModelMissing) as caught:
+            use()
+        assert str(tmp_path) in caught.value.message
+        assert caught.value.remedy == "Run `cortex model install`."
+    with pytest.raises(ModelMissing) as caught:
+        OnnxBackend(tmp_path, "fp32").embed(["x"])
+    assert caught.value.remedy == "Run `cortex model install --precision fp32`."
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "gone"])
+@pytest.mark.parametrize("name", ["int8.onnx", "vocab.txt"])
+def test_a_damaged_file_is_refused(name: str, damage: str, own_copy: Path) -> None:
+    path = own_copy / model_files.MODEL_NAME / name
+    content = bytearray(path.read_bytes())
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(content[:-1])
+    else:
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    with pytest.raises(ModelCorrupt) as caught:
+        OnnxBackend(own_copy).embed(["x"])
+    assert str(path) in caught.value.message
+    assert "cortex model install" in str(caught.value.remedy)
+
+
+def test_a_graph_changed_since_the_fingerprint_was_told_is_refused(own_copy: Path) -> None:
+    backend = OnnxBackend(own_copy)
+    assert backend.fingerprint
+    (own_copy / model_files.MODEL_NAME / "int8.onnx").write_bytes(b"another graph")
+    with pytest.raises(ModelCorrupt):
+        backend.embed(["x"])

@@ -1,0 +1,22 @@
+"""Parts that several tests share and that are no fixtures."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+MODELS = Path(os.environ.get("CORTEX_MODELS_DIR") or Path(__file__).parents[1] / ".make" / "models")
+
+
+class FakeClock:
+    """A clock that stands still until it is told to move."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 1, 2, 12, 34, 56, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def advance(self, **parts: float) -> None:
+        self.moment += timedelta(**parts)

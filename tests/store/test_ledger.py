@@ -1,0 +1,87 @@
+"""The ledger follows every change, and knows the neighbours in each line of work."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cortex_py.store.ledger import Ledger
+
+NOW = 1_000
+
+
+def _row(num: int, branch: str | None = None, created: int = 0, status: str = "active", expires: int | None = None):
+    return (num, status, expires, branch, created, 5, 0, 0)
+
+
+def _neighbours(ledger: Ledger, num: int) -> tuple[int | None, int | None]:
+    place = ledger.places([num])
+    before, after = ledger.neighbours(place)
+    name = [None if i < 0 else int(ledger.nums[i]) for i in (before[0], after[0])]
+    return name[0], name[1]
+
+
+def test_records_of_a_branch_are_neighbours_in_the_order_of_time() -> None:
+    ledger = Ledger()
+    ledger.apply([_row(1, "a", 30), _row(2, "a", 10), _row(3, "b", 20), _row(4, "a", 20), _row(5)])
+    assert _neighbours(ledger, 4) == (2, 1)
+    assert _neighbours(ledger, 2) == (None, 4)
+    assert _neighbours(ledger, 3) == (None, None)
+    assert _neighbours(ledger, 5) == (None, None)
+
+
+def test_a_record_appended_later_joins_the_end() -> None:
+    ledger = Ledger()
+    ledger.apply([_row(1, "a", 10)])
+    ledger.apply([_row(2, "a", 11)])
+    ledger.apply([_row(3, "a", 11)])
+    assert _neighbours(ledger, 2) == (1, 3)
+
+
+def test_a_dead_record_is_nobodys_neighbour() -> None:
+    ledger = Ledger()
+    ledger.apply([_row(1, "a", 1), _row(2, "a", 2), _row(3, "a", 3)])
+    ledger.apply([_row(2, "a", 2, status="tombstoned")])
+    assert _neighbours(ledger, 1) == (None, 3)
+    ledger.drop([3])
+    assert _neighbours(ledger, 1) == (None, None)
+
+
+def test_expired_and_dead_records_are_closed() -> None:
+    ledger = Ledger()
+    ledger.apply([_row(1), _row(2, expires=NOW), _row(3, expires=NOW + 1), _row(4, status="archived")])
+    assert ledger.nums[ledger.open_to(NOW, None)].tolist() == [1, 3]
+
+
+def test_an_allowed_set_opens_exactly_that() -> None:
+    ledger = Ledger()
+    ledger.apply([_row(1), _row(2), _row(4, status="archived")])
+    assert ledger.nums[ledger.open_to(NOW, np.array([2, 4, 99]))].tolist() == [2, 4]
+
+
+_changes = st.lists(
+    st.tuples(
+        st.integers(1, 12),
+        st.sampled_from(["a", "b", None]),
+        st.integers(0, 3),
+        st.sampled_from(["active", "tombstoned", "purged"]),
+    ),
+    max_size=40,
+)
+
+
+@given(_changes)
+def test_any_sequence_of_changes_gives_the_same_as_loading_the_end_state(changes) -> None:
+    ledger, state = Ledger(), {}
+    for num, branch, created, status in changes:
+        if status == "purged":
+            ledger.drop([num])
+            state.pop(num, None)
+        else:
+            state[num] = _row(num, branch, created, status)
+            ledger.apply([state[num]])
+    fresh = Ledger()
+    fresh.apply([state[num] for num in sorted(state)])
+    for num in state:
+        if state[num][1] == "active":
+            assert _neighbours(ledger, num) == _neighbours(fresh, num)
+    assert set(ledger.nums[ledger.open_to(NOW, None)].tolist()) == set(fresh.nums[fresh.open_to(NOW, None)].tolist())

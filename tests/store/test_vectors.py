@@ -1,0 +1,70 @@
+"""Coarse-to-fine search finds what an exact scan finds, and never what it may not see."""
+
+import numpy as np
+import pytest
+
+from cortex_py.store.vectors import VectorMatrix
+
+SIZE, DIMENSIONS = 6_000, 384
+
+
+@pytest.fixture(scope="module")
+def vectors() -> np.ndarray:
+    random = np.random.default_rng(5)
+    spectrum = np.arange(1, DIMENSIONS + 1) ** -0.5
+    centres = random.standard_normal((200, DIMENSIONS)) * spectrum
+    noise = random.standard_normal((SIZE, DIMENSIONS)) * spectrum
+    points = (centres[random.integers(0, 200, SIZE)] + 0.7 * noise).astype(np.float32)
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def _matrix(vectors: np.ndarray) -> VectorMatrix:
+    matrix = VectorMatrix(vectors[:2_000], len(vectors))
+    matrix.append(vectors, np.arange(len(vectors), dtype=np.int32))
+    return matrix
+
+
+def _exact(vectors: np.ndarray, query: np.ndarray, mask: np.ndarray, count: int) -> set[int]:
+    scores = np.where(mask, vectors @ query, -np.inf)
+    return set(np.argsort(-scores)[:count].tolist())
+
+
+@pytest.mark.parametrize("share", [1.0, 0.1, 0.01])
+def test_recall_against_an_exact_scan(vectors: np.ndarray, share: float) -> None:
+    matrix = _matrix(vectors)
+    random = np.random.default_rng(9)
+    mask = random.random(SIZE) < share
+    found = wanted = 0
+    for query in vectors[random.integers(0, SIZE, 40)]:
+        got = matrix.nearest(query, mask, 150).tolist()
+        assert mask[got].all()
+        truth = _exact(vectors, query, mask, 10)
+        found += len(truth & set(got[:10]))
+        wanted += len(truth)
+    assert found / wanted >= 0.99
+
+
+def test_a_record_with_many_chunks_is_found_once(vectors: np.ndarray) -> None:
+    matrix = VectorMatrix(vectors[:500], 600)
+    matrix.append(vectors[:600], np.arange(600, dtype=np.int32) // 3)
+    got = matrix.nearest(vectors[4], np.ones(200, np.bool_), 50).tolist()
+    assert got[0] == 1
+    assert len(got) == len(set(got)) == 50
+
+
+def test_forgotten_records_are_not_found_and_new_ones_are(vectors: np.ndarray) -> None:
+    matrix = _matrix(vectors[:1_000])
+    everything = np.ones(1_001, np.bool_)
+    assert matrix.nearest(vectors[7], everything, 1).tolist() == [7]
+    matrix.forget(np.array([7], np.int32))
+    assert 7 not in matrix.nearest(vectors[7], everything, 1_000)
+    matrix.append(vectors[7:8], np.array([1_000], np.int32))
+    assert matrix.nearest(vectors[7], everything, 1).tolist() == [1_000]
+
+
+def test_growing_far_beyond_the_first_size_keeps_everything(vectors: np.ndarray) -> None:
+    matrix = VectorMatrix(vectors[:300], 300)
+    for low in range(0, 3_000, 100):
+        matrix.append(vectors[low : low + 100], np.arange(low, low + 100, dtype=np.int32))
+    assert matrix.outgrown
+    assert matrix.nearest(vectors[2_950], np.ones(3_000, np.bool_), 1).tolist() == [2_950]

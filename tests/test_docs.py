@@ -1,0 +1,87 @@
+"""The documents cannot go stale: commands, settings, exit codes, links and examples are checked."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from cortex_py.cli import cli
+from cortex_py.config import Settings
+from cortex_py.errors import WIRE_FORMS
+from cortex_py.memory.filters import FILTER_KEYS
+from cortex_py.memory.service import Memories
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+
+
+def _page(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text("utf-8")
+
+
+def test_every_command_and_option_is_documented() -> None:
+    text = _page("cli")
+    for name in cli.list_commands(None):  # type: ignore[arg-type]
+        command = cli.get_command(None, name)  # type: ignore[arg-type]
+        assert f"`cortex {name}" in text
+        for part in [command, *getattr(command, "commands", {}).values()]:
+            for option in part.params:
+                long = [word for word in option.opts if word.startswith("--")]
+                if long and long[0] not in ("--home", "--project", "--json", "--host", "--port"):
+                    assert any(word in text for word in option.opts), (name, option.opts)
+
+
+def test_every_setting_is_documented_with_its_variable() -> None:
+    text = _page("settings")
+    for field in fields(Settings):
+        assert f"`CORTEX_{field.name.upper()}`" in text
+        assert field.name == "home" or f"`{field.name}`" in text
+
+
+def test_every_exit_code_is_documented() -> None:
+    text = _page("cli")
+    for _, form in WIRE_FORMS:
+        assert f"| {form.exit_code} |" in text
+
+
+def test_every_filter_key_is_documented() -> None:
+    text = _page("filters")
+    for key in FILTER_KEYS:
+        assert f"`{key}`" in text
+
+
+def test_every_method_is_documented() -> None:
+    text = _page("library")
+    for name in vars(Memories):
+        if not name.startswith("_"):
+            assert re.search(rf"\b{name}\b", text), name
+            assert getattr(Memories, name).__doc__
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_named_tests_exist() -> None:
+    for path in re.findall(r"`(tests/[^`]+)`", _page("guarantees")):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", ["library", "../README"])
+def test_python_examples_run(page: str, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(home.parent))
+    blocks = re.findall(r"```python\n(.*?)```", _page(page), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, page, "exec"), {})
+    capsys.readouterr()
+
+
+def test_the_readme_opens_with_the_two_commands() -> None:
+    first = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert first
+    assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make serve", "make test"]

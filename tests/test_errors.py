@@ -1,0 +1,33 @@
+"""The error tree and its wire forms."""
+
+import cortex_py.errors as errors
+from cortex_py.errors import WIRE_FORMS, CortexError, wire_form
+
+
+def _tree(kind: type[CortexError]) -> list[type[CortexError]]:
+    return [kind, *(leaf for child in kind.__subclasses__() for leaf in _tree(child))]
+
+
+def test_every_error_is_drawn_in_the_tree_and_exported() -> None:
+    for kind in _tree(CortexError):
+        assert kind.__name__ in (errors.__doc__ or "")
+        assert kind.__name__ in errors.__all__
+
+
+def test_no_row_of_the_table_is_hidden_by_an_earlier_one() -> None:
+    for number, (kind, _) in enumerate(WIRE_FORMS):
+        assert not any(issubclass(kind, earlier) for earlier, _ in WIRE_FORMS[:number]), kind
+
+
+def test_a_message_ends_with_its_remedy() -> None:
+    assert str(CortexError("It broke.", remedy="Mend it.")) == "It broke. Mend it."
+
+
+def test_the_documented_codes_are_used() -> None:
+    assert wire_form(errors.MemoryNotFound("x")).subcog == -32604
+    assert wire_form(errors.ContentBlocked("x", kinds=())).subcog == -32605
+    assert wire_form(errors.FilterSyntaxError("x", position=0)).subcog == -32602
+    assert wire_form(errors.ProjectNotFound("x")).cortex == "PROJECT_NOT_FOUND"
+    assert wire_form(errors.BranchNotFound("x")).cortex == "BRANCH_NOT_FOUND"
+    assert wire_form(errors.StoreFull("x")).cortex == "STORAGE_ERROR"
+    assert wire_form(errors.ContentTooLarge("x")).embedding == "TEXT_TOO_LONG"

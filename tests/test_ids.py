@@ -1,0 +1,81 @@
+"""Ids: time-ordered, unique, and read back from every spelling."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cortex_py.errors import InvalidId
+from cortex_py.ids import IdMaker, context_id, memory_uri, memory_urn, parse_ref
+
+from helpers import FakeClock
+
+WHOLE = "dc58d23a35876f5a59426e81aaa81d796efa7fc1"
+
+
+def test_an_id_is_forty_hexadecimal_digits(clock: FakeClock) -> None:
+    made = IdMaker(clock).new()
+    assert len(made) == 40
+    assert set(made) <= set("0123456789abcdef")
+
+
+def test_ids_grow_while_the_clock_stands_still_or_steps_back(clock: FakeClock) -> None:
+    maker = IdMaker(clock)
+    made = [maker.new() for _ in range(50)]
+    clock.advance(seconds=-10)
+    made += [maker.new() for _ in range(50)]
+    assert made == sorted(made)
+    assert len(set(made)) == 100
+
+
+def test_ids_made_a_second_apart_differ_in_their_short_form(clock: FakeClock) -> None:
+    maker = IdMaker(clock)
+    first = maker.new()
+    clock.advance(seconds=1)
+    assert maker.new()[:8] > first[:8]
+
+
+def test_order_holds_from_year_to_year() -> None:
+    clock = FakeClock()
+    made = []
+    for year in (2026, 2031, 2040, 2057):
+        clock.moment = datetime(year, 6, 1, tzinfo=UTC)
+        made.append(IdMaker(clock).new())
+    assert made == sorted(made)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        WHOLE,
+        WHOLE.upper(),
+        f"  {WHOLE} ",
+        context_id(WHOLE),
+        memory_uri(WHOLE),
+        memory_urn("project", "decisions", WHOLE),
+        f"subcog://user/tech-debt/{WHOLE}",
+    ],
+)
+def test_every_spelling_of_an_id_names_the_same_memory(spelling: str) -> None:
+    assert parse_ref(spelling).prefix == WHOLE
+    assert parse_ref(spelling).is_whole
+
+
+@pytest.mark.parametrize("spelling", ["dc58d23a", "context_dc58d23a", "subcog://memory/dc58d23a...", "dc58d23a…"])
+def test_a_prefix_of_eight_digits_is_enough(spelling: str) -> None:
+    assert parse_ref(spelling).prefix == "dc58d23a"
+
+
+@pytest.mark.parametrize("wrong", ["", "dc58d23", "xyz12345", WHOLE + "0", "subcog://memory/", "../../etc", "🦀" * 8])
+def test_anything_else_is_refused(wrong: str) -> None:
+    with pytest.raises(InvalidId):
+        parse_ref(wrong)
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        assert len(parse_ref(text).prefix) >= 8
+    except InvalidId as error:
+        assert error.field == "id"

@@ -1,0 +1,31 @@
+"""Nothing heavy is imported before it is needed."""
+
+import json
+import subprocess
+import sys
+
+HEAVY = {"numpy", "onnxruntime", "mcp", "fastmcp", "rich", "pydantic", "apsw"}
+
+
+def _modules_after(code: str) -> set[str]:
+    script = f"import sys, json\n{code}\nprint(json.dumps(sorted(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    assert not _modules_after("import cortex_py") & (HEAVY | {"click", "asyncio", "unicodedata"})
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "from cortex_py.cli import main\nsys.argv = ['cortex', '--help']\ntry: main()\nexcept SystemExit: pass"
+    assert not _modules_after(code) & HEAVY
+
+
+def test_opening_and_listing_need_neither_arrays_nor_the_model(tmp_path: object) -> None:
+    code = (
+        "from cortex_py import Cortex\n"
+        f"c = Cortex.open({str(tmp_path)!r}, project={str(tmp_path)!r})\n"
+        "assert c.memories.recall().total == 0\nc.memories.status()"
+    )
+    assert not _modules_after(code) & {"numpy", "onnxruntime", "rich", "click"}
