@@ -43,13 +43,13 @@ RELEVANT_WEIGHT = 2.0  # a relevant record that scores low costs more than an ir
 FIXED = {"vector": 0.5, "text_window": 0.5}
 # Which terms each map from value to score may use, and which of those may not be negative.
 CALIBRATED = {
-    "learned": ("raw", "usual", "scope", "alone", "best_vector", "best_coverage", "rival_vector", "rival_coverage"),
-    "weighted": ("raw", "scope", "alone", "best_vector", "best_coverage", "rival_vector", "rival_coverage"),
-    "rrf": ("raw", "scope", "alone", "best_vector", "best_coverage", "rival_vector", "rival_coverage"),
-    "vector": ("raw", "scope", "alone", "best_vector", "rival_vector"),
-    "text": ("raw", "scope", "alone", "best_coverage", "rival_coverage"),
+    "learned": ("raw", "usual", "crowd", "alone", "lone", "lone_vector", "lone_coverage"),
+    "weighted": ("raw", "crowd", "alone", "best_vector", "best_coverage"),
+    "rrf": ("raw", "crowd", "alone", "best_vector", "best_coverage"),
+    "vector": ("raw", "crowd", "alone", "vector"),
+    "text": ("raw", "crowd", "alone", "coverage"),
 }
-NOT_NEGATIVE = {"raw", "best_vector", "best_coverage"}
+NOT_NEGATIVE = {"raw", "lone_vector", "lone_coverage", "vector", "coverage", "best_vector", "best_coverage"}
 MODEL_FILE = Path(ranking.__file__).with_name("ranking_model.json")
 
 

@@ -114,13 +114,12 @@ def _load(path: Path, threads: int) -> onnxruntime.InferenceSession:
     options.log_severity_level = 3
     # The graph is fused already; further rewriting would tie its numbers to the runtime's version.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    # The steps of a short run are microseconds apart. Threads that sleep between them take 1.4-2.0 ms for
-    # a 12-token query on an idle machine, spinning ones 1.1-1.5 ms. Without a bound, though, they spin
-    # while a thread they wait for is not running: on a busy machine long texts then took twice the time.
-    # Twenty microseconds keep the gain and avoid the loss. An idle server spins not at all.
+    # The steps of a run are microseconds apart, so threads wait for each other spinning. Median of a call
+    # on an otherwise idle 2-core machine, 12 / 64 / 256 tokens: 1.5 / 4 / 15 ms; sleeping threads take
+    # 2.1 / 6 / 19 ms, one thread alone 1.8 / 6 / 24 ms. It costs some 30 ms of one core after each call,
+    # and on a busy machine long texts take longer than with sleeping threads. Bounding the spinning
+    # (`spin_duration_us`, `force_spinning_stop`) was slower than either.
     options.add_session_config_entry("session.intra_op.allow_spinning", "1")
-    options.add_session_config_entry("session.intra_op.spin_duration_us", "20")
-    options.add_session_config_entry("session.force_spinning_stop", "1")
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,15 +20,14 @@ from .filters import parse_moment
 from .model import check_model
 from .namespaces import canonical_namespace
 from .place import Place, canonical_domain
-from .prepare import Draft, check_text, clean_tags, draft, embed_drafts, without_secrets
+from .prepare import Draft, check_fields, check_text, clean_tags, draft, embed_drafts, without_secrets
 
 __all__ = ["Capture", "Progress", "expiry"]
 
 Progress = Callable[[int, int], None]
 
-# Enough chunks for the model to sort by length, few enough to hold in memory and acknowledge soon.
-_BATCH_CHUNKS = 512
-_BATCH_RECORDS = 256
+# Enough for the model to sort by length, few enough to hold in memory and acknowledge soon.
+_BATCH = 256
 
 
 class Capture:
@@ -44,14 +44,40 @@ class Capture:
     def capture_many(self, items: Iterable[NewMemory], progress: Progress | None = None) -> list[Memory]:
         """Store records in order. All are checked before the first is written."""
         git_branch = self._place.git_branch()
-        drafts = [self._draft(item, git_branch) for item in items]
-        self._check_branches(drafts)
+        given = list(items)
+        records = [self._record(item, git_branch) for item in given]
+        self._check_branches(records)
+        batches = [slice(low, low + _BATCH) for low in range(0, len(given), _BATCH)]
         stored: list[Memory] = []
-        for batch in _batches(drafts):
-            stored += self._write(embed_drafts(batch, self._backend))
+        for prepared in self._prepare(given, records, batches):
+            stored += self._write(prepared)
             if progress:
-                progress(len(stored), len(drafts))
+                progress(len(stored), len(given))
         return stored
+
+    def _prepare(
+        self, given: Sequence[NewMemory], records: Sequence[Memory], batches: Sequence[slice]
+    ) -> Iterator[list[Prepared]]:
+        """Batches with their vectors. While the model works on one, the next is cut and the last is written."""
+        if len(batches) == 1:
+            yield embed_drafts(self._drafts(given, records), self._backend)
+            return
+        with ThreadPoolExecutor(1, "cortex-embed") as pool:
+            waiting: Future[list[Prepared]] | None = None
+            for batch in batches:
+                drafts = self._drafts(given[batch], records[batch])
+                started = pool.submit(embed_drafts, drafts, self._backend)
+                if waiting:
+                    yield waiting.result()
+                waiting = started
+            if waiting:
+                yield waiting.result()
+
+    def _drafts(self, given: Sequence[NewMemory], records: Sequence[Memory]) -> list[Draft]:
+        return [
+            self.redraft(record, self._place.space(record.domain), item.idempotency_key)
+            for item, record in zip(given, records, strict=True)
+        ]
 
     def redraft(self, memory: Memory, space: str, idempotency_key: str | None = None) -> Draft:
         """A record made ready again, after its content changed or its index is rebuilt."""
@@ -63,7 +89,8 @@ class Capture:
             window=self._backend.max_tokens,
         )
 
-    def _draft(self, item: NewMemory, git_branch: str | None) -> Draft:
+    def _record(self, item: NewMemory, git_branch: str | None) -> Memory:
+        """The checked and cleaned record of what a caller gave."""
         domain = canonical_domain(item.domain)
         now = self._clock.now()
         in_project = domain == "project"
@@ -93,11 +120,11 @@ class Capture:
             grounding=None,
             version=1,
         )
-        clean = without_secrets(memory, self._settings.secrets)
-        return self.redraft(clean, self._place.space(domain), item.idempotency_key)
+        check_fields(memory)
+        return without_secrets(memory, self._settings.secrets)
 
-    def _check_branches(self, drafts: Sequence[Draft]) -> None:
-        wanted = {one.memory.branch_id for one in drafts} - {None}
+    def _check_branches(self, records: Sequence[Memory]) -> None:
+        wanted = {record.branch_id for record in records} - {None}
         if not wanted:
             return
         with self._store.database.read() as session:
@@ -158,16 +185,3 @@ def expiry(ttl: str, now: datetime) -> datetime:
             field="ttl",
         )
     return now + (now - past)
-
-
-def _batches(drafts: Sequence[Draft]) -> Iterable[list[Draft]]:
-    batch: list[Draft] = []
-    chunks = 0
-    for one in drafts:
-        batch.append(one)
-        chunks += len(one.spans)
-        if chunks >= _BATCH_CHUNKS or len(batch) >= _BATCH_RECORDS:
-            yield batch
-            batch, chunks = [], 0
-    if batch:
-        yield batch

@@ -17,7 +17,7 @@ from ..store.store import Store
 from .capture import Capture, Progress
 from .model import check_model, set_model
 from .namespaces import canonical_namespace
-from .prepare import check_text, clean_tags, embed_drafts, index_entry, without_secrets
+from .prepare import check_fields, check_text, clean_tags, embed_drafts, index_entry, without_secrets
 
 __all__ = ["Lifecycle", "Reindexed"]
 
@@ -95,6 +95,7 @@ class Lifecycle:
             updated_at=now,
             version=before.memory.version + 1,
         )
+        check_fields(changed)
         clean = without_secrets(changed, self._settings.secrets)
         record = embed_drafts([self._capture.redraft(clean, before.space)], self._backend)[0]
         with self._store.database.write() as session:

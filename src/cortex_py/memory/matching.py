@@ -26,14 +26,17 @@ _B = 0.75
 class Matches:
     """One value per candidate; `best_chunk` is the number of the part that matches best.
 
-    `holds` tells for each word of the query whether the record has it, `mass` what all words weigh.
+    `_own` leaves out the assistant's turns of a dialogue. `holds` tells for each word of the query
+    whether the record has it, `mass` what all words weigh.
     """
 
     vector: Floats
+    vector_own: Floats
     vector_mean: Floats
     vector_window: Floats
     text: Floats
     text_part: Floats
+    text_own: Floats
     text_window: Floats
     coverage: Floats
     coverage_window: Floats
@@ -61,10 +64,12 @@ def match(found: Found, hashes: Sequence[int], query: Floats | None) -> Matches:
     mass = max(float(rarity.sum()), 1e-9)
     return Matches(
         vector=np.maximum.reduceat(cosine, starts),
+        vector_own=_best_own(cosine, details.by_assistant, starts),
         vector_mean=mean,
         vector_window=window,
         text=_bm25(whole, length, average, rarity),
         text_part=np.maximum.reduceat(part, starts),
+        text_own=_best_own(part, details.by_assistant, starts),
         text_window=_bm25(around, span, max(float(span.mean()), 1.0), rarity),
         coverage=(whole > 0) @ rarity / mass,
         coverage_window=(around > 0) @ rarity / mass,
@@ -77,7 +82,7 @@ def match(found: Found, hashes: Sequence[int], query: Floats | None) -> Matches:
 def _no_matches(words: int) -> Matches:
     none = np.zeros(0, np.float32)
     holds = np.zeros((0, words), np.bool_)
-    return Matches(none, none, none, none, none, none, none, none, 0.0, holds, np.zeros(0, np.int32))
+    return Matches(none, none, none, none, none, none, none, none, none, none, 0.0, holds, np.zeros(0, np.int32))
 
 
 def _counts(found: Found, hashes: Sequence[int]) -> Floats:
@@ -122,6 +127,14 @@ def _cosines(found: Found, starts: NDArray[np.int64], query: Floats | None) -> t
     joined = means + 0.5 * _at(means, found.before) + 0.5 * _at(means, found.after)
     window = (joined @ query) / np.maximum(np.linalg.norm(joined, axis=1), 1e-6)
     return cosine, own, window
+
+
+def _best_own(score: Floats, by_assistant: NDArray[np.bool_], starts: NDArray[np.int64]) -> Floats:
+    """The best of each record's parts that are not an assistant's words; of all where there is no other."""
+    if not by_assistant.any():
+        return np.maximum.reduceat(score, starts)
+    best = np.maximum.reduceat(np.where(by_assistant, -np.inf, score), starts)
+    return np.where(best > -np.inf, best, np.maximum.reduceat(score, starts)).astype(np.float32)
 
 
 def _at(values: Floats, index: NDArray[np.int32]) -> Floats:

@@ -19,11 +19,13 @@ from ..records import STATUSES, Memory
 from ..security.secrets import redact
 from ..store.rows import Prepared, PreparedChunk
 from .chunking import Chunk, chunk
+from .dialogue import turns
 from .terms import encode_terms, index_word, index_words, query_terms, term_hash, terms
 from .traits import record_traits
 
 __all__ = [
     "Draft",
+    "check_fields",
     "check_text",
     "clean_tags",
     "draft",
@@ -37,6 +39,7 @@ __all__ = [
 _TAGS_MOST = 64
 _TAG_LENGTH = 128
 _FIELD_LENGTH = 2_000
+_SUMMARY_LENGTH = 100_000
 _NOT_TEXT = re.compile("[\ud800-\udfff]")
 _SPACES = re.compile(r"\s+")
 _LOCATION = re.compile(r":\d+(?:[-:]\d+)?\Z")
@@ -51,6 +54,7 @@ class Draft:
     space: str
     idempotency_key: str | None
     spans: tuple[Chunk, ...]
+    by_assistant: tuple[bool, ...]
     chunk_terms: tuple[bytes, ...]
     length: int
 
@@ -93,6 +97,18 @@ def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
     return tuple(kept.values())
 
 
+def check_fields(memory: Memory) -> None:
+    """Refuse a status that does not exist, and fields that are empty, too long or no text."""
+    if memory.status not in STATUSES:
+        raise InvalidInput(
+            f"Unknown status {memory.status!r}.", remedy=f"Choose one of {', '.join(STATUSES)}.", field="status"
+        )
+    for field in ("source", "path", "summary", "category", "role", "user_id", "agent_id", "git_branch"):
+        text = getattr(memory, field)
+        if text is not None:
+            check_text(text, field, _SUMMARY_LENGTH if field == "summary" else _FIELD_LENGTH)
+
+
 def without_secrets(memory: Memory, policy: SecretPolicy) -> Memory:
     """Apply the policy to every field that holds free text."""
     if policy == "allow":
@@ -104,46 +120,55 @@ def without_secrets(memory: Memory, policy: SecretPolicy) -> Memory:
         kinds.update((finding.kind, None) for finding in result.findings)
         return result.text
 
-    clean = replace(
-        memory,
-        content=cleaned(memory.content),
-        summary=cleaned(memory.summary) if memory.summary else memory.summary,
-        source=cleaned(memory.source) if memory.source else memory.source,
-        path=cleaned(memory.path) if memory.path else memory.path,
-        tags=tuple(cleaned(tag) for tag in memory.tags),
-    )
-    if kinds and policy == "block":
+    content = cleaned(memory.content)
+    summary, source, path = (text and cleaned(text) for text in (memory.summary, memory.source, memory.path))
+    tags = tuple(cleaned(tag) for tag in memory.tags)
+    if not kinds:
+        return memory
+    if policy == "block":
         raise ContentBlocked(
             f"The content holds what looks like a secret ({', '.join(kinds)}).",
             kinds=tuple(kinds),
             remedy="Remove it and repeat; nothing was stored.",
         )
-    return replace(clean, redactions=tuple(kinds)) if kinds else memory
+    return replace(
+        memory, content=content, summary=summary, source=source, path=path, tags=tags, redactions=tuple(kinds)
+    )
 
 
 def draft(
     memory: Memory, *, space: str, idempotency_key: str | None, count_tokens: Callable[[str], int], window: int
 ) -> Draft:
     """Cut a record into chunks and take their terms."""
-    if memory.status not in STATUSES:
-        raise InvalidInput(
-            f"Unknown status {memory.status!r}.", remedy=f"Choose one of {', '.join(STATUSES)}.", field="status"
-        )
-    for field in ("source", "path", "summary", "category", "role", "user_id", "agent_id", "git_branch"):
-        text = getattr(memory, field)
-        if text is not None:
-            check_text(text, field, 100_000 if field == "summary" else _FIELD_LENGTH)
-    memory = replace(memory, path=memory.path or path_in(memory.source))
-    spans = tuple(chunk(memory.content, count_tokens=count_tokens, window=window))
+    if memory.path is None and memory.source:
+        memory = replace(memory, path=path_in(memory.source))
+    spans, voices = _passages(memory.content, count_tokens, window)
     lists = [terms(memory.content[span.start : span.end]) for span in spans]
     return Draft(
         memory=memory,
         space=space,
         idempotency_key=idempotency_key,
         spans=spans,
+        by_assistant=voices,
         chunk_terms=tuple(encode_terms(words) for words in lists),
         length=sum(map(len, lists)),
     )
+
+
+def _passages(
+    content: str, count_tokens: Callable[[str], int], window: int
+) -> tuple[tuple[Chunk, ...], tuple[bool, ...]]:
+    """Chunks of a content, and which are an assistant's words; a dialogue too long for one is cut by turns."""
+    whole = chunk(content, count_tokens=count_tokens, window=window)
+    spoken = turns(content) if len(whole) > 1 else []
+    if len(spoken) < 2:
+        return tuple(whole), (False,) * len(whole)
+    spans, voices = [], []
+    for turn in spoken:
+        for span in chunk(content[turn.start : turn.end], count_tokens=count_tokens, window=window):
+            spans.append(Chunk(turn.start + span.start, turn.start + span.end))
+            voices.append(turn.by_assistant)
+    return tuple(spans), tuple(voices)
 
 
 def path_in(source: str | None) -> str | None:
@@ -177,8 +202,8 @@ def _prepared(one: Draft, vectors: Sequence[bytes]) -> Prepared:
         flags=int(traits.flags),
         author=term_hash(traits.author) if traits.author else 0,
         chunks=tuple(
-            PreparedChunk(span.start, span.end, blob, vector)
-            for span, blob, vector in zip(one.spans, one.chunk_terms, vectors, strict=True)
+            PreparedChunk(span.start, span.end, voice, blob, vector)
+            for span, voice, blob, vector in zip(one.spans, one.by_assistant, one.chunk_terms, vectors, strict=True)
         ),
     )
 

@@ -44,6 +44,7 @@ UNKNOWN_NEIGHBOUR = -0.5  # z-score of a neighbour that is not there: a little b
 RIVALS = 100  # how many of the other candidates, strongest first, one is measured against
 LONG_LENGTH = 5.2  # log of the number of terms from which a record counts as long: about 180
 RRF_K = 60.0
+CROWD = 20.0  # size of a scope that is half-way to having enough candidates to compare with
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
@@ -56,7 +57,6 @@ class Candidates:
     """
 
     vector: Floats  # cosine of the best chunk
-    vector_mean: Floats  # cosine of the mean of its chunks
     vector_window: Floats  # cosine of the mean with half of each neighbour
     vector_own: Floats  # cosine of the best chunk that is not an assistant's words
     text: Floats  # BM25 of the record
@@ -75,17 +75,17 @@ class Candidates:
     created: Floats  # days since 1970
     scope_size: int
     mass: float
+    now: float  # days since 1970
 
     @classmethod
     def of(
-        cls, vector: ArrayLike, text: ArrayLike, *, scope_size: int, mass: float, **signals: ArrayLike
+        cls, vector: ArrayLike, text: ArrayLike, *, scope_size: int, mass: float, now: float = 0.0, **signals: ArrayLike
     ) -> Candidates:
         """Candidates from the signals at hand; what is not given gets the value that says nothing."""
         given: dict[str, Any] = {"vector": vector, "text": text, **signals}
         size = len(np.asarray(vector))
         neutral: dict[str, Any] = {
-            "vector_mean": given["vector"],
-            "vector_window": given.get("vector_mean", given["vector"]),
+            "vector_window": given["vector"],
             "vector_own": given["vector"],
             "text_part": given["text"],
             "text_own": given.get("text_part", given["text"]),
@@ -97,15 +97,12 @@ class Candidates:
             "length": np.full(size, 20.0),
         }
         arrays: dict[str, Any] = {}
-        for field in fields(cls):
-            if field.name in ("scope_size", "mass"):
-                continue
-            value = given.get(field.name, neutral.get(field.name, np.zeros(size)))
-            kind = np.int64 if field.name in ("prev", "next", "branch", "flags") else np.float64
-            arrays[field.name] = np.ascontiguousarray(value, dtype=kind)
-            if arrays[field.name].shape != (size,):
-                raise ValueError(f"{field.name} has shape {arrays[field.name].shape}, expected ({size},)")
-        return cls(**arrays, scope_size=scope_size, mass=float(mass))
+        for name in (field.name for field in fields(cls)[:-3]):
+            kind = np.int64 if name in ("prev", "next", "branch", "flags") else np.float64
+            arrays[name] = np.asarray(given.get(name, neutral.get(name, np.zeros(size))), dtype=kind)
+            if arrays[name].shape != (size,):
+                raise ValueError(f"{name} has shape {arrays[name].shape}, expected ({size},)")
+        return cls(**arrays, scope_size=scope_size, mass=float(mass), now=float(now))
 
     def __len__(self) -> int:
         return len(self.vector)
@@ -203,7 +200,7 @@ def features(query: QueryTraits, candidates: Candidates, background: Background)
     text_own = _Measured(c.text_own / mass, "text_own", background).z
     answers = _trait(c.flags, Trait.QUESTION)[c.prev] * (c.prev >= 0)
     log_length = np.log1p(c.length)
-    long = 1.0 / (1.0 + np.exp(np.clip(-3.0 * (log_length - LONG_LENGTH), -30.0, 30.0)))
+    long = _longness(log_length)
     short = 1.0 - long
     columns: dict[str, Floats] = {
         "vector": vector.z,
@@ -270,7 +267,10 @@ def _trait(flags: Ints, trait: Trait) -> Floats:
 
 
 def _date_match(query: QueryTraits, candidates: Candidates) -> Floats:
-    """How well the day a record was made fits the dates the query mentions, 0 to 1."""
+    """How well the day a record was made fits the time the query mentions, 0 to 1."""
+    if query.ago is not None:
+        age = candidates.now - candidates.created
+        return np.where((age >= query.ago[0] - 1.0) & (age <= query.ago[1] + 1.0), 0.5, 0.0)
     if not query.dates:
         return np.zeros(len(candidates))
     days, where = np.unique(np.floor(candidates.created).astype(np.int64), return_inverse=True)
@@ -353,25 +353,27 @@ class RankingModel:
 
 
 def calibration_terms(raw: Floats, usual: float, candidates: Candidates) -> dict[str, Floats | float]:
-    """What a score is made of besides the fused value: how good this query's best and second-best matches are."""
+    """What a score is made of besides the fused value. Short records without neighbours are judged by themselves."""
+    c = candidates
+    lone = ((c.prev < 0) & (c.next < 0)) * (1.0 - _longness(np.log1p(c.length)))
     return {
         "raw": raw,
         "usual": usual,
-        "scope": float(np.log2(max(candidates.scope_size, 1))),
-        "alone": float(len(raw) == 1),
-        "best_vector": float(candidates.vector.max()),
-        "best_coverage": float(candidates.coverage.max()),
-        "rival_vector": _rival(candidates.vector),
-        "rival_coverage": _rival(candidates.coverage),
+        "crowd": c.scope_size / (c.scope_size + CROWD),
+        "alone": float(c.scope_size <= 1),
+        "lone": lone,
+        "lone_vector": lone * c.vector,
+        "lone_coverage": lone * c.coverage,
+        "vector": c.vector,
+        "coverage": c.coverage,
+        "best_vector": float(c.vector.max()),
+        "best_coverage": float(c.coverage.max()),
     }
 
 
-def _rival(values: Floats) -> Floats:
-    """For each candidate the best value among the others, 0 if there are none."""
-    rival = np.full(len(values), values.max() if len(values) > 1 else 0.0)
-    if len(values) > 1:
-        rival[values.argmax()] = np.partition(values, -2)[-2]
-    return rival
+def _longness(log_length: Floats) -> Floats:
+    """0 for a note or a turn, 1 for a document or a whole session."""
+    return np.asarray(1.0 / (1.0 + np.exp(np.clip(3.0 * (LONG_LENGTH - log_length), -30.0, 30.0))))
 
 
 _SINGLE = {"vector": ("vector", "vector_window"), "text": ("text", "text_part", "text_window")}

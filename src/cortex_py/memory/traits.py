@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import IntFlag, StrEnum
+from enum import IntEnum, StrEnum
 from functools import lru_cache
 
 __all__ = ["QueryKind", "QueryTraits", "RecordTraits", "Trait", "query_traits", "record_traits"]
@@ -17,29 +17,25 @@ __all__ = ["QueryKind", "QueryTraits", "RecordTraits", "Trait", "query_traits", 
 HEAD = 4000  # characters of a record that are looked at: longer ones have every cue anyway
 
 
-class Trait(IntFlag):
-    """Surface cues of a record. Stored as an integer: add new ones at the end, never renumber."""
+class Trait(IntEnum):
+    """Surface cues of a record, one bit each. They are stored: add new ones at the end, never renumber."""
 
     QUESTION = 1  # its last sentence asks something
-    ASKS = 2  # some sentence asks something
-    ONLY_ASKS = 4  # every sentence of some length asks something
+    ONLY_ASKS = 2  # every sentence of some length asks something
+    REPLY = 4  # opens with thanks, wow, great: answers more than it tells
     TIME = 8  # a date, a weekday, "last week", "since"
-    NUMBER = 16  # digits or number words
-    NAME = 32  # a capitalised word inside a sentence
-    PLACE = 64  # "in Paris", "office", "downtown"
-    FIRST_PERSON = 128  # I, we, my, our
-    REASON = 256  # because, so that, due to
-    FEELING = 512  # love, glad, worried
-    TITLE = 1024  # something in double quotes
-    CODE = 2048  # an identifier, a call, a path, a code fence
-    DECISION = 4096  # use, decided, chose, instead of, must
-    REPLY = 8192  # opens with thanks, wow, great: answers more than it tells
-    DIALOGUE = 16384  # several speakers in one record
-    DATED = 32768  # a calendar date or a year, not only "yesterday"
-    FROM_USER = 65536  # signed by a generic person: user, human, me
-    FROM_ASSISTANT = 131072  # signed by a generic assistant
-    DURATION = 262144  # "for three years", "two hours"
-    PERSON = 524288  # a relation: mother, friend, team, colleague
+    DURATION = 16  # "for three years", "two hours"
+    NUMBER = 32  # digits or number words
+    NAME = 64  # a capitalised word inside a sentence
+    PERSON = 128  # a relation: mother, friend, team, colleague
+    PLACE = 256  # "in Paris", "office", "downtown"
+    FIRST_PERSON = 512  # I, we, my, our
+    REASON = 1024  # because, so that, due to
+    FEELING = 2048  # love, glad, worried
+    TITLE = 4096  # something in double quotes
+    DIALOGUE = 8192  # several speakers in one record
+    FROM_USER = 16384  # signed by a generic person: user, human, me
+    FROM_ASSISTANT = 32768  # signed by a generic assistant
 
 
 class QueryKind(StrEnum):
@@ -71,17 +67,16 @@ class QueryTraits:
     """The cues of one query.
 
     `words` holds every word folded and without its possessive, so an author can be met whatever the case it is
-    asked in; `names` only the words written as proper nouns. `dates` are (year, month, day) with 0 for unknown.
+    asked in; `names` only the words written as proper nouns. `dates` are (year, month, day) with 0 for unknown; `ago`
+    is the stretch of "last week" or "two months ago" as the fewest and the most days before now.
     """
 
     kind: QueryKind
     words: frozenset[str]
     names: frozenset[str]
     dates: tuple[tuple[int, int, int], ...]
-    first_person: bool
-    second_person: bool
+    ago: tuple[float, float] | None
     feeling: bool
-    plural: bool
 
     def met_by(self, author: str | None) -> bool:
         """Whether this author, as `RecordTraits` gives it, is named in the query."""
@@ -90,168 +85,66 @@ class QueryTraits:
 
 _MONTHS = (
     "january|february|march|april|may|june|july|august|september|october|november|december"
-    "|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
+    "|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec"
 )
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-_COUNTS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|few|couple|several|many|half"
-_UNITS = "second|minute|hour|day|night|week|weekend|month|year|decade|sprint|quarter"
 
 _LABEL = re.compile(
-    r"^\s*(?:[(\[][^)\]\n]{4,60}[)\]]\s*|\d{4}-\d\d-\d\d[T ,\d:.Z+-]*\s+)?"
-    r"(?:\*\*)?([^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2})(?:\*\*)?\s?:(?=\s|\*)(?!//)"
+    r"\s*+(?:[(\[][^)\]\n]{4,60}[)\]]\s*|\d{4}-\d\d-\d\d[T ,\d:.Z+-]*\s+)?"
+    r"(?:\*\*)?([^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2})(?:\*\*)?\s?:(?=\s|\*)"
 )
 _LINE_LABEL = re.compile(r"^([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30})?):(?=\s)", re.MULTILINE)
 _SENTENCE = re.compile(r"[^.!?\n]*[.!?\n]+|[^.!?\n]+$")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
-_PROPER = re.compile(r"(?<![.!?:\n] )(?<=[\w,;'’\"(-] )(?!I\b|I['’])[A-Z][a-z]+")
-_DATE_WORDS = re.compile(rf"(?:{_MONTHS}|{_DAYS})$", re.IGNORECASE)
-_PLACE = re.compile(
-    r"\b(?:in|at|from|to|near|around|visit(?:ed|ing)?) (?:the )?(?!January|February|March|April|May|June|July|August"
-    r"|September|October|November|December|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|I\b)[A-Z]\w"
-    r"|\b(?:[Cc]ity|[Cc]ountr(?:y|ies)|[Tt]own|[Ss]treet|[Bb]each|[Pp]ark|[Mm]useum|[Rr]estaurant|[Oo]ffice|[Rr]egion"
-    r"|[Dd]owntown|[Cc]af[eé]|[Ss]chool|[Uu]niversity|[Hh]ome ?town|[Hh]otel|[Aa]irport|[Ll]ocated|[Dd]irectory"
-    r"|[Ff]older|[Ll]ives? in|[Mm]oved)\b"
-)
-_CODE = re.compile(
-    r"```|`[^`\n]+`|\b\w+\(\)|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+|\b[\w-]+/[\w./-]+|\b\w+\.(?:py|js|ts|go|rs|java|c|h|md"
-    r"|json|ya?ml|toml|sql|sh)\b|--[a-z]\w+|[{};]\s*$|=>|::|!=|==",
-    re.MULTILINE,
-)
+_PROPER = re.compile(r"(?<=[\w,;'’\"(-] )(?!I\b)[A-Z][a-z]+")
+_DATE_WORD = re.compile(rf"(?:{_MONTHS}|{_DAYS})$", re.IGNORECASE)
+_PLACE = re.compile(r" (?:in|at|from|to|near|around|visited|visiting) (?:the )?(?!I\b)([A-Z]\w+)")
 _TITLE = re.compile(r"[\"“][^\"”\n]{2,80}[\"”]")
 _DIGIT = re.compile(r"\d")
-_DATED = re.compile(
-    rf"\b(?:19|20)\d\d\b|\b\d{{1,2}}[/.-]\d{{1,2}}[/.-]\d{{2,4}}\b|\b(?:{_MONTHS})\.? \d|\b\d{{1,2}}(?:st|nd|rd|th)?"
-    rf"(?: of)? (?:{_MONTHS})\b|\bin (?:{_MONTHS})\b"
-)
+_DATE = re.compile(r"(?<!\d)(?:(?:19|20)\d\d|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4})(?!\d)")
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\s|]+", text)
+
 
 # Word cues are looked up, not searched: one pass over the words of a record sets all of them.
 _CUES: dict[str, int] = {}
-for _trait, _words in (
-    (
-        Trait.TIME,
-        f"{_MONTHS}|{_DAYS}|yesterday|today|tonight|tomorrow|ago|recently|lately|since|until|weekend|weekends|week"
-        "|weeks|month|months|year|years|day|days|hour|hours|minute|minutes|morning|afternoon|evening|night|summer"
-        "|winter|spring|autumn|fall|last|next|soon|earlier|later|before|after|daily|weekly|sprint|quarter|deadline",
-    ),
-    (
-        Trait.NUMBER,
-        f"{_COUNTS}|twenty|thirty|fifty|hundred|hundreds|thousand|million|dozen|twice|once|first|second|third",
-    ),
-    (Trait.DURATION, "minute|minutes|hour|hours|days|weeks|months|year|years|decade|since|whole|seconds"),
-    (Trait.FIRST_PERSON, "i|we|my|our|me|us|i'm|i've|i'd|i'll|we're|we've|we'll|mine|ours|myself"),
-    (Trait.REASON, "because|since|therefore|due|reason|so|cause|caused|why|purpose|motivated|inspired|order|prevents"),
-    (
-        Trait.FEELING,
-        "love|loved|loves|like|liked|enjoy|enjoyed|happy|glad|proud|excited|sad|worried|afraid|scared|nervous|angry"
-        "|grateful|thankful|feel|feels|feeling|felt|hope|hate|prefer|prefers|preferred|favorite|favourite|amazing"
-        "|awesome|upset|stressed|relieved|passionate|inspiring|inspired|peaceful|tough|important",
-    ),
-    (
-        Trait.DECISION,
-        "use|uses|using|used|decided|decision|chose|choose|chosen|instead|must|always|never|should|prefer|switched"
-        "|migrate|migrated|adopted|replace|replaced|standard|convention|default|avoid|keep|require|required|agreed",
-    ),
-    (
-        Trait.PERSON,
-        "mother|mom|mum|father|dad|sister|brother|son|daughter|kids|children|wife|husband|partner|friend|friends|family"
-        "|boss|manager|team|colleague|colleagues|coworker|coworkers|neighbor|neighbour|aunt|uncle|cousin|grandma"
-        "|grandmother|grandpa|grandfather|teacher|coach|mentor|girlfriend|boyfriend|parents|owner|maintainer|author",
-    ),
-):
-    for _word in _words.replace("sept?", "sep|sept").split("|"):
-        _CUES[_word] = _CUES.get(_word, 0) | int(_trait)
+for _trait, _listed in {
+    Trait.TIME: f"""{_MONTHS} {_DAYS} yesterday today tonight tomorrow ago recently lately since until weekend weekends
+        week weeks month months year years day days hour hours minute minutes morning afternoon evening night summer
+        winter spring autumn fall last next soon earlier later before after daily weekly sprint quarter deadline""",
+    Trait.NUMBER: """one two three four five six seven eight nine ten eleven twelve few couple several many half twenty
+        thirty fifty hundred hundreds thousand million dozen twice once first second third""",
+    Trait.DURATION: "minute minutes hour hours days weeks months year years decade since whole seconds",
+    Trait.FIRST_PERSON: "i we my our me us i'm i've i'd i'll we're we've we'll mine ours myself",
+    Trait.REASON: """because since therefore due reason so cause caused why purpose motivated inspired order
+        prevents""",
+    Trait.FEELING: """love loved loves like liked enjoy enjoyed happy glad proud excited sad worried afraid scared
+        nervous angry grateful thankful feel feels feeling felt hope hate prefer prefers preferred favorite favourite
+        amazing awesome upset stressed relieved passionate inspiring inspired peaceful tough important""",
+    Trait.PERSON: """mother mom mum father dad sister brother son daughter kids children wife husband partner friend
+        friends family boss manager team colleague colleagues coworker coworkers neighbor neighbour aunt uncle cousin
+        grandma grandmother grandpa grandfather teacher coach mentor girlfriend boyfriend parents owner maintainer
+        author""",
+    Trait.PLACE: """city country countries town street beach park museum restaurant office region downtown cafe café
+        school university hometown hotel airport located directory folder lives moved""",
+}.items():
+    for _word in _words(_listed):
+        _CUES[_word] = _CUES.get(_word, 0) | _trait
 
 _REPLIES = frozenset(
-    [
-        "thanks",
-        "thank",
-        "wow",
-        "yeah",
-        "yes",
-        "yep",
-        "yup",
-        "sure",
-        "great",
-        "awesome",
-        "cool",
-        "nice",
-        "congrats",
-        "congratulations",
-        "absolutely",
-        "exactly",
-        "sounds",
-        "totally",
-        "definitely",
-        "aw",
-        "aww",
-        "oh",
-        "hey",
-        "hi",
-        "hello",
-        "bye",
-        "take",
-        "no",
-        "okay",
-        "ok",
-        "right",
-        "that's",
-        "glad",
-        "haha",
-        "lol",
-        "sweet",
-        "perfect",
-    ]
+    _words(
+        """thanks thank wow yeah yes yep yup sure great awesome cool nice congrats congratulations absolutely exactly
+        sounds totally definitely aw aww oh hey hi hello bye take no okay ok right that's glad haha lol sweet perfect"""
+    )
 )
 _NO_AUTHORS = frozenset(  # labels that open a note without naming who wrote it
-    [
-        "note",
-        "notes",
-        "todo",
-        "fixme",
-        "hack",
-        "warning",
-        "decision",
-        "summary",
-        "context",
-        "example",
-        "update",
-        "fix",
-        "bug",
-        "tip",
-        "title",
-        "topic",
-        "subject",
-        "re",
-        "fyi",
-        "ps",
-        "problem",
-        "solution",
-        "answer",
-        "question",
-        "reason",
-        "cause",
-        "result",
-        "status",
-        "goal",
-        "plan",
-        "step",
-        "important",
-        "remember",
-        "rule",
-        "lesson",
-        "http",
-        "https",
-        "error",
-        "feat",
-        "docs",
-        "test",
-        "chore",
-        "refactor",
-        "perf",
-        "build",
-        "ci",
-        "style",
-    ]
+    _words(
+        """note notes todo fixme hack warning decision summary context example update fix bug tip title topic subject re
+        fyi ps problem solution answer question reason cause result status goal plan step important remember rule lesson
+        error feat docs test chore refactor perf build ci style"""
+    )
 )
 _USERS = frozenset({"user", "human", "me", "i", "customer", "client"})
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "agent", "claude", "gpt", "chatgpt", "system", "model"})
@@ -266,37 +159,35 @@ def record_traits(content: str) -> RecordTraits:
     label = _LABEL.match(head)
     if label is not None:
         author = label[1].split(" ", 1)[0].casefold()
+    if label is None or author in _NO_AUTHORS:
+        author = None
+    else:
         body = head[label.end() :].lstrip("* ")
-        if "\n" in body and len({m[1] for m in _LINE_LABEL.finditer(body)} - {label[1]}) > 0:
+        if "\n" in body and any(other[1] != label[1] for other in _LINE_LABEL.finditer(body)):
             flags |= Trait.DIALOGUE
             author = None
         elif author in _USERS:
             flags |= Trait.FROM_USER
         elif author in _ASSISTANTS:
             flags |= Trait.FROM_ASSISTANT
-    folded = body.casefold()
-    words = _WORD.findall(folded)
+    words = _WORD.findall(body.casefold())
     for word in set(words):
         flags |= _CUES.get(word, 0)
-    if words and (words[0] in _REPLIES):
+    if words and words[0] in _REPLIES:
         flags |= Trait.REPLY
     if "?" in body:
-        flags |= Trait.ASKS | _asking(body)
+        flags |= _asking(body)
     if _DIGIT.search(body):
         flags |= Trait.NUMBER
-        if _DATED.search(folded):
-            flags |= Trait.DATED | Trait.TIME
-    elif flags & Trait.TIME and _DATED.search(folded):
-        flags |= Trait.DATED
-    if any(not _DATE_WORDS.match(found) for found in _PROPER.findall(body)):
+        if _DATE.search(body):
+            flags |= Trait.TIME
+    if any(not _DATE_WORD.match(found) for found in _PROPER.findall(body)):
         flags |= Trait.NAME
-    if _PLACE.search(body):
+    if any(not _DATE_WORD.match(found) for found in _PLACE.findall(body)):
         flags |= Trait.PLACE
     if _TITLE.search(body):
         flags |= Trait.TITLE
-    if _CODE.search(body):
-        flags |= Trait.CODE
-    return RecordTraits(int(flags), author)
+    return RecordTraits(flags, author)
 
 
 def _asking(body: str) -> int:
@@ -310,7 +201,7 @@ def _asking(body: str) -> int:
     telling = sum(len(s) for s in sentences if not s.endswith("?") and len(s) > 25)
     if telling == 0:
         found |= Trait.ONLY_ASKS
-    return int(found)
+    return found
 
 
 _KINDS = (  # special before general
@@ -340,87 +231,15 @@ _KINDS = (  # special before general
 _FEELING = re.compile(
     r"\b(?:feel|feeling|feelings|felt|reaction|react|think|thoughts?|opinion|attitude|like|love|enjoy|favou?rite|prefer)"
 )
-_PLURAL = re.compile(
-    r"\b(?:what|which) (?:\w+ )?\w+s (?:has|have|did|does|do|are|were|was|is)\b|\ball\b|\bkinds? of\b|\btypes? of\b"
-    r"|\bboth\b|\bhow many\b|\bactivities\b|\blist\b"
-)
-_FIRST = re.compile(r"\b(?:i|my|me|we|our|us|mine|i['’]\w+)\b")
-_SECOND = re.compile(r"\b(?:you|your|you['’]\w+|remind me|previous (?:chat|conversation)|our (?:chat|conversation))\b")
 _NAMES = re.compile(r"[A-Z][\w'’.-]*[\w]")
 _QUERY_OPENERS = frozenset(
-    [
-        "what",
-        "when",
-        "where",
-        "who",
-        "whom",
-        "whose",
-        "which",
-        "why",
-        "how",
-        "is",
-        "are",
-        "was",
-        "were",
-        "do",
-        "does",
-        "did",
-        "has",
-        "have",
-        "had",
-        "can",
-        "could",
-        "would",
-        "will",
-        "should",
-        "may",
-        "might",
-        "i",
-        "the",
-        "a",
-        "an",
-        "in",
-        "on",
-        "at",
-        "for",
-        "of",
-        "to",
-        "if",
-        "and",
-        "tell",
-        "give",
-        "list",
-        "find",
-        "show",
-        "describe",
-        "name",
-        "explain",
-        "remind",
-        "i'm",
-        "i've",
-    ]
-)
-_MONTH_NUMBER = {
-    name: number
-    for number, names in enumerate(
-        [
-            "january jan",
-            "february feb",
-            "march mar",
-            "april apr",
-            "may",
-            "june jun",
-            "july jul",
-            "august aug",
-            "september sep sept",
-            "october oct",
-            "november nov",
-            "december dec",
-        ],
-        start=1,
+    _words(
+        """what when where who whom whose which why how is are was were do does did has have had can could would will
+        should may might i the a an in on at for of to if and tell give list find show describe name explain remind i'm
+        i've"""
     )
-    for name in names.split()
-}
+)
+_MONTH_STEMS = "janfebmaraprmayjunjulaugsepoctnovdec"
 _YEAR = r"(?P<{0}>(?:19|20)\d\d)"
 _QUERY_DATE = re.compile(
     rf"\b(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m1>{_MONTHS})\b(?:,? {_YEAR.format('y1')})?"
@@ -430,6 +249,14 @@ _QUERY_DATE = re.compile(
     rf"|\b(?<=(?:in|of|by) )(?P<m5>{_MONTHS})\b"
     rf"|\b{_YEAR.format('y6')}\b"
 )
+_COUNT_WORDS = {word: n for n, word in enumerate(_words("a two three four five six seven eight nine ten"), start=1)}
+_COUNT_WORDS |= {"an": 1, "one": 1, "couple of": 2, "few": 3, "several": 4}
+_UNIT_DAYS = {"day": 1.0, "week": 7.0, "month": 30.5, "year": 365.0}
+_COUNT = r"(?:a )?(\d{1,3}|" + "|".join(_COUNT_WORDS) + ")"
+_AGO = re.compile(rf"\b{_COUNT} (day|week|month|year)s? ago\b")
+_WITHIN = re.compile(rf"\b(?:last|past|previous) (?:{_COUNT} )?(day|week|month|year)s?\b")
+_LAST_DAY = re.compile(rf"\blast (?:{_DAYS}|weekend|night)\b")
+_THIS = re.compile(r"\bthis (week|month|year)\b")
 
 
 @lru_cache(maxsize=256)
@@ -442,12 +269,10 @@ def query_traits(query: str) -> QueryTraits:
     return QueryTraits(
         kind=kind,
         words=frozenset(_bare(word) for word in _WORD.findall(folded)),
-        names=frozenset(name for name in names if not _DATE_WORDS.match(name)),
+        names=frozenset(name for name in names if not _DATE_WORD.match(name)),
         dates=tuple(_dates(folded)),
-        first_person=_FIRST.search(folded) is not None,
-        second_person=_SECOND.search(folded) is not None,
+        ago=_ago(folded),
         feeling=_FEELING.search(folded) is not None,
-        plural=_PLURAL.search(folded) is not None,
     )
 
 
@@ -467,8 +292,28 @@ def _dates(folded: str) -> list[tuple[int, int, int]]:
     for match in _QUERY_DATE.finditer(folded):
         part = {name[0]: value for name, value in match.groupdict().items() if value is not None}
         month = part.get("m", "0")
-        number = int(month) if month.isdigit() else _MONTH_NUMBER.get(month, 0)
+        number = int(month) if month.isdigit() else _MONTH_STEMS.index(month[:3]) // 3 + 1
         day = int(part.get("d", "0"))
         if number <= 12 and day <= 31:
             found.append((int(part.get("y", "0")), number, day))
     return found
+
+
+def _ago(folded: str) -> tuple[float, float] | None:
+    if match := _AGO.search(folded):
+        unit = _UNIT_DAYS[match[2]]
+        days = _count(match[1]) * unit
+        return max(days - 0.6 * unit, 0.0), days + 0.6 * unit
+    if match := _WITHIN.search(folded):
+        unit = _UNIT_DAYS[match[2]]
+        # "Last month" may reach back two, "the last three months" not much more than three.
+        return 0.0, _count(match[1]) * unit + 1 if match[1] else 2 * unit
+    if match := _THIS.search(folded):
+        return 0.0, _UNIT_DAYS[match[1]]
+    if "yesterday" in folded:
+        return 0.0, 2.0
+    return (0.0, 8.0) if _LAST_DAY.search(folded) else None
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isdigit() else _COUNT_WORDS[text]

@@ -41,7 +41,7 @@ def find_in_urls(text: str) -> Iterator[Span]:
 
 
 _AUTHORIZATION = re.compile(
-    r"""authorization\\?["'`]?\]?[ \t]{0,4}(?:=>|[:=,])[ \t]{0,4}(?:[fbru](?=["']))?\\?["'`]?
+    r"""authorization(?<![a-z]authorization)\\?["'`]?\]?[ \t]{0,4}(?:=>|[:=,])[ \t]{0,4}(?:[fbru](?=["']))?\\?["'`]?
         (?:(?P<scheme>[a-z][a-z0-9_-]{1,24}+)[ \t:=]{1,4}["']?)?(?P<value>[^\s"'`\\<>,;]{6,}+)""",
     re.VERBOSE,
 )

@@ -12,13 +12,13 @@ __all__ = ["find_formats", "find_key_blocks"]
 
 # Most formats begin a word with a fixed prefix: the word's first characters are looked up, nothing is searched for.
 _HEAD = re.compile(r"(?<![A-Za-z0-9+])(?=([A-Za-z0-9]...))")
-_HEAD_LENGTHS = (4, 3, 2)
+_HEAD_LENGTH = 4
 
 
 def _by_head(rows: tuple[Prefixed, ...]) -> dict[str, tuple[Prefixed, ...]]:
     table: dict[str, tuple[Prefixed, ...]] = {}
     for row in rows:
-        head = row.prefix[: _HEAD_LENGTHS[0]]
+        head = row.prefix[:_HEAD_LENGTH]
         table[head] = (*table.get(head, ()), row)
     return table
 
@@ -29,7 +29,7 @@ _ANCHORED = tuple((anchor, row) for row in SHAPED for anchor in row.anchors)
 
 def find_formats(text: str, long_words: str) -> Iterator[Span]:
     """Every known format in the text; `long_words` are those of its words that are long enough to hold one."""
-    if any(_rows_at(head) for head in set(_HEAD.findall(long_words))):
+    if any(head in _ROWS or head[:3] in _ROWS or head[:2] in _ROWS for head in _HEAD.findall(long_words)):
         yield from _find_prefixed(text)
     for anchor, row in _ANCHORED:
         if anchor in text:
@@ -37,12 +37,8 @@ def find_formats(text: str, long_words: str) -> Iterator[Span]:
 
 
 def _rows_at(head: str) -> tuple[Prefixed, ...]:
-    rows: tuple[Prefixed, ...] = ()
-    for length in _HEAD_LENGTHS:
-        found = _ROWS.get(head[:length])
-        if found is not None:
-            rows += found
-    return rows
+    """The rows whose prefix may begin here, longest first; a prefix may be shorter than a head."""
+    return _ROWS.get(head, ()) + _ROWS.get(head[:3], ()) + _ROWS.get(head[:2], ())
 
 
 def _find_prefixed(text: str) -> Iterator[Span]:

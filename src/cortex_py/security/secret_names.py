@@ -14,6 +14,7 @@ from typing import NamedTuple
 from .secret_values import (
     Span,
     is_digest,
+    is_filler_token,
     is_placeholder,
     is_random,
     is_reference,
@@ -39,13 +40,15 @@ class _Name(NamedTuple):
 
 # Literals first, so that the search can skip by first letters; `_name_at` looks at what is around them.
 _STEMS = re.compile(
-    r"pass(?:word|wort|wd|wrd|code|phrase)?|kennwort|contraseña|senha|пароль|密码|密碼|パスワード|pwd|pw|secret|token|cred(?:ential)?|key|auth(?:orization)?|mnemonic"
+    r"pass(?:word|wort|wd|wrd|code|phrase)?|pwd|pw|secret|token|cred(?:ential)?|key|auth(?:orization)?|mnemonic"
     r"|seed[_ -]?phrase|connection[_-]?string|jsessionid|phpsessid|session|cookie|bearer|csrf|login|dsn"
+    r"|kennwort|contraseña|senha|пароль|密码|密碼|パスワード"
 )
-NAME_HINTS = (
-    "pass", "kennwort", "contraseña", "senha", "пароль", "密", "パスワード", "pw", "secret", "token", "key", "auth", "cred", "mnemonic", "phrase", "connection", "session", "cookie",
-    "bearer", "csrf", "login", "dsn",
-)  # fmt: skip
+_HINTS = """
+    pass pw secret token key auth cred mnemonic phrase connection session cookie bearer csrf login dsn
+    kennwort contraseña senha пароль 密 パスワード
+"""
+NAME_HINTS = tuple(_HINTS.split())
 _TOKEN_STEMS = frozenset({"secret", "token", "credential", "authorization", "jsessionid", "phpsessid"})
 _WEAK_STEMS = frozenset({"session", "cookie", "bearer", "csrf", "login", "dsn"})
 _KEY_OF = re.compile(
@@ -55,7 +58,7 @@ _KEY_OF = re.compile(
 _OPEN = re.compile(r"(?:public|pub|primary|foreign|cache|partition|sort|idempotency|translation|i18n)[_ .-]?(?:key)?$")
 _TYPE_NAME = re.compile(r"::\w*$")
 _PASS_OF = re.compile(r"(?:^|[^a-z]|db|my|user|sql|admin|root|login|smtp|mail)$")
-_KINDS = (("pass", "password"), ("pw", "password"), ("token", "token"), ("secret", "secret"), ("key", "api-key"))
+_KINDS = (("token", "token"), ("secret", "secret"), ("key", "api-key"))
 
 # A name that ends like this speaks about a secret and does not hold it.
 _INERT_TAIL = re.compile(
@@ -85,7 +88,8 @@ _AFTER_NAME = re.compile(
 _AFTER_FLAG = re.compile(r"(?P<tail>[a-z0-9_-]{0,24}+)(?P<close>)(?P<operator>[ \t])[ \t]{0,8}+(?!-)")
 _VALUE = re.compile(
     r"""
-      (?P<prefix>[bBfFrRuU@$]{1,2}(?=["']))? (?P<quote>"{3}|'{3}|\\?["'`]) (?P<quoted>(?:(?!(?P=quote))[^\n]){1,300}+) (?P=quote)
+      (?P<prefix>[bBfFrRuU@$]{1,2}(?=["']))?
+      (?P<quote>"{3}|'{3}|\\?["'`]) (?P<quoted>(?:(?!(?P=quote))[^\n]){1,300}+) (?P=quote)
     | (?P<bare>[^\s"'`,;=:<>]{1,300}+)
     """,
     re.VERBOSE,
@@ -132,8 +136,7 @@ def _name_at(lower: str, stem: re.Match[str], tail: str) -> _Name | None:
     if word in _TOKEN_STEMS:
         strength = _Strength.TOKEN
     elif word == "key":
-        owned = _KEY_OF.search(before) or _names_issuer(before.rpartition(" ")[2])
-        strength = _Strength.TOKEN if owned else _Strength.WEAK
+        strength = _Strength.TOKEN if _KEY_OF.search(before) else _Strength.WEAK
     elif word in {"pass", "pw"}:
         if not letter_follows and _PASS_OF.search(before):
             strength = _Strength.PASSWORD
@@ -146,10 +149,15 @@ def _name_at(lower: str, stem: re.Match[str], tail: str) -> _Name | None:
         strength = _Strength.TOKEN
     else:
         strength = _Strength.WEAK if word in _WEAK_STEMS else _Strength.PASSWORD
-    if strength is None:
-        return None
-    whole = word + tail
-    return _Name(end, strength, next((kind for part, kind in _KINDS if part in whole), "secret"))
+    return _Name(end, strength, _kind(strength, word + tail)) if strength else None
+
+
+def _kind(strength: _Strength, name: str) -> str:
+    if strength is _Strength.PASSWORD:
+        return "password"
+    if strength is _Strength.PHRASE:
+        return "passphrase"
+    return next((kind for part, kind in _KINDS if part in name), "secret")
 
 
 def _judge(text: str, name_start: int, name: _Name, after: re.Match[str], found: re.Match[str]) -> Span | None:
@@ -162,12 +170,20 @@ def _judge(text: str, name_start: int, name: _Name, after: re.Match[str], found:
         return None
     if enclosed and "{" in found["quoted"] and (found["prefix"] in _FORMATTED or found["quote"] == "`"):
         return None
+    if not enclosed and found["bare"].endswith(("..", "…")):
+        return None  # cut short by the writer
     start = found.start("quoted" if enclosed else "bare")
-    value = found["quoted"] if enclosed else _trim(found["bare"])
+    if enclosed:
+        value = found["quoted"]
+    else:
+        next_parameter = "&" in found["bare"] and text.startswith("=", found.end())
+        value = _trim(found["bare"].rpartition("&")[0] if next_parameter else found["bare"])
     if not operator and (name.strength is _Strength.WEAK or (name.end - name_start <= 4 and name.kind == "password")):
         return None
     plain = value.replace("\0", "").removesuffix("\\n")
     strength = _Strength.TOKEN if operator == "," and name.strength is _Strength.PASSWORD else name.strength
+    if strength is _Strength.WEAK and is_digest(plain) and _names_issuer(text[max(0, name_start - 24) : name_start]):
+        strength = _Strength.TOKEN
     if not plain or not _is_value(plain, strength, quoted=quoted, said=operator in _SAID):
         whole_line = operator == "=" and not enclosed and name.strength is _Strength.PASSWORD
         if not (whole_line and _is_word_in_env_line(text, name_start, start, plain)):
@@ -180,7 +196,7 @@ def _judge(text: str, name_start: int, name: _Name, after: re.Match[str], found:
 
 def _trim(bare: str) -> str:
     """An unquoted value without the punctuation of the sentence or the code around it."""
-    bare = bare.partition("&")[0].rstrip(".:\\")
+    bare = bare.rstrip(".:\\")
     for opening, closing in ("()", "[]", "{}"):
         while bare.endswith(closing) and bare.count(opening) < bare.count(closing):
             bare = bare[:-1].rstrip(".:")
@@ -213,7 +229,7 @@ def _is_word_in_env_line(text: str, name_start: int, value_start: int, value: st
 
 
 _RUN = re.compile(r"[A-Za-z0-9_+/=~-]{20,}+")
-_LONGEST_RUN = 512
+_LONGEST_RUN = 2048
 _REACH = 48
 _WORD_REST = re.compile(r"[a-z0-9_.-]*")
 _OPERATORS = frozenset("=:>,|(")
@@ -248,12 +264,14 @@ def find_random_near_names(text: str, lower: str) -> Iterator[Span]:
         if end - start > _LONGEST_RUN or _is_piece_of_path(text, start, end, value):
             continue
         kind = _kind_before(before)
-        if kind is None or not is_random(value, least=20) or is_digest(value) or is_placeholder(value):
+        if kind is None or not is_random(value, least=20) or is_digest(value) or is_filler_token(value):
             continue
         yield start, end, kind
 
 
-def _names_issuer(word: str) -> bool:
+def _names_issuer(words: str) -> bool:
+    """True when the last of the words holds the name of an issuer."""
+    word = words.rpartition(" ")[2].lower()
     return any(issuer in word for issuer in _ISSUERS)
 
 

@@ -222,7 +222,7 @@ def _prefixed() -> tuple[Prefixed, ...]:
         if length.endswith("+"):
             body, not_after = f"{_BODIES[letter]}{{{length[:-1]},}}+", ""
         else:
-            body, not_after = f"{_BODIES[letter]}{{{length.replace('-', ',')}}}(?![A-Za-z0-9_-])", "_/-"
+            body, not_after = f"{_BODIES[letter]}{{{length.replace('-', ',')}}}(?![A-Za-z0-9_-])", "_./-"
         rows += (Prefixed(kind, prefix, body, not_after, check) for prefix in prefixes if prefix != "?")
     return tuple(sorted(rows, key=lambda row: len(row.prefix), reverse=True))
 
@@ -339,7 +339,7 @@ SHAPED = (
         r"hooks\.zapier\.com/hooks/catch/(?P<secret>\d{4,12}/[A-Za-z0-9]{6,})",
         Check.NONE,
     ),
-    _shaped("telegram-token", ":A", rf"(?<!{A})(?:bot)?\d{{8,10}}:A(?P<body>{W}{{34}})(?!{W})"),
+    _shaped("telegram-token", ":A", rf"(?:(?<!{A})|(?<=/bot))\d{{8,10}}:A(?P<body>{W}{{34}})(?!{W})"),
     _shaped("sendgrid-key", "SG.", rf"SG\.(?<!{A}SG\.)(?P<body>{W}{{16,32}}\.{W}{{16,64}})(?!{W})"),
     _shaped(
         "mailgun-key", "-", rf"-(?<={H}{{32}}-)(?P<body>{H}{{8}}-{H}{{8}})(?![A-Za-z0-9-])", Check.NONE, widens=True

@@ -46,7 +46,7 @@ _WORDS = """
     uint64 float32 float64 python3 py3 win32 charfield textfield passwordfield varchar255
 """
 _VOCABULARY = frozenset(_WORDS.split())
-_REPEATED = re.compile(r"(.)\1{7,}|[xX]{5,}|\*{3,}|\.{3,}|#{4,}|_{5,}|-{4,}(?!BEGIN)|…|•{3}|[?]{3,}")
+_REPEATED = re.compile(r"(.)\1{7,}|[xX]{5,}|\*{3,}|\.{3,}|#{4,}|_{5,}|-{4,}|…|•{3}|[?]{3,}")
 _SEQUENCES = "0123456789abcdefghijklmnopqrstuvwxyz0123456789", "abcdef0123456789abcdef", "1234567890" * 4
 _ILLUSTRATION = re.compile(
     r"(?i:example|placeholder|change_?me|redacted|(?:^|[_-])(?:your|fake|dummy|insert|here|sample|token|secret)(?:[_-]|$))"
@@ -54,23 +54,24 @@ _ILLUSTRATION = re.compile(
 )
 _NON_LETTERS = re.compile(r"[^a-z]+")
 
-# A value that names where the secret is: a variable, a template, a call, a member, a path, a type.
+# A value that names where the secret is: a variable, a template, a path, an address, a pattern.
 _REFERENCE = re.compile(
     r"""
       \$\{.*\}? | \$\(.*\)? | \$[A-Za-z_]\w*(?:[\[.:-].*)? | %[A-Za-z_]\w*% | %\(\w+\)[sd] | %[sdvq@r]\b.*
-    | \{\{.*\}?\}? | \{%.*  | \{\d*\} | <.*>? | \[.*\]? | @\w+@ | \#\{.*\}? | @\{.*\}
-    | &[A-Za-z_].* | !\w+.* | :[A-Za-z_]\w* | @[A-Za-z_][\w./]* | \*+[A-Za-z_]\w*
+    | \{\{.*\}?\}? | \{%.* | \{\d*\} | <[^<>]*> | \[[^\[\]]*\] | @\w+@ | \#\{.*\}? | @\{.*\}
     | (?:~|\.{1,2})?(?:/[\w.@%+-]*){2,} | [A-Za-z]:\\.* | (?:https?|file|env|vault|op|ssm|arn|secretsmanager|ref|urn):.*
     | (?:process\.env|os\.environ|ENV|env|System\.getenv|getenv|os\.getenv|import\.meta\.env|secrets|vars|var)[.\[(].*
-    | .*[/.:_-]\{[A-Za-z_][\w.]+(?:\(\w*\))?\}.* | /?\^.* | .*\\[dwsb][+*{].* | .*\(\?.*
+    | .*(?:a-zA-Z|A-Za-z|A-Z0-9|a-z0-9|0-9a-|\\x[0-9A-Fa-f]{2}-).*
+    | .*[/.:_-]\{[A-Za-z_][\w.]+(?:\(\w*\))?\}.* | /?\^.*[\\\[(*+$].* | .*\\[dwsb][+*{].* | .*\(\?.*
     """,
     re.VERBOSE | re.DOTALL,
 )
-# Code that only an unquoted value can be.
+# What only an unquoted value can be: code, a reference in YAML, a symbol.
 _CODE = re.compile(
     r"""
       [A-Za-z_$][\w$]*(?:\?\.|\.|->|::)[A-Za-z_$(].* | [A-Za-z_$][\w$]*[\[(].* | [({\[|&!<>*+~?-].* | .*[({]
-    | [A-Z][\w.]*<.* | \w+\s*=>.* | lambda\b.* | new\b.* | function\b.* | [A-Za-z_$][\w$]*(?:\)|\}|\])+[;,.:]?
+    | [A-Z][\w.]*<.* | \w+\s*=>.* | (?:lambda|new|function)\b.* | [A-Za-z_$][\w$]*(?:\)|\}|\])+[;,.:]?
+    | :[A-Za-z_]\w* | @[A-Za-z_][\w./]*
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -165,7 +166,8 @@ def looks_like_token(value: str, *, quoted: bool, least: int = 8) -> bool:
     """A value of a token, key or secret: mixed and not made of words."""
     if len(value) < least or " " in value or is_reference(value, quoted=quoted):
         return False
-    if is_placeholder(value) or is_sequence(value) or is_wordy(value):
+    filler = is_filler_token(value) if len(value) >= 20 else is_placeholder(value)
+    if filler or is_sequence(value) or is_wordy(value):
         return False
     if _NOUN.search(value) and _change_rate(value) < 0.35:
         return False
@@ -190,7 +192,7 @@ def is_basic_credentials(value: str) -> bool:
     if not _BASE64.fullmatch(value):
         return False
     plain = _decode(value)
-    return plain is not None and b":" in plain and not plain.endswith(b":") and is_mostly_printable(plain)
+    return plain is not None and b":" in plain and is_mostly_printable(plain)
 
 
 def is_jwt_header(segment: str) -> bool:

@@ -228,9 +228,10 @@ class MemoryTable:
             "INSERT INTO tag (space, tag, num) VALUES (?, ?, ?)", [(record.space, tag, num) for tag in sorted(tags)]
         )
         session.run_many(
-            "INSERT INTO chunk (num, n, space, first, past, terms, vector) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO chunk (num, n, space, first, past, by_assistant, terms, vector) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             [
-                (num, n, record.space, chunk.first, chunk.past, chunk.terms, chunk.vector)
+                (num, n, record.space, chunk.first, chunk.past, int(chunk.by_assistant), chunk.terms, chunk.vector)
                 for n, chunk in enumerate(record.chunks)
             ],
         )

@@ -52,7 +52,8 @@ _FIRST = (
     "CREATE INDEX tag_num ON tag (num)",
     """CREATE TABLE chunk (
         num INTEGER NOT NULL, n INTEGER NOT NULL, space TEXT NOT NULL,
-        first INTEGER NOT NULL, past INTEGER NOT NULL, terms BLOB NOT NULL, vector BLOB,
+        first INTEGER NOT NULL, past INTEGER NOT NULL, by_assistant INTEGER NOT NULL,
+        terms BLOB NOT NULL, vector BLOB,
         PRIMARY KEY (num, n))""",
     """CREATE TABLE history (
         space TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, recorded_at INTEGER NOT NULL,

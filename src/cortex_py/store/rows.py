@@ -58,10 +58,14 @@ BRANCH_COLUMNS = ("id", "project_id", "topic", "parent_id", "git_branch", "statu
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """A part of a record's content, ready to store: its span, its terms, its vector."""
+    """A part of a record's content, ready to store: its span, its terms, its vector.
+
+    `by_assistant` marks the assistant's turns in a dialogue.
+    """
 
     first: int
     past: int
+    by_assistant: bool
     terms: bytes
     vector: bytes | None
 

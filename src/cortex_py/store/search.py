@@ -22,8 +22,8 @@ __all__ = ["Found", "Search"]
 
 _WORDS_MOST = 24
 _COMMON = 0.04
-_MATCHES_MOST = 3_000
-_WITH_NEIGHBOURS = 60
+_MATCHES_MOST = 1_500
+_WITH_NEIGHBOURS = 40
 
 
 @dataclass(frozen=True, slots=True)

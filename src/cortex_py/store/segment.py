@@ -64,7 +64,7 @@ class Segment:
         if self._matrix is None or not changed:
             return
         signals = read_signals(session, [row[0] for row in changed])
-        self._add(self._matrix, [(num, v) for num, (_, vectors) in signals.items() for v in vectors])
+        self._add(self._matrix, [(num, v) for num, (_, vectors, _) in signals.items() for v in vectors])
         if self._matrix.outgrown:
             self._matrix = None
 
@@ -96,7 +96,7 @@ class Segment:
 
     def _load_matrix(self, session: Session) -> VectorMatrix:
         sampled = read_signals(session, self._sample(_FIT_ON))
-        vectors = [v for _, parts in sampled.values() for v in parts if v]
+        vectors = [v for _, parts, _ in sampled.values() for v in parts if v]
         (expected,) = session.rows("SELECT count(*) FROM chunk WHERE space = ?", (self.space,))[0]
         matrix = VectorMatrix(stack(vectors, self._dimensions), int(expected))
         num, n = -1, -1
@@ -120,7 +120,7 @@ class Segment:
             return {}
         words = [
             np.unique(np.concatenate([np.frombuffer(b, np.uint32, len(b) // 5) for b in terms]))
-            for terms, _ in signals
+            for terms, _, _ in signals
         ]
         hashes, counts = np.unique(np.concatenate(words), return_counts=True)
         return dict(zip(hashes.tolist(), (counts / len(words)).tolist(), strict=True))
