@@ -56,7 +56,6 @@ FORMATS = [
     ("openai-key", "sk|-", body(20) + "T3Blb" + "kFJ" + body(20)),
     ("openai-key", "sk|-proj-", body(120, WORD)),
     ("anthropic-key", "sk|-ant-api03-", body(93, WORD) + "AA"),
-    ("google-api-key", "AI|za", body(35)),
     ("google-oauth-token", "ya|29.", body(80, WORD)),
     ("google-oauth-token", "GOC|SPX-", body(28)),
     ("huggingface-token", "hf|_", body(34)),
@@ -92,6 +91,13 @@ def test_formats_of_providers(kind: str, prefix: str, rest: str) -> None:
         clean = redact(text)
         assert [finding.kind for finding in clean.findings] == [kind]
         assert clean.text == text.replace(secret, f"[REDACTED:{kind}]")
+
+
+def test_a_google_key_is_a_secret_unless_it_stands_alone() -> None:
+    key = whole("AI|za" + body(35))
+    for text in (f"see {key} there", f'apiKey = "{key}"', f"{key} is the maps key", f"x?key={key}", f"keys:\n{key}"):
+        assert redact(text).text == text.replace(key, "[REDACTED:google-api-key]")
+    assert redact(key).findings == ()
 
 
 def _jwt() -> str:

@@ -79,7 +79,6 @@ _PREFIX_TABLE = """
     aws-bedrock-key         B 100+    ABSK bedrock-api-key-
     alibaba-key             A 16-24 ? LTAI
     tencent-key             A 32 ?    AKID
-    google-api-key          W 35      AIza
     google-api-key          W 40+     AQ.Ab8
     google-oauth-token      W 24+     ya29. 1//0 GOCSPX-
     digitalocean-token      H 64      dop_v1_ doo_v1_ dor_v1_
@@ -270,6 +269,12 @@ SHAPED = (
         "Q~",
         r"Q~(?<=[A-Za-z0-9_~.-]{3}\dQ~)(?P<body>[A-Za-z0-9_~.-]{31,34})(?![A-Za-z0-9_~-])",
         widens=True,
+    ),
+    # Google's keys also name public web applications; alone in a text, one gives nothing away.
+    _shaped(
+        "google-api-key",
+        "AIza",
+        rf"(?<!{A})AIza(?P<body>{W}{{35}})(?!{W})(?:(?<=\S[\s\S]{{2}}AIza{W}{{35}})|(?=[\"'`]?[\s,;.]+\S))",
     ),
     _shaped("signed-url", "sig=", r"[?&]sig=(?P<secret>[A-Za-z0-9%+/=_-]{40,256})"),
     _shaped("signed-url", "Signature=", r"[?&](?:X-(?:Amz|Goog)-)?Signature=(?P<secret>[A-Za-z0-9%+/=_-]{27,1024})"),

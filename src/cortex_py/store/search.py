@@ -255,9 +255,9 @@ def _column(picked: Sequence[_Picked], name: str) -> NDArray[np.int64]:
 
 
 def _average_length(picked: Sequence[_Picked]) -> float:
-    lengths = [pick.segment.ledger.lengths[pick.open_places] for pick in picked]
-    total = sum(len(part) for part in lengths)
-    return float(sum(int(part.sum()) for part in lengths)) / total if total else 1.0
+    counted = [pick.segment.ledger.total_length(pick.open_places) for pick in picked]
+    records = sum(count for count, _ in counted)
+    return sum(length for _, length in counted) / records if records else 1.0
 
 
 def _joined(parts: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:

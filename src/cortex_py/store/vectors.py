@@ -8,6 +8,8 @@ vectors from the store, so nothing approximate leaves this room except who was l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ _DIRECTIONS = 64
 _FINE_SHARE = 0.02
 _FINE_MOST = 6_000
 _BYTE = 127.0
+_LONG = 250_000
 
 Floats = NDArray[np.float32]
 
@@ -67,7 +70,7 @@ class VectorMatrix:
         n = self._size
         if n == 0:
             return np.empty(0, np.int32)
-        scores = self._coarse[:n] @ (query @ self._basis)
+        scores = self._scan(query @ self._basis)
         if self._dead or not open_places.all():
             place = self._place[:n]
             closed = ~open_places[place]
@@ -81,6 +84,18 @@ class VectorMatrix:
         order = np.argsort(-fine, kind="stable")
         return _first_of_each(self._place[rows[order]])[:count]
 
+    def _scan(self, projected: Floats) -> Floats:
+        """Coarse scores of all chunks; a long array is worth a second thread."""
+        n = self._size
+        if n < _LONG:
+            return np.asarray(self._coarse[:n] @ projected)
+        scores = np.empty(n, np.float32)
+        middle = n // 2
+        second = _helper().submit(np.matmul, self._coarse[middle:n], projected, scores[middle:])
+        np.matmul(self._coarse[:middle], projected, out=scores[:middle])
+        second.result()
+        return scores
+
     def _make_room(self, needed: int) -> None:
         if needed <= len(self._place):
             return
@@ -90,6 +105,11 @@ class VectorMatrix:
             new = np.empty((capacity, *old.shape[1:]), old.dtype)
             new[: self._size] = old[: self._size]
             setattr(self, name, new)
+
+
+@lru_cache(maxsize=1)
+def _helper() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "cortex-scan")
 
 
 def _principal_directions(sample: Floats) -> Floats:

@@ -1,0 +1,217 @@
+"""Fusion and calibration: order, monotony, and scores that mean something in any scope."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cortex_py.memory.ranking import (
+    FEATURE_NAMES,
+    RISING_FEATURES,
+    Candidates,
+    Fusion,
+    Mode,
+    RankingModel,
+    default_model,
+    features,
+)
+from cortex_py.memory.traits import Trait, query_traits
+
+MODEL_TEXT = resources.files("cortex_py.memory").joinpath("ranking_model.json").read_text("utf-8")
+TOPIC = query_traits("database storage decision")
+FUSIONS: list[Fusion] = ["learned", "weighted", "rrf"]
+MODES: list[Mode] = ["hybrid", "vector", "text"]
+SIGNALS = (
+    "vector", "vector_window", "vector_own", "text", "text_part", "text_own", "text_window",
+    "coverage", "coverage_window",
+)  # fmt: skip
+
+
+def some(size: int, seed: int, **given: Any) -> Candidates:
+    """Random candidates, some of them in branches, with their neighbours."""
+    rng = np.random.default_rng(seed)
+    branch = np.sort(rng.integers(-1, max(1, size // 3), size))
+    index = np.arange(size)
+    same = (branch[1:] == branch[:-1]) & (branch[1:] >= 0)
+    before = np.where(np.concatenate([[False], same]), index - 1, -1)
+    after = np.where(np.concatenate([same, [False]]), index + 1, -1)
+    signals: dict[str, Any] = {name: rng.uniform(-0.1, 0.8, size) for name in SIGNALS if "vector" in name}
+    signals |= {name: rng.uniform(0, 6, size) for name in SIGNALS if "text" in name}
+    signals |= {name: rng.uniform(0, 1, size) for name in SIGNALS if "coverage" in name}
+    signals |= {"prev": before, "next": after, "branch": branch, "length": rng.integers(1, 3000, size)}
+    signals |= {"flags": rng.integers(0, 2 * max(Trait), size), "author_match": rng.integers(0, 2, size)}
+    return Candidates.of(**(signals | {"scope_size": size, "mass": 5.0, "created": np.full(size, 19_000.0)} | given))
+
+
+def one(vector: float, text: float, coverage: float) -> Candidates:
+    return Candidates.of([vector], [text], scope_size=1, mass=8.0, coverage=[coverage], length=[9])
+
+
+def test_the_model_file_weighs_exactly_the_features() -> None:
+    content = json.loads(MODEL_TEXT)
+    assert set(content["weights"]) == set(FEATURE_NAMES)
+    assert set(content["calibration"]) == {"learned", "weighted", "rrf", "vector", "text"}
+
+
+def test_weights_of_rising_features_are_not_negative() -> None:
+    weights = json.loads(MODEL_TEXT)["weights"]
+    assert all(weights[name] >= 0 for name in RISING_FEATURES)
+
+
+def test_an_unknown_feature_in_the_file_is_refused() -> None:
+    content = json.loads(MODEL_TEXT)
+    content["weights"]["luck"] = 1.0
+    with pytest.raises(ValueError, match="luck"):
+        RankingModel.from_json(json.dumps(content))
+
+
+def test_a_signal_of_the_wrong_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="coverage has shape"):
+        Candidates.of([0.1, 0.2], [0.0, 1.0], scope_size=2, mass=1.0, coverage=[0.5])
+
+
+def test_one_row_per_candidate_one_column_per_feature() -> None:
+    assert features(TOPIC, some(7, 1), default_model().background).shape == (7, len(FEATURE_NAMES))
+
+
+def test_no_candidates_no_scores() -> None:
+    assert len(default_model().score(TOPIC, some(0, 1)).score) == 0
+
+
+@pytest.mark.parametrize("fusion", FUSIONS)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("size", [1, 2, 5, 60, 400])
+def test_scores_lie_between_0_and_1(fusion: Fusion, mode: Mode, size: int) -> None:
+    scores = default_model().score(TOPIC, some(size, size), fusion=fusion, mode=mode)
+    assert scores.score.shape == scores.raw.shape == (size,)
+    assert np.isfinite(scores.raw).all()
+    assert ((scores.score >= 0) & (scores.score <= 1)).all()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    size=st.sampled_from([1, 2, 3, 5, 12, 101, 102, 130]),
+    seed=st.integers(0, 10_000),
+    signal=st.sampled_from(SIGNALS),
+    raise_by=st.floats(0.001, 5.0),
+    fusion=st.sampled_from(FUSIONS),
+    mode=st.sampled_from(MODES),
+    query=st.sampled_from(["database storage decision", "When did Ann say it?", "who was there in May 2022"]),
+    data=st.data(),
+)
+def test_a_better_match_never_lowers_its_own_score(
+    size: int, seed: int, signal: str, raise_by: float, fusion: Fusion, mode: Mode, query: str, data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, size - 1))
+    before = some(size, seed)
+    raised = getattr(before, signal).copy()
+    raised[at] += raise_by
+    after = replace(before, **{signal: raised})
+    model, traits = default_model(), query_traits(query)
+    old = model.score(traits, before, fusion=fusion, mode=mode)
+    new = model.score(traits, after, fusion=fusion, mode=mode)
+    assert new.score[at] >= old.score[at] - 1e-12
+    assert new.raw[at] >= old.raw[at] - 1e-9
+
+
+def test_a_lone_memory_that_matches_scores_high_and_one_that_does_not_scores_low() -> None:
+    # "Use PostgreSQL for primary storage because of JSONB support" for "database storage decision"
+    assert default_model().score(TOPIC, one(0.34, 0.9, 0.3)).score[0] > 0.6
+    assert default_model().score(TOPIC, one(0.02, 0.0, 0.0)).score[0] < 0.1
+
+
+@pytest.mark.parametrize("size", [3, 10, 60, 600])
+def test_an_irrelevant_query_scores_low_in_any_scope(size: int) -> None:
+    rng = np.random.default_rng(size)
+    nothing = np.zeros(size)
+    candidates = Candidates.of(
+        rng.normal(0.05, 0.06, size).clip(-0.15, 0.2), nothing, scope_size=size, mass=9.0, length=np.full(size, 15)
+    )
+    assert default_model().score(TOPIC, candidates).score.max() < 0.3
+
+
+@pytest.mark.parametrize("size", [3, 10, 60, 600])
+def test_a_clear_match_scores_high_in_any_scope(size: int) -> None:
+    rng = np.random.default_rng(size)
+    vector, text, coverage = rng.normal(0.08, 0.07, size), np.zeros(size), np.zeros(size)
+    vector[1], text[1], coverage[1] = 0.55, 6.0, 0.7
+    candidates = Candidates.of(vector, text, scope_size=size, mass=8.0, coverage=coverage, length=np.full(size, 15))
+    score = default_model().score(TOPIC, candidates).score
+    assert score.argmax() == 1
+    assert score[1] > 0.6
+    assert np.delete(score, 1).max() < 0.5
+
+
+def test_two_good_matches_both_score_well() -> None:
+    vector = np.array([0.52, 0.5, 0.1, 0.05, 0.0])
+    coverage = np.array([0.6, 0.6, 0.0, 0.0, 0.0])
+    candidates = Candidates.of(vector, 8 * coverage, scope_size=5, mass=8.0, coverage=coverage, length=[12] * 5)
+    assert (default_model().score(TOPIC, candidates).score[:2] > 0.5).all()
+
+
+def test_the_author_the_query_names_comes_first() -> None:
+    same = np.full(4, 0.4)
+    candidates = Candidates.of(
+        same, 4 * same, scope_size=4, mass=6.0, coverage=same, author_match=[0, 0, 1, 0], length=[12] * 4
+    )
+    assert default_model().score(query_traits("What did Ann research?"), candidates).score.argmax() == 2
+
+
+def test_a_question_of_when_prefers_a_record_with_a_time() -> None:
+    same = np.full(3, 0.4)
+    candidates = Candidates.of(
+        same, 4 * same, scope_size=3, mass=6.0, coverage=same, flags=[0, Trait.TIME, 0], length=[12] * 3
+    )
+    assert default_model().score(query_traits("When did the deploy fail?"), candidates).score.argmax() == 1
+
+
+def test_a_date_in_the_query_prefers_records_of_that_day() -> None:
+    same = np.full(3, 0.4)
+    day = 19_030.5  # 7 February 2022
+    candidates = Candidates.of(
+        same, 4 * same, scope_size=3, mass=6.0, coverage=same, created=[day - 90, day + 40, day], length=[12] * 3
+    )
+    query = query_traits("What did Joanna watch on February 7, 2022?")
+    assert default_model().score(query, candidates).score.argmax() == 2
+
+
+def test_last_week_is_counted_from_now() -> None:
+    same = np.full(3, 0.4)
+    candidates = Candidates.of(
+        same, 4 * same, scope_size=3, mass=6.0, coverage=same, created=[100, 197, 150], now=200, length=[12] * 3
+    )
+    assert default_model().score(query_traits("what did we decide last week"), candidates).score.argmax() == 1
+
+
+def test_a_good_neighbour_helps() -> None:
+    vector, text = np.array([0.3, 0.3, 0.3]), np.array([1.0, 1.0, 1.0])
+    plain = Candidates.of(vector, text, scope_size=3, mass=6.0, text_window=[1.0, 1.0, 9.0], length=[12] * 3)
+    beside = replace(plain, next=np.array([-1, 2, -1]), prev=np.array([-1, -1, 1]), branch=np.array([0, 1, 1]))
+    score = default_model().score(TOPIC, beside).raw
+    assert score[1] > score[0]
+
+
+def test_the_order_does_not_depend_on_the_place() -> None:
+    candidates = some(40, 3, prev=np.full(40, -1), next=np.full(40, -1), branch=np.full(40, -1))
+    turned = Candidates.of(
+        **{
+            name: getattr(candidates, name)[::-1]
+            for name in (*SIGNALS, "prev", "next", "branch", "length", "flags", "author_match", "created")
+        },
+        scope_size=40,
+        mass=5.0,
+    )
+    model = default_model()
+    assert model.score(TOPIC, turned).score[::-1] == pytest.approx(model.score(TOPIC, candidates).score)
+
+
+def test_equal_candidates_get_equal_scores_under_rank_fusion() -> None:
+    candidates = Candidates.of([0.3] * 4, [2.0] * 4, scope_size=4, mass=6.0)
+    assert len(set(default_model().score(TOPIC, candidates, fusion="rrf").score.tolist())) == 1
