@@ -24,7 +24,7 @@ _B = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """One value per candidate; `best_chunk` is the number of the part that matches best.
+    """One value per candidate; `best_chunk` is the index of the chunk that matches best.
 
     `_own` leaves out the assistant's turns of a dialogue. `holds` tells for each word of the query
     whether the record has it, `mass` what all words weigh.
@@ -150,6 +150,5 @@ def _starts(record: NDArray[np.int32], size: int) -> NDArray[np.int64]:
 
 def _best_of_each(score: Floats, record: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.int32]:
     if len(starts) == len(score):
-        return np.zeros(len(score), np.int32)
-    order = np.lexsort((-score, record))
-    return (order[starts] - starts).astype(np.int32)
+        return np.arange(len(score), dtype=np.int32)
+    return np.lexsort((-score, record))[starts].astype(np.int32)

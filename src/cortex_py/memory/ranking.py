@@ -381,13 +381,8 @@ _SINGLE = {"vector": ("vector", "vector_window"), "text": ("text", "text_part", 
 
 def _signals(c: Candidates) -> dict[str, Floats]:
     mass = max(c.mass, 1e-9)
-    return {
-        "vector": c.vector,
-        "vector_window": c.vector_window,
-        "text": c.text / mass,
-        "text_part": c.text_part / mass,
-        "text_window": c.text_window / mass,
-    }
+    texts = {"text": c.text / mass, "text_part": c.text_part / mass, "text_window": c.text_window / mass}
+    return {"vector": c.vector, "vector_window": c.vector_window, **texts}
 
 
 def _ranks(values: Floats) -> Floats:

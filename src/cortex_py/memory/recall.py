@@ -112,16 +112,16 @@ class Recall:
         chosen = order[query.offset : query.offset + limit]
         nums = found.details.nums[chosen].tolist()
         memories = self._store.memories.fetch(session, nums, scope.spaces)
-        spans = self._store.memories.spans(session, list(zip(nums, matches.best_chunk[chosen].tolist(), strict=True)))
+        spans = [Chunk(*found.details.spans[i]) for i in matches.best_chunk[chosen].tolist()]
         words = frozenset(query_terms(text))
         hits = tuple(
             Hit(
                 memories[num],
                 float(scores.score[i]),
                 float(scores.raw[i]),
-                partial(snippet, memories[num].content, Chunk(*spans[num]), words, SNIPPET),
+                partial(snippet, memories[num].content, span, words, SNIPPET),
             )
-            for num, i in zip(nums, chosen.tolist(), strict=True)
+            for num, i, span in zip(nums, chosen.tolist(), spans, strict=True)
             if num in memories
         )
         return Page(hits, len(order), warnings)

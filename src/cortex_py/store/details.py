@@ -19,8 +19,8 @@ __all__ = ["Details", "Signal", "gather", "read_signals"]
 _BATCH = 900
 
 
-# The chunks of one record, in order: their terms, their vectors, whether they are an assistant's words.
-Signal = tuple[tuple[bytes, ...], tuple[bytes | None, ...], tuple[int, ...]]
+# The chunks of one record, in order. Each: terms, vector, whether they are an assistant's words, span.
+Signal = list[tuple[bytes, bytes | None, int, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Details:
     nums: NDArray[np.int64]
     chunk_record: NDArray[np.int32]
     by_assistant: NDArray[np.bool_]
+    spans: tuple[tuple[int, int], ...]
     vectors: NDArray[np.float32]
     term_chunk: NDArray[np.int32]
     term_hash: NDArray[np.uint32]
@@ -46,31 +47,28 @@ def read_signals(session: Session, nums: Sequence[int]) -> dict[int, Signal]:
     for low in range(0, len(nums), _BATCH):
         batch = nums[low : low + _BATCH]
         rows = session.rows(
-            f"SELECT num, terms, vector, by_assistant FROM chunk WHERE num IN ({marks(len(batch))}) ORDER BY num, n",
+            "SELECT num, terms, vector, by_assistant, first, past FROM chunk "
+            f"WHERE num IN ({marks(len(batch))}) ORDER BY num, n",
             batch,
         )
-        for num, terms, vector, voice in rows:
-            earlier = found.get(num)
-            if earlier is None:
-                found[num] = ((terms,), (vector,), (voice,))
-            else:
-                found[num] = ((*earlier[0], terms), (*earlier[1], vector), (*earlier[2], voice))
+        for num, *chunk in rows:
+            found.setdefault(num, []).append(tuple(chunk))
     return found
 
 
 def gather(nums: Sequence[int], signals: Mapping[int, Signal], dimensions: int) -> Details:
     """Lay the records out as arrays. Every number must be among the signals."""
-    chosen = [signals[num] for num in nums]
-    terms = [blob for blobs, _, _ in chosen for blob in blobs]
+    per_record = [len(signals[num]) for num in nums]
+    chunks = [chunk for num in nums for chunk in signals[num]]
+    terms = [chunk[0] for chunk in chunks]
     zero = bytes(4 * dimensions)
-    vectors = [vector or zero for _, parts, _ in chosen for vector in parts]
-    per_record = [len(blobs) for blobs, _, _ in chosen]
     per_chunk = [len(blob) // 5 for blob in terms]
     return Details(
         nums=np.array(nums, np.int64),
-        chunk_record=np.repeat(np.arange(len(chosen), dtype=np.int32), per_record),
-        by_assistant=np.array([voice for _, _, voices in chosen for voice in voices], np.bool_),
-        vectors=stack(vectors, dimensions),
+        chunk_record=np.repeat(np.arange(len(nums), dtype=np.int32), per_record),
+        by_assistant=np.array([chunk[2] for chunk in chunks], np.bool_),
+        spans=tuple([(chunk[3], chunk[4]) for chunk in chunks]),
+        vectors=stack([chunk[1] or zero for chunk in chunks], dimensions),
         term_chunk=np.repeat(np.arange(len(terms), dtype=np.int32), per_chunk),
         term_hash=np.frombuffer(b"".join([blob[: 4 * n] for blob, n in zip(terms, per_chunk, strict=True)]), np.uint32),
         term_count=np.frombuffer(b"".join([blob[4 * n :] for blob, n in zip(terms, per_chunk, strict=True)]), np.uint8),

@@ -51,17 +51,6 @@ class MemoryTable:
             found.update((row[-1], memory_from(row)) for row in rows if row[-2] in spaces)
         return found
 
-    def spans(self, session: Session, parts: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
-        """Where the given part of each record begins and ends in its content."""
-        found: dict[int, tuple[int, int]] = {}
-        for batch in _batches(parts):
-            either = " OR ".join(["(num = ? AND n = ?)"] * len(batch))
-            rows = session.rows(
-                f"SELECT num, first, past FROM chunk WHERE {either}", [value for part in batch for value in part]
-            )
-            found.update((row[0], (row[1], row[2])) for row in rows)
-        return found
-
     def terms(self, session: Session, num: int) -> list[bytes]:
         return [row[0] for row in session.rows("SELECT terms FROM chunk WHERE num = ? ORDER BY n", (num,))]
 

@@ -22,7 +22,7 @@ __all__ = ["Found", "Search"]
 
 _WORDS_MOST = 24
 _COMMON = 0.04
-_MATCHES_MOST = 1_500
+_MATCHES_MOST = 1_000
 _WITH_NEIGHBOURS = 40
 
 
@@ -71,6 +71,7 @@ class Search:
         self._space_word = space_word
         self._segments: dict[str, Segment] = {}
         self._lock = threading.RLock()
+        self._newest = (-1, 0)
         self._gathered: tuple[tuple[object, ...], Details] | None = None
 
     def candidates(
@@ -170,8 +171,10 @@ class Search:
 
     def _narrowing(self, session: Session, segment: Segment) -> list[str]:
         """The space's own word, needed only where most of the store belongs to others."""
-        (newest,) = session.rows("SELECT max(num) FROM memory")[0]
-        return [self._space_word(segment.space)] if segment.ledger.size < (newest or 0) // 2 else []
+        if self._newest[0] != segment.seq:
+            (newest,) = session.rows("SELECT max(num) FROM memory")[0]
+            self._newest = (segment.seq, newest or 0)
+        return [self._space_word(segment.space)] if segment.ledger.size < self._newest[1] // 2 else []
 
     # -- all segments ----------------------------------------------------------------------------
 

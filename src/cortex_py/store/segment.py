@@ -64,7 +64,7 @@ class Segment:
         if self._matrix is None or not changed:
             return
         signals = read_signals(session, [row[0] for row in changed])
-        self._add(self._matrix, [(num, v) for num, (_, vectors, _) in signals.items() for v in vectors])
+        self._add(self._matrix, [(num, v) for num, chunks in signals.items() for _, v, *_ in chunks])
         if self._matrix.outgrown:
             self._matrix = None
 
@@ -96,7 +96,7 @@ class Segment:
 
     def _load_matrix(self, session: Session) -> VectorMatrix:
         sampled = read_signals(session, self._sample(_FIT_ON))
-        vectors = [v for _, parts, _ in sampled.values() for v in parts if v]
+        vectors = [v for chunks in sampled.values() for _, v, *_ in chunks if v]
         (expected,) = session.rows("SELECT count(*) FROM chunk WHERE space = ?", (self.space,))[0]
         matrix = VectorMatrix(stack(vectors, self._dimensions), int(expected))
         num, n = -1, -1
@@ -119,8 +119,8 @@ class Segment:
         if not signals:
             return {}
         words = [
-            np.unique(np.concatenate([np.frombuffer(b, np.uint32, len(b) // 5) for b in terms]))
-            for terms, _, _ in signals
+            np.unique(np.concatenate([np.frombuffer(terms, np.uint32, len(terms) // 5) for terms, *_ in chunks]))
+            for chunks in signals
         ]
         hashes, counts = np.unique(np.concatenate(words), return_counts=True)
         return dict(zip(hashes.tolist(), (counts / len(words)).tolist(), strict=True))
