@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Query", "Recall"]
 
 SNIPPET = 200
-_CANDIDATES = 64
+_CANDIDATES = 32
 _LIMIT_MOST = 1_000
 _QUERY_WORDS = 64
 _LIST_LIMIT = 50
@@ -143,7 +143,7 @@ class Recall:
         from .traits import query_traits
 
         hashes = _query_hashes(text)
-        wanted = max(_CANDIDATES, 2 * (limit + query.offset))
+        wanted = max(_CANDIDATES, 3 * (limit + query.offset))
         with single_threaded():
             found = self._store.search.candidates(session, scope, hashes, vector, wanted)
             matches = match(found, hashes, vector)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-__all__ = ["Database", "Row", "Session", "Sql", "marks"]
+__all__ = ["Database", "Row", "Session", "Sql", "marks", "padded"]
 
 Sql = str | int | float | bytes | None
 # A row's columns are known by the statement beside it; each reader converts them into a record type.
@@ -77,3 +77,8 @@ class Database(Protocol):
 def marks(count: int) -> str:
     """Parameter marks for a list: `?,?,?`."""
     return ",".join("?" * count)
+
+
+def padded(nums: Sequence[int], step: int = 32) -> list[int]:
+    """Numbers filled up with -1, which names nothing, so that few lengths of statement are ever prepared."""
+    return [*nums, *[-1] * (-len(nums) % step)]

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .database import Session, marks
+from .database import Session, marks, padded
 from .vectors import stack
 
 __all__ = ["Details", "Signal", "gather", "read_signals"]
 
-_BATCH = 900
+_BATCH = 896
 
 
 # The chunks of one record, in order. Each: terms, vector, whether they are an assistant's words, span.
@@ -45,7 +45,7 @@ def read_signals(session: Session, nums: Sequence[int]) -> dict[int, Signal]:
     """Read the chunks of records by number."""
     found: dict[int, Signal] = {}
     for low in range(0, len(nums), _BATCH):
-        batch = nums[low : low + _BATCH]
+        batch = padded(nums[low : low + _BATCH])
         rows = session.rows(
             "SELECT num, terms, vector, by_assistant, first, past FROM chunk "
             f"WHERE num IN ({marks(len(batch))}) ORDER BY num, n",

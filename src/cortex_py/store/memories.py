@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ..clock import from_micros
 from ..records import LIVE_STATUSES, Memory, Status, Version
-from .database import Database, Session, Sql, marks
+from .database import Database, Session, Sql, marks, padded
 from .rows import MEMORY_COLUMNS, Prepared, memory_from, memory_values, qualified
 from .where import Where
 
@@ -42,7 +42,7 @@ class MemoryTable:
     def fetch(self, session: Session, nums: Sequence[int], spaces: Sequence[str]) -> dict[int, Memory]:
         """Records by number, only those of the given spaces."""
         found: dict[int, Memory] = {}
-        for batch in _batches(nums):
+        for batch in map(padded, _batches(nums)):
             # The spaces are checked here: named in the statement, they would tempt the planner away
             # from the key and into an index over the whole space.
             rows = session.rows(

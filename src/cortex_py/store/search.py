@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +24,8 @@ __all__ = ["Found", "Search"]
 
 _WORDS_MOST = 24
 _COMMON = 0.04
-_MATCHES_MOST = 1_000
-_WITH_NEIGHBOURS = 40
+_MATCHES_MOST = 600
+_WITH_NEIGHBOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +124,10 @@ class Search:
         open_places = segment.ledger.open_to(scope.now, allowed)
         if int(np.count_nonzero(open_places)) <= SMALL:
             return _Picked(segment, np.flatnonzero(open_places).astype(np.int32), open_places, None)
+        # The scan leaves the interpreter free, so the words are looked up meanwhile.
+        scan = query is not None and _scanner().submit(segment.vectors(session).nearest, query, open_places, count)
         by_word, word_records = self._by_word(session, segment, hashes, open_places, count)
-        lists = [by_word]
-        if query is not None:
-            lists.append(segment.nearest(session, query, open_places, count))
+        lists = [by_word, scan.result()] if scan else [by_word]
         strongest = np.concatenate([places[:_WITH_NEIGHBOURS] for places in lists])
         around = np.concatenate(segment.ledger.neighbours(strongest))
         around = around[around >= 0]
@@ -230,6 +232,11 @@ class Search:
             totals += _counted(details, hashes, low, high) if pick.word_records is None else pick.word_records
             low = high
         return totals
+
+
+@lru_cache(maxsize=1)
+def _scanner() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(2, "cortex-scan")
 
 
 def _neighbourhood(pick: _Picked, offset: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .database import Row, Session
 from .details import Signal, read_signals
@@ -80,12 +79,11 @@ class Segment:
             self._signals.update(read_signals(session, missing))
         return self._signals
 
-    def nearest(
-        self, session: Session, query: NDArray[np.float32], open_places: NDArray[np.bool_], count: int
-    ) -> NDArray[np.int32]:
+    def vectors(self, session: Session) -> VectorMatrix:
+        """The space's vectors, loaded when first asked for."""
         if self._matrix is None:
             self._matrix = self._load_matrix(session)
-        return self._matrix.nearest(query, open_places, count)
+        return self._matrix
 
     def word_share(self, session: Session, hashes: Sequence[int]) -> list[float]:
         """About which share of the records holds each word, from a sample."""
