@@ -16,7 +16,7 @@ from ..records import Memory, NewMemory
 from ..store.database import Session
 from ..store.rows import Prepared
 from ..store.store import Store
-from .filters import parse_moment
+from .filters import is_duration, parse_moment
 from .model import check_model
 from .namespaces import canonical_namespace
 from .place import Place, canonical_domain
@@ -177,8 +177,9 @@ class Capture:
 
 def expiry(ttl: str, now: datetime) -> datetime:
     """The moment a time to live such as `30d` ends."""
-    past = parse_moment(ttl, now=now)
-    if past >= now or (ttl.strip()[:4].isdigit() and "-" in ttl):
+    text = ttl.strip()
+    past = parse_moment(text, now=now) if is_duration(text) else now
+    if past >= now:
         raise InvalidInput(
             f"The time to live {ttl[:40]!r} is not a duration.",
             remedy="Write for example 12h, 30d or 3mo.",

@@ -122,6 +122,11 @@ def format_filter(filter: Filter) -> str:
     return text
 
 
+def is_duration(text: str) -> bool:
+    """Whether a text is a duration such as `30d`, and not a date."""
+    return _DURATION.fullmatch(text) is not None
+
+
 def parse_moment(text: str, *, now: datetime) -> datetime:
     """A duration before `now` (`30m 12h 7d 2w 3mo 1y`) or an ISO date or time, as a moment in UTC."""
     try:

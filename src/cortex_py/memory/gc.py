@@ -59,12 +59,13 @@ class GarbageCollector:
         """Tombstone memories of deleted git branches and expired ones; purge tombstones if asked."""
         now = self._clock.now()
         until = _moment(older_than, now) if older_than else now
+        stale = self._stale_branches(branch)
         if dry_run:
             with self._store.database.read() as session:
-                plan = self._plan(session, branch, purge, now, until)
+                plan = self._plan(session, stale, branch, purge, now, until)
         else:
             with self._store.database.write() as session:
-                plan = self._plan(session, branch, purge, now, until)
+                plan = self._plan(session, stale, branch, purge, now, until)
                 self._carry_out(session, plan, now)
             if plan.purged:
                 self._store.database.compact()
@@ -78,11 +79,23 @@ class GarbageCollector:
             dry_run,
         )
 
-    def _plan(self, session: Session, branch: str | None, purge: bool, now: datetime, until: datetime) -> _Plan:
+    def _stale_branches(self, branch: str | None) -> tuple[str, ...]:
+        """Branches with memories that git no longer knows; asked before the transaction, git takes its time."""
+        with self._store.database.read() as session:
+            named = self._store.statistics.git_branches(session, self._place.spaces())
+        wanted = [branch] if branch else list(named)
+        return tuple(name for name in self._stale(wanted) if name in named)
+
+    def _plan(
+        self,
+        session: Session,
+        stale: tuple[str, ...],
+        branch: str | None,
+        purge: bool,
+        now: datetime,
+        until: datetime,
+    ) -> _Plan:
         statistics, spaces = self._store.statistics, self._place.spaces()
-        named = statistics.git_branches(session, spaces)
-        gone = self._stale([branch] if branch else named)
-        stale = tuple(name for name in gone if name in named)
         orphaned = statistics.on_git_branches(session, spaces, stale) if stale else []
         expired = [] if branch else statistics.expired(session, spaces, to_micros(now))
         # A tombstone set by this very run is younger than any age asked for.
