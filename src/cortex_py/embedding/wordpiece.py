@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -73,7 +74,7 @@ def _category(char: str) -> str:
     return _CATEGORY_THEN.get(ord(char)) or unicodedata.category(char)
 
 
-class _CharacterTable(dict[int, str]):
+class _CharacterTable(dict[int, str], ABC):
     """A table for `str.translate` that fills itself, and never beyond the basic plane."""
 
     def __missing__(self, point: int) -> str:
@@ -82,8 +83,9 @@ class _CharacterTable(dict[int, str]):
             self[point] = replacement
         return replacement
 
+    @abstractmethod
     def replacement(self, char: str) -> str:
-        raise NotImplementedError
+        """What stands for a character that was not met before."""
 
 
 class _Cleaned(_CharacterTable):
