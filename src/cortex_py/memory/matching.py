@@ -53,26 +53,29 @@ def match(found: Found, hashes: Sequence[int], query: Floats | None) -> Matches:
     counts = _counts(found, hashes)
     starts = _starts(details.chunk_record, details.size)
     whole = np.add.reduceat(counts, starts, axis=0)
-    around = whole + _at(whole, found.before) + _at(whole, found.after)
+    alone = not len(found.before) or int(max(found.before.max(), found.after.max())) < 0
+    around = whole if alone else whole + _at(whole, found.before) + _at(whole, found.after)
     rarity = _rarity(found.word_records, found.scope_size)
     chunk_length = np.bincount(details.term_chunk, details.term_count, len(counts)).astype(np.float32)
     length = found.length
-    span = length + _at(length, found.before) + _at(length, found.after)
+    span = length if alone else length + _at(length, found.before) + _at(length, found.after)
     average = max(found.average_length, 1.0)
     part = _bm25(counts, chunk_length, min(average, float(chunk_length.mean())), rarity)
-    cosine, mean, window = _cosines(found, starts, query)
     mass = max(float(rarity.sum()), 1e-9)
+    cosine, mean, window = _cosines(found, starts, query, alone)
+    text = _bm25(whole, length, average, rarity)
+    coverage = (whole > 0) @ rarity / mass
     return Matches(
         vector=np.maximum.reduceat(cosine, starts),
         vector_own=_best_own(cosine, details.by_assistant, starts),
         vector_mean=mean,
         vector_window=window,
-        text=_bm25(whole, length, average, rarity),
+        text=text,
         text_part=np.maximum.reduceat(part, starts),
         text_own=_best_own(part, details.by_assistant, starts),
-        text_window=_bm25(around, span, max(float(span.mean()), 1.0), rarity),
-        coverage=(whole > 0) @ rarity / mass,
-        coverage_window=(around > 0) @ rarity / mass,
+        text_window=text if alone else _bm25(around, span, max(float(span.mean()), 1.0), rarity),
+        coverage=coverage,
+        coverage_window=coverage if alone else (around > 0) @ rarity / mass,
         mass=mass,
         holds=whole > 0,
         best_chunk=_best_of_each(cosine + part / max(float(part.max(initial=0.0)), 1.0), details.chunk_record, starts),
@@ -111,7 +114,9 @@ def _bm25(counts: Floats, length: Floats, average: float, rarity: Floats) -> Flo
     return np.asarray((counts * (_K1 + 1) / (counts + damping[:, None])) @ rarity, np.float32)
 
 
-def _cosines(found: Found, starts: NDArray[np.int64], query: Floats | None) -> tuple[Floats, Floats, Floats]:
+def _cosines(
+    found: Found, starts: NDArray[np.int64], query: Floats | None, alone: bool
+) -> tuple[Floats, Floats, Floats]:
     """Cosine of every chunk, of every record as a whole, and of every record with its neighbours."""
     details = found.details
     if query is None:
@@ -124,6 +129,8 @@ def _cosines(found: Found, starts: NDArray[np.int64], query: Floats | None) -> t
         means = np.add.reduceat(details.vectors, starts, axis=0)
         means = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-6)
         own = means @ query
+    if alone:
+        return cosine, own, own
     joined = means + 0.5 * _at(means, found.before) + 0.5 * _at(means, found.after)
     window = (joined @ query) / np.maximum(np.linalg.norm(joined, axis=1), 1e-6)
     return cosine, own, window

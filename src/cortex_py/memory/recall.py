@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from ..clock import Clock, to_micros
@@ -74,7 +75,6 @@ class Recall:
         parsed = parse_filter(query.filter, now=now)
         filter = _with_arguments(parsed.filter, query)
         text = (query.text or "").strip()
-        # Computed before the transaction, which stays short.
         vector = self._embed(text) if text and query.mode != "text" else None
         with self._store.database.read() as session:
             if vector is not None:
@@ -84,9 +84,11 @@ class Recall:
                 return self._listed(session, scope, limit, query.offset, parsed.warnings)
             return self._searched(session, scope, query, text, vector, limit, parsed.warnings)
 
-    def _embed(self, text: str) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = self._backend.embed([_encodable(text)])[0]
-        return vector
+    def _embed(self, text: str) -> Future[NDArray[np.float32]]:
+        """The query's vector, computed while the words are looked up; a model not yet loaded is loaded first."""
+        if not self._backend.loaded:
+            self._backend.embed([""])
+        return _embedder().submit(lambda: self._backend.embed([_encodable(text)])[0])
 
     def _listed(self, session: Session, scope: Scope, limit: int, offset: int, warnings: tuple[str, ...]) -> Page:
         total = self._store.memories.count(session, scope.where)
@@ -103,7 +105,7 @@ class Recall:
         scope: Scope,
         query: Query,
         text: str,
-        vector: NDArray[np.float32] | None,
+        vector: Future[NDArray[np.float32]] | None,
         limit: int,
         warnings: tuple[str, ...],
     ) -> Page:
@@ -132,7 +134,7 @@ class Recall:
         scope: Scope,
         query: Query,
         text: str,
-        vector: NDArray[np.float32] | None,
+        pending: Future[NDArray[np.float32]] | None,
         limit: int,
     ) -> tuple[Found, Matches, Scores]:
         """Candidates with their scores, unordered; training reads the same, so it sees what recall sees."""
@@ -145,11 +147,18 @@ class Recall:
         hashes = _query_hashes(text)
         wanted = max(_CANDIDATES, 3 * (limit + query.offset))
         with single_threaded():
-            found = self._store.search.candidates(session, scope, hashes, vector, wanted)
+            views = self._store.search.look_up(session, scope, hashes, wanted)
+            vector = pending.result() if pending else None
+            found = self._store.search.candidates(session, scope, hashes, vector, wanted, views)
             matches = match(found, hashes, vector)
             traits = query_traits(text)
             signals = candidates(found, matches, hashes, traits)
             return found, matches, default_model().score(traits, signals, fusion=query.fusion, mode=query.mode)
+
+
+@lru_cache(maxsize=1)
+def _embedder() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(4, "cortex-embed")
 
 
 def _query_hashes(text: str) -> list[int]:

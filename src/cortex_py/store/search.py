@@ -8,9 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +18,7 @@ from .details import Details, Signal, gather
 from .scope import Scope
 from .segment import SMALL, Segment
 
-__all__ = ["Found", "Search"]
+__all__ = ["Found", "Search", "View"]
 
 _WORDS_MOST = 24
 _COMMON = 0.04
@@ -49,13 +47,16 @@ class Found:
     word_records: NDArray[np.float64]
 
 
-@dataclass(slots=True)
-class _Picked:
-    """Places chosen in one segment."""
+@dataclass(frozen=True, slots=True)
+class View:
+    """One segment as a query sees it: which places are open, and which were picked.
+
+    `word_records` is None where the segment is small enough to take all of it.
+    """
 
     segment: Segment
-    places: NDArray[np.int32]
     open_places: NDArray[np.bool_]
+    places: NDArray[np.int32]
     word_records: NDArray[np.float64] | None
 
 
@@ -76,6 +77,11 @@ class Search:
         self._newest = (-1, 0)
         self._gathered: tuple[tuple[object, ...], Details] | None = None
 
+    def look_up(self, session: Session, scope: Scope, hashes: Sequence[int], count: int) -> list[View]:
+        """The half of a search that needs no vector: what may be seen, and what holds the query's words."""
+        with self._lock:
+            return [self._view(session, segment, scope, hashes, count) for segment in self._open(session, scope)]
+
     def candidates(
         self,
         session: Session,
@@ -83,12 +89,15 @@ class Search:
         hashes: Sequence[int],
         query: NDArray[np.float32] | None,
         count: int,
+        views: Sequence[View] | None = None,
     ) -> Found:
-        """The records worth ranking for a query given as word hashes and, if wanted, a vector."""
+        """The records worth ranking for a query given as word hashes and, if wanted, a vector.
+
+        `views` is what `look_up` gave for the same scope and words, if it was called before.
+        """
+        looked_up = self.look_up(session, scope, hashes, count) if views is None else views
         with self._lock:
-            picked = [
-                self._pick(session, segment, scope, hashes, query, count) for segment in self._open(session, scope)
-            ]
+            picked = [self._pick(session, view, query, count) for view in looked_up]
             return self._lay_out(session, scope, hashes, picked)
 
     def forget_all(self) -> None:
@@ -111,28 +120,26 @@ class Search:
                 segments.append(segment)
         return segments
 
-    def _pick(
-        self,
-        session: Session,
-        segment: Segment,
-        scope: Scope,
-        hashes: Sequence[int],
-        query: NDArray[np.float32] | None,
-        count: int,
-    ) -> _Picked:
+    def _view(self, session: Session, segment: Segment, scope: Scope, hashes: Sequence[int], count: int) -> View:
         allowed = None if scope.allowed is None else np.array(scope.allowed, np.int64)
         open_places = segment.ledger.open_to(scope.now, allowed)
         if int(np.count_nonzero(open_places)) <= SMALL:
-            return _Picked(segment, np.flatnonzero(open_places).astype(np.int32), open_places, None)
-        # The scan leaves the interpreter free, so the words are looked up meanwhile.
-        scan = query is not None and _scanner().submit(segment.vectors(session).nearest, query, open_places, count)
+            return View(segment, open_places, np.flatnonzero(open_places).astype(np.int32), None)
         by_word, word_records = self._by_word(session, segment, hashes, open_places, count)
-        lists = [by_word, scan.result()] if scan else [by_word]
+        return View(segment, open_places, by_word, word_records)
+
+    def _pick(self, session: Session, view: View, query: NDArray[np.float32] | None, count: int) -> View:
+        """Add what is near to the query, and the neighbours of the strongest; a small segment is taken whole."""
+        if view.word_records is None:
+            return view
+        lists = [view.places]
+        if query is not None:
+            lists.append(view.segment.vectors(session).nearest(query, view.open_places, count))
         strongest = np.concatenate([places[:_WITH_NEIGHBOURS] for places in lists])
-        around = np.concatenate(segment.ledger.neighbours(strongest))
+        around = np.concatenate(view.segment.ledger.neighbours(strongest))
         around = around[around >= 0]
-        places = np.unique(np.concatenate([*lists, around[open_places[around]]]))
-        return _Picked(segment, places.astype(np.int32), open_places, word_records)
+        places = np.unique(np.concatenate([*lists, around[view.open_places[around]]]))
+        return View(view.segment, view.open_places, places.astype(np.int32), view.word_records)
 
     def _by_word(
         self,
@@ -167,9 +174,13 @@ class Search:
             budget -= len(nums)
         if not sum(map(len, held)):
             return np.empty(0, np.int32), records
-        places, which = np.unique(np.concatenate(held), return_inverse=True)
-        total = np.bincount(which, np.repeat(weights, [len(part) for part in held]), len(places))
-        return places[np.lexsort((-places, -total))[:count]], records
+        total: dict[int, float] = {}
+        for part, weight in zip(held, weights, strict=True):
+            for place in part.tolist():
+                total[place] = total.get(place, 0.0) + weight
+        # Nearly all have one word; those come in the order they were read, the newest first.
+        best = sorted(total, key=total.__getitem__, reverse=True)[:count]
+        return np.array(best, np.int32), records
 
     def _narrowing(self, session: Session, segment: Segment) -> list[str]:
         """The space's own word, needed only where most of the store belongs to others."""
@@ -180,7 +191,7 @@ class Search:
 
     # -- all segments ----------------------------------------------------------------------------
 
-    def _lay_out(self, session: Session, scope: Scope, hashes: Sequence[int], picked: Sequence[_Picked]) -> Found:
+    def _lay_out(self, session: Session, scope: Scope, hashes: Sequence[int], picked: Sequence[View]) -> Found:
         nums: list[int] = []
         branch, before, after = [], [], []
         known_branches = 0
@@ -206,7 +217,7 @@ class Search:
             self._word_records(details, hashes, picked),
         )
 
-    def _details(self, session: Session, scope: Scope, picked: Sequence[_Picked], nums: list[int]) -> Details:
+    def _details(self, session: Session, scope: Scope, picked: Sequence[View], nums: list[int]) -> Details:
         whole = scope.allowed is None and all(pick.word_records is None for pick in picked)
         key = (len(nums), *((pick.segment.space, pick.segment.seq) for pick in picked))
         if whole and self._gathered and self._gathered[0] == key and np.array_equal(self._gathered[1].nums, nums):
@@ -223,7 +234,7 @@ class Search:
             self._gathered = (key, details)
         return details
 
-    def _word_records(self, details: Details, hashes: Sequence[int], picked: Sequence[_Picked]) -> NDArray[np.float64]:
+    def _word_records(self, details: Details, hashes: Sequence[int], picked: Sequence[View]) -> NDArray[np.float64]:
         """In how many records of the scope each word occurs: counted where all are candidates."""
         totals = np.zeros(len(hashes), np.float64)
         low = 0
@@ -234,12 +245,7 @@ class Search:
         return totals
 
 
-@lru_cache(maxsize=1)
-def _scanner() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(2, "cortex-scan")
-
-
-def _neighbourhood(pick: _Picked, offset: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+def _neighbourhood(pick: View, offset: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Branch codes and neighbours of the picked places, as indexes into the picked arrays."""
     ledger = pick.segment.ledger
     index = np.full(ledger.size + 1, -1, np.int32)
@@ -259,12 +265,12 @@ def _counted(details: Details, hashes: Sequence[int], low: int, high: int) -> ND
     return counts
 
 
-def _column(picked: Sequence[_Picked], name: str) -> NDArray[np.int64]:
+def _column(picked: Sequence[View], name: str) -> NDArray[np.int64]:
     parts = [pick.segment.ledger.column(name, pick.places) for pick in picked]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
-def _average_length(picked: Sequence[_Picked]) -> float:
+def _average_length(picked: Sequence[View]) -> float:
     counted = [pick.segment.ledger.total_length(pick.open_places) for pick in picked]
     records = sum(count for count, _ in counted)
     return sum(length for _, length in counted) / records if records else 1.0

@@ -7,6 +7,7 @@ vectors from the store, so nothing approximate leaves this room except who was l
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -21,7 +22,7 @@ _DIRECTIONS = 64
 _FINE_SHARE = 0.01
 _FINE_MOST = 6_000
 _BYTE = 127.0
-_LONG = 400_000
+_BLOCK = 12_288
 
 Floats = NDArray[np.float32]
 
@@ -67,33 +68,48 @@ class VectorMatrix:
 
     def nearest(self, query: Floats, open_places: NDArray[np.bool_], count: int) -> NDArray[np.int32]:
         """Places of the records nearest to the query, best first, only among the open ones."""
-        n = self._size
-        if n == 0:
-            return np.empty(0, np.int32)
         scores = self._scan(query @ self._basis)
-        if self._dead or not open_places.all():
-            place = self._place[:n]
-            closed = ~open_places[place]
-            if self._dead:
-                closed |= place < 0
-            scores[closed] = -np.inf
-        keep = min(max(8 * count, int(n * _FINE_SHARE)), max(_FINE_MOST, 8 * count))
+        self._close(scores, open_places)
+        return self._finish(query, scores, count)
+
+    def _scan(self, projected: Floats) -> Floats:
+        """Coarse scores of all chunks, in blocks that this thread and a helper take in turn.
+
+        When no other core is free, this thread simply takes them all.
+        """
+        scores = np.empty(self._size, np.float32)
+        blocks = deque(slice(low, min(low + _BLOCK, self._size)) for low in range(0, self._size, _BLOCK))
+
+        def work() -> None:
+            while True:
+                try:
+                    rows = blocks.popleft()
+                except IndexError:
+                    return
+                np.matmul(self._coarse[rows], projected, out=scores[rows])
+
+        other = _helper().submit(work) if len(blocks) > 1 else None
+        work()
+        if other is not None and not other.cancel():
+            other.result()
+        return scores
+
+    def _close(self, scores: Floats, open_places: NDArray[np.bool_]) -> None:
+        """Take chunks of records that may not be seen out of the running."""
+        if not self._dead and open_places.all():
+            return
+        place = self._place[: len(scores)]
+        closed = ~open_places[place]
+        if self._dead:
+            closed |= place < 0
+        scores[closed] = -np.inf
+
+    def _finish(self, query: Floats, scores: Floats, count: int) -> NDArray[np.int32]:
+        keep = min(max(8 * count, int(len(scores) * _FINE_SHARE)), max(_FINE_MOST, 8 * count))
         rows = _best(scores, keep)
         fine = self._fine[rows].astype(np.float32) @ query
         fine *= self._scale[rows]
         return _best_places(self._place[rows], fine, count)
-
-    def _scan(self, projected: Floats) -> Floats:
-        """Coarse scores of all chunks; a long array is worth a second thread."""
-        n = self._size
-        if n < _LONG:
-            return np.asarray(self._coarse[:n] @ projected)
-        scores = np.empty(n, np.float32)
-        middle = n // 2
-        second = _helper().submit(np.matmul, self._coarse[middle:n], projected, scores[middle:])
-        np.matmul(self._coarse[:middle], projected, out=scores[:middle])
-        second.result()
-        return scores
 
     def _make_room(self, needed: int) -> None:
         if needed <= len(self._place):
@@ -108,7 +124,7 @@ class VectorMatrix:
 
 @lru_cache(maxsize=1)
 def _helper() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, "cortex-scan")
+    return ThreadPoolExecutor(2, "cortex-scan")
 
 
 def _principal_directions(sample: Floats) -> Floats:
