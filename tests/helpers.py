@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,3 +21,9 @@ class FakeClock:
 
     def advance(self, **parts: float) -> None:
         self.moment += timedelta(**parts)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git in a folder; who commits and which settings hold is fixed for all tests."""
+    done = subprocess.run(["git", "-C", folder, *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,25 +9,7 @@ import pytest
 from cortex_py.context.git import Head, Repository
 from cortex_py.errors import CortexError
 
-
-@pytest.fixture(autouse=True)
-def quiet_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No settings of the machine, a fixed author, and no repository above the test's folder."""
-    for name, value in {
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CEILING_DIRECTORIES": str(tmp_path),
-        "GIT_AUTHOR_NAME": "A",
-        "GIT_AUTHOR_EMAIL": "a@example.org",
-        "GIT_COMMITTER_NAME": "A",
-        "GIT_COMMITTER_EMAIL": "a@example.org",
-    }.items():
-        monkeypatch.setenv(name, value)
-
-
-def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", folder, *arguments], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+from helpers import git
 
 
 def make(folder: Path, *branches: str, first: str = "main") -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,25 +13,7 @@ from hypothesis import strategies as st
 from cortex_py.context.project import ProjectIdentity, identify, matches_moved, normalise_remote
 from cortex_py.errors import InvalidInput
 
-
-@pytest.fixture(autouse=True)
-def quiet_git(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No settings of the machine, a fixed author, and no repository above the test's folder."""
-    for name, value in {
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CEILING_DIRECTORIES": str(tmp_path_factory.getbasetemp()),
-        "GIT_AUTHOR_NAME": "A",
-        "GIT_AUTHOR_EMAIL": "a@example.org",
-        "GIT_COMMITTER_NAME": "A",
-        "GIT_COMMITTER_EMAIL": "a@example.org",
-    }.items():
-        monkeypatch.setenv(name, value)
-
-
-def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", folder, *arguments], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+from helpers import git
 
 
 def make(folder: Path, *, remote: str | None = None, message: str = "first") -> Path:
@@ -92,8 +73,8 @@ def test_spellings_of_one_address_are_one(url: str) -> None:
         ("file:///srv/my%20repo", "/srv/my repo"),
         ("/srv/odd:name", "/srv/odd:name"),
         ("../sibling.git", "../sibling"),
-        ("C:\\work\\repo.git", "c:/work/repo"),
-        ("file:///C:/work/repo", "c:/work/repo"),
+        ("C:\\code\\repo.git", "c:/code/repo"),
+        ("file:///C:/code/repo", "c:/code/repo"),
         ("ssh://git@[::1]:22/repo.git", "[::1]/repo"),
         ("git@[::1]:repo.git", "[::1]/repo"),
         ("https://host/@scope/repo", "host/@scope/repo"),

@@ -1,7 +1,5 @@
 """Garbage collection against real git repositories: a preview and the run it foretells agree."""
 
-import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +8,7 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.errors import InvalidInput
 
-from helpers import FakeClock
-
-WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
-
-
-def git(folder: Path, *words: str) -> None:
-    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env={**os.environ, **WHO})
+from helpers import FakeClock, git
 
 
 @pytest.fixture

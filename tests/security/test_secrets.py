@@ -211,7 +211,7 @@ NAMED = [
     (f"aws_secret_access_key = {body(40, BASE64)}", "secret"),
     (f'algolia = "{TOKEN}"', "secret"),
     (f'hubspot_key = "{UUID}"', "api-key"),
-    (f"//registry.npmjs.org/:_authToken={UUID}", "token"),
+    (f"//npm.example.org/:_authToken={UUID}", "token"),
     (
         f"https://hooks.slack.com/services/T0{body(8, UPPER).upper()}/B0{body(8, UPPER).upper()}/{TOKEN}",
         "slack-webhook",
