@@ -1,8 +1,9 @@
 """Nearest chunks of one space by cosine, coarse to fine, in a process's memory.
 
-All chunks are first compared in the leading principal directions, then the best few per cent with
-their whole vectors (kept as bytes with a scale). Callers rescore the survivors with the exact
-vectors from the store, so nothing approximate leaves this room except who was left out.
+All chunks are first compared in the leading principal directions, then the best of them with their
+whole vectors; both are kept as bytes, because a scan is bound by how much memory it reads. Callers
+rescore the survivors with the exact vectors from the store, so nothing approximate leaves this room
+except who was left out.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _DIRECTIONS = 64
 _FINE_SHARE = 0.01
 _FINE_MOST = 6_000
 _BYTE = 127.0
-_BLOCK = 12_288
+_BLOCK = 4_096
 
 Floats = NDArray[np.float32]
 
@@ -33,9 +34,11 @@ class VectorMatrix:
     def __init__(self, sample: Floats, capacity: int) -> None:
         """Fit the directions on a sample; `capacity` is how many chunks are about to come."""
         self._basis = _principal_directions(sample)
+        # The step of each direction: few values lie beyond, and those are cut.
+        self._steps = np.quantile(np.abs(sample @ self._basis), 0.9995, axis=0).astype(np.float32) / _BYTE + 1e-9
         self._size = 0
         self._fitted = max(capacity, 256)
-        self._coarse = np.empty((self._fitted, self._basis.shape[1]), np.float32)
+        self._coarse = np.empty((self._fitted, self._basis.shape[1]), np.int8)
         self._fine = np.empty((self._fitted, sample.shape[1]), np.int8)
         self._scale = np.empty(self._fitted, np.float32)
         self._place = np.empty(self._fitted, np.int32)
@@ -54,7 +57,7 @@ class VectorMatrix:
             part = vectors[low : low + step]
             here = slice(start + low, start + low + len(part))
             peak = np.abs(part).max(axis=1, initial=1e-9) / _BYTE
-            np.matmul(part, self._basis, out=self._coarse[here])
+            self._coarse[here] = np.clip(np.rint((part @ self._basis) / self._steps), -_BYTE, _BYTE)
             self._fine[here] = np.rint(part / peak[:, None])
             self._scale[here] = peak
         self._place[start:end] = places
@@ -68,7 +71,7 @@ class VectorMatrix:
 
     def nearest(self, query: Floats, open_places: NDArray[np.bool_], count: int) -> NDArray[np.int32]:
         """Places of the records nearest to the query, best first, only among the open ones."""
-        scores = self._scan(query @ self._basis)
+        scores = self._scan((query @ self._basis) * self._steps)
         self._close(scores, open_places)
         return self._finish(query, scores, count)
 
@@ -81,12 +84,16 @@ class VectorMatrix:
         blocks = deque(slice(low, min(low + _BLOCK, self._size)) for low in range(0, self._size, _BLOCK))
 
         def work() -> None:
+            # Bytes become floats a block at a time, in a buffer that stays in the processor's cache.
+            floats = np.empty((min(_BLOCK, self._size), len(projected)), np.float32)
             while True:
                 try:
                     rows = blocks.popleft()
                 except IndexError:
                     return
-                np.matmul(self._coarse[rows], projected, out=scores[rows])
+                part = floats[: rows.stop - rows.start]
+                part[:] = self._coarse[rows]
+                np.matmul(part, projected, out=scores[rows])
 
         other = _helper().submit(work) if len(blocks) > 1 else None
         work()
