@@ -13,33 +13,34 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cortex_py.memory import ranking
-from cortex_py.memory.ranking import (
+from cortex_py.memory.features import (
     FEATURE_NAMES,
+    MEASURED,
     RISING_FEATURES,
+    RIVALS,
     Background,
     Candidates,
-    RankingModel,
-    calibration_terms,
     features,
 )
-from cortex_py.memory.traits import QueryTraits
+from cortex_py.memory.ranking import RankingModel, calibration_terms
+from ranking_samples import FOLDS, Sample
+from ranking_samples import samples as gather
+
+from datasets import DatasetMissing
 
 Floats = NDArray[np.float64]
 
-FOLDS = 5
-SIGNALS = ("vector", "vector_window", "vector_own", "text", "text_part", "text_own", "text_window")
 BACKGROUND_WEIGHT = 20.0
 LIST_LENGTH = 150  # candidates of a question that the fusion learns from
 SHOWN = 10  # results of a question that the calibration learns from
 RIDGE = 30.0
-RELEVANT_WEIGHT = 2.0  # a relevant record that scores low costs more than an irrelevant one that scores high
+RELEVANT_WEIGHT = 3.0  # a relevant record that scores low costs more than an irrelevant one that scores high
 FIXED = {"vector": 0.5, "text_window": 0.5}
 # Which terms each map from value to score may use, and which of those may not be negative.
 CALIBRATED = {
@@ -53,39 +54,14 @@ NOT_NEGATIVE = {"raw", "lone_vector", "lone_coverage", "vector", "coverage", "be
 MODEL_FILE = Path(ranking.__file__).with_name("ranking_model.json")
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One question asked of one scope: what retrieval gave and which of it is relevant.
-
-    `whole` marks a scope that was not cut down; the fusion learns from those, the calibration from all. `units`
-    names what is counted where several records make one result, such as the turns of a session.
-    """
-
-    source: str
-    fold: int
-    query: QueryTraits
-    candidates: Candidates
-    relevant: NDArray[np.bool_]
-    wanted: int  # relevant units in the scope, retrieved or not
-    units: NDArray[np.int64]
-    whole: bool = True
-    kind: str = ""
-    weight: float = 1.0
-
-    @property
-    def answerable(self) -> bool:
-        return self.wanted > 0
-
-
 def background_of(samples: Sequence[Sample]) -> Background:
     """Mean and spread of each signal among the strongest hundred, averaged over questions."""
-    mean: dict[str, float] = {}
-    spread: dict[str, float] = {}
-    for name in SIGNALS:
-        tops = [np.sort(_signal(s.candidates, name))[-ranking.RIVALS :] for s in samples if s.whole]
-        mean[name] = round(float(np.mean([top.mean() for top in tops])), 3)
-        spread[name] = round(float(np.mean([top.std() for top in tops])), 3)
-    return Background(mean, spread, BACKGROUND_WEIGHT)
+    mean, spread = [], []
+    for name in MEASURED:
+        tops = [np.sort(_signal(s.candidates, name))[-RIVALS:] for s in samples if s.whole]
+        mean.append([round(float(np.mean([top.mean() for top in tops])), 3)])
+        spread.append([round(float(np.mean([top.std() for top in tops])), 3)])
+    return Background(np.array(mean), np.array(spread), BACKGROUND_WEIGHT)
 
 
 def _signal(candidates: Candidates, name: str) -> Floats:
@@ -104,7 +80,7 @@ def fit_fusion(samples: Sequence[Sample], background: Background) -> Floats:
         best = _promising(sample.candidates)
         target = _target(sample.relevant[best], sample.units[best])
         if target.any():
-            lists.append((features(sample.query, sample.candidates, background)[best], target, sample.weight))
+            lists.append((features(sample.query, sample.candidates, background)[:, best].T, target, sample.weight))
     rows = np.concatenate([rows for rows, _, _ in lists])
     target = np.concatenate([target for _, target, _ in lists])
     starts = np.cumsum([0] + [len(t) for _, t, _ in lists[:-1]])
@@ -122,7 +98,8 @@ def fit_fusion(samples: Sequence[Sample], background: Background) -> Floats:
         return float(cost), rows.T @ (weight * (share / total - target)) + RIDGE * w
 
     lowest = np.array([0.0 if name in RISING_FEATURES else -np.inf for name in FEATURE_NAMES])
-    return minimise(loss, lowest) / spread
+    weights: Floats = minimise(loss, lowest) / spread
+    return weights
 
 
 def _promising(c: Candidates) -> NDArray[np.int64]:
@@ -172,7 +149,7 @@ def fit_calibration(samples: Sequence[Sample], model: RankingModel, name: str) -
 def _shown(sample: Sample, model: RankingModel, name: str) -> tuple[Floats, NDArray[np.bool_]]:
     raw, usual = model.fuse(name, sample.query, sample.candidates)
     best = np.argsort(-raw, kind="stable")[:SHOWN]
-    terms = calibration_terms(raw, usual, sample.candidates)
+    terms = calibration_terms(raw, usual, sample.candidates, CALIBRATED[name])
     columns = [np.broadcast_to(terms[term], raw.shape)[best] for term in CALIBRATED[name]]
     return np.stack(columns, axis=1), sample.relevant[best]
 
@@ -222,7 +199,12 @@ def write(model: RankingModel, samples: Sequence[Sample], figures: dict[str, dic
         },
         "background": {
             "weight": model.background.weight,
-            "signals": {name: [model.background.mean[name], model.background.spread[name]] for name in SIGNALS},
+            "signals": {
+                name: [float(mean), float(spread)]
+                for name, (mean,), (spread,) in zip(
+                    MEASURED, model.background.mean, model.background.spread, strict=True
+                )
+            },
         },
         "weights": {name: float(w) for name, w in zip(FEATURE_NAMES, model.weights, strict=True)},
         "fixed": dict(model.fixed),
@@ -272,13 +254,15 @@ def measure(sample: Sample, model: RankingModel) -> dict[str, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    from ranking_samples import samples as gather
-
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, help="folder of the public data (default ../shared/data)")
     parser.add_argument("--check", action="store_true", help="measure only; leave ranking_model.json alone")
     chosen = parser.parse_args(arguments)
-    samples = gather(chosen.data)
+    try:
+        samples = gather(chosen.data)
+    except DatasetMissing as missing:
+        print(f"Nothing was trained: {missing}.", file=sys.stderr)
+        return 1
     figures = cross_validate(samples)
     print(json.dumps(figures, indent=1))
     if not chosen.check:

@@ -12,16 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.memory.ranking import (
-    FEATURE_NAMES,
-    RISING_FEATURES,
-    Candidates,
-    Fusion,
-    Mode,
-    RankingModel,
-    default_model,
-    features,
-)
+from cortex_py.memory.features import FEATURE_NAMES, MEASURED, RISING_FEATURES, Candidates, features
+from cortex_py.memory.ranking import Fusion, Mode, RankingModel, default_model
 from cortex_py.memory.traits import Trait, query_traits
 
 MODEL_TEXT = resources.files("cortex_py.memory").joinpath("ranking_model.json").read_text("utf-8")
@@ -29,8 +21,7 @@ TOPIC = query_traits("database storage decision")
 FUSIONS: list[Fusion] = ["learned", "weighted", "rrf"]
 MODES: list[Mode] = ["hybrid", "vector", "text"]
 SIGNALS = (
-    "vector", "vector_window", "vector_own", "text", "text_part", "text_own", "text_window",
-    "coverage", "coverage_window",
+    *MEASURED, "coverage", "coverage_part", "coverage_own", "coverage_first", "coverage_window",
 )  # fmt: skip
 
 
@@ -77,8 +68,35 @@ def test_a_signal_of_the_wrong_length_is_refused() -> None:
         Candidates.of([0.1, 0.2], [0.0, 1.0], scope_size=2, mass=1.0, coverage=[0.5])
 
 
-def test_one_row_per_candidate_one_column_per_feature() -> None:
-    assert features(TOPIC, some(7, 1), default_model().background).shape == (7, len(FEATURE_NAMES))
+def test_one_row_per_feature_one_column_per_candidate() -> None:
+    assert features(TOPIC, some(7, 1), default_model().background).shape == (len(FEATURE_NAMES), 7)
+
+
+def test_rows_are_where_their_names_say() -> None:
+    size = 3
+    given = {name: np.full(size, 0.01 * n) for n, name in enumerate(SIGNALS, start=1)}
+    candidates = Candidates.of(
+        **given, scope_size=size, mass=1.0, length=[5_000] * size, created=[99.0, 50.0, 10.0], now=100.0,
+        author_match=[1, 0, 0], name_match=[0, 1, 0], flags=[Trait.QUESTION, Trait.FEELING, Trait.TIME],
+        prev=[-1, 0, 1], next=[1, 2, -1], branch=[0, 0, 0],
+    )  # fmt: skip
+    query = query_traits("How did it feel yesterday?")
+    rows = dict(zip(FEATURE_NAMES, features(query, candidates, default_model().background), strict=True))
+    for name in MEASURED:
+        assert rows[f"long_{name}"] == pytest.approx(rows[name], rel=1e-3)
+    for name in ("coverage_part", "coverage_own", "coverage_first"):
+        assert rows[f"long_{name}"] == pytest.approx(given[name], rel=1e-3)
+    assert rows["coverage_window"] == pytest.approx(given["coverage_window"])
+    assert rows["near_vector"][1] == pytest.approx(rows["vector"][1])
+    assert rows["branch_text"] == pytest.approx(rows["text_window"])
+    assert rows["after_question"].tolist() == [0, 1, 0]
+    assert rows["answer_text"] == pytest.approx([0, rows["text"][1], 0])
+    assert rows["author"].tolist() == [1, 0, 0]
+    assert rows["name"].tolist() == [0, 1, 0]
+    assert rows["date"].tolist() == [0, 0, 0]
+    assert rows["ago"][0] == 1 > rows["ago"][1] > rows["ago"][2]
+    assert [int(rows[name].argmax()) for name in ("asks", "feeling", "time")] == [0, 1, 2]
+    assert (rows["feeling_asked"] == rows["feeling"]).all()
 
 
 def test_no_candidates_no_scores() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import lru_cache
 
-__all__ = ["QueryKind", "QueryTraits", "RecordTraits", "Trait", "query_traits", "record_traits"]
+__all__ = ["FRAME_WORDS", "QueryKind", "QueryTraits", "RecordTraits", "Trait", "query_traits", "record_traits"]
 
 HEAD = 4000  # characters of a record that are looked at: longer ones have every cue anyway
 
@@ -237,6 +237,17 @@ _QUERY_OPENERS = frozenset(
         """what when where who whom whose which why how is are was were do does did has have had can could would will
         should may might i the a an in on at for of to if and tell give list find show describe name explain remind i'm
         i've"""
+    )
+)
+# Words by which people ask and not what they ask about.
+FRAME_WORDS = frozenset(
+    _words(
+        """many much long often day days week weeks month months year years ago passed pass since last past first total
+        number time times order earliest latest happened happen mentioned mention remind recommend recommendation
+        suggest suggestion tip tips advice currently current recently lately previous previously earlier told tell say
+        said name think start started different type types kind kinds get got went go going take took combined compare
+        compared average amount ever help conversation discussed talked wondering asked looking find thing things
+        something someone typical usually"""
     )
 )
 _MONTH_STEMS = "janfebmaraprmayjunjulaugsepoctnovdec"
