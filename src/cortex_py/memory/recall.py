@@ -20,7 +20,7 @@ from .filters import parse_filter
 from .model import check_model
 from .namespaces import canonical_namespace
 from .place import Place
-from .terms import query_terms, term_hash
+from .terms import query_terms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,6 @@ __all__ = ["Query", "Recall"]
 SNIPPET = 200
 _CANDIDATES = 32
 _LIMIT_MOST = 1_000
-_QUERY_WORDS = 64
 _LIST_LIMIT = 50
 _SEARCH_LIMIT = 10
 
@@ -139,30 +138,23 @@ class Recall:
     ) -> tuple[Found, Matches, Scores]:
         """Candidates with their scores, unordered; training reads the same, so it sees what recall sees."""
         from ..store.threads import single_threaded
-        from .matching import match
         from .ranking import default_model
-        from .signals import candidates
-        from .traits import query_traits
+        from .signals import measure, query_hashes
 
-        hashes = _query_hashes(text)
+        hashes = query_hashes(text)
         wanted = max(_CANDIDATES, 3 * (limit + query.offset))
         with single_threaded():
             views = self._store.search.look_up(session, scope, hashes, wanted)
             vector = pending.result() if pending else None
             found = self._store.search.candidates(session, scope, hashes, vector, wanted, views)
-            matches = match(found, hashes, vector)
-            traits = query_traits(text)
-            signals = candidates(found, matches, hashes, traits)
-            return found, matches, default_model().score(traits, signals, fusion=query.fusion, mode=query.mode)
+            measured = measure(found, text, hashes, vector, now=scope.now)
+            scores = default_model().score(measured.traits, measured.candidates, fusion=query.fusion, mode=query.mode)
+            return found, measured.matches, scores
 
 
 @lru_cache(maxsize=1)
 def _embedder() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(4, "cortex-embed")
-
-
-def _query_hashes(text: str) -> list[int]:
-    return list(dict.fromkeys(term_hash(term) for term in query_terms(text)))[:_QUERY_WORDS]
 
 
 def _order(found: Found, matches: Matches, scores: Scores, query: Query) -> NDArray[np.int64]:
