@@ -85,3 +85,11 @@ def test_the_readme_opens_with_the_two_commands() -> None:
     first = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     assert first
     assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make serve", "make test"]
+
+
+def test_every_module_is_named_in_the_architecture() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    rooms = ("memory", "context", "store", "embedding")
+    for module in (path for room in rooms for path in (ROOT / "src" / "cortex_py" / room).glob("*.py")):
+        if module.stem != "__init__":
+            assert f"`{module.stem}`" in text or f"`{module.stem} " in text, module
