@@ -59,6 +59,14 @@ def model() -> Backend:
     return OnnxBackend(MODELS)
 
 
+@pytest.fixture(params=["small", "wide"])
+def retrieval(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways to candidates: taking a small space whole, and picking from a large one."""
+    if request.param == "wide":
+        monkeypatch.setattr("cortex_py.store.search.SMALL", -1)
+    return str(request.param)
+
+
 @pytest.fixture
 def cortex(home: Path, project: Path, clock: FakeClock, model: Backend) -> Iterator[Cortex]:
     with Cortex.open(home, project=project, clock=clock, backend=model) as opened:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock", "from_micros", "iso", "to_micros"]
+__all__ = ["Clock", "SystemClock", "from_micros", "in_utc", "iso", "to_micros"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -22,10 +22,14 @@ class SystemClock:
         return datetime.now(UTC)
 
 
+def in_utc(moment: datetime) -> datetime:
+    """The same moment in UTC; one without a zone is read as UTC."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def to_micros(moment: datetime) -> int:
     """Microseconds since 1970; a moment without a zone is read as UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // _MICROSECOND
+    return (in_utc(moment) - _EPOCH) // _MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:

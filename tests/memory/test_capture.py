@@ -1,7 +1,7 @@
 """Capture: stored, searchable, told honestly; or refused with nothing changed."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -133,6 +133,15 @@ def test_one_bad_item_among_many_changes_nothing(cortex: Cortex) -> None:
     assert cortex.memories.recall().total == 0
 
 
+def test_a_given_time_is_kept_in_utc(cortex: Cortex) -> None:
+    plain = datetime(2023, 5, 8, 13, 56)
+    shifted = datetime(2023, 5, 8, 15, 56, tzinfo=timezone(timedelta(hours=2)))
+    for moment in (plain, shifted):
+        memory = cortex.memories.capture("then", created_at=moment)
+        assert memory.created_at == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+        assert cortex.memories.get(memory.id) == memory
+
+
 def test_a_time_to_live_ends(cortex: Cortex, clock: FakeClock) -> None:
     memory = cortex.memories.capture("the demo is on Friday", ttl="2d")
     assert memory.expires_at == clock.now() + timedelta(days=2)
@@ -182,6 +191,29 @@ def test_vectors_of_two_models_are_never_mixed(cortex: Cortex, home: Path, proje
         assert other.memories.recall("first model").total == 1
     with pytest.raises(ModelMismatch):
         cortex.memories.recall("first model")
+
+
+def test_an_interrupted_change_of_model_is_repeated(cortex: Cortex, home: Path, project: Path, model) -> None:
+    cortex.memories.capture_many([NewMemory(content=f"note {i}") for i in range(200)])
+    with Cortex.open(home, project=project, backend=_Renamed(model)) as other:
+        with pytest.raises(KeyboardInterrupt):
+            other.memories.reindex(progress=_interrupt)
+        for opened in (cortex, other):
+            with pytest.raises(ModelMismatch, match="not finished"):
+                opened.memories.recall("note")
+        assert other.memories.reindex().indexed == 200
+        assert other.memories.recall("note 7", mode="vector").results[0].memory.content == "note 7"
+
+
+def test_reindexing_with_the_same_model_closes_nothing(cortex: Cortex) -> None:
+    cortex.memories.capture("note")
+    with pytest.raises(KeyboardInterrupt):
+        cortex.memories.reindex(progress=_interrupt)
+    assert cortex.memories.recall("note").total == 1
+
+
+def _interrupt(done: int, total: int) -> None:
+    raise KeyboardInterrupt
 
 
 class _Renamed:

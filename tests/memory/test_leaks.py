@@ -8,6 +8,8 @@ from cortex_py import Cortex, NewMemory
 
 from helpers import FakeClock
 
+pytestmark = pytest.mark.usefixtures("retrieval")
+
 TEXT = "the token rotation schedule of the gateway"
 
 # Two records that differ in one field each: the filter, the values inside, the values outside.

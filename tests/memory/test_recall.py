@@ -11,6 +11,8 @@ from cortex_py.errors import FilterSyntaxError, InvalidInput, UnknownNamespace
 
 from helpers import FakeClock
 
+pytestmark = pytest.mark.usefixtures("retrieval")
+
 NOTES = [
     "Use PostgreSQL for primary storage because of JSONB support",
     "Access tokens are JWT and expire after fifteen minutes; refresh tokens live in a cookie",

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 
-from ..clock import Clock
+from ..clock import Clock, in_utc
 from ..config import Settings
 from ..embedding.backend import Backend
 from ..errors import BranchNotFound, InvalidInput
@@ -111,10 +111,10 @@ class Capture:
             user_id=item.user_id or self._place.user_id,
             agent_id=item.agent_id or self._place.agent_id,
             status=item.status,
-            created_at=item.created_at or now,
+            created_at=in_utc(item.created_at) if item.created_at else now,
             updated_at=now,
             accessed_at=None,
-            expires_at=item.expires_at,
+            expires_at=in_utc(item.expires_at) if item.expires_at else None,
             tombstoned_at=None,
             superseded_by=None,
             grounding=None,

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from ..clock import in_utc
 from ..errors import FilterSyntaxError, InvalidInput, UnknownNamespace
 from ..records import STATUSES
 from ..store.conditions import Condition, Filter, Key, Value
@@ -131,9 +132,9 @@ def parse_moment(text: str, *, now: datetime) -> datetime:
     """A duration before `now` (`30m 12h 7d 2w 3mo 1y`) or an ISO date or time, as a moment in UTC."""
     try:
         if duration := _DURATION.fullmatch(text):
-            return _before(_utc(now), int(duration[1]), duration[2])
+            return _before(in_utc(now), int(duration[1]), duration[2])
         if _ISO.fullmatch(text):
-            return _utc(datetime.fromisoformat(text.upper()))
+            return in_utc(datetime.fromisoformat(text.upper()))
     except OverflowError:
         raise InvalidInput(
             f"{text[:_SHOWN]!r} lies outside the years 1 to 9999.",
@@ -301,10 +302,6 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
 
 
-def _utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
 def _before(now: datetime, count: int, unit: str) -> datetime:
     match unit:
         case "m":
@@ -338,7 +335,7 @@ def _format_condition(condition: Condition) -> str:
 
 def _format_value(value: Value) -> str:
     if isinstance(value, datetime):
-        return _utc(value).isoformat().replace("+00:00", "Z")
+        return in_utc(value).isoformat().replace("+00:00", "Z")
     if value and not _NEEDS_QUOTES.search(value):
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')

@@ -15,7 +15,7 @@ from ..records import Memory, Status, Version
 from ..store.database import Session
 from ..store.store import Store
 from .capture import Capture, Progress
-from .model import check_model, set_model
+from .model import check_model, mark_changing, set_model
 from .namespaces import canonical_namespace
 from .prepare import check_fields, check_text, clean_tags, embed_drafts, index_entry, without_secrets
 
@@ -135,11 +135,12 @@ class Lifecycle:
         """Compute terms, vectors and the text index anew from the records, with the configured model.
 
         Batches are transactions of their own; a record that changes meanwhile is taken as it then is.
-        The store names the new model only when all is done, so an interrupted run is repeated.
+        With another model than before, the store names the new one only when all is done: until then nobody
+        mixes vectors of the two, and an interrupted run is simply repeated.
         """
         started = self._clock.now()
         with self._store.database.write() as session:
-            self._store.settings.put(session, "embedding", f"reindexing to {self._backend.fingerprint}")
+            mark_changing(self._store, session, self._backend)
             nums = self._store.memories.all_numbers(session)
             # Pulls the sequence forward, so that other processes read everything again.
             self._store.memories.next_seq(session)

@@ -7,7 +7,7 @@ from ..errors import ModelMismatch
 from ..store.database import Session
 from ..store.store import Store
 
-__all__ = ["check_model", "set_model"]
+__all__ = ["check_model", "mark_changing", "set_model"]
 
 _KEY = "embedding"
 
@@ -24,6 +24,12 @@ def check_model(store: Store, session: Session, backend: Backend, *, claim: bool
             f"The stored vectors were made by {stored}, the configured model is {backend.fingerprint}.",
             remedy="Run `cortex reindex` to compute them anew, or set the former model again.",
         )
+
+
+def mark_changing(store: Store, session: Session, backend: Backend) -> None:
+    """Close the store to all models while its vectors change from one to another."""
+    if store.settings.get(session, _KEY) not in (None, backend.fingerprint):
+        store.settings.put(session, _KEY, f"a reindex to {backend.fingerprint} that is not finished")
 
 
 def set_model(store: Store, session: Session, backend: Backend) -> None:

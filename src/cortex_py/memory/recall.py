@@ -74,13 +74,15 @@ class Recall:
         parsed = parse_filter(query.filter, now=now)
         filter = _with_arguments(parsed.filter, query)
         text = (query.text or "").strip()
-        vector = self._embed(text) if text and query.mode != "text" else None
-        with self._store.database.read() as session:
+        if not text:
+            with self._store.database.read() as session:
+                scope = self._store.scope(session, filter, self._place.spaces(), to_micros(now))
+                return self._listed(session, scope, limit, query.offset, parsed.warnings)
+        vector = self._embed(text) if query.mode != "text" else None
+        with self._store.search.turn(), self._store.database.read() as session:
             if vector is not None:
                 check_model(self._store, session, self._backend)
-            scope = self._store.scope(session, filter, self._place.spaces(), to_micros(now), for_search=bool(text))
-            if not text:
-                return self._listed(session, scope, limit, query.offset, parsed.warnings)
+            scope = self._store.scope(session, filter, self._place.spaces(), to_micros(now), for_search=True)
             return self._searched(session, scope, query, text, vector, limit, parsed.warnings)
 
     def _embed(self, text: str) -> Future[NDArray[np.float32]]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,6 +77,15 @@ class Search:
         self._lock = threading.RLock()
         self._newest = (-1, 0)
         self._gathered: tuple[tuple[object, ...], Details] | None = None
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Hold the cached segments still, from before a transaction begins until its candidates are found.
+
+        Another thread with a later transaction would otherwise move them past what this one can read.
+        """
+        with self._lock:
+            yield
 
     def look_up(self, session: Session, scope: Scope, hashes: Sequence[int], count: int) -> list[View]:
         """The half of a search that needs no vector: what may be seen, and what holds the query's words."""
@@ -164,7 +174,7 @@ class Search:
         held: list[NDArray[np.int32]] = []
         weights: list[float] = []
         for i in order:
-            if budget <= 0 or (held and shares[i] > _COMMON):
+            if budget <= 0 or (any(map(len, held)) and shares[i] > _COMMON):
                 break
             (nums,) = self._database.text_matches(session, [self._word(hashes[i])], narrowing, budget)
             records[i] = len(nums) if len(nums) < budget else max(float(records[i]), float(budget))

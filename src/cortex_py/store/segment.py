@@ -37,7 +37,7 @@ class Segment:
 
     def catch_up(self, session: Session, seq: int) -> None:
         """Take in all changes up to `seq`, the store's present count."""
-        if seq == self.seq:
+        if seq <= self.seq:
             return
         gone = session.rows("SELECT num FROM purged WHERE space = ? AND seq > ?", (self.space, self.seq))
         changed = session.rows(
