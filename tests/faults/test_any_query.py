@@ -36,7 +36,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory):
         yield cortex
 
 
-def _ask(cortex: Cortex, query: str, filter: str, mode: str) -> None:
+def check_answer(cortex: Cortex, query: str, filter: str, mode: str) -> None:
     try:
         page = cortex.memories.recall(query, filter=filter, mode=mode, limit=5)  # type: ignore[arg-type]
     except InvalidInput as refused:
@@ -53,7 +53,7 @@ _calm = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 @settings(max_examples=500, deadline=None, suppress_health_check=_calm)
 @given(query=_WORDS, filter=_FILTERS, mode=_modes)
 def test_some_queries_and_filters(filled: Cortex, query: str, filter: str, mode: str) -> None:
-    _ask(filled, query, filter, mode)
+    check_answer(filled, query, filter, mode)
     assert filled.memories.recall(limit=1).total == 30
 
 
@@ -61,4 +61,4 @@ def test_some_queries_and_filters(filled: Cortex, query: str, filter: str, mode:
 @settings(max_examples=10_000, deadline=None, suppress_health_check=_calm)
 @given(query=_WORDS, filter=_FILTERS, mode=_modes)
 def test_ten_thousand_queries_and_filters(filled: Cortex, query: str, filter: str, mode: str) -> None:
-    _ask(filled, query, filter, mode)
+    check_answer(filled, query, filter, mode)

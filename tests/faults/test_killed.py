@@ -30,7 +30,7 @@ def _kill_once(home: Path, project: Path, number: int, after: int) -> list[str]:
     return acknowledged
 
 
-def _survives(home: Path, project: Path, rounds: int) -> None:
+def check_survival(home: Path, project: Path, rounds: int) -> None:
     moments = random.Random(17)
     acknowledged: set[str] = set()
     for number in range(rounds):
@@ -51,9 +51,9 @@ def _survives(home: Path, project: Path, rounds: int) -> None:
 
 
 def test_acknowledged_writes_survive_a_few_kills(home: Path, project: Path) -> None:
-    _survives(home, project, 6)
+    check_survival(home, project, 6)
 
 
 @pytest.mark.soak
 def test_acknowledged_writes_survive_a_hundred_kills(home: Path, project: Path) -> None:
-    _survives(home, project, 100)
+    check_survival(home, project, 100)

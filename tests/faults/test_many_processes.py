@@ -31,7 +31,7 @@ def _run(home: Path, project: Path, writers: int, each: int) -> list[str]:
     return acknowledged
 
 
-def _check(home: Path, project: Path, acknowledged: list[str], writers: int, each: int) -> None:
+def check_nothing_lost(home: Path, project: Path, acknowledged: list[str], writers: int, each: int) -> None:
     assert len(set(acknowledged)) == writers * each
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
         assert cortex.check() == []
@@ -43,9 +43,9 @@ def _check(home: Path, project: Path, acknowledged: list[str], writers: int, eac
 
 
 def test_four_processes_write_while_another_reads(home: Path, project: Path) -> None:
-    _check(home, project, _run(home, project, 4, 60), 4, 60)
+    check_nothing_lost(home, project, _run(home, project, 4, 60), 4, 60)
 
 
 @pytest.mark.soak
 def test_eight_processes_write_five_hundred_each(home: Path, project: Path) -> None:
-    _check(home, project, _run(home, project, 8, 500), 8, 500)
+    check_nothing_lost(home, project, _run(home, project, 8, 500), 8, 500)

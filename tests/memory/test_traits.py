@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.memory.traits import QueryKind, Trait, query_traits, record_traits
+from cortex_py.memory.traits import HEAD, QueryKind, Trait, query_traits, record_traits
 
 
 def has(content: str, *traits: Trait) -> bool:
@@ -151,7 +151,6 @@ def test_any_text_has_traits(text: str) -> None:
     assert query_traits(text).kind in QueryKind
 
 
-def test_long_hostile_text_is_fast() -> None:
+def test_only_the_head_of_a_long_text_is_read() -> None:
     for text in ("(" * 50_000, "A: " * 20_000, "a b " * 20_000 + "?", "1/" * 30_000, '"' * 30_000):
-        record_traits(text)
-        query_traits(text[:2_000])
+        assert record_traits(text) == record_traits(text[:HEAD])
