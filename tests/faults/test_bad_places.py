@@ -22,7 +22,7 @@ def _as_nobody(code: str) -> subprocess.CompletedProcess[str]:
 
     Imports come first: the interpreter itself may lie where only root can read.
     """
-    prelude = f"import os, sys\nsys.path.insert(0, {str(HERE)!r})\n"
+    prelude = f"import os, sys\nsys.path.insert(0, {str(HERE.parent)!r})\n"
     prelude += "from cortex_py import Cortex, CortexError\nfrom stub_backend import StubBackend\n"
     if os.getuid() == 0:
         prelude += "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"

@@ -2,6 +2,10 @@
 
 import json
 import sys
+from pathlib import Path
+
+# Run as a script, it finds the parts that tests share only here.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cortex_py import Cortex
 
