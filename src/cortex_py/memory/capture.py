@@ -20,7 +20,7 @@ from .filters import is_duration, parse_moment
 from .model import check_model
 from .namespaces import canonical_namespace
 from .place import Place, canonical_domain
-from .prepare import Draft, check_fields, check_text, clean_tags, draft, embed_drafts, without_secrets
+from .prepare import check_fields, check_text, clean_tags, draft, embed_drafts, without_secrets
 
 __all__ = ["Capture", "Progress", "expiry"]
 
@@ -73,13 +73,13 @@ class Capture:
             if waiting:
                 yield waiting.result()
 
-    def _drafts(self, given: Sequence[NewMemory], records: Sequence[Memory]) -> list[Draft]:
+    def _drafts(self, given: Sequence[NewMemory], records: Sequence[Memory]) -> list[Prepared]:
         return [
             self.redraft(record, self._place.space(record.domain), item.idempotency_key)
             for item, record in zip(given, records, strict=True)
         ]
 
-    def redraft(self, memory: Memory, space: str, idempotency_key: str | None = None) -> Draft:
+    def redraft(self, memory: Memory, space: str, idempotency_key: str | None = None) -> Prepared:
         """A record made ready again, after its content changed or its index is rebuilt."""
         return draft(
             memory,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 
 from ..config import SecretPolicy
@@ -24,7 +24,6 @@ from .terms import encode_terms, index_word, index_words, query_terms, term_hash
 from .traits import record_traits
 
 __all__ = [
-    "Draft",
     "check_fields",
     "check_text",
     "clean_tags",
@@ -44,23 +43,6 @@ _NOT_TEXT = re.compile("[\ud800-\udfff]")
 _SPACES = re.compile(r"\s+")
 _LOCATION = re.compile(r":\d+(?:[-:]\d+)?\Z")
 _PATH_LIKE = re.compile(r"[^\s:]*[\w)\]](?:/[^\s:]+|\.[A-Za-z][\w+]{0,9})\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A record with everything but its vectors."""
-
-    memory: Memory
-    space: str
-    idempotency_key: str | None
-    spans: tuple[Chunk, ...]
-    by_assistant: tuple[bool, ...]
-    chunk_terms: tuple[bytes, ...]
-    length: int
-
-    @property
-    def texts(self) -> list[str]:
-        return [self.memory.content[span.start : span.end] for span in self.spans]
 
 
 def check_text(text: str, field: str, most_bytes: int) -> str:
@@ -138,20 +120,27 @@ def without_secrets(memory: Memory, policy: SecretPolicy) -> Memory:
 
 def draft(
     memory: Memory, *, space: str, idempotency_key: str | None, count_tokens: Callable[[str], int], window: int
-) -> Draft:
-    """Cut a record into chunks and take their terms."""
+) -> Prepared:
+    """A record with all that search needs but its vectors: chunks, terms, traits, words for the text index."""
     if memory.path is None and memory.source:
         memory = replace(memory, path=path_in(memory.source))
     spans, voices = _passages(memory.content, count_tokens, window)
     lists = [terms(memory.content[span.start : span.end]) for span in spans]
-    return Draft(
+    chunk_terms = tuple(encode_terms(words) for words in lists)
+    traits = record_traits(memory.content)
+    return Prepared(
         memory=memory,
         space=space,
+        digest=digest(memory.content),
         idempotency_key=idempotency_key,
-        spans=spans,
-        by_assistant=voices,
-        chunk_terms=tuple(encode_terms(words) for words in lists),
+        words=index_entry(space, chunk_terms),
         length=sum(map(len, lists)),
+        flags=int(traits.flags),
+        author=term_hash(traits.author) if traits.author else 0,
+        chunks=tuple(
+            PreparedChunk(span.start, span.end, voice, blob, None)
+            for span, voice, blob in zip(spans, voices, chunk_terms, strict=True)
+        ),
     )
 
 
@@ -179,33 +168,11 @@ def path_in(source: str | None) -> str | None:
     return path if _PATH_LIKE.match(path) else None
 
 
-def embed_drafts(drafts: Sequence[Draft], backend: Backend) -> list[Prepared]:
+def embed_drafts(drafts: Sequence[Prepared], backend: Backend) -> list[Prepared]:
     """Give every chunk of every draft its vector, in one call to the model."""
-    vectors = backend.embed([text for one in drafts for text in one.texts])
-    low, prepared = 0, []
-    for one in drafts:
-        own = vectors[low : low + len(one.spans)]
-        low += len(one.spans)
-        prepared.append(_prepared(one, [vector.tobytes() for vector in own]))
-    return prepared
-
-
-def _prepared(one: Draft, vectors: Sequence[bytes]) -> Prepared:
-    traits = record_traits(one.memory.content)
-    return Prepared(
-        memory=one.memory,
-        space=one.space,
-        digest=digest(one.memory.content),
-        idempotency_key=one.idempotency_key,
-        words=index_entry(one.space, one.chunk_terms),
-        length=one.length,
-        flags=int(traits.flags),
-        author=term_hash(traits.author) if traits.author else 0,
-        chunks=tuple(
-            PreparedChunk(span.start, span.end, voice, blob, vector)
-            for span, voice, blob, vector in zip(one.spans, one.by_assistant, one.chunk_terms, vectors, strict=True)
-        ),
-    )
+    vectors = backend.embed([one.memory.content[c.first : c.past] for one in drafts for c in one.chunks])
+    made = iter(vectors)
+    return [replace(one, chunks=tuple([replace(c, vector=next(made).tobytes()) for c in one.chunks])) for one in drafts]
 
 
 def index_entry(space: str, chunk_terms: Sequence[bytes]) -> str:
