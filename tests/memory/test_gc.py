@@ -47,6 +47,14 @@ def test_memories_of_a_deleted_branch_are_collected(tree: Cortex, repository: Pa
     assert tree.memories.gc().memories_affected == 0
 
 
+def test_a_memory_joins_the_line_of_work_linked_to_its_git_branch(tree: Cortex, repository: Path) -> None:
+    line = tree.contexts.create_branch("Login", git_branch="feature/login")
+    assert tree.memories.capture("on main").branch_id is None
+    git(repository, "checkout", "-q", "-b", "feature/login")
+    assert tree.memories.capture("on the feature").branch_id == line.id
+    assert tree.memories.capture("mine everywhere", domain="user").branch_id is None
+
+
 def test_one_branch_can_be_targeted(tree: Cortex, repository: Path) -> None:
     _on_branch(tree, repository, "gone-a", "a")
     _on_branch(tree, repository, "gone-b", "b")

@@ -148,7 +148,7 @@ def test_reindex_rebuilds_everything_from_the_records(cortex: Cortex) -> None:
     cortex.memories.delete(stored[2].id)
     with cortex._store.database.write() as session:
         session.run("DELETE FROM chunk")
-        cortex._store.database.rebuild_text(session)
+        session.run("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
     told: list[tuple[int, int]] = []
     result = cortex.memories.reindex(progress=lambda done, total: told.append((done, total)))
     assert result.indexed == 3

@@ -44,8 +44,9 @@ class Capture:
     def capture_many(self, items: Iterable[NewMemory], progress: Progress | None = None) -> list[Memory]:
         """Store records in order. All are checked before the first is written."""
         git_branch = self._place.git_branch()
+        linked = self._linked(git_branch)
         given = list(items)
-        records = [self._record(item, git_branch) for item in given]
+        records = [self._record(item, git_branch, linked) for item in given]
         self._check_branches(records)
         batches = [slice(low, low + _BATCH) for low in range(0, len(given), _BATCH)]
         stored: list[Memory] = []
@@ -89,7 +90,15 @@ class Capture:
             window=self._backend.max_tokens,
         )
 
-    def _record(self, item: NewMemory, git_branch: str | None) -> Memory:
+    def _linked(self, git_branch: str | None) -> str | None:
+        """The line of work that belongs to the git branch, if one is linked."""
+        if git_branch is None:
+            return None
+        with self._store.database.read() as session:
+            branch = self._store.branches.linked_to(session, self._place.project.id, git_branch)
+        return branch.id if branch else None
+
+    def _record(self, item: NewMemory, git_branch: str | None, linked: str | None) -> Memory:
         """The checked and cleaned record of what a caller gave."""
         domain = canonical_domain(item.domain)
         now = self._clock.now()
@@ -98,7 +107,7 @@ class Capture:
             id=self._ids.new(),
             domain=domain,
             project_id=self._place.project.id if in_project else None,
-            branch_id=item.branch_id,
+            branch_id=item.branch_id or (linked if in_project else None),
             namespace=canonical_namespace(item.namespace),
             category=item.category,
             role=item.role,

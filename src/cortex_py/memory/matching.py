@@ -32,7 +32,6 @@ class Matches:
 
     vector: Floats
     vector_own: Floats
-    vector_mean: Floats
     vector_window: Floats
     text: Floats
     text_part: Floats
@@ -62,13 +61,12 @@ def match(found: Found, hashes: Sequence[int], query: Floats | None) -> Matches:
     average = max(found.average_length, 1.0)
     part = _bm25(counts, chunk_length, min(average, float(chunk_length.mean())), rarity)
     mass = max(float(rarity.sum()), 1e-9)
-    cosine, mean, window = _cosines(found, starts, query, alone)
+    cosine, window = _cosines(found, starts, query, alone)
     text = _bm25(whole, length, average, rarity)
     coverage = (whole > 0) @ rarity / mass
     return Matches(
         vector=np.maximum.reduceat(cosine, starts),
         vector_own=_best_own(cosine, details.by_assistant, starts),
-        vector_mean=mean,
         vector_window=window,
         text=text,
         text_part=np.maximum.reduceat(part, starts),
@@ -85,7 +83,7 @@ def match(found: Found, hashes: Sequence[int], query: Floats | None) -> Matches:
 def _no_matches(words: int) -> Matches:
     none = np.zeros(0, np.float32)
     holds = np.zeros((0, words), np.bool_)
-    return Matches(none, none, none, none, none, none, none, none, none, none, 0.0, holds, np.zeros(0, np.int32))
+    return Matches(none, none, none, none, none, none, none, none, none, 0.0, holds, np.zeros(0, np.int32))
 
 
 def _counts(found: Found, hashes: Sequence[int]) -> Floats:
@@ -114,14 +112,12 @@ def _bm25(counts: Floats, length: Floats, average: float, rarity: Floats) -> Flo
     return np.asarray((counts * (_K1 + 1) / (counts + damping[:, None])) @ rarity, np.float32)
 
 
-def _cosines(
-    found: Found, starts: NDArray[np.int64], query: Floats | None, alone: bool
-) -> tuple[Floats, Floats, Floats]:
-    """Cosine of every chunk, of every record as a whole, and of every record with its neighbours."""
+def _cosines(found: Found, starts: NDArray[np.int64], query: Floats | None, alone: bool) -> tuple[Floats, Floats]:
+    """Cosine of every chunk, and of every record as a whole together with its neighbours."""
     details = found.details
     if query is None:
         zeros = np.zeros(details.size, np.float32)
-        return np.zeros(len(details.chunk_record), np.float32), zeros, zeros
+        return np.zeros(len(details.chunk_record), np.float32), zeros
     cosine = details.vectors @ query
     if len(starts) == len(cosine):
         means, own = details.vectors, cosine
@@ -130,10 +126,10 @@ def _cosines(
         means = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-6)
         own = means @ query
     if alone:
-        return cosine, own, own
+        return cosine, own
     joined = means + 0.5 * _at(means, found.before) + 0.5 * _at(means, found.after)
     window = (joined @ query) / np.maximum(np.linalg.norm(joined, axis=1), 1e-6)
-    return cosine, own, window
+    return cosine, window
 
 
 def _best_own(score: Floats, by_assistant: NDArray[np.bool_], starts: NDArray[np.int64]) -> Floats:

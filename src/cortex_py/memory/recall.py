@@ -138,7 +138,7 @@ class Recall:
         pending: Future[NDArray[np.float32]] | None,
         limit: int,
     ) -> tuple[Found, Matches, Scores]:
-        """Candidates with their scores, unordered; training reads the same, so it sees what recall sees."""
+        """Candidates with their scores, unordered."""
         from ..store.threads import single_threaded
         from .ranking import default_model
         from .signals import measure, query_hashes

@@ -57,10 +57,6 @@ class Database(Protocol):
         """A condition on `m.num`: the record holds all the words."""
         ...
 
-    def rebuild_text(self, session: Session) -> None:
-        """Empty the text index, as the first step of a reindex."""
-        ...
-
     def compact(self) -> None:
         """Give back space after large deletions."""
         ...

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from ..clock import from_micros
-from ..records import LIVE_STATUSES, Memory, Status, Version
+from ..records import LIVE_STATUSES, Memory, Version
 from .database import Database, Session, Sql, marks, padded
 from .rows import MEMORY_COLUMNS, Prepared, memory_from, memory_values, qualified
 from .where import Where
@@ -87,10 +87,6 @@ class MemoryTable:
 
     def count(self, session: Session, where: Where) -> int:
         return int(session.rows(f"SELECT count(*) FROM memory m WHERE {where.sql}", where.params)[0][0])
-
-    def numbers(self, session: Session, where: Where) -> list[int]:
-        rows = session.rows(f"SELECT m.num FROM memory m WHERE {where.sql}", where.params)
-        return [row[0] for row in rows]
 
     def twins(self, session: Session, space: str, digests: Sequence[bytes]) -> dict[bytes, str]:
         """The oldest live record of each digest: who already said exactly this."""
@@ -189,9 +185,6 @@ class MemoryTable:
             (at, seq, num),
         )
         self._database.index_text(session, num, words)
-
-    def set_status(self, session: Session, num: int, status: Status, at: int, seq: int) -> None:
-        session.run("UPDATE memory SET status = ?, updated_at = ?, seq = ? WHERE num = ?", (status, at, seq, num))
 
     def purge(self, session: Session, nums: Sequence[int], seq: int) -> None:
         """Remove records and every trace of them; what stays is that a number is gone."""

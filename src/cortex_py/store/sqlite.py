@@ -139,9 +139,6 @@ class SqliteDatabase:
     def text_condition(self, words: Sequence[str]) -> tuple[str, list[Sql]]:
         return "m.num IN (SELECT rowid FROM memory_text(?))", [" AND ".join(words)]
 
-    def rebuild_text(self, session: Session) -> None:
-        session.run("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
-
     def compact(self) -> None:
         with _translated(self._path):
             connection = self._take()
