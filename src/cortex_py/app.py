@@ -62,13 +62,25 @@ class Cortex:
         Further keyword arguments are settings. Nothing heavy is loaded before it is needed.
         """
         chosen = load_settings(home, database_url=database_url, **settings)
-        if chosen.database_url:
+        return cls.from_settings(chosen, project, backend=backend, clock=clock)
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: Settings,
+        project: str | Path = ".",
+        *,
+        backend: Backend | None = None,
+        clock: Clock | None = None,
+    ) -> Cortex:
+        """Open the memory that settings already read describe."""
+        if settings.database_url:
             raise ConfigurationError(
                 "This build keeps its store in the home; database_url is not supported.",
                 remedy="Leave database_url unset.",
             )
-        model = backend or _default_backend(chosen)
-        return cls(chosen, Path(project).expanduser(), model, clock or SystemClock())
+        model = backend or _default_backend(settings)
+        return cls(settings, Path(project).expanduser(), model, clock or SystemClock())
 
     @cached_property
     def memories(self) -> Memories:

@@ -9,23 +9,39 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from .errors import ConfigurationError
 
-__all__ = ["Fusion", "Precision", "SecretPolicy", "Settings", "load_settings"]
+__all__ = ["Fusion", "Precision", "SecretPolicy", "Settings", "ToolBound", "load_settings", "setting_names"]
 
 SecretPolicy = Literal["redact", "block", "allow"]
 Precision = Literal["int8", "fp32"]
 Fusion = Literal["learned", "weighted", "rrf"]
+
+# Settings of the tool list. Each source bounds it: a later one can narrow what an earlier one allows, never widen it.
+_BOUNDS = ("toolsets", "tools", "exclude_tools", "read_only")
+_LISTS = ("toolsets", "tools", "exclude_tools", "allowed_hosts")
+_SWITCHES = ("read_only", "portable_names")
+_NUMBERS = ("threads", "max_content_bytes")
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "secrets": get_args(SecretPolicy),
     "precision": get_args(Precision),
     "fusion": get_args(Fusion),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolBound:
+    """Which tools one source allows. No sets and no tools means all of them."""
+
+    toolsets: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    exclude_tools: tuple[str, ...] = ()
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +59,10 @@ class Settings:
     agent_id: str | None = None
     org: str = "default"
     max_content_bytes: int = 16_000_000
+    tool_bounds: tuple[ToolBound, ...] = ()
+    portable_names: bool = False
+    token: str | None = field(default=None, repr=False)
+    allowed_hosts: tuple[str, ...] = ()
 
     @property
     def database(self) -> Path:
@@ -83,38 +103,65 @@ def _from_file(path: Path) -> dict[str, object]:
 
 
 def _from_environment(variables: Mapping[str, str]) -> dict[str, object]:
-    names = {f"CORTEX_{field.name.upper()}": field.name for field in fields(Settings) if field.name != "home"}
+    names = {f"CORTEX_{name.upper()}": name for name in setting_names()}
     return {name: variables[variable] for variable, name in names.items() if variables.get(variable)}
 
 
+def setting_names() -> list[str]:
+    """What a source can set, by name. The home is where the file lies; the bounds are made of their parts."""
+    return [one.name for one in fields(Settings) if one.name not in ("home", "tool_bounds")] + list(_BOUNDS)
+
+
 def _apply(settings: Settings, values: Mapping[str, object], source: str) -> Settings:
-    known = {field.name for field in fields(Settings)} - {"home"}
-    unknown = sorted(set(values) - known)
+    known = setting_names()
+    unknown = sorted(set(values) - set(known))
     if unknown:
         raise ConfigurationError(
             f"Unknown setting {unknown[0]!r} in {source}.", remedy=f"Known: {', '.join(sorted(known))}."
         )
     converted: dict[str, Any] = {name: _converted(name, value, source) for name, value in values.items()}
+    bound = {name: converted.pop(name) for name in _BOUNDS if name in converted}
+    if bound:
+        converted["tool_bounds"] = (*settings.tool_bounds, ToolBound(**bound))
     return replace(settings, **converted)
 
 
 def _converted(name: str, value: object, source: str) -> object:
     if name in _CHOICES:
         if value not in _CHOICES[name]:
-            raise ConfigurationError(
-                f"Setting {name!r} in {source} is {value!r}.", remedy=f"Choose one of {', '.join(_CHOICES[name])}."
-            )
+            raise _misread(name, value, source, f"Choose one of {', '.join(_CHOICES[name])}.")
         return value
     if name == "models_dir":
         return Path(str(value)).expanduser().absolute()
-    if name in ("threads", "max_content_bytes"):
-        try:
-            number = int(str(value))
-        except ValueError:
-            number = -1
-        if number < 0:
-            raise ConfigurationError(f"Setting {name!r} in {source} is {value!r}.", remedy="Give a whole number.")
-        return number
+    if name in _NUMBERS:
+        text = str(value)
+        if not text.isascii() or not text.isdigit():
+            raise _misread(name, value, source, "Give a whole number.")
+        return int(text)
+    if name in _LISTS:
+        items = value.split(",") if isinstance(value, str) else value
+        if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
+            raise _misread(name, value, source, "Give names, separated by commas.")
+        return tuple(item.strip() for item in items if item.strip())
+    if name in _SWITCHES:
+        words = {
+            "true": True,
+            "1": True,
+            "yes": True,
+            "on": True,
+            "false": False,
+            "0": False,
+            "no": False,
+            "off": False,
+        }
+        if str(value).lower() not in words:
+            raise _misread(name, value, source, "Give true or false.")
+        return words[str(value).lower()]
     if not isinstance(value, str):
-        raise ConfigurationError(f"Setting {name!r} in {source} is {value!r}.", remedy="Give a text.")
+        raise _misread(name, value, source, "Give a text.")
     return value
+
+
+def _misread(name: str, value: object, source: str, remedy: str) -> ConfigurationError:
+    shown = "not a text" if name == "token" else repr(value)
+    return ConfigurationError(f"Setting {name!r} in {source} is {shown}.", remedy=remedy)

@@ -1,73 +1,80 @@
-"""`cortex serve`: answers on this machine, refuses others, stops cleanly."""
+"""`cortex serve --http`: plain pages beside the protocol, strangers refused, a clean end."""
 
-import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection
+from json import loads
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from helpers import MODELS
+from servers import HttpServer, http_server, serve_command, serve_environment
+
+TOKEN = "a-long-enough-token-0123"
 
 
 @pytest.fixture
-def server(home: Path, project: Path) -> Iterator[tuple[subprocess.Popen[str], str, int]]:
-    environment = {**os.environ, "CORTEX_HOME": str(home), "CORTEX_MODELS_DIR": str(MODELS), "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cortex_py", "serve", "--port", "0"],
-        cwd=project,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    url = urlsplit(process.stdout.readline().split()[2])
-    yield process, url.hostname or "", url.port or 0
-    process.kill()
-    process.wait()
-    process.stdout.close()
+def server(home: Path, project: Path) -> Iterator[HttpServer]:
+    with http_server(home, project) as running:
+        yield running
 
 
-def _get(host: str, port: int, path: str, **headers: str) -> tuple[int, dict]:
-    connection = HTTPConnection(host, port, timeout=30)
+def _get(url: str, path: str, **headers: str) -> tuple[int, bytes]:
+    place = urlsplit(url)
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
+        return answer.status, answer.read()
     finally:
         connection.close()
 
 
-def test_health_and_status_are_answered(server) -> None:
-    _, host, port = server
-    assert _get(host, port, "/health/live") == (200, {"status": "live"})
-    status, health = _get(host, port, "/health")
-    assert (status, health["status"], health["model"]["loaded"]) == (200, "healthy", False)
-    assert _get(host, port, "/health/ready")[1]["memories"] == 0
-    assert _get(host, port, "/status")[1]["total_count"] == 0
-    assert _get(host, port, "/nothing")[0] == 404
+def _json(url: str, path: str, **headers: str) -> dict:
+    status, body = _get(url, path, **headers)
+    assert status == 200
+    return loads(body)
 
 
-def test_another_host_name_is_refused(server) -> None:
-    _, host, port = server
-    assert _get(host, port, "/status", Host="evil.example")[0] == 403
+def test_health_and_status_are_answered(server: HttpServer) -> None:
+    assert _json(server.url, "/health/live") == {"status": "live"}
+    health = _json(server.url, "/health")
+    assert (health["status"], health["model"]["loaded"]) == ("healthy", False)
+    assert _json(server.url, "/health/ready")["memories"] == 0
+    assert _json(server.url, "/status")["total_count"] == 0
+    assert _get(server.url, "/nothing")[0] == 404
 
 
-def test_it_stops_on_a_signal(server) -> None:
-    process, _, _ = server
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=20) == 0
+def test_another_host_name_or_origin_is_refused(server: HttpServer) -> None:
+    assert _get(server.url, "/status", Host="evil.example")[0] == 421
+    assert _get(server.url, "/status", Origin="https://evil.example")[0] == 403
+    assert _get(server.url, "/mcp", Host="evil.example")[0] == 421
+    assert _get(server.url, "/status", Origin=server.url)[0] == 200
 
 
-def test_it_refuses_to_serve_the_world(home: Path, project: Path) -> None:
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_on_a_signal(server: HttpServer, name: signal.Signals) -> None:
+    server.process.send_signal(name)
+    assert server.process.wait(timeout=20) == 0
+
+
+def test_a_token_is_asked_for_where_one_is_set(home: Path, project: Path) -> None:
+    with http_server(home, project, CORTEX_TOKEN=TOKEN) as server:
+        assert _get(server.url, "/status")[0] == 401
+        assert _get(server.url, "/mcp")[0] == 401
+        assert _get(server.url, "/status", Authorization="Bearer wrong")[0] == 401
+        assert _get(server.url, "/status", Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert _get(server.url, "/health/live")[0] == 200
+
+
+@pytest.mark.parametrize("token", [None, "short"])
+def test_it_refuses_to_serve_the_world_without_a_token(home: Path, project: Path, token: str | None) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cortex_py", "serve", "--host", "0.0.0.0", "--home", str(home)],
+        serve_command("--http", "--host", "0.0.0.0", "--port", "0"),
         cwd=project,
+        env=serve_environment(home, **({"CORTEX_TOKEN": token} if token else {})),
         capture_output=True,
         text=True,
         timeout=60,
@@ -75,3 +82,17 @@ def test_it_refuses_to_serve_the_world(home: Path, project: Path) -> None:
     )
     assert done.returncode == 2
     assert "Refusing" in done.stderr
+
+
+def test_a_port_in_use_is_told_plainly(server: HttpServer, home: Path, project: Path) -> None:
+    done = subprocess.run(
+        serve_command("--http", "--port", str(urlsplit(server.url).port)),
+        cwd=project,
+        env=serve_environment(home),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "cannot be used" in done.stderr

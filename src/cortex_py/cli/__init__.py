@@ -26,7 +26,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "gc": ("upkeep", "Collect memories of deleted git branches, and old tombstones."),
     "reindex": ("upkeep", "Rebuild text index and vectors from the records."),
     "model": ("model", "Install the embedding model, or show it."),
-    "serve": ("serve", "Serve health and status over HTTP on this machine."),
+    "serve": ("serve", "Serve the memory to MCP clients, on stdio or HTTP."),
 }
 
 

@@ -75,6 +75,7 @@ def capture_command(
 @click.argument("query", required=False)
 @click.option("-f", "--filter", "filter_text", default="", help='Such as "ns:decisions since:7d -tag:draft".')
 @click.option("-n", "--namespace", help="Only this namespace.")
+@click.option("-d", "--domain", type=click.Choice(DOMAINS), help="Only this domain.")
 @click.option("-m", "--mode", type=click.Choice(MODES), default="hybrid", show_default=True)
 @click.option("-l", "--limit", type=int, help="Most results (default: 10, or 50 when listing).")
 @click.option("--offset", type=int, default=0, help="Skip this many.")
@@ -85,6 +86,7 @@ def recall_command(
     query: str | None,
     filter_text: str,
     namespace: str | None,
+    domain: str | None,
     mode: str,
     limit: int | None,
     offset: int,
@@ -100,6 +102,7 @@ def recall_command(
             query,
             filter=filter_text,
             namespace=namespace,
+            domain=domain,  # type: ignore[arg-type]  # one of the choices above
             mode=mode,  # type: ignore[arg-type]  # one of the choices above
             limit=limit,
             offset=offset,

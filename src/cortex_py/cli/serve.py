@@ -1,33 +1,53 @@
-"""`cortex serve`: health and status over HTTP, on this machine only."""
+"""`cortex serve`: the memory as an MCP server, on standard input and output or over HTTP."""
 
 from __future__ import annotations
 
-import signal
-import threading
+import os
+import sys
+from typing import Any
 
 import click
-
-from .options import open_cortex
 
 __all__ = ["serve_command"]
 
 
 @click.command("serve")
+@click.option("--http", is_flag=True, help="Serve over HTTP instead of standard input and output.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
+@click.option("--toolsets", help="Only these sets of tools: core, context, memory, …, or all.")
+@click.option("--tools", help="Only these tools, or these beside the toolsets.")
+@click.option("--exclude-tools", help="Not these tools.")
+@click.option("--read-only", is_flag=True, default=None, help="Only tools that change nothing.")
+@click.option("--portable-names", is_flag=True, default=None, help="List tool names without dots.")
 @click.option("--home", type=click.Path(), help="Home folder (default: CORTEX_HOME or ~/.cortex).")
-@click.option("--project", type=click.Path(), default=".", help="Project folder (default: here).")
-def serve_command(host: str, port: int, home: str | None, project: str) -> None:
-    """Serve health and status as JSON until interrupted."""
-    from ..http.health import HealthServer
+@click.option("--project", type=click.Path(), help="Project folder (default: CLAUDE_PROJECT_DIR, else here).")
+def serve_command(http: bool, host: str, port: int, home: str | None, project: str | None, **tools: Any) -> None:
+    """Serve the memory to MCP clients until they leave, or until interrupted."""
+    folder = project or os.environ.get("CLAUDE_PROJECT_DIR") or "."
+    if not http:
+        from ..mcp.stdio import serve_stdio
 
-    with open_cortex(home, project) as cortex, HealthServer(cortex, host, port) as server:
-        stop = threading.Event()
-        for name in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(name, lambda *_: stop.set())
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        click.echo(f"Cortex serves {server.url}/status for {cortex.project.name}. Stop it with Ctrl-C.")
-        click.echo("Try: cortex capture 'Use PostgreSQL for JSONB' -n decisions")
-        click.echo("     cortex recall 'which database'")
-        stop.wait()
-        server.shutdown()
+        sys.exit(serve_stdio(home, folder, tools))
+    from ..config import load_settings
+    from ..http.exposure import check_exposure
+
+    settings = load_settings(home, **tools)
+    check_exposure(host, settings.token)
+    from ..app import Cortex
+    from ..http.serving import serve_http
+
+    with Cortex.from_settings(settings, folder) as cortex:
+        serve_http(cortex, host, port, lambda url: _announce(url, cortex.project.name, settings.token is not None))
+
+
+def _announce(url: str, project: str, needs_token: bool) -> None:
+    header = ' --header "Authorization: Bearer $CORTEX_TOKEN"' if needs_token else ""
+    click.echo(
+        f"""Cortex serves {url} for {project}. Stop it with Ctrl-C.
+
+Connect a client:  claude mcp add --transport http cortex {url}/mcp{header}
+Remember:          cortex capture 'Use PostgreSQL for JSONB' -n decisions
+Recall:            cortex recall 'which database'
+See how it does:   curl {url}/status"""
+    )

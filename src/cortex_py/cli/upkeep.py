@@ -63,11 +63,13 @@ def gc_command(
 
 
 @click.command("reindex")
+@click.option("--repo", type=click.Path(), help="Only the memories of the project in this folder.")
 @common
-def reindex_command(home: str | None, project: str, as_json: bool) -> None:
+def reindex_command(repo: str | None, home: str | None, project: str, as_json: bool) -> None:
     """Rebuild the text index and the vectors of the whole store with the configured model."""
     with open_cortex(home, project) as cortex, progress_bar("Reindexing", hidden=as_json) as progress:
-        result = cortex.memories.reindex(progress=progress)
+        project_id = cortex.contexts.project_at(repo).id if repo else None
+        result = cortex.memories.reindex(project_id=project_id, progress=progress)
     if as_json:
         print_json({"indexed": result.indexed, "duration_ms": result.duration_ms, "status": "success"})
     else:

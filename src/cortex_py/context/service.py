@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ..clock import Clock
-from ..errors import BranchNotFound, StorageError
+from ..errors import BranchNotFound, ProjectNotFound, StorageError
 from ..records import Branch, Project
 from ..store.store import Store
 from .branch import branch_id, check_topic
+from .project import identify
 
 __all__ = ["Contexts"]
 
@@ -30,6 +33,17 @@ class Contexts:
         """All projects of the store."""
         with self._store.database.read() as session:
             return self._store.projects.all(session)
+
+    def project_at(self, path: str | Path) -> Project:
+        """The stored project that a folder belongs to."""
+        found = identify(Path(path).expanduser())
+        with self._store.database.read() as session:
+            project = self._store.projects.get(session, found.id)
+        if project is None:
+            raise ProjectNotFound(
+                f"No memories are kept for {str(path)[:200]!r}.", remedy="Capture something there first.", field="path"
+            )
+        return project
 
     def create_branch(self, topic: str, *, parent_id: str | None = None, git_branch: str | None = None) -> Branch:
         """Begin a line of work, perhaps as a child of another."""

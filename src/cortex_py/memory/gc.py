@@ -13,12 +13,15 @@ from ..clock import Clock, to_micros
 from ..errors import InvalidInput
 from ..store.database import Session
 from ..store.store import Store
+from .capture import Progress
 from .filters import parse_moment
 from .place import Place
 
 __all__ = ["Collected", "GarbageCollector", "StaleBranches"]
 
 StaleBranches = Callable[[Iterable[str]], tuple[str, ...]]
+
+_STEPS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,14 @@ class GarbageCollector:
         branch: str | None = None,
         purge: bool = False,
         older_than: str | None = None,
+        progress: Progress | None = None,
     ) -> Collected:
         """Tombstone memories of deleted git branches and expired ones; purge tombstones if asked."""
+        told = progress or _untold
         now = self._clock.now()
         until = _moment(older_than, now) if older_than else now
         stale = self._stale_branches(branch)
+        told(1, _STEPS)
         if dry_run:
             with self._store.database.read() as session:
                 plan = self._plan(session, stale, branch, purge, now, until)
@@ -67,8 +73,11 @@ class GarbageCollector:
             with self._store.database.write() as session:
                 plan = self._plan(session, stale, branch, purge, now, until)
                 self._carry_out(session, plan, now)
+                # Last chance for a caller to stop: raising here rolls everything back.
+                told(2, _STEPS)
             if plan.purged:
                 self._store.database.compact()
+        told(_STEPS, _STEPS)
         fallen = {*plan.orphaned, *plan.expired}
         return Collected(
             plan.stale_branches,
@@ -110,6 +119,10 @@ class GarbageCollector:
         seq = memories.next_seq(session)
         memories.bury(session, fallen, to_micros(now), seq)
         memories.purge(session, plan.purged, seq)
+
+
+def _untold(done: int, total: int) -> None:
+    """Nobody listens."""
 
 
 def _moment(text: str, now: datetime) -> datetime:

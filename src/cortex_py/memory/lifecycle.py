@@ -131,17 +131,20 @@ class Lifecycle:
             self._store.memories.raise_up(session, here.num, words, now, self._store.memories.next_seq(session))
         return self.get(here.memory.id)
 
-    def reindex(self, progress: Progress | None = None) -> Reindexed:
+    def reindex(self, progress: Progress | None = None, project_id: str | None = None) -> Reindexed:
         """Compute terms, vectors and the text index anew from the records, with the configured model.
 
         Batches are transactions of their own; a record that changes meanwhile is taken as it then is.
         With another model than before, the store names the new one only when all is done: until then nobody
-        mixes vectors of the two, and an interrupted run is simply repeated.
+        mixes vectors of the two, and an interrupted run is simply repeated. One project can be done alone only
+        while the model stays the same.
         """
         started = self._clock.now()
         with self._store.database.write() as session:
+            if project_id is not None:
+                check_model(self._store, session, self._backend)
             mark_changing(self._store, session, self._backend)
-            nums = self._store.memories.all_numbers(session)
+            nums = self._store.memories.all_numbers(session, project_id)
             # Pulls the sequence forward, so that other processes read everything again.
             self._store.memories.next_seq(session)
         done = 0

@@ -11,7 +11,7 @@ from ..clock import Clock, to_micros
 from ..config import Fusion
 from ..embedding.backend import Backend
 from ..errors import InvalidInput
-from ..records import MODES, Hit, Mode, Page
+from ..records import MODES, Domain, Hit, Mode, Page
 from ..store.conditions import Condition, Filter
 from ..store.database import Session
 from ..store.store import Store
@@ -19,7 +19,7 @@ from .chunking import Chunk, snippet
 from .filters import parse_filter
 from .model import check_model
 from .namespaces import canonical_namespace
-from .place import Place
+from .place import Place, canonical_domain
 from .terms import query_terms
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Query:
     user_id: str | None = None
     agent_id: str | None = None
     category: str | None = None
+    domain: Domain | None = None
     fusion: Fusion = "learned"
 
 
@@ -74,15 +75,16 @@ class Recall:
         parsed = parse_filter(query.filter, now=now)
         filter = _with_arguments(parsed.filter, query)
         text = (query.text or "").strip()
+        spaces = self._place.spaces() if query.domain is None else (self._place.space(canonical_domain(query.domain)),)
         if not text:
             with self._store.database.read() as session:
-                scope = self._store.scope(session, filter, self._place.spaces(), to_micros(now))
+                scope = self._store.scope(session, filter, spaces, to_micros(now))
                 return self._listed(session, scope, limit, query.offset, parsed.warnings)
         vector = self._embed(text) if query.mode != "text" else None
         with self._store.search.turn(), self._store.database.read() as session:
             if vector is not None:
                 check_model(self._store, session, self._backend)
-            scope = self._store.scope(session, filter, self._place.spaces(), to_micros(now), for_search=True)
+            scope = self._store.scope(session, filter, spaces, to_micros(now), for_search=True)
             return self._searched(session, scope, query, text, vector, limit, parsed.warnings)
 
     def _embed(self, text: str) -> Future[NDArray[np.float32]]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from ..clock import Clock
+from ..clock import Clock, to_micros
 from ..config import Fusion, Settings
 from ..embedding.backend import Backend
 from ..errors import InvalidInput
 from ..ids import IdMaker
 from ..records import Domain, Memory, Mode, NewMemory, Page, Version
 from ..records import Status as RecordStatus
+from ..store.conditions import EVERYTHING
+from ..store.database import Session
 from ..store.store import Store
+from ..store.where import Where
 from .capture import Capture, Progress, expiry
 from .gc import Collected, GarbageCollector, StaleBranches
 from .lifecycle import Lifecycle, Reindexed
@@ -110,6 +113,7 @@ class Memories:
         offset: int = 0,
         min_score: float = 0.0,
         category: str | None = None,
+        domain: Domain | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
         fusion: Fusion | None = None,
@@ -125,6 +129,7 @@ class Memories:
                 offset=offset,
                 min_score=min_score,
                 category=category,
+                domain=domain,
                 user_id=user_id,
                 agent_id=agent_id,
                 fusion=fusion or self._settings.fusion,
@@ -178,17 +183,44 @@ class Memories:
         branch: str | None = None,
         purge: bool = False,
         older_than: str | None = None,
+        progress: Progress | None = None,
     ) -> Collected:
-        """Tombstone memories of deleted git branches and expired ones; with `purge` remove tombstones."""
-        return self._collector.run(dry_run=dry_run, branch=branch, purge=purge, older_than=older_than)
+        """Tombstone memories of deleted git branches and expired ones; with `purge` remove tombstones.
 
-    def reindex(self, *, progress: Progress | None = None) -> Reindexed:
-        """Rebuild text index and vectors of the whole store from its records."""
-        return self._lifecycle.reindex(progress)
+        A `progress` that raises before the last step stops the run, and nothing has changed.
+        """
+        return self._collector.run(
+            dry_run=dry_run, branch=branch, purge=purge, older_than=older_than, progress=progress
+        )
+
+    def reindex(self, *, project_id: str | None = None, progress: Progress | None = None) -> Reindexed:
+        """Rebuild text index and vectors from the records: of the whole store, or of one project.
+
+        A `progress` that raises stops the run between two batches; repeating it completes the work.
+        """
+        return self._lifecycle.reindex(progress, project_id)
 
     def status(self) -> Status:
         """Counts, recent topics and top tags of what is visible here."""
         return read_status(self._store, self._clock, self._place)
+
+    def tags(self, prefix: str = "", *, limit: int = 100) -> tuple[tuple[str, int], ...]:
+        """Tags in use here that begin with a prefix, the most used first, with how many memories have each."""
+        with self._store.database.read() as session:
+            return tuple(self._store.statistics.top_tags(session, self._visible(session), limit, prefix.lower()))
+
+    def ids(self, prefix: str = "", *, limit: int = 100) -> tuple[str, ...]:
+        """Ids of visible memories that begin with a prefix, the newest first."""
+        with self._store.database.read() as session:
+            return tuple(self._store.statistics.ids(session, self._visible(session), prefix.lower(), limit))
+
+    def revision(self) -> int:
+        """A number that grows with every change to the store, by whichever process."""
+        with self._store.database.read() as session:
+            return self._store.statistics.revision(session)
+
+    def _visible(self, session: Session) -> Where:
+        return self._store.scope(session, EVERYTHING, self._place.spaces(), to_micros(self._clock.now())).where
 
     def namespaces(self) -> tuple[Namespace, ...]:
         """The namespaces a memory can have."""

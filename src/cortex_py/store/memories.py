@@ -75,8 +75,10 @@ class MemoryTable:
         ]
         return [(row[-3], row[-2], row[-1], memory_from(row)) for row in rows]
 
-    def all_numbers(self, session: Session) -> list[int]:
-        return [row[0] for row in session.rows("SELECT num FROM memory ORDER BY num")]
+    def all_numbers(self, session: Session, space: str | None = None) -> list[int]:
+        """Numbers of all records, or of those in one space."""
+        where, params = ("WHERE space = ?", (space,)) if space is not None else ("", ())
+        return [row[0] for row in session.rows(f"SELECT num FROM memory {where} ORDER BY num", params)]
 
     def listing(self, session: Session, where: Where, limit: int, offset: int) -> list[Memory]:
         rows = session.rows(

@@ -28,13 +28,24 @@ class StatisticsTable:
         )
         return {row[0]: row[1] for row in rows}
 
-    def top_tags(self, session: Session, where: Where, limit: int) -> list[tuple[str, int]]:
+    def top_tags(self, session: Session, where: Where, limit: int, prefix: str = "") -> list[tuple[str, int]]:
         rows = session.rows(
             f"SELECT t.tag, count(*) FROM tag t JOIN memory m ON m.num = t.num WHERE {where.sql} "
-            "GROUP BY t.tag ORDER BY count(*) DESC, t.tag LIMIT ?",
-            (*where.params, limit),
+            "AND substr(t.tag, 1, ?) = ? GROUP BY t.tag ORDER BY count(*) DESC, t.tag LIMIT ?",
+            (*where.params, len(prefix), prefix, limit),
         )
         return [(row[0], row[1]) for row in rows]
+
+    def ids(self, session: Session, where: Where, prefix: str, limit: int) -> list[str]:
+        rows = session.rows(
+            f"SELECT m.id FROM memory m WHERE {where.sql} AND substr(m.id, 1, ?) = ? "
+            "ORDER BY m.created_at DESC, m.id DESC LIMIT ?",
+            (*where.params, len(prefix), prefix, limit),
+        )
+        return [row[0] for row in rows]
+
+    def revision(self, session: Session) -> int:
+        return int(session.rows("SELECT seq FROM state")[0][0])
 
     def recent_tags(self, session: Session, where: Where, records: int) -> list[str]:
         """Tags of the newest records, newest first, with repeats."""

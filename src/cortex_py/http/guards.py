@@ -1,0 +1,79 @@
+"""What a request must pass before it reaches the server: a token where one is set, and a bound on its size."""
+
+from __future__ import annotations
+
+import hmac
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["BearerToken", "BodyLimit"]
+
+# A probe has no token; these pages say only that the server lives.
+_OPEN_PATHS = frozenset(("/health/live",))
+
+
+class BearerToken:
+    """Lets through only requests that carry the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in _OPEN_PATHS and not self._carries_token(scope):
+            body = {"error": {"code": "UNAUTHORIZED", "message": "Send the header Authorization: Bearer <token>."}}
+            response = JSONResponse(body, status_code=401, headers={"WWW-Authenticate": "Bearer"})
+            await response(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _carries_token(self, scope: Scope) -> bool:
+        kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token)
+
+
+class BodyLimit:
+    """Refuses bodies larger than a bound, by what is announced and by what arrives."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        announced = Headers(scope=scope).get("content-length", "0")
+        if announced.isdigit() and int(announced) > self._most:
+            await self._refusal()(scope, receive, send)
+            return
+        taken, answered = 0, False
+
+        async def counted() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self._most:
+                raise _TooLarge
+            return message
+
+        async def watched(message: Message) -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
+        try:
+            await self._app(scope, counted, watched)
+        except _TooLarge:
+            if not answered:
+                await self._refusal()(scope, receive, send)
+
+    def _refusal(self) -> JSONResponse:
+        error = {"code": -32600, "message": f"The body is larger than {self._most} bytes."}
+        return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status_code=413)
+
+
+class _TooLarge(Exception):
+    pass

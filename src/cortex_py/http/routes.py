@@ -1,0 +1,61 @@
+"""Plain HTTP beside the protocol: `/health`, `/health/live`, `/health/ready` and `/status`, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ..errors import CortexError
+from ..version import __version__
+
+if TYPE_CHECKING:
+    from ..app import Cortex
+
+__all__ = ["health_routes"]
+
+Page = Callable[[], dict[str, Any]]
+
+
+def health_routes(cortex: Cortex) -> list[Route]:
+    """What an operator or a probe asks. Nothing here loads the model."""
+    pages: dict[str, Page] = {
+        "/health": lambda: _health(cortex),
+        "/health/live": lambda: {"status": "live"},
+        "/health/ready": lambda: _ready(cortex),
+        "/status": lambda: asdict(cortex.memories.status()),
+    }
+    return [Route(path, _endpoint(page), methods=["GET"]) for path, page in pages.items()]
+
+
+def _health(cortex: Cortex) -> dict[str, Any]:
+    """What is true now."""
+    model = cortex.embeddings
+    return {
+        "status": "healthy",
+        "version": __version__,
+        "project_id": cortex.project.id,
+        "model": {"name": model.model_name, "loaded": model.loaded},
+    }
+
+
+def _ready(cortex: Cortex) -> dict[str, Any]:
+    """Whether the store answers and the model is installed; raises what is wrong."""
+    status = cortex.memories.status()
+    return {"status": "ready", "memories": status.total_count, "model": cortex.embeddings.fingerprint}
+
+
+def _endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(_: Request) -> Response:
+        try:
+            return JSONResponse(await run_in_threadpool(page))
+        except CortexError as error:
+            body = {"error": {"code": type(error).__name__, "message": str(error)}}
+            return JSONResponse(body, status_code=503)
+
+    return answer

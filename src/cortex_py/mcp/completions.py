@@ -1,0 +1,40 @@
+"""Completion of the arguments of resource addresses: domains, namespaces, ids, tags, help topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastmcp import FastMCP
+from mcp_types import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
+
+from ..memory.namespaces import NAMESPACES
+from ..records import DOMAINS
+from .help_pages import HELP
+from .resources import SCHEME
+
+if TYPE_CHECKING:
+    from ..app import Cortex
+
+__all__ = ["register_completions"]
+
+
+def register_completions(server: FastMCP[Any], cortex: Cortex) -> None:
+    @server.completion
+    def complete(
+        ref: PromptReference | ResourceTemplateReference,
+        argument: CompletionArgument,
+        context: CompletionContext | None,  # noqa: ARG001
+    ) -> list[str] | None:
+        if not isinstance(ref, ResourceTemplateReference) or not str(ref.uri).startswith(SCHEME):
+            return None
+        typed = argument.value.strip().lower()
+        if argument.name == "id":
+            return list(cortex.memories.ids(typed))
+        if argument.name == "query":
+            return [tag for tag, _ in cortex.memories.tags(typed)]
+        fixed = {
+            "domain": DOMAINS,
+            "namespace": tuple(namespace.name for namespace in NAMESPACES),
+            "topic": tuple(HELP),
+        }
+        return [value for value in fixed.get(argument.name, ()) if value.startswith(typed)]

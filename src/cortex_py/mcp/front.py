@@ -1,0 +1,165 @@
+"""The instant front of the stdio server: it answers the first requests while the server loads behind it.
+
+Standard library only. The front owns standard input for the whole life of the process; it answers the
+handshake and the lists from the snapshot, keeps everything else in order until the server is there, and
+then only passes lines on. What is no message it answers itself, before and after.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from ..errors import CortexError, wire_form
+from .frames import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Frame,
+    Malformed,
+    TooLong,
+    error_line,
+    read_frame,
+    result_line,
+)
+from .snapshot import Snapshot
+
+__all__ = ["Backend", "Front"]
+
+# Requests under way at one time; a client that sends more waits for answers.
+_MOST_OPEN = 512
+# A stream of notifications stays open until the client ends it.
+_ENDLESS = frozenset(("subscriptions/listen",))
+
+
+class Backend(Protocol):
+    """The loaded server, as the front sees it."""
+
+    def feed(self, message: dict[str, Any]) -> None:
+        """Take one message. Called from other threads than the server's."""
+        ...
+
+
+class Front:
+    """Between one client and one server. `write` takes whole lines and may be called from any thread."""
+
+    def __init__(self, write: Callable[[bytes], None], snapshot: Snapshot) -> None:
+        self._write = write
+        self._snapshot = snapshot
+        self._change = threading.Condition()
+        self._backend: Backend | None = None
+        self._failure: BaseException | None = None
+        self._first: Frame | None = None
+        self._waiting: list[Frame] = []
+        self._open: set[str | int] = set()
+        self._silenced: set[str | int] = set()
+
+    # -- from the client -------------------------------------------------------------------------
+
+    def take(self, lines: Iterable[bytes | TooLong], most: int) -> None:
+        """Handle lines until there are no more."""
+        for line in lines:
+            if isinstance(line, TooLong):
+                self._write(error_line(None, INVALID_REQUEST, f"The message is larger than {most} bytes."))
+                continue
+            try:
+                self._handle(read_frame(line))
+            except Malformed as fault:
+                self._write(error_line(fault.id, fault.code, str(fault)))
+
+    def _handle(self, frame: Frame) -> None:
+        with self._change:
+            backend = self._backend
+            if backend is None:
+                self._handle_alone(frame)
+                return
+            self._change.wait_for(lambda: len(self._open) < _MOST_OPEN)
+            self._note(frame)
+        backend.feed(frame.message)
+
+    def _handle_alone(self, frame: Frame) -> None:
+        """While there is no server: answer what is known, refuse if loading failed, keep the rest."""
+        if self._failure is not None:
+            if frame.is_request:
+                self._write(_refusal(frame, self._failure))
+            return
+        result = self._snapshot.answer(frame)
+        if result is not None:
+            self._write(result_line(frame.id, result))
+            # The server decides by the first request which protocol it speaks, so it must see it too.
+            if self._first is None and not self._waiting:
+                self._first = frame
+        elif not self._withdrawn(frame):
+            self._waiting.append(frame)
+
+    def _withdrawn(self, frame: Frame) -> bool:
+        """Whether this cancels a request that still waits; then neither is kept."""
+        if frame.method != "notifications/cancelled":
+            return False
+        kept = [one for one in self._waiting if not (one.is_request and one.id == frame.params.get("requestId"))]
+        found = len(kept) < len(self._waiting)
+        self._waiting = kept
+        return found
+
+    def _note(self, frame: Frame) -> None:
+        if frame.is_request and frame.id is not None and frame.method not in _ENDLESS:
+            self._open.add(frame.id)
+
+    # -- from the server -------------------------------------------------------------------------
+
+    def serve(self, backend: Backend) -> None:
+        """The server is there: give it what has waited, in order, and pass everything on from now."""
+        with self._change:
+            if self._first is not None and self._first.id is not None:
+                self._silenced.add(self._first.id)
+                backend.feed(self._first.message)
+            for frame in self._waiting:
+                self._note(frame)
+                backend.feed(frame.message)
+            self._waiting.clear()
+            self._backend = backend
+
+    def fail(self, error: BaseException) -> None:
+        """The server cannot be loaded: everything that waits, and all that comes, is told why."""
+        with self._change:
+            self._failure = error
+            for frame in self._waiting:
+                if frame.is_request:
+                    self._write(_refusal(frame, error))
+            self._waiting.clear()
+            self._change.notify_all()
+
+    def answer(self, line: bytes, id: str | int | None) -> None:
+        """A line of the server on its way out; `id` is that of the request it answers, if it answers one."""
+        with self._change:
+            if id is not None and id in self._silenced:
+                self._silenced.discard(id)
+                return
+            if id is not None:
+                self._open.discard(id)
+                self._change.notify_all()
+        self._write(line)
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody waits for an answer."""
+        with self._change:
+            return not self._open and not self._waiting
+
+    def settle(self, seconds: float) -> None:
+        """Wait until all is answered, but no longer than this."""
+        with self._change:
+            self._change.wait_for(lambda: not self._open and not self._waiting, seconds)
+
+
+def _refusal(frame: Frame, error: BaseException) -> bytes:
+    data: dict[str, Any] = {"error": type(error).__name__}
+    if isinstance(error, CortexError):
+        code, message = wire_form(error).subcog, str(error)
+        if error.remedy:
+            data["remedy"] = error.remedy
+    else:
+        code, message = INTERNAL_ERROR, f"The server could not be loaded: {error or type(error).__name__}"
+    return error_line(frame.id, code, message, data)

@@ -1,0 +1,150 @@
+"""Memories as resources: addresses that a person attaches to a chat, or a client reads and watches.
+
+`MemoryResources` answers by address and knows nothing of the protocol; `register` tells the server which
+addresses there are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from fastmcp import FastMCP
+from fastmcp.exceptions import ResourceError
+from fastmcp.resources import FunctionResource, ResourceTemplate
+
+from ..errors import InvalidInput, MemoryNotFound
+from ..ids import parse_ref
+from ..memory.place import canonical_domain
+from . import answers, shapes
+from .errors import expected_errors
+from .help_pages import HELP
+
+if TYPE_CHECKING:
+    from ..app import Cortex
+
+__all__ = ["SCHEME", "MemoryResources", "register_resources"]
+
+SCHEME = "subcog://"
+ANY = "_"
+JSON = "application/json"
+MARKDOWN = "text/markdown"
+
+
+class MemoryResources:
+    """What each kind of address shows."""
+
+    def __init__(self, cortex: Cortex) -> None:
+        self._cortex = cortex
+
+    def memory(self, id: str) -> str:
+        """One memory in full."""
+        return _json(shapes.memory_view(self._cortex.memories.get(unquote(id))))
+
+    def scoped_memory(self, domain: str, namespace: str, id: str) -> str:
+        """One memory in full, by its scoped address."""
+        found = self._cortex.memories.get(parse_ref(unquote(id)).prefix)
+        if (domain != ANY and canonical_domain(domain) != found.domain) or namespace not in (ANY, found.namespace):
+            raise MemoryNotFound(f"There is no memory {id[:60]!r} in {domain[:40]}/{namespace[:40]}.", field="id")
+        return _json(shapes.memory_view(found))
+
+    def listing(self, domain: str, namespace: str) -> str:
+        """The newest memories of a namespace; `_` stands for any domain or namespace."""
+        page = self._cortex.memories.recall(
+            domain=None if domain == ANY else canonical_domain(domain),
+            namespace=None if namespace == ANY else unquote(namespace),
+        )
+        return _json(shapes.found(page, "medium", searched=False))
+
+    def search(self, query: str) -> str:
+        """What a search finds."""
+        text = unquote(query)
+        return _json(shapes.found(self._cortex.memories.recall(text), "medium", searched=bool(text.strip())))
+
+    def namespaces(self) -> str:
+        """The namespaces, with words that suggest each."""
+        return _json(shapes.namespaces(self._cortex.memories.namespaces()))
+
+    def topics(self) -> str:
+        """What the memories are about: tags with how many have each."""
+        tags = [answers.TagCount(tag=tag, count=count) for tag, count in self._cortex.memories.tags()]
+        return _json(answers.Topics(topics=tags))
+
+    def help(self, topic: str) -> str:
+        """A short page on how to use the memory."""
+        page = HELP.get(topic)
+        if page is None:
+            raise InvalidInput(f"There is no help on {topic[:40]!r}.", remedy=f"Read one of {', '.join(HELP)}.")
+        return page.text
+
+    def read(self, uri: str) -> str:
+        """What an address shows; raises the library's errors."""
+        kind, _, rest = uri.removeprefix(SCHEME).partition("/")
+        parts = rest.split("/") if rest else []
+        single: dict[str, Callable[[str], str]] = {"memory": self.memory, "search": self.search, "help": self.help}
+        fixed: dict[str, Callable[[], str]] = {"namespaces": self.namespaces, "topics": self.topics}
+        if not uri.startswith(SCHEME):
+            raise InvalidInput(f"{uri[:80]!r} is not a {SCHEME} address.", field="uri")
+        if kind in fixed and not parts:
+            return fixed[kind]()
+        if kind in single and len(parts) == 1:
+            return single[kind](parts[0])
+        if len(parts) == 1:
+            return self.listing(kind, parts[0])
+        if len(parts) == 2:
+            return self.scoped_memory(kind, *parts)
+        raise InvalidInput(f"{uri[:80]!r} names nothing.", field="uri")
+
+
+def register_resources(server: FastMCP[Any], resources: MemoryResources) -> None:
+    """Offer every address. Of templates that fit, the first one given answers: the special before the general."""
+    for name, read in (("namespaces", resources.namespaces), ("topics", resources.topics)):
+        server.add_resource(
+            FunctionResource.from_function(
+                _guarded(read), uri=f"{SCHEME}{name}", name=name, description=read.__doc__, mime_type=JSON
+            )
+        )
+    for topic, page in HELP.items():
+        server.add_resource(
+            FunctionResource.from_function(
+                _guarded(lambda topic=topic: resources.help(topic)),
+                uri=f"{SCHEME}help/{topic}",
+                name=f"help-{topic}",
+                title=page.title,
+                description=page.title,
+                mime_type=MARKDOWN,
+            )
+        )
+    templates: tuple[tuple[str, str, Callable[..., str], str], ...] = (
+        ("memory", "memory/{id}", resources.memory, JSON),
+        ("search", "search/{query}", resources.search, JSON),
+        ("help", "help/{topic}", resources.help, MARKDOWN),
+        ("scoped-memory", "{domain}/{namespace}/{id}", resources.scoped_memory, JSON),
+        ("listing", "{domain}/{namespace}", resources.listing, JSON),
+    )
+    for name, path, function, mime_type in templates:
+        server.add_template(
+            ResourceTemplate.from_function(
+                _guarded(function),
+                uri_template=SCHEME + path,
+                name=name,
+                description=function.__doc__,
+                mime_type=mime_type,
+            )
+        )
+
+
+def _guarded(function: Callable[..., str]) -> Callable[..., str]:
+    @wraps(function)
+    def read(*args: Any, **kwargs: Any) -> str:
+        with expected_errors(ResourceError):
+            return function(*args, **kwargs)
+
+    return read
+
+
+def _json(answer: answers.Answer) -> str:
+    return json.dumps(answer.payload(), ensure_ascii=False)

@@ -1,0 +1,135 @@
+"""From the library's values to the answers of the tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..clock import iso
+from ..ids import memory_uri, memory_urn
+from ..memory.gc import Collected as Collection
+from ..memory.namespaces import Namespace
+from ..memory.status import Status
+from ..records import Detail, Hit, Memory, Page, Version
+from . import answers
+
+__all__ = ["captured", "changed", "collected", "found", "history", "memory_view", "namespaces", "status_view"]
+
+
+def captured(memory: Memory) -> answers.Captured:
+    return answers.Captured(
+        id=memory.id,
+        urn=_urn(memory),
+        duplicate_of=memory.duplicate_of,
+        redacted=list(memory.redactions) or None,
+    )
+
+
+def found(page: Page, detail: Detail, *, searched: bool) -> answers.Found:
+    return answers.Found(
+        results=[_hit(hit, detail, searched) for hit in page.results],
+        total=page.total,
+        warnings=list(page.warnings) or None,
+    )
+
+
+def _hit(hit: Hit, detail: Detail, searched: bool) -> answers.FoundMemory:
+    memory = hit.memory
+    whole = detail == "everything"
+    return answers.FoundMemory(
+        id=memory.id,
+        namespace=memory.namespace,
+        tags=list(memory.tags),
+        content=memory.content if whole else hit.snippet if detail == "medium" else None,
+        score=round(hit.score, 4) if searched and detail != "light" else None,
+        uri=memory_uri(memory.id),
+        source=memory.source if whole else None,
+        branch=memory.git_branch if whole else None,
+        created_at=iso(memory.created_at) if whole else None,
+    )
+
+
+def memory_view(memory: Memory) -> answers.MemoryView:
+    return answers.MemoryView(
+        id=memory.id,
+        urn=_urn(memory),
+        uri=memory_uri(memory.id),
+        namespace=memory.namespace,
+        domain=memory.domain,
+        tags=list(memory.tags),
+        content=memory.content,
+        source=memory.source,
+        branch=memory.git_branch,
+        status=memory.status,
+        version=memory.version,
+        created_at=iso(memory.created_at),
+        updated_at=iso(memory.updated_at),
+        expires_at=iso(memory.expires_at) if memory.expires_at else None,
+        duplicate_of=memory.duplicate_of,
+        redacted=list(memory.redactions) or None,
+    )
+
+
+def changed(memory: Memory) -> answers.Changed:
+    return answers.Changed(
+        id=memory.id,
+        urn=_urn(memory),
+        version=memory.version,
+        status=memory.status,
+        redacted=list(memory.redactions) or None,
+    )
+
+
+def history(memory_id: str, versions: list[Version]) -> answers.History:
+    return answers.History(
+        id=memory_id,
+        versions=[
+            answers.VersionView(
+                version=version.version,
+                operation=version.operation,
+                recorded_at=iso(version.recorded_at),
+                namespace=version.namespace,
+                tags=list(version.tags),
+                content=version.content,
+                source=version.source,
+            )
+            for version in versions
+        ],
+    )
+
+
+def collected(result: Collection) -> answers.Collected:
+    return answers.Collected(
+        stale_branches=list(result.stale_branches),
+        memories_affected=result.memories_affected,
+        dry_run=result.dry_run,
+        status="preview" if result.dry_run else "completed",
+        expired=result.expired,
+        purged=result.purged,
+    )
+
+
+def namespaces(known: Iterable[Namespace]) -> answers.Namespaces:
+    views = [
+        answers.NamespaceView(name=one.name, description=one.description, signal_words=list(one.signal_words))
+        for one in known
+    ]
+    return answers.Namespaces(namespaces=views)
+
+
+def status_view(status: Status) -> answers.StatusView:
+    return answers.StatusView(
+        repository=answers.Repository(
+            path=status.path, project_id=status.project_remote or status.project_id, branch=status.branch
+        ),
+        storage=answers.Storage(persistence=status.engine, index=status.engine, vector="exact"),
+        statistics=answers.Statistics(
+            total_count=status.total_count,
+            namespace_counts=status.namespace_counts,
+            recent_topics=list(status.recent_topics),
+            top_tags=[answers.TagCount(tag=tag, count=count) for tag, count in status.top_tags],
+        ),
+    )
+
+
+def _urn(memory: Memory) -> str:
+    return memory_urn(memory.domain, memory.namespace, memory.id)

@@ -1,0 +1,139 @@
+"""`cortex serve` on standard input and output: the front at once, the server behind it as soon as it is loaded.
+
+Imports nothing heavy itself. Standard output carries the protocol and nothing else: whatever else writes
+there, in this process or below it, goes to standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from ..config import Settings, load_settings
+from ..errors import CortexError, wire_form
+from .frames import read_lines
+from .front import Front
+from .registry import TOOLS
+from .selection import select
+from .snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from .streams import MessageServer
+
+__all__ = ["MOST_BYTES", "serve_stdio"]
+
+# Larger than the largest memory in its longest spelling; what exceeds it is no request to a memory.
+MOST_BYTES = 128_000_000
+_SETTLE_SECONDS = 30.0
+_LEAVE_SECONDS = 5.0
+
+
+class _Stop(Exception):
+    """A signal asked to stop."""
+
+
+def serve_stdio(home: str | Path | None, project: str | Path, overrides: dict[str, Any]) -> int:
+    """Serve one client until it goes; the exit code."""
+    source, sink = _claim_standard_streams()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, _stop)
+    write = partial(_write, sink, threading.Lock())
+    try:
+        settings = load_settings(home, **overrides)
+        specs = select(TOOLS, settings.tool_bounds)
+    except CortexError as error:
+        front = Front(write, Snapshot({}, (), portable=False))
+        front.fail(error)
+        _listen(front, source)
+        return wire_form(error).exit_code
+    front = Front(write, Snapshot.load(specs, portable=settings.portable_names))
+    server = _ServerThread(front, settings, Path(project))
+    server.start()
+    _listen(front, source)
+    return server.stop()
+
+
+def _listen(front: Front, source: int) -> None:
+    """Take what the client sends until it has nothing more, or a signal comes."""
+    with suppress(_Stop):
+        front.take(read_lines(partial(os.read, source), MOST_BYTES), MOST_BYTES)
+
+
+class _ServerThread(threading.Thread):
+    """Loads the server and runs it. A daemon: a client that leaves early need not wait for the loading."""
+
+    def __init__(self, front: Front, settings: Settings, project: Path) -> None:
+        super().__init__(name="cortex-server", daemon=True)
+        self._front = front
+        self._settings = settings
+        self._project = project
+        self._server: MessageServer | None = None
+        self._exit_code = 0
+
+    def run(self) -> None:
+        try:
+            self._serve()
+        except Exception as error:  # noqa: BLE001  # whatever went wrong, the client must hear of it
+            self._exit_code = wire_form(error).exit_code if isinstance(error, CortexError) else 1
+            print(f"cortex: {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
+            self._front.fail(error)
+
+    def _serve(self) -> None:
+        import anyio
+
+        from ..app import Cortex
+        from .logs import quiet_logs
+        from .server import build_server
+        from .streams import MessageServer
+
+        quiet_logs()
+        with Cortex.from_settings(self._settings, self._project) as cortex:
+
+            async def main() -> None:
+                self._server = MessageServer(build_server(cortex), self._front.answer)
+                self._front.serve(self._server)
+                await self._server.run()
+
+            anyio.run(main)
+
+    def stop(self) -> int:
+        """End in order: answer what was asked, then close. The exit code."""
+        with suppress(_Stop):
+            if self._server is None and self._front.idle:
+                # Still loading, and nobody waits for it. There is nothing to close but files.
+                os._exit(self._exit_code)
+            self._front.settle(_SETTLE_SECONDS)
+        if self._server is not None:
+            self._server.end()
+        self.join(_LEAVE_SECONDS)
+        return self._exit_code
+
+
+def _claim_standard_streams() -> tuple[int, int]:
+    """Private copies of standard input and output; the usual ones lead nowhere and to standard error."""
+    source, sink = os.dup(0), os.dup(1)
+    for name in (source, sink):
+        os.set_inheritable(name, False)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return source, sink
+
+
+def _write(sink: int, lock: threading.Lock, line: bytes) -> None:
+    # A client that has gone reads no more; its input ends too, and that ends the server.
+    with lock, suppress(BrokenPipeError):
+        while line:
+            line = line[os.write(sink, line) :]
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    raise _Stop

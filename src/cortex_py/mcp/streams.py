@@ -1,0 +1,78 @@
+"""The server on a pair of streams: messages in from any thread, lines out through a callback."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import mcp_types
+from fastmcp import FastMCP
+from fastmcp.server.context import reset_transport, set_transport
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from .frames import INVALID_REQUEST, error_line
+
+__all__ = ["MessageServer"]
+
+Answered = Callable[[bytes, str | int | None], None]
+
+
+class MessageServer:
+    """One server for one client. `answered` is given each line with the id of the request it answers."""
+
+    def __init__(self, server: FastMCP[Any], answered: Answered) -> None:
+        self._server = server
+        self._answered = answered
+        self._loop = asyncio.get_running_loop()
+        self._inbound: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+
+    def feed(self, message: dict[str, Any]) -> None:
+        """Take one message, from any thread."""
+        self._loop.call_soon_threadsafe(self._inbound.put_nowait, message)
+
+    def end(self) -> None:
+        """The client has gone: what is under way is cancelled, and `run` returns."""
+        self._loop.call_soon_threadsafe(self._inbound.put_nowait, None)
+
+    async def run(self) -> None:
+        """Serve until `end`. FastMCP has no public way to serve on given streams; this is what its own does."""
+        token = set_transport("stdio")
+        try:
+            async with self._server._lifespan_manager():
+                await self._exchange()
+        finally:
+            reset_transport(token)
+
+    async def _exchange(self) -> None:
+        inner = self._server._mcp_server
+        to_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+
+        async def bring() -> None:
+            async with to_server:
+                while (message := await self._inbound.get()) is not None:
+                    try:
+                        parsed = mcp_types.jsonrpc_message_adapter.validate_python(message, by_name=False)
+                    except ValidationError:
+                        id = message.get("id")
+                        self._answered(error_line(id, INVALID_REQUEST, "The message is not a valid request."), id)
+                        continue
+                    await to_server.send(SessionMessage(parsed))
+
+        async def take() -> None:
+            async with from_server:
+                async for outgoing in from_server:
+                    message = outgoing.message
+                    text = message.model_dump_json(by_alias=True, exclude_unset=True)
+                    answers = isinstance(message, mcp_types.JSONRPCResponse | mcp_types.JSONRPCError)
+                    id = getattr(message, "id", None) if answers else None
+                    self._answered(text.encode("utf-8") + b"\n", id)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(bring)
+            group.start_soon(take)
+            await inner.run(read, write, inner.create_initialization_options())
+            group.cancel_scope.cancel()

@@ -1,0 +1,145 @@
+"""Watched resources: whoever subscribed is told when what an address shows has changed.
+
+Whichever process wrote, the store's revision grows; then every watched address is read again and compared
+with what it last showed. Nothing is polled while nobody watches. The handshake protocol has a request per
+address, the stateless one a stream per client; both end here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import mcp_types
+from fastmcp import FastMCP
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.shared.exceptions import MCPError
+
+from ..errors import CortexError
+
+__all__ = ["Subscriptions"]
+
+_INTERVAL = 0.25
+_MOST = 1_000
+
+
+class Subscriptions:
+    """`read` shows an address, or raises; `revision` is a number that grows with every change."""
+
+    def __init__(self, read: Callable[[str], str], revision: Callable[[], int]) -> None:
+        self._read = read
+        self._revision = revision
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self._streams: Counter[str] = Counter()
+        self._connections: weakref.WeakKeyDictionary[Connection, set[str]] = weakref.WeakKeyDictionary()
+        self._shown: dict[str, str] = {}
+        self._checked: int | None = None
+        self._wanted: anyio.Event | None = None
+
+    def register(self, server: FastMCP[Any]) -> None:
+        """Serve the requests of both protocols. FastMCP has no public place for them; a test guards this one."""
+        inner = server._mcp_server
+        inner.add_request_handler("resources/subscribe", mcp_types.SubscribeRequestParams, self._subscribe)
+        inner.add_request_handler("resources/unsubscribe", mcp_types.UnsubscribeRequestParams, self._unsubscribe)
+        inner.add_request_handler("subscriptions/listen", mcp_types.SubscriptionsListenRequestParams, self._on_listen)
+
+    async def run(self) -> None:
+        """Look for changes until cancelled."""
+        while True:
+            if not self._watched():
+                self._shown.clear()
+                self._wanted = anyio.Event()
+                await self._wanted.wait()
+            await self._look()
+            await anyio.sleep(_INTERVAL)
+
+    def close(self) -> None:
+        """End the open streams in order, so that clients know it was meant."""
+        self._listen.close()
+
+    def _watched(self) -> set[str]:
+        return {*self._streams, *(uri for uris in self._connections.values() for uri in uris)}
+
+    async def _look(self) -> None:
+        revision = await anyio.to_thread.run_sync(self._revision)
+        if revision == self._checked:
+            return
+        for uri in self._watched():
+            shown = await anyio.to_thread.run_sync(self._fingerprint, uri)
+            if self._shown.get(uri, shown) != shown:
+                await self._tell(uri)
+            self._shown[uri] = shown
+        self._checked = revision
+
+    async def _tell(self, uri: str) -> None:
+        await self._bus.publish(ResourceUpdated(uri))
+        for connection, uris in list(self._connections.items()):
+            if uri in uris:
+                await connection.send_resource_updated(uri)
+
+    def _fingerprint(self, uri: str) -> str:
+        try:
+            return hashlib.sha256(self._read(uri).encode("utf-8", "surrogatepass")).hexdigest()
+        except CortexError as error:
+            return type(error).__name__
+
+    async def _begin(self, uris: Iterable[str]) -> None:
+        """Remember what the addresses show now, so that the next change is noticed."""
+        fresh = [uri for uri in uris if uri not in self._shown]
+        if len(self._watched()) + len(fresh) > _MOST:
+            raise MCPError(code=mcp_types.INVALID_PARAMS, message=f"More than {_MOST} addresses are watched.")
+        for uri in fresh:
+            self._shown[uri] = await anyio.to_thread.run_sync(self._fingerprint, uri)
+
+    def _wake(self) -> None:
+        # A change between the first look and the waking is found by looking again.
+        self._checked = None
+        if self._wanted:
+            self._wanted.set()
+
+    async def _subscribe(
+        self, context: ServerRequestContext[Any, Any], params: mcp_types.SubscribeRequestParams
+    ) -> mcp_types.EmptyResult:
+        uri = str(params.uri)
+        await self._begin([uri])
+        self._connections.setdefault(_connection(context), set()).add(uri)
+        self._wake()
+        return mcp_types.EmptyResult()
+
+    async def _unsubscribe(
+        self, context: ServerRequestContext[Any, Any], params: mcp_types.UnsubscribeRequestParams
+    ) -> mcp_types.EmptyResult:
+        self._connections.get(_connection(context), set()).discard(str(params.uri))
+        return mcp_types.EmptyResult()
+
+    async def _on_listen(
+        self, context: ServerRequestContext[Any, Any], params: mcp_types.SubscriptionsListenRequestParams
+    ) -> mcp_types.SubscriptionsListenResult:
+        uris = {str(uri) for uri in params.notifications.resource_subscriptions or ()}
+        await self._begin(uris)
+        with self._counted(uris):
+            self._wake()
+            return await self._listen(context, params)
+
+    @contextmanager
+    def _counted(self, uris: set[str]) -> Iterator[None]:
+        self._streams.update(uris)
+        try:
+            yield
+        finally:
+            self._streams.subtract(uris)
+            self._streams = +self._streams
+
+
+def _connection(context: ServerRequestContext[Any, Any]) -> Connection:
+    # A session lives as long as one request; only the connection lasts.
+    return context.session._connection

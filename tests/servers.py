@@ -1,0 +1,133 @@
+"""Real servers for tests: `cortex serve` as a process, on stdio or on a port of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from helpers import MODELS
+
+__all__ = ["HttpServer", "StdioServer", "http_server", "serve_command", "serve_environment", "stdio_server"]
+
+
+def serve_command(*options: str) -> list[str]:
+    return [sys.executable, "-m", "cortex_py", "serve", *options]
+
+
+def serve_environment(home: Path, **more: str) -> dict[str, str]:
+    """The environment of a server, without settings of whoever runs the tests."""
+    plain = {
+        name: value for name, value in os.environ.items() if not name.startswith("CORTEX_") and "CLAUDE" not in name
+    }
+    return {
+        **plain,
+        "CORTEX_HOME": str(home),
+        "CORTEX_MODELS_DIR": str(MODELS),
+        "PYTHONUNBUFFERED": "1",
+        **more,
+    }
+
+
+class HttpServer:
+    """`url` is where it answers; `process` is it."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process = process
+        self.url = url
+
+    @property
+    def mcp(self) -> str:
+        return f"{self.url}/mcp"
+
+
+@contextmanager
+def http_server(home: Path, project: Path, *options: str, **variables: str) -> Iterator[HttpServer]:
+    process = subprocess.Popen(
+        serve_command("--http", "--port", "0", *options),
+        cwd=project,
+        env=serve_environment(home, **variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        words = process.stdout.readline().split()
+        assert words[:2] == ["Cortex", "serves"], "the server did not start"
+        yield HttpServer(process, words[2])
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+class StdioServer:
+    """One client's lines to a server, and its lines back."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        assert process.stdin and process.stdout
+        self._to, self._from = process.stdin, process.stdout
+
+    def write(self, line: bytes) -> None:
+        self._to.write(line)
+        self._to.flush()
+
+    def send(self, method: str, params: dict[str, Any] | None = None, id: Any = None) -> None:
+        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+        message |= {} if params is None else {"params": params}
+        message |= {} if id is None else {"id": id}
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def read(self) -> Any:
+        line = self._from.readline()
+        assert line, "the server closed its output"
+        return json.loads(line)
+
+    def request(self, id: Any, method: str, params: dict[str, Any] | None = None) -> Any:
+        """Send a request and read up to its answer; notifications in between are dropped."""
+        self.send(method, params, id)
+        while (answer := self.read()).get("id") != id or "method" in answer:
+            pass
+        return answer
+
+    def handshake(self, version: str = "2025-11-25") -> Any:
+        client = {"name": "test", "version": "1"}
+        answer = self.request(
+            "hello", "initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
+        )
+        self.send("notifications/initialized")
+        return answer
+
+    def call(self, id: Any, tool: str, **arguments: Any) -> Any:
+        return self.request(id, "tools/call", {"name": tool, "arguments": arguments})
+
+    def close_input(self) -> None:
+        self._to.close()
+
+    def rest(self) -> bytes:
+        return self._from.read()
+
+
+@contextmanager
+def stdio_server(home: Path, project: Path, *options: str, **variables: str) -> Iterator[StdioServer]:
+    process = subprocess.Popen(
+        serve_command(*options),
+        cwd=project,
+        env=serve_environment(home, **variables),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield StdioServer(process)
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream:
+                stream.close()
