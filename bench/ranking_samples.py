@@ -128,7 +128,7 @@ class Engine:
         allowed = None if chosen is None else tuple(self.nums[list(chosen)].tolist())
         scope = replace(self._scope, now=to_micros(question.asked_at or NOW), allowed=allowed)
         store = self._cortex._store
-        vector = self._cortex.embeddings.embed([question.text])[0]
+        vector = self._cortex.backend.embed([question.text])[0]
         hashes = query_hashes(question.text)
         with store.database.read() as session, single_threaded():
             found = store.search.candidates(session, scope, hashes, vector, WANTED)

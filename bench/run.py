@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ALL = ("secret_scan", "embedding", "retrieval", "latency")
+ALL = ("secret_scan", "embedding", "retrieval", "latency", "server")
 
 
 def main() -> int:

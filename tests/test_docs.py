@@ -1,6 +1,8 @@
-"""The documents cannot go stale: commands, settings, exit codes, links and examples are checked."""
+"""The documents cannot go stale: commands, settings, exit codes, tools, links and examples are checked."""
 
+import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -8,11 +10,22 @@ import pytest
 from cortex_py.cli import cli
 from cortex_py.config import setting_names
 from cortex_py.errors import WIRE_FORMS
+from cortex_py.mcp.reference import REFERENCE_FILE, render
+from cortex_py.mcp.registry import TOOLS
 from cortex_py.memory.filters import FILTER_KEYS
 from cortex_py.memory.service import Memories
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/clients/*.md")]
+CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "other")
+CONFIGURATIONS = [
+    pytest.param(language, text, id=f"{page.stem}-{number}")
+    for page in PAGES
+    if page.parent.name == "clients"
+    for number, (language, text) in enumerate(
+        re.findall(r"```(json|toml)\n(.*?)```", page.read_text("utf-8"), re.DOTALL), 1
+    )
+]
 
 
 def _page(name: str) -> str:
@@ -93,3 +106,52 @@ def test_every_module_is_named_in_the_architecture() -> None:
     for module in (path for room in rooms for path in (ROOT / "src" / "cortex_py" / room).glob("*.py")):
         if module.stem != "__init__":
             assert f"`{module.stem}`" in text or f"`{module.stem} " in text, module
+
+
+@pytest.mark.parametrize("room", ["mcp", "http"])
+def test_every_module_of_the_server_has_its_line_in_the_architecture(room: str) -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    section = re.search(rf"^### `{room}/`\n(.*?)(?=^##)", text, re.DOTALL | re.MULTILINE)
+    assert section
+    folder = ROOT / "src" / "cortex_py" / room
+    modules = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.py")}
+    modules = {name for name in modules if not name.endswith("__init__")}
+    assert set(re.findall(r"^\| `([\w/]+)` \|", section[1], re.MULTILINE)) == modules
+
+
+def test_every_tool_is_in_the_reference() -> None:
+    text = _page("tools")
+    for spec in TOOLS:
+        assert f"\n## {spec.name}\n" in text
+
+
+def test_the_reference_is_what_the_server_serves() -> None:
+    assert (ROOT / REFERENCE_FILE).read_text("utf-8") == render(), "run: make reference"
+
+
+def test_the_reference_explains_every_parameter_and_field() -> None:
+    for line in re.findall(r"^\| `.*\|$", _page("tools"), re.MULTILINE):
+        assert not line.endswith("|  |"), line
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_client_has_a_page_and_the_readme_leads_there(client: str) -> None:
+    path = f"docs/clients/{client}.md"
+    assert (ROOT / path).exists()
+    assert f"({path})" in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_no_client_page_is_forgotten() -> None:
+    assert {page.stem for page in PAGES if page.parent.name == "clients"} == set(CLIENTS)
+
+
+@pytest.mark.parametrize(("language", "text"), CONFIGURATIONS)
+def test_configurations_can_be_read_and_name_real_options(language: str, text: str) -> None:
+    content = json.loads(text) if language == "json" else tomllib.loads(text)
+    servers = next(value for value in content.values() if isinstance(value, dict))
+    entry = servers["cortex"]
+    if entry.get("command", "").endswith("cortex"):
+        command = cli.get_command(None, entry["args"][0])  # type: ignore[arg-type]
+        assert command
+        options = {word for option in command.params for word in option.opts}
+        assert {word for word in entry["args"][1:] if word.startswith("-")} <= options

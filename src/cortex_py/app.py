@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .clock import Clock, SystemClock, to_micros
 from .config import Settings, load_settings
@@ -14,6 +14,7 @@ from .context.git import Repository
 from .context.project import ProjectIdentity, identify, matches_moved
 from .context.service import Contexts
 from .embedding.backend import Backend
+from .embedding.backends import open_backend
 from .errors import ConfigurationError
 from .ids import IdMaker
 from .memory.place import Place
@@ -25,7 +26,12 @@ from .store.database import Session
 from .store.sqlite import open_sqlite
 from .store.store import Store
 
+if TYPE_CHECKING:
+    from .embedding.service import EmbeddingService
+
 __all__ = ["Cortex"]
+
+_CACHED_IN_MEMORY = 16_000_000
 
 
 class Cortex:
@@ -79,7 +85,13 @@ class Cortex:
                 "This build keeps its store in the home; database_url is not supported.",
                 remedy="Leave database_url unset.",
             )
-        model = backend or _default_backend(settings)
+        model = backend or open_backend(settings=settings)
+        if model.dimensions <= 0:
+            raise ConfigurationError(
+                "The length of the embedding model's vectors is not known.",
+                remedy="Set embedding_dimensions.",
+                field="embedding_dimensions",
+            )
         return cls(settings, Path(project).expanduser(), model, clock or SystemClock())
 
     @cached_property
@@ -100,8 +112,26 @@ class Cortex:
         """Projects and lines of work."""
         return Contexts(self._store, self._clock, self._project)
 
+    @cached_property
+    def embeddings(self) -> EmbeddingService:
+        """Vectors for callers outside the engine, by the engine's own model; checked, cached and limited."""
+        from .embedding.cache import VectorCache
+        from .embedding.service import EmbeddingService
+        from .embedding.sqlite_vectors import SqliteVectors
+
+        settings = self.settings
+        kept = SqliteVectors(settings.embedding_cache, settings.cache_bytes) if settings.cache_bytes else None
+        return EmbeddingService(
+            backend=self._backend,
+            cache=VectorCache(_CACHED_IN_MEMORY, kept),
+            rate_limit=settings.rate_limit,
+            profile=settings.security_profile,
+            max_text_length=settings.max_text_length,
+            clock=self._clock,
+        )
+
     @property
-    def embeddings(self) -> Backend:
+    def backend(self) -> Backend:
         """The embedding model behind recall."""
         return self._backend
 
@@ -114,6 +144,8 @@ class Cortex:
         return self._store.database.check()
 
     def close(self) -> None:
+        if "embeddings" in vars(self):
+            self.embeddings.close()
         self._store.close()
 
     def __enter__(self) -> Cortex:
@@ -133,12 +165,6 @@ class Cortex:
 
     def _stale_branches(self, names: Iterable[str]) -> tuple[str, ...]:
         return self._repository.stale(names) if self._repository else ()
-
-
-def _default_backend(settings: Settings) -> Backend:
-    from .embedding.onnx_backend import OnnxBackend
-
-    return OnnxBackend(settings.models_dir, precision=settings.precision, threads=settings.threads or None)
 
 
 def _open_store(settings: Settings, backend: Backend, clock: Clock) -> Store:

@@ -15,22 +15,38 @@ from typing import Any, Literal, get_args
 
 from .errors import ConfigurationError
 
-__all__ = ["Fusion", "Precision", "SecretPolicy", "Settings", "ToolBound", "load_settings", "setting_names"]
+__all__ = [
+    "Device",
+    "Fusion",
+    "Precision",
+    "Profile",
+    "SecretPolicy",
+    "Settings",
+    "ToolBound",
+    "load_settings",
+    "setting_names",
+]
 
 SecretPolicy = Literal["redact", "block", "allow"]
 Precision = Literal["int8", "fp32"]
 Fusion = Literal["learned", "weighted", "rrf"]
+Device = Literal["cpu", "cuda"]
+Profile = Literal["code", "strict"]
 
 # Settings of the tool list. Each source bounds it: a later one can narrow what an earlier one allows, never widen it.
 _BOUNDS = ("toolsets", "tools", "exclude_tools", "read_only")
 _LISTS = ("toolsets", "tools", "exclude_tools", "allowed_hosts")
 _SWITCHES = ("read_only", "portable_names")
-_NUMBERS = ("threads", "max_content_bytes")
+_NUMBERS = ("threads", "max_content_bytes", "embedding_dimensions", "rate_limit", "cache_bytes", "max_text_length")
+
+_SECRETS = ("token", "embedding_api_key")
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "secrets": get_args(SecretPolicy),
     "precision": get_args(Precision),
     "fusion": get_args(Fusion),
+    "embedding_device": get_args(Device),
+    "security_profile": get_args(Profile),
 }
 
 
@@ -59,6 +75,16 @@ class Settings:
     agent_id: str | None = None
     org: str = "default"
     max_content_bytes: int = 16_000_000
+    embedding_backend: str = "onnx"
+    embedding_model: str | None = None
+    embedding_device: Device = "cpu"
+    embedding_url: str | None = None
+    embedding_api_key: str | None = field(default=None, repr=False)
+    embedding_dimensions: int = 0
+    security_profile: Profile = "code"
+    rate_limit: int = 120
+    cache_bytes: int = 64_000_000
+    max_text_length: int = 8_192
     tool_bounds: tuple[ToolBound, ...] = ()
     portable_names: bool = False
     token: str | None = field(default=None, repr=False)
@@ -67,6 +93,10 @@ class Settings:
     @property
     def database(self) -> Path:
         return self.home / "cortex.db"
+
+    @property
+    def embedding_cache(self) -> Path:
+        return self.home / "embeddings.db"
 
 
 def load_settings(
@@ -163,5 +193,5 @@ def _converted(name: str, value: object, source: str) -> object:
 
 
 def _misread(name: str, value: object, source: str, remedy: str) -> ConfigurationError:
-    shown = "not a text" if name == "token" else repr(value)
+    shown = "not a text" if name in _SECRETS else repr(value)
     return ConfigurationError(f"Setting {name!r} in {source} is {shown}.", remedy=remedy)

@@ -2,6 +2,7 @@
 
     CortexError
     ├── InvalidInput            bad argument, nothing was changed
+    │   ├── BadArguments        arguments of a call that do not fit it, all named
     │   ├── FilterSyntaxError   a filter expression, with the position of the fault
     │   ├── UnknownNamespace
     │   ├── InvalidId
@@ -14,6 +15,7 @@
     ├── AmbiguousId             a prefix that names several records
     ├── ContentBlocked          a secret, under the policy "block"
     ├── Conflict                the record changed under the caller
+    ├── RateLimited             too many requests; tells when to come back
     ├── StorageError
     │   ├── StoreBusy
     │   ├── StoreFull
@@ -38,6 +40,7 @@ from dataclasses import dataclass
 __all__ = [
     "WIRE_FORMS",
     "AmbiguousId",
+    "BadArguments",
     "BranchNotFound",
     "ConfigurationError",
     "Conflict",
@@ -55,6 +58,7 @@ __all__ = [
     "ModelMissing",
     "NotFound",
     "ProjectNotFound",
+    "RateLimited",
     "StorageError",
     "StoreBusy",
     "StoreCorrupt",
@@ -83,6 +87,14 @@ class CortexError(Exception):
 
 class InvalidInput(CortexError):
     pass
+
+
+class BadArguments(InvalidInput):
+    """Arguments that do not fit; `fields` names them all."""
+
+    def __init__(self, message: str, *, fields: tuple[str, ...]) -> None:
+        super().__init__(message, field=fields[0] if fields else None)
+        self.fields = fields
 
 
 class FilterSyntaxError(InvalidInput):
@@ -136,13 +148,23 @@ class AmbiguousId(CortexError):
 class ContentBlocked(CortexError):
     """Content refused because it holds a secret; `kinds` names what was seen, never its text."""
 
-    def __init__(self, message: str, *, kinds: tuple[str, ...], remedy: str | None = None) -> None:
-        super().__init__(message, remedy=remedy, field="content")
+    def __init__(
+        self, message: str, *, kinds: tuple[str, ...], remedy: str | None = None, field: str = "content"
+    ) -> None:
+        super().__init__(message, remedy=remedy, field=field)
         self.kinds = kinds
 
 
 class Conflict(CortexError):
     pass
+
+
+class RateLimited(CortexError):
+    """Too many requests; `retry_after` is in seconds."""
+
+    def __init__(self, message: str, *, retry_after: float, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.retry_after = retry_after
 
 
 class StorageError(CortexError):
@@ -215,6 +237,7 @@ WIRE_FORMS: tuple[tuple[type[CortexError], WireForm], ...] = (
     (UnknownNamespace, WireForm("INVALID_PARAMS", -32608, "VALIDATION_ERROR", 2)),
     (InvalidInput, WireForm("INVALID_PARAMS", -32602, "VALIDATION_ERROR", 2)),
     (Conflict, WireForm("INVALID_PARAMS", -32608, "VALIDATION_ERROR", 6)),
+    (RateLimited, WireForm("RATE_LIMITED", -32603, "RATE_LIMITED", 9)),
     (StorageError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 7)),
     (EmbeddingError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 8)),
     (CortexError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 1)),

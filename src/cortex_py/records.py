@@ -132,6 +132,7 @@ class Version:
     source: str | None
     recorded_at: datetime
     operation: str
+    memory_id: str
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("upkeep", "Show what the memory holds."),
     "gc": ("upkeep", "Collect memories of deleted git branches, and old tombstones."),
     "reindex": ("upkeep", "Rebuild text index and vectors from the records."),
+    "embed": ("embed", "Turn texts into vectors."),
     "model": ("model", "Install the embedding model, or show it."),
     "serve": ("serve", "Serve the memory to MCP clients, on stdio or HTTP."),
 }

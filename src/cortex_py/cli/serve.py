@@ -42,12 +42,13 @@ def serve_command(http: bool, host: str, port: int, home: str | None, project: s
 
 
 def _announce(url: str, project: str, needs_token: bool) -> None:
-    header = ' --header "Authorization: Bearer $CORTEX_TOKEN"' if needs_token else ""
+    bearer = '"Authorization: Bearer $CORTEX_TOKEN"'
+    header, curl_header = (f" --header {bearer}", f" -H {bearer}") if needs_token else ("", "")
     click.echo(
         f"""Cortex serves {url} for {project}. Stop it with Ctrl-C.
 
 Connect a client:  claude mcp add --transport http cortex {url}/mcp{header}
 Remember:          cortex capture 'Use PostgreSQL for JSONB' -n decisions
 Recall:            cortex recall 'which database'
-See how it does:   curl {url}/status"""
+See how it does:   curl{curl_header} {url}/status"""
     )

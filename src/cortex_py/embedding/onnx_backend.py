@@ -2,17 +2,24 @@
 
 Making one costs nothing. The vocabulary is read when tokens are first counted, the runtime is imported
 and the graph loaded when something is first embedded. Installation lives in `model_files`.
+
+On `cuda` the float graph runs on an NVIDIA card, where the GPU build of onnxruntime is installed. That path
+was written to the runtime's documentation and has not been run on a card; its vectors have a fingerprint of
+their own, so that they never stand beside the processor's unseen.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 import threading
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import EmbeddingError
 from . import model_files
 from .batches import batches
 from .model_files import DIMENSIONS, MAX_TOKENS, MODEL_NAME, Manifest, Precision
@@ -23,10 +30,14 @@ if TYPE_CHECKING:
     import onnxruntime
     from numpy.typing import NDArray
 
-__all__ = ["OnnxBackend"]
+    from ..config import Device
+
+__all__ = ["OnnxBackend", "open_session"]
 
 # Larger runs are no faster; they only take more memory and make a waiting query wait longer.
 _TOKENS_PER_RUN = 1024
+# A card is idle between runs, and memory on it is plenty.
+_TOKENS_PER_CUDA_RUN = 32_768
 # Texts are tokenised by this many, so that a batch of any size holds few token lists at a time.
 _TEXTS_AT_ONCE = 512
 # Lets a query pass beside a long batch, and bounds the memory that runs take together.
@@ -42,17 +53,21 @@ class OnnxBackend:
     dimensions = DIMENSIONS
     max_tokens = MAX_TOKENS
 
-    def __init__(self, models_dir: Path, precision: Precision = "int8", threads: int | None = None) -> None:
+    def __init__(
+        self, models_dir: Path, precision: Precision = "int8", threads: int | None = None, device: Device = "cpu"
+    ) -> None:
         self._models_dir = models_dir
         self._precision = precision
         self._threads = threads
+        self._device = device
+        self._tokens_per_run = _TOKENS_PER_RUN if device == "cpu" else _TOKENS_PER_CUDA_RUN
         self._loading = threading.Lock()
         self._running = threading.Semaphore(_RUNS_AT_ONCE)
         self._session: onnxruntime.InferenceSession | None = None
 
     @property
     def fingerprint(self) -> str:
-        return self._manifest.fingerprint
+        return self._manifest.fingerprint if self._device == "cpu" else f"{self._manifest.fingerprint}:{self._device}"
 
     @property
     def loaded(self) -> bool:
@@ -68,7 +83,7 @@ class OnnxBackend:
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
             part = [self._tokeniser.encode(text, MAX_TOKENS) for text in texts[first : first + _TEXTS_AT_ONCE]]
-            for batch in batches([len(ids) for ids in part], _TOKENS_PER_RUN):
+            for batch in batches([len(ids) for ids in part], self._tokens_per_run):
                 found = self._run(session, [part[number] for number in batch])
                 if normalize:
                     found /= np.linalg.norm(found, axis=1, keepdims=True)
@@ -102,23 +117,42 @@ class OnnxBackend:
                 # Checked against the manifest whose fingerprint this backend tells: a graph that was put
                 # in its place since is refused.
                 graph = model_files.checked_graph(self._models_dir, self._manifest)
-                self._session = _load(graph, self._threads or _default_threads())
+                self._session = open_session(graph, self._threads, self._device)
             return self._session
 
 
-def _load(path: Path, threads: int) -> onnxruntime.InferenceSession:
+def open_session(
+    path: Path, threads: int | None = None, device: Device = "cpu", *, rewrite: bool = False
+) -> onnxruntime.InferenceSession:
+    """Load a graph. `rewrite` lets the runtime fuse what its author did not; that ties numbers to its version."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = threads or _default_threads()
     options.log_severity_level = 3
     # The graph is fused already; further rewriting would tie its numbers to the runtime's version.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    level = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if rewrite else level.ORT_ENABLE_BASIC
     # Threads that spin between the steps of a run answer a short query in 1.5 ms instead of 2.1, but they
     # go on spinning for 30 ms after each. That keeps a core busy on a machine people work on, and a whole
     # recall, which uses that core for its own search, gains nothing (6.4 ms with, 6.3 ms without).
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    if device == "cpu":
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        # Finds CUDA's libraries where they came as Python packages. What it cannot find it prints.
+        with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(AttributeError):
+            onnxruntime.preload_dlls()  # since 1.21
+        # The card's short float format would give other numbers than the processor does.
+        cuda = ("CUDAExecutionProvider", {"use_tf32": "0"})
+        session = onnxruntime.InferenceSession(path, options, providers=[cuda, "CPUExecutionProvider"])
+        # Where CUDA does not start, the runtime goes on without it and says so to nobody.
+        if "CUDAExecutionProvider" in session.get_providers():
+            return session
+    raise EmbeddingError(
+        "onnxruntime cannot use the graphics card: its CUDA provider did not start.",
+        remedy="Install the CUDA and cuDNN libraries that onnxruntime-gpu needs, or set embedding_device to cpu.",
+    )
 
 
 def _default_threads() -> int:

@@ -1,1 +1,1 @@
-"""HTTP on this machine: whether Cortex is well, and what it holds."""
+"""HTTP: the protocol on a port, with its guards, and plain pages beside it."""

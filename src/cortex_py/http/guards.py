@@ -1,14 +1,16 @@
-"""What a request must pass before it reaches the server: a token where one is set, and a bound on its size."""
+"""What a request must pass before it reaches the server: a token where one is set, a bound on its size, and sense."""
 
 from __future__ import annotations
 
 import hmac
 
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["BearerToken", "BodyLimit"]
+from ..mcp.frames import Malformed, error_line, read_frame
+
+__all__ = ["BearerToken", "BodyLimit", "TrimmedHeaders", "WellFormed"]
 
 # A probe has no token; these pages say only that the server lives.
 _OPEN_PATHS = frozenset(("/health/live",))
@@ -77,3 +79,53 @@ class BodyLimit:
 
 class _TooLarge(Exception):
     pass
+
+
+class TrimmedHeaders:
+    """Takes the blanks around header values away; not every parser of HTTP does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        await self._app(scope, receive, send)
+
+
+class WellFormed:
+    """Refuses what is no message with the same words as the stdio server; the framework lets some of it pass."""
+
+    def __init__(self, app: ASGIApp, path: str) -> None:
+        self._app = app
+        self._path = path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self._path:
+            await self._app(scope, receive, send)
+            return
+        body = await _whole_body(receive)
+        if body is None:
+            return
+        try:
+            read_frame(body)
+        except Malformed as fault:
+            line = error_line(fault.id, fault.code, str(fault))
+            await Response(line, status_code=400, media_type="application/json")(scope, receive, send)
+            return
+        unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def again() -> Message:
+            return unread.pop() if unread else await receive()
+
+        await self._app(scope, again, send)
+
+
+async def _whole_body(receive: Receive) -> bytes | None:
+    """The body, or nothing if the client went away before its end."""
+    parts: list[bytes] = []
+    while (message := await receive())["type"] == "http.request":
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+    return None

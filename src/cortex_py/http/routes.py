@@ -35,7 +35,7 @@ def health_routes(cortex: Cortex) -> list[Route]:
 
 def _health(cortex: Cortex) -> dict[str, Any]:
     """What is true now."""
-    model = cortex.embeddings
+    model = cortex.backend
     return {
         "status": "healthy",
         "version": __version__,
@@ -47,7 +47,7 @@ def _health(cortex: Cortex) -> dict[str, Any]:
 def _ready(cortex: Cortex) -> dict[str, Any]:
     """Whether the store answers and the model is installed; raises what is wrong."""
     status = cortex.memories.status()
-    return {"status": "ready", "memories": status.total_count, "model": cortex.embeddings.fingerprint}
+    return {"status": "ready", "memories": status.total_count, "model": cortex.backend.fingerprint}
 
 
 def _endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:

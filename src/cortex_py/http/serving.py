@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp
+from starlette.routing import Route
 
 from ..errors import InvalidInput
 from ..mcp.logs import quiet_logs
 from ..mcp.server import build_server
 from ..mcp.stdio import MOST_BYTES
+from .embeddings import embedding_routes
 from .exposure import check_exposure
-from .guards import BearerToken, BodyLimit
+from .guards import BearerToken, BodyLimit, TrimmedHeaders, WellFormed
+from .metrics import HttpMetrics
 from .routes import health_routes
 
 if TYPE_CHECKING:
@@ -28,25 +32,65 @@ MCP_PATH = "/mcp"
 _GRACE_SECONDS = 3
 
 
-def build_app(cortex: Cortex, host: str = "127.0.0.1") -> ASGIApp:
-    """The whole HTTP application over an opened Cortex."""
+def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
+    """The whole HTTP application over an opened Cortex. Its state has `end_streams`, to be called before it stops."""
     settings = cortex.settings
     check_exposure(host, settings.token)
-    guards = [Middleware(BodyLimit, most=MOST_BYTES)]
+    guards = [Middleware(TrimmedHeaders)]
     if settings.token:
-        guards.insert(0, Middleware(BearerToken, token=settings.token))
-    app = build_server(cortex).http_app(
+        guards.append(Middleware(BearerToken, token=settings.token))
+    guards += [Middleware(BodyLimit, most=MOST_BYTES), Middleware(WellFormed, path=MCP_PATH)]
+    server = build_server(cortex)
+    app = server.http_app(
         path=MCP_PATH,
         middleware=guards,
         host_origin_protection=True,
         allowed_hosts=[*settings.allowed_hosts, *([] if _is_unspecified(host) else [host])],
     )
-    app.router.routes.extend(health_routes(cortex))
+    app.state.end_streams = server.end_streams
+    _take_large_bodies(app)
+    metrics = HttpMetrics(cortex.embeddings)
+    app.router.routes.extend(metrics.counted(route) for route in health_routes(cortex))
+    app.router.routes.extend(embedding_routes(cortex.embeddings, token=settings.token, metrics=metrics))
     return app
+
+
+def _take_large_bodies(app: Starlette) -> None:
+    """The framework has a smaller bound of its own and no public way to set it; a test guards this one."""
+    endpoint: Any
+    (endpoint,) = [route.endpoint for route in app.routes if isinstance(route, Route) and route.path == MCP_PATH]
+    inner = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(outer: Starlette) -> AsyncIterator[Any]:
+        async with inner(outer) as state:
+            endpoint.session_manager.asgi_app.max_body_size = MOST_BYTES
+            yield state
+
+    app.router.lifespan_context = lifespan
 
 
 def _is_unspecified(host: str) -> bool:
     return host in ("0.0.0.0", "::", "")
+
+
+def _reachable(host: str) -> str:
+    """A name under which this machine itself can call the server."""
+    if _is_unspecified(host):
+        return "localhost"
+    return f"[{host}]" if ":" in host else host
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of watchers before it waits for connections: they would stay open, and seem lost when cut."""
+
+    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._end_streams = end_streams
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._end_streams()
+        await super().shutdown(sockets)
 
 
 def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str], None]) -> None:
@@ -57,7 +101,7 @@ def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str], No
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE_SECONDS, lifespan="on", ws="none"
         )
-        server = uvicorn.Server(config)
+        server = _Server(config, app.state.end_streams)
 
         # The server has handlers of its own while it runs; these are for before, and for the signal it hands on after.
         def stop(*_: object) -> None:
@@ -65,7 +109,7 @@ def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str], No
 
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, stop)
-        started(f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}")
+        started(f"http://{_reachable(host)}:{bound.getsockname()[1]}")
         server.run(sockets=[bound])
 
 

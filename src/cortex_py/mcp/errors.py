@@ -19,7 +19,17 @@ from fastmcp.tools import ToolResult
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from ..errors import AmbiguousId, ContentBlocked, CortexError, FilterSyntaxError, InvalidInput, NotFound, wire_form
+from ..errors import (
+    AmbiguousId,
+    BadArguments,
+    ContentBlocked,
+    CortexError,
+    FilterSyntaxError,
+    InvalidInput,
+    NotFound,
+    wire_form,
+)
+from .embedding_shapes import error_response
 from .registry import ToolSpec
 
 __all__ = ["INTERNAL_ERROR", "INVALID_PARAMS", "UNKNOWN_TOOL", "WireErrors", "as_wire_error", "expected_errors"]
@@ -27,6 +37,9 @@ __all__ = ["INTERNAL_ERROR", "INVALID_PARAMS", "UNKNOWN_TOOL", "WireErrors", "as
 UNKNOWN_TOOL = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+
+# What the library calls a field where the tools' argument has another name.
+_ARGUMENTS = {"id": "memory_id", "project": "repo_path", "path": "repo_path"}
 
 _log = logging.getLogger(__name__)
 
@@ -47,9 +60,24 @@ class WireErrors(Middleware):
     """
 
     def __init__(self, specs: list[ToolSpec], *, portable: bool) -> None:
-        self._listed = {
-            spelling: spec.portable_name if portable else spec.name for spec in specs for spelling in spec.spellings
-        }
+        self._specs = {spelling: spec for spec in specs for spelling in spec.spellings}
+        self._portable = portable
+
+    async def on_request(
+        self, context: MiddlewareContext[mcp_types.Request[Any, Any]], call_next: CallNext[Any, Any]
+    ) -> Any:
+        """What no other hook has translated. An unforeseen error is not told in its own words: they may quote data."""
+        try:
+            return await call_next(context)
+        except (MCPError, FastMCPError, NotFoundError, ValidationError):
+            raise
+        except CortexError as error:
+            raise as_wire_error(error, {}) from error
+        except Exception as error:
+            _log.error("%s failed", context.method, exc_info=error)
+            raise MCPError(
+                code=INTERNAL_ERROR, message=f"{context.method} failed; the server's log has the details."
+            ) from error
 
     async def on_call_tool(
         self,
@@ -57,24 +85,19 @@ class WireErrors(Middleware):
         call_next: CallNext[mcp_types.CallToolRequestParams, ToolResult],
     ) -> ToolResult:
         name, arguments = context.message.name, context.message.arguments or {}
-        listed = self._listed.get(name, name)
+        spec = self._specs.get(name)
+        listed = name if spec is None else spec.portable_name if self._portable else spec.name
         if listed != name:
             context = context.copy(message=context.message.model_copy(update={"name": listed}))
         try:
             return await call_next(context)
         except NotFoundError as error:
             raise MCPError(code=UNKNOWN_TOOL, message=f"Unknown tool: {name}", data={"tool": name}) from error
-        except ArgumentError as error:
-            raise _bad_arguments(name, error) from error
-        except ToolError as error:
-            if isinstance(error.__cause__, CortexError):
-                raise as_wire_error(error.__cause__, arguments) from error
-            _log.error("%s failed", name, exc_info=error)
-            raise MCPError(
-                code=INTERNAL_ERROR,
-                message=f"{name} failed; the server's log has the details.",
-                data={"tool": name},
-            ) from error
+        except (ArgumentError, ToolError) as error:
+            fault = _fault(name, error)
+            if spec is not None and spec.errors == "embedding":
+                return ToolResult(structured_content=error_response(fault).payload(), is_error=True)
+            raise _jsonrpc_error(name, fault, arguments) from error
 
     async def on_read_resource(
         self,
@@ -100,8 +123,8 @@ class WireErrors(Middleware):
 def as_wire_error(error: CortexError, arguments: dict[str, Any]) -> MCPError:
     """An error of the library with its code; `data` names the argument, its value if it is an id, and the remedy."""
     field = error.field
-    if field == "id" and "memory_id" in arguments:
-        field = "memory_id"
+    if (argument := _ARGUMENTS.get(field or "")) in arguments:
+        field = argument
     details: dict[str, Any] = {"error": type(error).__name__, "field": field, "remedy": error.remedy}
     if field == "memory_id":
         details["memory_id"] = str(arguments["memory_id"])[:200]
@@ -115,13 +138,28 @@ def as_wire_error(error: CortexError, arguments: dict[str, Any]) -> MCPError:
     return MCPError(code=wire_form(error).subcog, message=str(error), data=data)
 
 
-def _bad_arguments(name: str, error: ArgumentError) -> MCPError:
-    faults = error.__cause__.errors() if isinstance(error.__cause__, ValidationError) else []
+def _fault(name: str, error: ArgumentError | ToolError) -> CortexError:
+    """What went wrong in a call, as an error of the library's tree. What was not foreseen is logged, not told."""
+    cause = error.__cause__
+    if isinstance(cause, CortexError):
+        return cause
+    if isinstance(error, ArgumentError):
+        return _bad_arguments(name, cause)
+    _log.error("%s failed", name, exc_info=error)
+    return CortexError(f"{name} failed; the server's log has the details.")
+
+
+def _jsonrpc_error(name: str, fault: CortexError, arguments: dict[str, Any]) -> MCPError:
+    if isinstance(fault, BadArguments):
+        data = {"tool": name, "field": fault.field, "fields": list(fault.fields)}
+        return MCPError(code=INVALID_PARAMS, message=str(fault), data=data)
+    if type(fault) is CortexError:
+        return MCPError(code=INTERNAL_ERROR, message=str(fault), data={"tool": name})
+    return as_wire_error(fault, arguments)
+
+
+def _bad_arguments(name: str, cause: BaseException | None) -> BadArguments:
+    faults = cause.errors() if isinstance(cause, ValidationError) else []
     places = [(".".join(str(part) for part in fault["loc"]), fault["msg"]) for fault in faults if fault["loc"]]
     told = "; ".join(f"{place}: {message}" for place, message in places) or "The arguments do not fit the tool."
-    fields = list(dict.fromkeys(place.split(".")[0] for place, _ in places))
-    return MCPError(
-        code=INVALID_PARAMS,
-        message=f"{name}: {told}",
-        data={"tool": name, "field": fields[0] if fields else None, "fields": fields},
-    )
+    return BadArguments(f"{name}: {told}", fields=tuple(dict.fromkeys(place.split(".")[0] for place, _ in places)))

@@ -29,6 +29,7 @@ INTERNAL_ERROR = -32603
 
 # Deeper than any sensible request, and well within what every parser behind this one takes.
 _DEEPEST = 64
+_TOO_DEEP = f"The message is nested more than {_DEEPEST} deep."
 _CHUNK = 1 << 16
 _LARGEST_ID = 1 << 63
 
@@ -76,14 +77,14 @@ def read_frame(line: bytes) -> Frame:
             # Half of a surrogate pair is legal JSON and no text.
             json.dumps(message, ensure_ascii=False).encode("utf-8")
     except RecursionError:
-        raise Malformed(PARSE_ERROR, "The message is nested too deeply.") from None
+        raise Malformed(INVALID_REQUEST, _TOO_DEEP) from None
     except ValueError as error:
         raise Malformed(PARSE_ERROR, f"The message is not valid JSON: {_reason(error)}.") from None
     if not isinstance(message, dict):
         raise Malformed(INVALID_REQUEST, "A message is one JSON object.")
     id = _checked_id(message)
     if line.count(b"[") + line.count(b"{") > _DEEPEST and _depth(message) > _DEEPEST:
-        raise Malformed(INVALID_REQUEST, f"The message is nested more than {_DEEPEST} deep.", id)
+        raise Malformed(INVALID_REQUEST, _TOO_DEEP, id)
     _check_shape(message, id)
     return Frame(message)
 
@@ -120,16 +121,17 @@ def _check_shape(message: dict[str, Any], id: str | int | None) -> None:
         raise Malformed(INVALID_REQUEST, "The params are not an object.", id)
 
 
-def _depth(value: object) -> int:
-    """How deep a value is nested, without recursion."""
-    deepest, level = 0, [value]
+def _depth(message: dict[str, Any]) -> int:
+    """How many objects and lists stand within each other, found without recursion."""
+    deepest = 0
+    level: list[dict[str, Any] | list[Any]] = [message]
     while level:
         deepest += 1
         level = [
             child
             for item in level
-            if isinstance(item, dict | list)
             for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
         ]
     return deepest
 

@@ -49,7 +49,7 @@ class Front:
         self._change = threading.Condition()
         self._backend: Backend | None = None
         self._failure: BaseException | None = None
-        self._first: Frame | None = None
+        self._asked = False
         self._waiting: list[Frame] = []
         self._open: set[str | int] = set()
         self._silenced: set[str | int] = set()
@@ -69,28 +69,38 @@ class Front:
 
     def _handle(self, frame: Frame) -> None:
         with self._change:
-            backend = self._backend
-            if backend is None:
+            if frame.is_request:
+                # Only requests wait: what ends one must get through.
+                self._change.wait_for(lambda: self._backend is None or len(self._open) < _MOST_OPEN)
+            if self._backend is None:
                 self._handle_alone(frame)
                 return
-            self._change.wait_for(lambda: len(self._open) < _MOST_OPEN)
             self._note(frame)
-        backend.feed(frame.message)
+            self._backend.feed(frame.message)
 
     def _handle_alone(self, frame: Frame) -> None:
         """While there is no server: answer what is known, refuse if loading failed, keep the rest."""
         if self._failure is not None:
             if frame.is_request:
-                self._write(_refusal(frame, self._failure))
+                self._write(_refusal(frame.id, self._failure))
             return
+        first = frame.is_request and not self._asked
+        self._asked |= frame.is_request
         result = self._snapshot.answer(frame)
         if result is not None:
             self._write(result_line(frame.id, result))
-            # The server decides by the first request which protocol it speaks, so it must see it too.
-            if self._first is None and not self._waiting:
-                self._first = frame
+            # The server decides by the first request which protocol it speaks, and by the handshake which
+            # version, so it must see them too, in their place.
+            if first or frame.method == "initialize":
+                self._waiting.append(self._silenced_copy(frame))
         elif not self._withdrawn(frame):
             self._waiting.append(frame)
+
+    def _silenced_copy(self, frame: Frame) -> Frame:
+        """The same request under an id of ours, whose answer is kept back: the client may use its own again."""
+        id = f"cortex:answered:{len(self._silenced)}"
+        self._silenced.add(id)
+        return Frame({**frame.message, "id": id})
 
     def _withdrawn(self, frame: Frame) -> bool:
         """Whether this cancels a request that still waits; then neither is kept."""
@@ -102,35 +112,37 @@ class Front:
         return found
 
     def _note(self, frame: Frame) -> None:
-        if frame.is_request and frame.id is not None and frame.method not in _ENDLESS:
-            self._open.add(frame.id)
+        if not frame.is_request or frame.id is None or frame.id in self._silenced or frame.method in _ENDLESS:
+            return
+        self._open.add(frame.id)
 
     # -- from the server -------------------------------------------------------------------------
 
     def serve(self, backend: Backend) -> None:
         """The server is there: give it what has waited, in order, and pass everything on from now."""
         with self._change:
-            if self._first is not None and self._first.id is not None:
-                self._silenced.add(self._first.id)
-                backend.feed(self._first.message)
             for frame in self._waiting:
                 self._note(frame)
                 backend.feed(frame.message)
             self._waiting.clear()
             self._backend = backend
+            self._change.notify_all()
 
     def fail(self, error: BaseException) -> None:
-        """The server cannot be loaded: everything that waits, and all that comes, is told why."""
+        """The server could not be loaded, or has died: all that is unanswered, and all that comes, is told why."""
         with self._change:
-            self._failure = error
-            for frame in self._waiting:
-                if frame.is_request:
-                    self._write(_refusal(frame, error))
+            self._failure, self._backend = error, None
+            for id in (*self._open, *self._waiting_ids()):
+                self._write(_refusal(id, error))
+            self._open.clear()
             self._waiting.clear()
             self._change.notify_all()
 
     def answer(self, line: bytes, id: str | int | None) -> None:
-        """A line of the server on its way out; `id` is that of the request it answers, if it answers one."""
+        """A line of the server on its way out; `id` is that of the request it answers, if it answers one.
+
+        A request that the client has cancelled ends with an empty line.
+        """
         with self._change:
             if id is not None and id in self._silenced:
                 self._silenced.discard(id)
@@ -138,7 +150,8 @@ class Front:
             if id is not None:
                 self._open.discard(id)
                 self._change.notify_all()
-        self._write(line)
+        if line:
+            self._write(line)
 
     # -- the end ---------------------------------------------------------------------------------
 
@@ -146,20 +159,28 @@ class Front:
     def idle(self) -> bool:
         """Whether nobody waits for an answer."""
         with self._change:
-            return not self._open and not self._waiting
+            return self._is_idle()
 
     def settle(self, seconds: float) -> None:
         """Wait until all is answered, but no longer than this."""
         with self._change:
-            self._change.wait_for(lambda: not self._open and not self._waiting, seconds)
+            self._change.wait_for(self._is_idle, seconds)
+
+    def _is_idle(self) -> bool:
+        return not self._open and not self._waiting_ids()
+
+    def _waiting_ids(self) -> list[str | int]:
+        """The requests among what waits; a notification is no reason to stay."""
+        ids = [frame.id for frame in self._waiting if frame.is_request]
+        return [id for id in ids if id is not None and id not in self._silenced]
 
 
-def _refusal(frame: Frame, error: BaseException) -> bytes:
+def _refusal(id: str | int | None, error: BaseException) -> bytes:
     data: dict[str, Any] = {"error": type(error).__name__}
     if isinstance(error, CortexError):
         code, message = wire_form(error).subcog, str(error)
         if error.remedy:
             data["remedy"] = error.remedy
     else:
-        code, message = INTERNAL_ERROR, f"The server could not be loaded: {error or type(error).__name__}"
-    return error_line(frame.id, code, message, data)
+        code, message = INTERNAL_ERROR, f"The server does not run: {str(error) or type(error).__name__}"
+    return error_line(id, code, message, data)

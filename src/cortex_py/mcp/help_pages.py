@@ -82,6 +82,7 @@ Domains: `project`, `user` (also called `global`), `org`. Ids may be shortened t
 
 | Code | Meaning |
 |---|---|
+| -32700 | the message is not JSON |
 | -32600 | the request is not well formed |
 | -32601 | there is no such tool, or it is switched off |
 | -32602 | an argument is missing, unknown or of the wrong kind; `data.field` names it |

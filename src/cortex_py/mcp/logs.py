@@ -6,6 +6,9 @@ import logging
 
 __all__ = ["quiet_logs"]
 
+# These warn of every request that is refused. The client is told; the log of the server is not the place.
+_CLIENTS_FAULTS = ("fastmcp.server.server", "mcp.server.runner")
+
 
 def quiet_logs() -> None:
     """Replace the framework's decorated output. Call it after the framework is imported."""
@@ -16,4 +19,6 @@ def quiet_logs() -> None:
     for handler in list(logger.handlers):
         logger.removeHandler(handler)
     logger.propagate = True
+    for name in _CLIENTS_FAULTS:
+        logging.getLogger(name).setLevel(logging.ERROR)
     logging.basicConfig(level=logging.WARNING, format="cortex: %(levelname)s %(name)s: %(message)s")

@@ -29,7 +29,7 @@ class Cancelled(Exception):
 
 async def run_long(context: Context, work: Callable[[Progress], _T]) -> _T:
     """Run `work` in a thread; it is given the callback through which it reports progress."""
-    stop, ended = threading.Event(), threading.Event()
+    gate, stop, begun, ended = threading.Lock(), threading.Event(), threading.Event(), threading.Event()
 
     def report(done: int, total: int) -> None:
         if stop.is_set():
@@ -37,16 +37,24 @@ async def run_long(context: Context, work: Callable[[Progress], _T]) -> _T:
         anyio.from_thread.run(partial(context.report_progress, done, total))
 
     def run() -> _T:
+        with gate:
+            if stop.is_set():
+                raise Cancelled
+            begun.set()
         try:
             return work(report)
         finally:
             ended.set()
 
     try:
-        return await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
+        # With a place of its own: short calls must not wait for a long one.
+        return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
     except anyio.get_cancelled_exc_class():
-        stop.set()
-        with anyio.CancelScope(shield=True):
-            # The store must not be closed under the thread; it ends at its next report.
-            await anyio.to_thread.run_sync(ended.wait)
+        with gate:
+            stop.set()
+        # What had not begun never will; there would be no end to wait for.
+        if begun.is_set():
+            with anyio.CancelScope(shield=True):
+                # The store must not be closed under the thread; it ends at its next report.
+                await anyio.to_thread.run_sync(ended.wait, limiter=anyio.CapacityLimiter(1))
         raise

@@ -9,15 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-__all__ = ["TOOLS", "TOOLSETS", "ToolSpec", "Toolset"]
+__all__ = ["EMBEDDING_TOOLS", "MEMORY_TOOLS", "TOOLS", "TOOLSETS", "ErrorForm", "ToolSpec", "Toolset"]
 
 Toolset = Literal["core", "context", "memory", "graph", "prompts", "embedding", "backup"]
 TOOLSETS: tuple[Toolset, ...] = get_args(Toolset)
 
+# How a family tells that a call failed: as an error of the protocol, or as a result with a code.
+ErrorForm = Literal["jsonrpc", "embedding"]
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """One tool. `family` and `method` name the function behind it."""
+    """One tool. `family` and `method` name the function behind it, `errors` the form in which it fails."""
 
     name: str
     family: str
@@ -28,6 +31,7 @@ class ToolSpec:
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
+    errors: ErrorForm = "jsonrpc"
 
     @property
     def portable_name(self) -> str:
@@ -40,16 +44,8 @@ class ToolSpec:
         return frozenset((self.name, self.portable_name))
 
 
-TOOLS: tuple[ToolSpec, ...] = (
-    ToolSpec(
-        "subcog_capture",
-        "memory",
-        "capture",
-        "Remember",
-        "Store a memory for later sessions: a decision, pattern, finding or fact worth keeping. "
-        "Secrets in it are redacted.",
-        ("core", "memory"),
-    ),
+# First a tool that reads and needs no arguments: whoever tries a server out calls what is listed first.
+MEMORY_TOOLS: tuple[ToolSpec, ...] = (
     ToolSpec(
         "subcog_recall",
         "memory",
@@ -60,6 +56,15 @@ TOOLS: tuple[ToolSpec, ...] = (
         ("core", "memory"),
         read_only=True,
         idempotent=True,
+    ),
+    ToolSpec(
+        "subcog_capture",
+        "memory",
+        "capture",
+        "Remember",
+        "Store a memory for later sessions: a decision, pattern, finding or fact worth keeping. "
+        "Secrets in it are redacted.",
+        ("core", "memory"),
     ),
     ToolSpec(
         "subcog_get",
@@ -156,3 +161,52 @@ TOOLS: tuple[ToolSpec, ...] = (
         idempotent=True,
     ),
 )
+
+EMBEDDING_TOOLS: tuple[ToolSpec, ...] = (
+    ToolSpec(
+        "embedding.generate",
+        "embedding",
+        "embedding_generate",
+        "Embed a text",
+        "Compute the embedding vector of one text.",
+        ("embedding",),
+        read_only=True,
+        idempotent=True,
+        errors="embedding",
+    ),
+    ToolSpec(
+        "embedding.batch",
+        "embedding",
+        "embedding_batch",
+        "Embed many texts",
+        "Compute embedding vectors of many texts, in order; known ones come from the cache.",
+        ("embedding",),
+        read_only=True,
+        idempotent=True,
+        errors="embedding",
+    ),
+    ToolSpec(
+        "model.info",
+        "embedding",
+        "model_info",
+        "Embedding model",
+        "Tell which embedding model is active; loads nothing.",
+        ("embedding",),
+        read_only=True,
+        idempotent=True,
+        errors="embedding",
+    ),
+    ToolSpec(
+        "health.status",
+        "embedding",
+        "health_status",
+        "Embedding health",
+        "Report the embedding service's health, cache use and rate limit.",
+        ("embedding",),
+        read_only=True,
+        idempotent=True,
+        errors="embedding",
+    ),
+)
+
+TOOLS: tuple[ToolSpec, ...] = (*MEMORY_TOOLS, *EMBEDDING_TOOLS)

@@ -18,6 +18,7 @@ from fastmcp.resources import FunctionResource, ResourceTemplate
 
 from ..errors import InvalidInput, MemoryNotFound
 from ..ids import parse_ref
+from ..memory.namespaces import canonical_namespace
 from ..memory.place import canonical_domain
 from . import answers, shapes
 from .errors import expected_errors
@@ -35,19 +36,21 @@ MARKDOWN = "text/markdown"
 
 
 class MemoryResources:
-    """What each kind of address shows."""
+    """What each kind of address shows. The parts of an address come decoded; only `read` takes it as it was sent."""
 
     def __init__(self, cortex: Cortex) -> None:
         self._cortex = cortex
 
     def memory(self, id: str) -> str:
         """One memory in full."""
-        return _json(shapes.memory_view(self._cortex.memories.get(unquote(id))))
+        return _json(shapes.memory_view(self._cortex.memories.get(id)))
 
     def scoped_memory(self, domain: str, namespace: str, id: str) -> str:
         """One memory in full, by its scoped address."""
-        found = self._cortex.memories.get(parse_ref(unquote(id)).prefix)
-        if (domain != ANY and canonical_domain(domain) != found.domain) or namespace not in (ANY, found.namespace):
+        found = self._cortex.memories.get(parse_ref(id).prefix)
+        if (domain != ANY and canonical_domain(domain) != found.domain) or (
+            namespace != ANY and canonical_namespace(namespace) != found.namespace
+        ):
             raise MemoryNotFound(f"There is no memory {id[:60]!r} in {domain[:40]}/{namespace[:40]}.", field="id")
         return _json(shapes.memory_view(found))
 
@@ -55,14 +58,13 @@ class MemoryResources:
         """The newest memories of a namespace; `_` stands for any domain or namespace."""
         page = self._cortex.memories.recall(
             domain=None if domain == ANY else canonical_domain(domain),
-            namespace=None if namespace == ANY else unquote(namespace),
+            namespace=None if namespace == ANY else namespace,
         )
         return _json(shapes.found(page, "medium", searched=False))
 
     def search(self, query: str) -> str:
         """What a search finds."""
-        text = unquote(query)
-        return _json(shapes.found(self._cortex.memories.recall(text), "medium", searched=bool(text.strip())))
+        return _json(shapes.found(self._cortex.memories.recall(query), "medium", searched=bool(query.strip())))
 
     def namespaces(self) -> str:
         """The namespaces, with words that suggest each."""
@@ -83,7 +85,7 @@ class MemoryResources:
     def read(self, uri: str) -> str:
         """What an address shows; raises the library's errors."""
         kind, _, rest = uri.removeprefix(SCHEME).partition("/")
-        parts = rest.split("/") if rest else []
+        parts = [unquote(part) for part in rest.split("/")] if rest else []
         single: dict[str, Callable[[str], str]] = {"memory": self.memory, "search": self.search, "help": self.help}
         fixed: dict[str, Callable[[], str]] = {"namespaces": self.namespaces, "topics": self.topics}
         if not uri.startswith(SCHEME):

@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
+import anyio.to_thread
 from fastmcp import FastMCP
 
 from ..app import Cortex
+from ..embedding.service import EmbeddingService
 from ..version import __version__
 from .completions import register_completions
 from .errors import WireErrors
 from .instructions import INSTRUCTIONS
-from .registry import TOOLS
+from .models import CONTRACTS, ToolErrorResponse
+from .registry import EMBEDDING_TOOLS, TOOLS, ToolSpec
 from .resources import MemoryResources, register_resources
 from .selection import select
 from .subscriptions import Subscriptions
 from .tool_making import make_tool
+from .tools.embedding import CortexPyMCPTools
 from .tools.memory import MemoryTools
 
-__all__ = ["build_server"]
+__all__ = ["TOOL_CONTRACTS", "WORKERS", "MemoryServer", "build_server", "create_mcp_server"]
+
+# What each embedding tool takes, answers, and answers when it fails, as JSON schemas.
+TOOL_CONTRACTS: dict[str, dict[str, Any]] = {
+    name: {
+        "input": taken.model_json_schema(),
+        "output": answered.model_json_schema(),
+        "error": ToolErrorResponse.model_json_schema(),
+    }
+    for name, (taken, answered) in CONTRACTS.items()
+}
+
+# Calls at work at one time. More would only wait for each other, each with a connection and its cache.
+WORKERS = 8
 
 
-def build_server(cortex: Cortex) -> FastMCP[Any]:
+class MemoryServer(FastMCP[Any]):
+    """The framework's server. `end_streams` ends those of watchers in order; whoever stops it calls that first."""
+
+    end_streams: Callable[[], None]
+
+
+def build_server(cortex: Cortex) -> MemoryServer:
     """A server over an opened Cortex, with the tools its settings allow.
 
     The caller closes the Cortex when the server has stopped.
@@ -33,24 +56,50 @@ def build_server(cortex: Cortex) -> FastMCP[Any]:
     specs = select(TOOLS, cortex.settings.tool_bounds)
     resources = MemoryResources(cortex)
     subscriptions = Subscriptions(resources.read, cortex.memories.revision)
-    server: FastMCP[Any] = FastMCP(
+    server = MemoryServer(
         "cortex",
         version=__version__,
         instructions=INSTRUCTIONS,
         middleware=[WireErrors(specs, portable=portable)],
         on_duplicate="error",
         mask_error_details=True,
+        dereference_schemas=False,
         # Addresses name records, never files: any text may stand in them.
         resource_security=None,
         lifespan=_watching(subscriptions),
     )
-    families = {"memory": MemoryTools(cortex)}
-    for spec in specs:
-        server.add_tool(make_tool(spec, getattr(families[spec.family], spec.method), portable=portable))
+    families = {"memory": MemoryTools(cortex), "embedding": CortexPyMCPTools(cortex.embeddings)}
+    _add_tools(server, specs, families, portable=portable)
     register_resources(server, resources)
     register_completions(server, cortex)
     subscriptions.register(server)
+    server.end_streams = subscriptions.close
     return server
+
+
+def create_mcp_server(service: EmbeddingService | None = None) -> FastMCP[Any]:
+    """A server with the embedding tools alone, over a service of yours or the default one."""
+    specs = list(EMBEDDING_TOOLS)
+    server: FastMCP[Any] = FastMCP(
+        "cortex-py",
+        version=__version__,
+        middleware=[WireErrors(specs, portable=False)],
+        on_duplicate="error",
+        mask_error_details=True,
+        dereference_schemas=False,
+    )
+    _add_tools(server, specs, {"embedding": CortexPyMCPTools(service or EmbeddingService())}, portable=False)
+    return server
+
+
+def _add_tools(
+    server: FastMCP[Any], specs: Sequence[ToolSpec], families: Mapping[str, object], *, portable: bool
+) -> None:
+    tools = [make_tool(spec, getattr(families[spec.family], spec.method), portable=portable) for spec in specs]
+    for tool in tools:
+        server.add_tool(tool)
+    # Without this the stateless protocol lists all tools, at length, before every call over HTTP.
+    server._mcp_server.get_tool_input_schema = {tool.name: tool.parameters for tool in tools}.get
 
 
 def _watching(subscriptions: Subscriptions) -> Callable[[FastMCP[Any]], AbstractAsyncContextManager[None]]:
@@ -59,6 +108,7 @@ def _watching(subscriptions: Subscriptions) -> Callable[[FastMCP[Any]], Abstract
     @asynccontextmanager
     async def lifespan(_: FastMCP[Any]) -> AsyncIterator[None]:
         # A task of its own: the framework may leave this context from another task than it entered it.
+        anyio.to_thread.current_default_thread_limiter().total_tokens = WORKERS
         watcher = asyncio.create_task(subscriptions.run())
         try:
             yield

@@ -79,9 +79,9 @@ def changed(memory: Memory) -> answers.Changed:
     )
 
 
-def history(memory_id: str, versions: list[Version]) -> answers.History:
+def history(versions: list[Version]) -> answers.History:
     return answers.History(
-        id=memory_id,
+        id=versions[-1].memory_id,
         versions=[
             answers.VersionView(
                 version=version.version,

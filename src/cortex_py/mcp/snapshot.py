@@ -37,26 +37,23 @@ class Snapshot:
         self._results = results
         self._names = {spec.name: spec.portable_name if portable else spec.name for spec in specs}
         self._handshake: str | None = None
+        self._modern: bool | None = None
 
     @classmethod
     def load(cls, specs: Sequence[ToolSpec], *, portable: bool, path: Path = SNAPSHOT_FILE) -> Snapshot:
-        """The snapshot of this version; one of another version answers nothing."""
+        """The snapshot of this version; one of another version, or a damaged one, answers nothing."""
         try:
-            content = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError):
-            content = {}
-        known = content.get("results", []) if content.get("version") == __version__ else []
-        results = {
-            version: {method: known[place] for method, place in places.items()}
-            for version, places in content.get("places", {}).items()
-            if known
-        }
+            results = _results(json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            results = {}
         return cls(results, specs, portable=portable)
 
     def answer(self, frame: Frame) -> dict[str, Any] | None:
         """The result of a request, or nothing when only the server itself can tell."""
         if not frame.is_request or frame.method is None:
             return None
+        if self._modern is None:
+            self._modern = _opens_modern(frame)
         version = self._version(frame)
         if version is None:
             return None
@@ -80,12 +77,13 @@ class Snapshot:
             return None
         if self._handshake:
             return self._handshake if f"{_PREFIX}protocolVersion" not in meta else None
-        return _modern_version(meta)
+        return _modern_version(meta) if self._modern else None
 
     def _begin(self, params: dict[str, Any]) -> str | None:
         version = params.get("protocolVersion")
         usual = (
             self._handshake is None
+            and not self._modern
             and version in self._results
             and version in HANDSHAKE_VERSIONS
             and isinstance(params.get("capabilities"), dict)
@@ -94,6 +92,22 @@ class Snapshot:
         if usual:
             self._handshake = version
         return version if usual else None
+
+
+def _results(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The results by protocol version and method."""
+    if content["version"] != __version__:
+        return {}
+    return {
+        version: {method: content["results"][place] for method, place in places.items()}
+        for version, places in content["places"].items()
+    }
+
+
+def _opens_modern(frame: Frame) -> bool:
+    """Whether a first request makes this a connection of the stateless protocol; it stays one."""
+    meta = frame.params.get("_meta")
+    return frame.method != "initialize" and isinstance(meta, dict) and f"{_PREFIX}protocolVersion" in meta
 
 
 def _modern_version(meta: dict[str, Any]) -> str | None:

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ __all__ = ["MOST_BYTES", "serve_stdio"]
 
 # Larger than the largest memory in its longest spelling; what exceeds it is no request to a memory.
 MOST_BYTES = 128_000_000
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SETTLE_SECONDS = 30.0
 _LEAVE_SECONDS = 5.0
 
@@ -42,13 +44,12 @@ class _Stop(Exception):
 def serve_stdio(home: str | Path | None, project: str | Path, overrides: dict[str, Any]) -> int:
     """Serve one client until it goes; the exit code."""
     source, sink = _claim_standard_streams()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, _stop)
     write = partial(_write, sink, threading.Lock())
     try:
         settings = load_settings(home, **overrides)
         specs = select(TOOLS, settings.tool_bounds)
     except CortexError as error:
+        print(f"cortex: {error}", file=sys.stderr)  # noqa: T201
         front = Front(write, Snapshot({}, (), portable=False))
         front.fail(error)
         _listen(front, source)
@@ -63,7 +64,9 @@ def serve_stdio(home: str | Path | None, project: str | Path, overrides: dict[st
 def _listen(front: Front, source: int) -> None:
     """Take what the client sends until it has nothing more, or a signal comes."""
     with suppress(_Stop):
+        _on_signals(_stop)
         front.take(read_lines(partial(os.read, source), MOST_BYTES), MOST_BYTES)
+        _on_signals(_ignore)
 
 
 class _ServerThread(threading.Thread):
@@ -78,6 +81,9 @@ class _ServerThread(threading.Thread):
         self._exit_code = 0
 
     def run(self) -> None:
+        if hasattr(signal, "pthread_sigmask"):
+            # Also for the threads begun here: a signal that one of them takes does not wake the main thread.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             self._serve()
         except Exception as error:  # noqa: BLE001  # whatever went wrong, the client must hear of it
@@ -106,10 +112,13 @@ class _ServerThread(threading.Thread):
     def stop(self) -> int:
         """End in order: answer what was asked, then close. The exit code."""
         with suppress(_Stop):
+            # Another signal ends the waiting, not the closing.
+            _on_signals(_stop)
             if self._server is None and self._front.idle:
                 # Still loading, and nobody waits for it. There is nothing to close but files.
                 os._exit(self._exit_code)
             self._front.settle(_SETTLE_SECONDS)
+            _on_signals(_ignore)
         if self._server is not None:
             self._server.end()
         self.join(_LEAVE_SECONDS)
@@ -135,5 +144,16 @@ def _write(sink: int, lock: threading.Lock, line: bytes) -> None:
             line = line[os.write(sink, line) :]
 
 
+def _on_signals(action: Callable[[int, FrameType | None], None]) -> None:
+    for name in _SIGNALS:
+        signal.signal(name, action)
+
+
 def _stop(_signal: int, _frame: FrameType | None) -> None:
+    # One is enough: a second on its heels would tear what the first began.
+    _on_signals(_ignore)
     raise _Stop
+
+
+def _ignore(_signal: int, _frame: FrameType | None) -> None:
+    pass

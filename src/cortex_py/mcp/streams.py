@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import mcp_types
 from fastmcp import FastMCP
 from fastmcp.server.context import reset_transport, set_transport
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
 from .frames import INVALID_REQUEST, error_line
@@ -21,7 +22,11 @@ Answered = Callable[[bytes, str | int | None], None]
 
 
 class MessageServer:
-    """One server for one client. `answered` is given each line with the id of the request it answers."""
+    """One server for one client.
+
+    `answered` is given each line with the id of the request it answers, if it answers one, and an empty line
+    with the id of a request that ended without an answer.
+    """
 
     def __init__(self, server: FastMCP[Any], answered: Answered) -> None:
         self._server = server
@@ -31,11 +36,16 @@ class MessageServer:
 
     def feed(self, message: dict[str, Any]) -> None:
         """Take one message, from any thread."""
-        self._loop.call_soon_threadsafe(self._inbound.put_nowait, message)
+        self._put(message)
 
     def end(self) -> None:
         """The client has gone: what is under way is cancelled, and `run` returns."""
-        self._loop.call_soon_threadsafe(self._inbound.put_nowait, None)
+        self._put(None)
+
+    def _put(self, message: dict[str, Any] | None) -> None:
+        # The loop may have ended just now; whoever ran it tells the client.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._inbound.put_nowait, message)
 
     async def run(self) -> None:
         """Serve until `end`. FastMCP has no public way to serve on given streams; this is what its own does."""
@@ -57,10 +67,11 @@ class MessageServer:
                     try:
                         parsed = mcp_types.jsonrpc_message_adapter.validate_python(message, by_name=False)
                     except ValidationError:
-                        id = message.get("id")
+                        # The id of a response is one of ours; an answer under it would be taken for another.
+                        id = message.get("id") if "method" in message else None
                         self._answered(error_line(id, INVALID_REQUEST, "The message is not a valid request."), id)
                         continue
-                    await to_server.send(SessionMessage(parsed))
+                    await to_server.send(SessionMessage(parsed, self._told_if_unanswered(parsed)))
 
         async def take() -> None:
             async with from_server:
@@ -76,3 +87,13 @@ class MessageServer:
             group.start_soon(take)
             await inner.run(read, write, inner.create_initialization_options())
             group.cancel_scope.cancel()
+
+    def _told_if_unanswered(self, message: mcp_types.JSONRPCMessage) -> ServerMessageMetadata | None:
+        """A request that the client cancels is never answered; that it has ended must be known all the same."""
+        if not isinstance(message, mcp_types.JSONRPCRequest):
+            return None
+
+        async def unanswered() -> None:
+            self._answered(b"", message.id)
+
+        return ServerMessageMetadata(on_request_unanswered=unanswered)

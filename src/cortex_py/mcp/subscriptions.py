@@ -8,6 +8,7 @@ address, the stateless one a stream per client; both end here.
 from __future__ import annotations
 
 import hashlib
+import logging
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +27,8 @@ from mcp.shared.exceptions import MCPError
 from ..errors import CortexError
 
 __all__ = ["Subscriptions"]
+
+_log = logging.getLogger(__name__)
 
 _INTERVAL = 0.25
 _MOST = 1_000
@@ -59,7 +62,11 @@ class Subscriptions:
                 self._shown.clear()
                 self._wanted = anyio.Event()
                 await self._wanted.wait()
-            await self._look()
+            try:
+                await self._look()
+            except CortexError as error:
+                # A store that is busy now answers later; nobody who watches is forgotten over it.
+                _log.warning("watched resources could not be looked at: %s", error)
             await anyio.sleep(_INTERVAL)
 
     def close(self) -> None:
@@ -78,6 +85,8 @@ class Subscriptions:
             if self._shown.get(uri, shown) != shown:
                 await self._tell(uri)
             self._shown[uri] = shown
+        for uri in self._shown.keys() - self._watched():
+            del self._shown[uri]
         self._checked = revision
 
     async def _tell(self, uri: str) -> None:
@@ -92,15 +101,18 @@ class Subscriptions:
         except CortexError as error:
             return type(error).__name__
 
-    async def _begin(self, uris: Iterable[str]) -> None:
-        """Remember what the addresses show now, so that the next change is noticed."""
-        fresh = [uri for uri in uris if uri not in self._shown]
-        if len(self._watched()) + len(fresh) > _MOST:
+    async def _first_look(self, uris: Iterable[str]) -> dict[str, str]:
+        """What the addresses that nobody watches yet show now, so that the next change is noticed."""
+        watched = self._watched()
+        fresh = [uri for uri in uris if uri not in watched]
+        if len(watched) + len(fresh) > _MOST:
             raise MCPError(code=mcp_types.INVALID_PARAMS, message=f"More than {_MOST} addresses are watched.")
-        for uri in fresh:
-            self._shown[uri] = await anyio.to_thread.run_sync(self._fingerprint, uri)
+        return {uri: await anyio.to_thread.run_sync(self._fingerprint, uri) for uri in fresh}
 
-    def _wake(self) -> None:
+    def _begin(self, first: dict[str, str]) -> None:
+        """Watch from the first look on. To be followed by the entry of who watches, without waiting in between."""
+        watched = self._watched()
+        self._shown.update((uri, shown) for uri, shown in first.items() if uri not in watched)
         # A change between the first look and the waking is found by looking again.
         self._checked = None
         if self._wanted:
@@ -110,9 +122,8 @@ class Subscriptions:
         self, context: ServerRequestContext[Any, Any], params: mcp_types.SubscribeRequestParams
     ) -> mcp_types.EmptyResult:
         uri = str(params.uri)
-        await self._begin([uri])
+        self._begin(await self._first_look([uri]))
         self._connections.setdefault(_connection(context), set()).add(uri)
-        self._wake()
         return mcp_types.EmptyResult()
 
     async def _unsubscribe(
@@ -125,9 +136,8 @@ class Subscriptions:
         self, context: ServerRequestContext[Any, Any], params: mcp_types.SubscriptionsListenRequestParams
     ) -> mcp_types.SubscriptionsListenResult:
         uris = {str(uri) for uri in params.notifications.resource_subscriptions or ()}
-        await self._begin(uris)
+        self._begin(await self._first_look(uris))
         with self._counted(uris):
-            self._wake()
             return await self._listen(context, params)
 
     @contextmanager

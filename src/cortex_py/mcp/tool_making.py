@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import Tool, ToolResult
 from mcp_types import ToolAnnotations
+from pydantic import BaseModel
 
 from .answers import Answer
 from .errors import expected_errors
+from .models import ToolErrorResponse
 from .registry import ToolSpec
 
 __all__ = ["make_tool"]
@@ -25,7 +27,7 @@ def make_tool(spec: ToolSpec, function: Callable[..., Any], *, portable: bool) -
         name=spec.portable_name if portable else spec.name,
         title=spec.title,
         description=spec.description,
-        output_schema=_slim(get_type_hints(function)["return"].model_json_schema()),
+        output_schema=_slim(_answer_type(function).model_json_schema()),
         annotations=ToolAnnotations(
             read_only_hint=spec.read_only,
             destructive_hint=spec.destructive,
@@ -64,19 +66,29 @@ def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def _result(answer: Answer) -> ToolResult:
-    return ToolResult(structured_content=answer.payload())
+def _answer_type(function: Callable[..., Any]) -> type[BaseModel]:
+    """What the function answers when it succeeds."""
+    returned = get_type_hints(function)["return"]
+    kinds: tuple[type[BaseModel], ...] = get_args(returned) or (returned,)
+    return next(kind for kind in kinds if kind is not ToolErrorResponse)
 
 
-def _slim(schema: Any) -> Any:
-    """The same schema in fewer tokens: no titles, and an optional value is left out rather than null."""
+def _result(answer: Answer | ToolErrorResponse) -> ToolResult:
+    return ToolResult(structured_content=answer.payload(), is_error=isinstance(answer, ToolErrorResponse))
+
+
+def _slim(schema: Any, shared: dict[str, Any] | None = None) -> Any:
+    """The same schema in fewer tokens: no titles, no references, and an optional value is left out, not null."""
     if isinstance(schema, list):
-        return [_slim(item) for item in schema]
+        return [_slim(item, shared) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    slim = {key: _slim(value) for key, value in schema.items() if key not in ("title", "properties")}
+    shared = schema.get("$defs", shared) or {}
+    if "$ref" in schema:
+        return _slim(shared[schema["$ref"].rpartition("/")[2]], shared)
+    slim = {key: _slim(value, shared) for key, value in schema.items() if key not in ("title", "properties", "$defs")}
     if "properties" in schema:
-        slim["properties"] = {name: _slim(value) for name, value in schema["properties"].items()}
+        slim["properties"] = {name: _slim(value, shared) for name, value in schema["properties"].items()}
     options = [option for option in slim.get("anyOf", []) if option != {"type": "null"}]
     if len(options) == 1:
         del slim["anyOf"]

@@ -126,7 +126,10 @@ def _untold(done: int, total: int) -> None:
 
 
 def _moment(text: str, now: datetime) -> datetime:
-    moment = parse_moment(text, now=now)
+    try:
+        moment = parse_moment(text, now=now)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, remedy=error.remedy, field="older_than") from None
     if moment > now:
         raise InvalidInput(f"{text[:40]!r} lies in the future.", remedy="Give an age such as 30d.", field="older_than")
     return moment

@@ -57,7 +57,9 @@ class Lifecycle:
             past = self._store.memories.history(session, here.space, here.memory.id)
         now = here.memory
         operation = "delete" if now.status == "tombstoned" else ("update" if past else "capture")
-        present = Version(now.version, now.content, now.namespace, now.tags, now.source, now.updated_at, operation)
+        present = Version(
+            now.version, now.content, now.namespace, now.tags, now.source, now.updated_at, operation, now.id
+        )
         return [*past, present]
 
     def update(

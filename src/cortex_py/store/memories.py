@@ -120,7 +120,7 @@ class MemoryTable:
             (space, memory_id),
         )
         return [
-            Version(version, content, namespace, tuple(json.loads(tags)), source, from_micros(at), operation)
+            Version(version, content, namespace, tuple(json.loads(tags)), source, from_micros(at), operation, memory_id)
             for version, content, namespace, tags, source, at, operation in rows
         ]
 

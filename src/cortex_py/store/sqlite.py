@@ -71,6 +71,7 @@ class SqliteDatabase:
         self._idle: list[apsw.Connection] = []
         self._open: set[apsw.Connection] = set()
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._closed = False
 
     @contextmanager
@@ -80,8 +81,14 @@ class SqliteDatabase:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        with self._transaction("BEGIN IMMEDIATE") as session:
-            yield session
+        # Threads of one process take turns here; SQLite itself would have them try and sleep.
+        if not self._writing.acquire(timeout=_BUSY_MS / 1000):
+            raise StoreBusy(f"The store {self._path} is busy.", remedy="Try again.")
+        try:
+            with self._transaction("BEGIN IMMEDIATE") as session:
+                yield session
+        finally:
+            self._writing.release()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Session]:

@@ -84,7 +84,7 @@ class MemoryTools:
         return shapes.changed(self._cortex.memories.restore(memory_id))
 
     def history(self, memory_id: Id) -> answers.History:
-        return shapes.history(memory_id, self._cortex.memories.history(memory_id))
+        return shapes.history(self._cortex.memories.history(memory_id))
 
     def status(self) -> answers.StatusView:
         return shapes.status_view(self._cortex.memories.status())

@@ -1,0 +1,7 @@
+"""The services under the names that the published documents use."""
+
+from __future__ import annotations
+
+from .embedding.service import EmbeddingService
+
+__all__ = ["EmbeddingService"]

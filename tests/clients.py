@@ -1,0 +1,79 @@
+"""Real clients for tests, used without `await`: a client of each protocol, connected to any server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from fastmcp import Client, FastMCP
+from fastmcp.client.transports import ClientTransport, StdioTransport
+from mcp.shared.exceptions import MCPError
+from mcp_types import ErrorData
+
+from servers import serve_command, serve_environment
+
+__all__ = ["MODES", "PROTOCOLS", "Caller", "connected", "stdio_transport"]
+
+PROTOCOLS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
+MODES = tuple(PROTOCOLS)
+
+
+class Caller:
+    """A connected client. `client` is the framework's own; `portal` runs its coroutines."""
+
+    def __init__(self, portal: BlockingPortal, client: Client[Any]) -> None:
+        self.portal = portal
+        self.client = client
+
+    def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """What a tool answers."""
+        result = self.portal.call(self.client.call_tool_mcp, tool, arguments)
+        assert not result.is_error
+        assert isinstance(result.structured_content, dict)
+        return result.structured_content
+
+    def refused(self, tool: str, /, **arguments: Any) -> ErrorData:
+        """The error with which a call is answered."""
+        with pytest.raises(MCPError) as caught:
+            self.portal.call(self.client.call_tool_mcp, tool, arguments)
+        return caught.value.error
+
+    def read(self, uri: str) -> str:
+        """The text of a resource."""
+        contents = self.portal.call(self.client.read_resource, uri)
+        assert len(contents) == 1
+        return str(contents[0].text)
+
+    def unreadable(self, uri: str) -> ErrorData:
+        """The error with which reading is answered."""
+        with pytest.raises(MCPError) as caught:
+            self.portal.call(self.client.read_resource, uri)
+        return caught.value.error
+
+
+@contextmanager
+def connected(
+    server: FastMCP[Any] | ClientTransport | str, mode: str, portal: BlockingPortal | None = None, **options: Any
+) -> Iterator[Caller]:
+    """A client in one of the `MODES`. The server may be an object, a transport or an address.
+
+    Two clients of one server object share its portal: the object belongs to one event loop.
+    """
+    with ExitStack() as stack:
+        loop = portal or stack.enter_context(start_blocking_portal())
+        client = loop.call(lambda: Client(server, mode=mode, timeout=60, **options))
+        stack.enter_context(loop.wrap_async_context_manager(client))
+        assert client.protocol_version == PROTOCOLS[mode]
+        yield Caller(loop, client)
+
+
+def stdio_transport(home: Path, project: Path, *options: str, **variables: str) -> StdioTransport:
+    """A `cortex serve` process of its own for whoever connects."""
+    command, *arguments = serve_command(*options)
+    return StdioTransport(
+        command, arguments, env=serve_environment(home, **variables), cwd=str(project), keep_alive=False
+    )

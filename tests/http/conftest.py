@@ -1,0 +1,59 @@
+"""A small server around the embedding pages: in this process for most tests, on a port for real clients."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp
+
+from cortex_py.embedding.service import EmbeddingService
+from cortex_py.http.embeddings import embedding_routes
+
+from stub_backend import StubBackend
+
+Opens = Callable[..., EmbeddingService]
+Asks = Callable[..., TestClient]
+
+
+@pytest.fixture
+def opened() -> Iterator[Opens]:
+    """Opens services, over the stub unless told otherwise, and closes them."""
+    with ExitStack() as stack:
+        yield lambda backend=None, **options: stack.enter_context(
+            EmbeddingService(backend=backend or StubBackend(), **{"rate_limit": 0, **options})
+        )
+
+
+@pytest.fixture
+def asking(opened: Opens) -> Asks:
+    """A client of a service, which is made with the given options."""
+    return lambda backend=None, **options: TestClient(
+        Starlette(routes=embedding_routes(opened(backend, **options))), raise_server_exceptions=False
+    )
+
+
+@contextmanager
+def _serving(app: ASGIApp) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, ws="none", lifespan="off"))
+        thread = threading.Thread(target=server.run, args=([bound],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture
+def served() -> Iterator[Callable[[EmbeddingService], str]]:
+    """Puts a service on a port of loopback and tells its address."""
+    with ExitStack() as stack:
+        yield lambda service: stack.enter_context(_serving(Starlette(routes=embedding_routes(service))))

@@ -1,0 +1,91 @@
+"""OpenAI's own client, pointed at a server on loopback."""
+
+import base64
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import openai
+import pytest
+
+from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.limits import SlidingWindow
+from cortex_py.embedding.service import EmbeddingService
+from cortex_py.errors import ModelMissing
+
+from stub_backend import StubBackend
+
+Opens = Callable[..., EmbeddingService]
+Serves = Callable[[EmbeddingService], str]
+
+TEXTS = ["rotate the signing keys", "def main() -> None: ...", "Grüße aus 東京"]
+
+
+@contextmanager
+def _client(url: str) -> Iterator[openai.OpenAI]:
+    # No retries: a refusal shall be seen at once.
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="not needed", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+def client(opened: Opens, served: Serves, model: Backend) -> Iterator[openai.OpenAI]:
+    with _client(served(opened(model))) as made:
+        yield made
+
+
+@pytest.mark.parametrize("encoding", ["float", "base64", None])
+def test_vectors_are_those_of_the_model(client: openai.OpenAI, model: Backend, encoding: str | None) -> None:
+    options = {"encoding_format": encoding} if encoding else {}
+    answer = client.embeddings.create(input=TEXTS, model=model.model_name, **options)
+    found = [entry.embedding for entry in answer.data]
+    if encoding == "base64":
+        found = [np.frombuffer(base64.b64decode(text), "<f4") for text in found]
+    np.testing.assert_allclose(found, model.embed(TEXTS), atol=1e-6)
+    assert [entry.index for entry in answer.data] == [0, 1, 2]
+    assert answer.model == model.model_name
+    assert answer.usage.total_tokens == sum(map(model.count_tokens, TEXTS))
+
+
+def test_a_single_text(client: openai.OpenAI, model: Backend) -> None:
+    answer = client.embeddings.create(
+        input=TEXTS[0], model=f"sentence-transformers/{model.model_name}", dimensions=384, user="someone"
+    )
+    (entry,) = answer.data
+    np.testing.assert_allclose(entry.embedding, model.embed(TEXTS[:1])[0], atol=1e-6)
+
+
+def test_models(client: openai.OpenAI, model: Backend) -> None:
+    (served,) = client.models.list().data
+    assert (served.id, served.object) == (model.model_name, "model")
+    assert served.to_dict()["dimensions"] == 384
+
+
+@pytest.mark.parametrize(
+    "request_", [{"model": "gpt-9"}, {"input": [1, 2]}, {"input": ""}, {"dimensions": 64}], ids=str
+)
+def test_what_is_not_understood(client: openai.OpenAI, model: Backend, request_: dict) -> None:
+    with pytest.raises(openai.UnprocessableEntityError) as caught:
+        client.embeddings.create(**{"input": "text", "model": model.model_name, **request_})
+    assert caught.value.code == "VALIDATION_ERROR"
+
+
+def test_the_rate_limit(opened: Opens, served: Serves) -> None:
+    with _client(served(opened(limiter=SlidingWindow(1)))) as client:
+        client.embeddings.create(input="one", model="stub")
+        with pytest.raises(openai.RateLimitError) as caught:
+            client.embeddings.create(input="two", model="stub")
+    assert caught.value.code == "RATE_LIMITED"
+    assert 1 <= int(caught.value.response.headers["retry-after"]) <= 60
+
+
+def test_a_missing_model(opened: Opens, served: Serves) -> None:
+    class Missing(StubBackend):
+        @property
+        def fingerprint(self) -> str:
+            raise ModelMissing("The model is not there.", remedy="Run `cortex model install`.")
+
+    with _client(served(opened(Missing()))) as client, pytest.raises(openai.InternalServerError) as caught:
+        client.embeddings.create(input="one", model="stub")
+    assert (caught.value.status_code, caught.value.code) == (503, "INTERNAL_ERROR")
+    assert "cortex model install" in caught.value.message

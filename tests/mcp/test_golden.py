@@ -1,0 +1,225 @@
+"""What each tool says of itself is pinned, and what it answers is what it says.
+
+`CORTEX_WRITE_GOLDEN=1 pytest tests/mcp/test_golden.py` writes the pinned definitions anew.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from cortex_py import Cortex
+from cortex_py.mcp.registry import TOOLS, ToolSpec
+from cortex_py.mcp.server import build_server
+
+from clients import MODES, Caller, connected
+from helpers import git
+from stub_backend import StubBackend
+
+GOLDEN = Path(__file__).with_name("golden")
+# Read now: no variable of this kind reaches a test.
+WRITE = bool(os.environ.get("CORTEX_WRITE_GOLDEN"))
+PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+
+Definition = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Definition]]:
+    """The definitions as each protocol lists them, by mode and name."""
+    home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("project")
+    found = {}
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+        for mode in MODES:
+            with connected(build_server(cortex), mode) as caller:
+                tools = caller.portal.call(caller.client.list_tools)
+            found[mode] = {tool.name: tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in tools}
+    return found
+
+
+@pytest.fixture(params=TOOLS, ids=lambda spec: spec.name)
+def spec(request: pytest.FixtureRequest) -> ToolSpec:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def definition(listed: dict[str, dict[str, Definition]], spec: ToolSpec) -> Definition:
+    return listed["auto"][spec.name]
+
+
+def _file(name: str) -> Path:
+    return GOLDEN / f"{name}.json"
+
+
+def test_a_definition_is_the_pinned_one(definition: Definition) -> None:
+    file, now = _file(definition["name"]), {key: definition.get(key) for key in PINNED}
+    if WRITE:
+        GOLDEN.mkdir(exist_ok=True)
+        file.write_text(json.dumps(now, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    assert file.exists(), f"{file.name} is missing: pin the new tool with CORTEX_WRITE_GOLDEN=1"
+    assert now == json.loads(file.read_text("utf-8"))
+
+
+def test_only_tools_that_exist_are_pinned() -> None:
+    pinned = {file.name.removesuffix(".json"): file for file in GOLDEN.iterdir()}
+    for name in pinned.keys() - {spec.name for spec in TOOLS}:
+        if WRITE:
+            pinned.pop(name).unlink()
+    assert pinned.keys() - {spec.name for spec in TOOLS} == set()
+
+
+def test_both_protocols_list_the_same_tools_in_the_same_order(listed: dict[str, dict[str, Definition]]) -> None:
+    assert list(listed["legacy"]) == [spec.name for spec in TOOLS]
+    assert list(listed["auto"]) == [spec.name for spec in TOOLS]
+    assert listed["legacy"] == listed["auto"]
+
+
+def test_arguments_are_closed_and_plain(definition: Definition) -> None:
+    schema = definition["inputSchema"]
+    Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    assert schema["additionalProperties"] is False
+    assert not {"anyOf", "oneOf", "allOf", "not", "if", "$ref", "$defs"} & schema.keys()
+    assert all("type" in argument for argument in schema["properties"].values())
+    assert set(schema.get("required", [])) <= schema["properties"].keys()
+
+
+def test_answers_are_closed_objects(definition: Definition) -> None:
+    schema = definition["outputSchema"]
+    Draft202012Validator.check_schema(schema)
+    assert not {"anyOf", "oneOf", "allOf", "$ref", "$defs"} & schema.keys()
+    objects = [part for part in _parts(schema) if part.get("type") == "object"]
+    assert objects[0] is schema
+    assert all(part["additionalProperties"] is not True for part in objects)
+    assert all(part["additionalProperties"] is False for part in objects if "properties" in part)
+
+
+def _parts(schema: Any) -> Iterator[dict[str, Any]]:
+    """A schema and all within it."""
+    if isinstance(schema, dict):
+        yield schema
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for item in schema:
+            yield from _parts(item)
+
+
+def test_all_four_hints_are_given_and_agree_with_each_other(definition: Definition, spec: ToolSpec) -> None:
+    hints = definition["annotations"]
+    assert hints.keys() == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+    assert all(isinstance(hint, bool) for hint in hints.values())
+    assert hints["openWorldHint"] is False
+    assert not (hints["readOnlyHint"] and hints["destructiveHint"])
+    assert (hints["readOnlyHint"], hints["destructiveHint"], hints["idempotentHint"]) == (
+        spec.read_only,
+        spec.destructive,
+        spec.idempotent,
+    )
+
+
+def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str, Definition]]) -> None:
+    hints = {name: tool["annotations"] for name, tool in listed["auto"].items()}
+    assert {name for name, hint in hints.items() if hint["destructiveHint"]} == {"subcog_delete", "subcog_gc"}
+    assert {name for name, hint in hints.items() if not hint["readOnlyHint"]} == {
+        "subcog_capture",
+        "subcog_update",
+        "subcog_delete",
+        "subcog_restore",
+        "subcog_gc",
+        "subcog_reindex",
+    }
+
+
+def test_the_first_sentence_of_a_description_stands_alone(definition: Definition) -> None:
+    sentence = re.match(r"(.+?[.])(?:\s|$)", definition["description"])
+    assert sentence
+    words = sentence[1].split()
+    assert words[0][0].isupper()
+    assert 3 <= len(words) <= 25
+    assert not {"this", "it", "they", "these", "that"} & {word.lower().strip(",.;:") for word in words[:3]}
+
+
+def test_a_name_is_portable(spec: ToolSpec) -> None:
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", spec.portable_name)
+
+
+def test_no_two_tools_share_a_spelling_or_a_title() -> None:
+    spellings = [spelling for spec in TOOLS for spelling in spec.spellings]
+    titles = [spec.title for spec in TOOLS]
+    assert len(spellings) == len(set(spellings))
+    assert len(titles) == len(set(titles))
+
+
+class Checked:
+    """Calls tools and holds each answer against what the tool promised."""
+
+    def __init__(self, caller: Caller, definitions: dict[str, Definition]) -> None:
+        self._caller = caller
+        self._schemas = {name: tool["outputSchema"] for name, tool in definitions.items()}
+        self.called: set[str] = set()
+        self.fields: dict[str, set[str]] = {}
+
+    def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        result = self._caller.portal.call(self._caller.client.call_tool_mcp, tool, arguments)
+        answer = result.structured_content
+        Draft202012Validator(self._schemas[tool]).validate(answer)
+        (block,) = result.content
+        assert json.loads(block.text) == answer
+        assert not result.is_error
+        self.called.add(tool)
+        self.fields.setdefault(tool, set()).update(answer)
+        return answer  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_answers_keep_what_the_definitions_promise(
+    listed: dict[str, dict[str, Definition]], home: Path, project: Path, mode: str
+) -> None:
+    git(project, "init", "-q", "-b", "main")
+    git(project, "commit", "-q", "--allow-empty", "-m", "begin")
+    with (
+        Cortex.open(home, project=project, backend=StubBackend()) as cortex,
+        connected(build_server(cortex), mode) as caller,
+    ):
+        call = Checked(caller, listed[mode])
+        secret = "ghp_" + "1a2B3c4D5e" * 3 + "6F7g8h"
+        note = {"content": f"Zoë deploys with {secret} ☃", "namespace": "config", "source": "docs/deploy.md"}
+        id = call("subcog_capture", **note, tags=["deploy", "code review"])["id"]
+        again = call("subcog_capture", **note)["id"]
+        call("subcog_update", memory_id=id, tags=["deploy"])
+        for detail in ("light", "medium", "everything"):
+            call("subcog_recall", query="who deploys", detail=detail)
+            call("subcog_recall", detail=detail, filter="colour:red")
+        cortex.memories.update(id, ttl="1d")
+        call("subcog_get", memory_id=id)
+        call("subcog_get", memory_id=again)
+        call("subcog_history", memory_id=id)
+        call("subcog_delete", memory_id=id)
+        call("subcog_restore", memory_id=id)
+        for tool in ("subcog_status", "subcog_namespaces", "subcog_gc", "subcog_reindex", "subcog_sync"):
+            call(tool)
+        call("subcog_delete", memory_id=id, hard=True)
+        call("embedding.generate", text="hello")
+        call("embedding.batch", texts=["hello", "world"])
+        call("model.info")
+        call("health.status")
+    assert call.called == {spec.name for spec in TOOLS}
+    promised = {name: set(tool["outputSchema"]["properties"]) for name, tool in listed[mode].items()}
+    unseen = {name: promised[name] - call.fields[name] for name in promised if promised[name] - call.fields[name]}
+    # What is wrong is told only when something is.
+    assert unseen == {"health.status": {"problem"}}
+
+
+def test_the_history_names_the_memory_however_it_was_asked_for(home: Path, project: Path) -> None:
+    with (
+        Cortex.open(home, project=project, backend=StubBackend()) as cortex,
+        connected(build_server(cortex), "auto") as caller,
+    ):
+        memory = cortex.memories.capture("Use tabs", namespace="decisions")
+        for spelling in (memory.id, memory.id[:12], f"context_{memory.id}", f"subcog://project/decisions/{memory.id}"):
+            assert caller.call("subcog_history", memory_id=spelling)["id"] == memory.id

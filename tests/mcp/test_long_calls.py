@@ -1,0 +1,336 @@
+"""Long work for a client: progress is told, a cancellation is heeded, and nothing is left by half."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import numpy as np
+import pytest
+from fastmcp import Context, FastMCP
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from numpy.typing import NDArray
+
+from cortex_py import Cortex, NewMemory
+from cortex_py.mcp.front import Front
+from cortex_py.mcp.long_calls import run_long
+from cortex_py.mcp.server import build_server
+from cortex_py.mcp.snapshot import Snapshot, envelope
+from cortex_py.mcp.streams import MessageServer
+from cortex_py.memory.capture import Progress
+
+from clients import MODES, Caller, connected
+from helpers import FakeClock
+from stub_backend import StubBackend
+
+SECONDS = 30
+RECORDS = 600
+# What the library rebuilds between two reports.
+STEPS = [128, 256, 384, 512, 600]
+
+
+class HeldBackend(StubBackend):
+    """Embeds at once, but stops at a chosen call until it is let go."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.hold_at: int | None = None
+        self.held, self.released = threading.Event(), threading.Event()
+
+    def embed(self, texts: Sequence[str], *, normalize: bool = True) -> NDArray[np.float32]:
+        self.calls += 1
+        if self.calls == self.hold_at:
+            self.held.set()
+            assert self.released.wait(SECONDS)
+        return super().embed(texts, normalize=normalize)
+
+
+class Witness(Middleware):
+    """Knows when the server has noticed that a call was cancelled."""
+
+    def __init__(self) -> None:
+        self.noticed = threading.Event()
+
+    async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        loop = asyncio.get_running_loop()
+
+        async def watch() -> None:
+            try:
+                await anyio.sleep_forever()
+            except anyio.get_cancelled_exc_class():
+                # What else was cancelled in this moment hears of it first.
+                loop.call_soon(loop.call_soon, self.noticed.set)
+                raise
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            result = await call_next(context)
+            group.cancel_scope.cancel()
+        return result
+
+
+@pytest.fixture
+def backend() -> HeldBackend:
+    return HeldBackend()
+
+
+@pytest.fixture
+def cortex(home: Path, project: Path, clock: FakeClock, backend: HeldBackend) -> Iterator[Cortex]:
+    with Cortex.open(home, project=project, clock=clock, backend=backend) as opened:
+        yield opened
+
+
+@pytest.fixture
+def filled(cortex: Cortex, backend: HeldBackend) -> Cortex:
+    """A memory of a few hundred records."""
+    cortex.memories.capture_many(NewMemory(content=f"Memory number {number} of many") for number in range(RECORDS))
+    backend.calls = 0
+    return cortex
+
+
+@pytest.fixture
+def witness() -> Witness:
+    return Witness()
+
+
+@pytest.fixture
+def server(cortex: Cortex, witness: Witness) -> FastMCP[Any]:
+    built = build_server(cortex)
+    built.add_middleware(witness)
+    return built
+
+
+class Call:
+    """A call under way, whose progress is heard."""
+
+    def __init__(self, caller: Caller, tool: str, **arguments: Any) -> None:
+        self.progress: list[tuple[float, float | None]] = []
+        self._first = threading.Event()
+        call = partial(caller.client.call_tool_mcp, tool, arguments, progress_handler=self._hear)
+        self._future: Future[Any] = caller.portal.start_task_soon(call)
+
+    async def _hear(self, progress: float, total: float | None, message: str | None) -> None:
+        self.progress.append((progress, total))
+        self._first.set()
+
+    def result(self) -> Any:
+        return self._future.result(SECONDS).structured_content
+
+    def cancel_after_first_progress(self) -> None:
+        assert self._first.wait(SECONDS)
+        self._future.cancel()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_progress_of_a_reindex_reaches_the_client(filled: Cortex, server: FastMCP[Any], mode: str) -> None:
+    with connected(server, mode) as caller:
+        call = Call(caller, "subcog_reindex")
+        assert call.result()["indexed"] == RECORDS
+        assert call.progress == [(step, RECORDS) for step in STEPS]
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_progress_of_a_collection_reaches_the_client(
+    cortex: Cortex, clock: FakeClock, server: FastMCP[Any], mode: str, dry_run: bool
+) -> None:
+    cortex.memories.capture("short-lived", ttl="1h")
+    clock.advance(hours=2)
+    with connected(server, mode) as caller:
+        call = Call(caller, "subcog_gc", dry_run=dry_run)
+        assert (call.result()["expired"], call.result()["dry_run"]) == (1, dry_run)
+        assert call.progress == ([(1, 3), (3, 3)] if dry_run else [(1, 3), (2, 3), (3, 3)])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cancelled_reindex_stops_without_damage(
+    filled: Cortex, backend: HeldBackend, server: FastMCP[Any], witness: Witness, mode: str
+) -> None:
+    backend.hold_at = 2
+    with connected(server, mode) as caller:
+        call = Call(caller, "subcog_reindex")
+        call.cancel_after_first_progress()
+        assert backend.held.wait(SECONDS)
+        assert witness.noticed.wait(SECONDS)
+        backend.released.set()
+        # The same client goes on, whatever the server still has to finish.
+        assert caller.call("subcog_status")["statistics"]["total_count"] == RECORDS
+    # The batch under way was finished, and no other begun.
+    assert backend.calls == 2
+    assert call.progress == [(128, RECORDS)]
+    assert filled.check() == []
+    assert filled.memories.recall("number 17").results[0].memory.content == "Memory number 17 of many"
+    assert filled.memories.recall().total == RECORDS
+    with connected(server, mode) as caller:
+        assert caller.call("subcog_reindex")["indexed"] == RECORDS
+    assert filled.check() == []
+
+
+def _tombstoned(cortex: Cortex) -> None:
+    for number in range(3):
+        cortex.memories.delete(cortex.memories.capture(f"deleted {number}").id)
+
+
+def _expired(cortex: Cortex) -> None:
+    for number in range(3):
+        cortex.memories.capture(f"short-lived {number}", ttl="1h")
+
+
+@pytest.mark.parametrize(("prepare", "purge"), [(_expired, False), (_tombstoned, True)], ids=["expired", "purge"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_collection_cancelled_before_its_end_changes_nothing(
+    cortex: Cortex,
+    home: Path,
+    project: Path,
+    clock: FakeClock,
+    server: FastMCP[Any],
+    witness: Witness,
+    mode: str,
+    prepare: Any,
+    purge: bool,
+) -> None:
+    cortex.memories.capture("lasting")
+    prepare(cortex)
+    clock.advance(hours=2)
+    before = (cortex.memories.status(), cortex.memories.revision())
+    with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as other:
+        with connected(server, mode) as caller:
+            # While another writes, the collection has begun and cannot go on.
+            with other._store.database.write():
+                call = Call(caller, "subcog_gc", purge=purge)
+                call.cancel_after_first_progress()
+                assert witness.noticed.wait(SECONDS)
+            assert caller.call("subcog_status")["statistics"]["total_count"] == before[0].total_count
+        assert call.progress == [(1, 3)]
+        assert (cortex.memories.status(), cortex.memories.revision()) == before
+        assert cortex.check() == []
+    with connected(server, mode) as caller:
+        collected = caller.call("subcog_gc", purge=purge)
+    assert (collected["memories_affected"], collected["purged"]) == (3, 3 if purge else 0)
+
+
+class Desk:
+    """The client's side of the front, for a server in this process."""
+
+    def __init__(self) -> None:
+        self.front = Front(self._write, Snapshot({}, (), portable=False))
+        self.lines: list[Any] = []
+        self._told = asyncio.Event()
+
+    def _write(self, line: bytes) -> None:
+        self.lines.append(json.loads(line))
+        self._told.set()
+
+    def send(self, **message: Any) -> None:
+        self.front.take([json.dumps({"jsonrpc": "2.0", **message}).encode()], 10_000)
+
+    async def heard(self, **parts: Any) -> Any:
+        """The first line with these parts, once it is there."""
+        while True:
+            self._told.clear()
+            for line in self.lines:
+                if parts.items() <= line.items():
+                    return line
+            await self._told.wait()
+
+
+@pytest.mark.parametrize("modern", [False, True], ids=["legacy", "modern"])
+def test_a_cancelled_request_is_never_answered_and_nobody_waits_for_it(
+    filled: Cortex, backend: HeldBackend, server: FastMCP[Any], witness: Witness, modern: bool
+) -> None:
+    backend.hold_at = 2
+    meta = envelope("2026-07-28")["_meta"] if modern else {}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+    async def session() -> list[Any]:
+        desk = Desk()
+        streams = MessageServer(server, desk.front.answer)
+        desk.front.serve(streams)
+        async with anyio.create_task_group() as group:
+            group.start_soon(streams.run)
+            if not modern:
+                desk.send(id=0, method="initialize", params=hello)
+            params = {"name": "subcog_reindex", "arguments": {}, "_meta": {**meta, "progressToken": "p"}}
+            desk.send(id=1, method="tools/call", params=params)
+            await desk.heard(method="notifications/progress")
+            desk.send(method="notifications/cancelled", params={"requestId": 1})
+            await anyio.to_thread.run_sync(witness.noticed.wait, SECONDS)
+            assert not desk.front.idle
+            backend.released.set()
+            # The end of the work is the end of the waiting.
+            await anyio.to_thread.run_sync(desk.front.settle, SECONDS)
+            assert desk.front.idle
+            desk.send(id=2, method="tools/call", params={"name": "subcog_status", "arguments": {}, "_meta": meta})
+            assert "result" in await desk.heard(id=2)
+            streams.end()
+        return desk.lines
+
+    lines = anyio.run(session)
+    assert 1 not in [line.get("id") for line in lines]
+    assert backend.calls == 2
+
+
+@pytest.mark.parametrize("modern", [False, True], ids=["legacy", "modern"])
+def test_when_the_client_goes_its_long_call_ends_first(
+    filled: Cortex, backend: HeldBackend, server: FastMCP[Any], witness: Witness, modern: bool
+) -> None:
+    backend.hold_at = 2
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    meta = envelope("2026-07-28") if modern else {}
+
+    async def session() -> list[Any]:
+        desk = Desk()
+        streams = MessageServer(server, desk.front.answer)
+        desk.front.serve(streams)
+        async with anyio.create_task_group() as group:
+            group.start_soon(streams.run)
+            if not modern:
+                desk.send(id=0, method="initialize", params=hello)
+            desk.send(id=1, method="tools/call", params={"name": "subcog_reindex", "arguments": {}, **meta})
+            await anyio.to_thread.run_sync(backend.held.wait, SECONDS)
+            streams.end()
+            await anyio.to_thread.run_sync(witness.noticed.wait, SECONDS)
+            backend.released.set()
+        return desk.lines
+
+    lines = anyio.run(session)
+    # Once the server has ended nobody is at work on the store, which may be closed now.
+    assert backend.calls == 2
+    assert [line["error"]["message"] for line in lines if line.get("id") == 1] == ["Connection closed"]
+
+
+def test_work_cancelled_before_it_began_is_not_waited_for() -> None:
+    worked = False
+
+    def work(report: Progress) -> None:
+        nonlocal worked
+        worked = True
+
+    async def cancelled_at_once() -> None:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await run_long(Context(FastMCP("test")), work)
+
+    thread = threading.Thread(target=anyio.run, args=(cancelled_at_once,), daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    assert not thread.is_alive()
+    assert not worked
+
+
+def test_what_the_work_returns_or_raises_is_passed_on() -> None:
+    def fail(report: Progress) -> None:
+        raise LookupError("gone")
+
+    async def both() -> int:
+        context = Context(FastMCP("test"))
+        with pytest.raises(LookupError, match="gone"):
+            await run_long(context, fail)
+        return await run_long(context, lambda report: 17)
+
+    assert anyio.run(both) == 17

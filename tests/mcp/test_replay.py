@@ -1,0 +1,163 @@
+"""The published document, replayed: every example request, over both transports, in both protocols."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cortex_py.mcp.registry import TOOLS
+
+from clients import MODES, Caller, connected, stdio_transport
+from helpers import git
+from servers import http_server
+
+DOCUMENTED = json.loads(Path(__file__).with_name("documented.json").read_text("utf-8"))
+
+# Documented tools that are not there yet. Whoever adds one takes its name out.
+ABSENT = {
+    "subcog_consolidate",
+    "subcog_enrich",
+    "subcog_entities",
+    "subcog_graph",
+    "subcog_prompts",
+    "subcog_relationships",
+    "subcog_templates",
+}
+
+# Objects whose keys are data, not fields.
+TALLIES = {"statistics.namespace_counts"}
+
+
+def differences(documented: Any, answered: Any, place: str = "") -> list[str]:
+    """Where an answer has not the documented shape: a field is missing, or of another type, at any depth."""
+    if _kind(documented) != _kind(answered) and (_kind(documented), _kind(answered)) != ("float", "int"):
+        return [f"{place or 'answer'}: {_kind(answered)} instead of {_kind(documented)}"]
+    if isinstance(documented, list):
+        shapes = [(f"{place}[{number}]", documented[0], item) for number, item in enumerate(answered)]
+        absent = [] if answered else [f"{place}: empty"]
+    elif place in TALLIES:
+        shapes = [(f"{place}.{key}", next(iter(documented.values())), item) for key, item in answered.items()]
+        absent = [] if answered else [f"{place}: empty"]
+    elif isinstance(documented, dict):
+        inside = f"{place}." if place else ""
+        shapes = [(inside + key, item, answered[key]) for key, item in documented.items() if key in answered]
+        absent = [f"{inside}{key}: missing" for key in documented if key not in answered]
+    else:
+        return []
+    return absent + [fault for where, shape, item in shapes for fault in differences(shape, item, where)]
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__
+
+
+@contextmanager
+def _client(transport: str, mode: str, home: Path, project: Path) -> Iterator[Caller]:
+    if transport == "stdio":
+        with connected(stdio_transport(home, project), mode) as caller:
+            yield caller
+    else:
+        with http_server(home, project) as server, connected(server.mcp, mode) as caller:
+            yield caller
+
+
+def _prepare(project: Path) -> None:
+    """A repository like the document's: a remote, and a second branch."""
+    git(project, "init", "-q", "-b", "main")
+    git(project, "remote", "add", "origin", "https://github.com/zircote/subcog.git")
+    git(project, "commit", "-q", "--allow-empty", "-m", "begin")
+    git(project, "checkout", "-q", "-b", "feature/old-auth")
+
+
+def _vanish_branch(caller: Caller, project: Path) -> None:
+    """A memory of a branch that is no more, so that there is garbage to tell of."""
+    caller.call("subcog_capture", content="Tokens live for an hour", namespace="security")
+    git(project, "checkout", "-q", "main")
+    git(project, "branch", "-q", "-D", "feature/old-auth")
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_document_holds(home: Path, project: Path, transport: str, mode: str) -> None:
+    _prepare(project)
+    faults: dict[str, list[str]] = {}
+    answers: dict[str, Any] = {}
+    with _client(transport, mode, home, project) as caller:
+        _vanish_branch(caller, project)
+        for example in DOCUMENTED:
+            name, arguments = example["request"]["name"], example["request"]["arguments"]
+            if name in ABSENT:
+                error = caller.refused(name, **arguments)
+                assert (error.code, error.data) == (-32601, {"tool": name})
+                continue
+            answers[name] = caller.call(name, **arguments)
+            if "response" in example and (found := differences(example["response"], answers[name])):
+                faults[name] = found
+    assert faults == {}
+    captured, (first, *_) = answers["subcog_capture"], answers["subcog_recall"]["results"]
+    assert re.fullmatch(r"[0-9a-f]{40}", captured["id"])
+    assert captured["urn"] == f"subcog://project/decisions/{captured['id']}"
+    assert (first["id"], first["uri"]) == (captured["id"], f"subcog://memory/{captured['id']}")
+    assert first["tags"] == ["database", "architecture"]
+    assert captured.keys() == {"id", "urn"}
+    assert first.keys() == {"id", "namespace", "tags", "content", "score", "uri"}
+    assert answers["subcog_status"]["repository"] == {
+        "path": str(project),
+        "project_id": "github.com/zircote/subcog",
+        "branch": "main",
+    }
+    assert answers["subcog_gc"]["stale_branches"] == ["feature/old-auth"]
+    assert (answers["subcog_gc"]["memories_affected"], answers["subcog_gc"]["status"]) == (1, "preview")
+    assert answers["subcog_sync"] == next(
+        example["response"] for example in DOCUMENTED if example["request"]["name"] == "subcog_sync"
+    )
+
+
+def test_every_documented_tool_is_served_or_known_to_be_absent() -> None:
+    documented = {example["request"]["name"] for example in DOCUMENTED}
+    assert documented - {tool.name for tool in TOOLS} == ABSENT
+
+
+def test_the_documented_answers_are_compared() -> None:
+    served = [example for example in DOCUMENTED if example["request"]["name"] not in ABSENT]
+    assert [example["request"]["name"] for example in served if example.get("response")] == [
+        "subcog_capture",
+        "subcog_recall",
+        "subcog_status",
+        "subcog_gc",
+        "subcog_namespaces",
+        "subcog_sync",
+        "subcog_reindex",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answered", "told"),
+    [
+        ({"id": "x", "hits": [{"score": 0.5}], "n": 1, "more": True}, []),
+        ({"id": "x", "hits": [{"score": 1}], "n": 1}, []),
+        ({"id": "x", "n": 1}, ["hits: missing"]),
+        ({"id": 7, "hits": [{"score": 0.5}], "n": 1}, ["id: int instead of str"]),
+        ({"id": "x", "hits": [], "n": 1}, ["hits: empty"]),
+        ({"id": "x", "hits": [{"score": 0.5}, {}], "n": 1}, ["hits[1].score: missing"]),
+        ({"id": "x", "hits": [{"score": "high"}], "n": 1}, ["hits[0].score: str instead of float"]),
+        ({"id": "x", "hits": [{"score": 0.5}], "n": True}, ["n: bool instead of int"]),
+        ({"id": "x", "hits": [{"score": 0.5}], "n": 1.0}, ["n: float instead of int"]),
+        ({"id": None, "hits": {}, "n": 1}, ["id: NoneType instead of str", "hits: dict instead of list"]),
+    ],
+)
+def test_the_comparison_sees(answered: Any, told: list[str]) -> None:
+    assert differences({"id": "a", "hits": [{"score": 0.85}], "n": 3}, answered) == told
+
+
+def test_the_comparison_takes_a_tally_by_its_values() -> None:
+    documented = {"statistics": {"namespace_counts": {"decisions": 12, "patterns": 8}}}
+    assert differences(documented, {"statistics": {"namespace_counts": {"security": 1}}}) == []
+    assert differences(documented, {"statistics": {"namespace_counts": {"security": "1"}}}) == [
+        "statistics.namespace_counts.security: str instead of int"
+    ]
+    assert differences(documented, {"statistics": {"namespace_counts": {}}}) == ["statistics.namespace_counts: empty"]

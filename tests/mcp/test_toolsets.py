@@ -1,0 +1,238 @@
+"""Which tools are served: every source bounds the list, none widens what another allows, under either spelling."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import FastMCP
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp.shared.exceptions import MCPError
+
+from cortex_py.config import ToolBound, load_settings
+from cortex_py.errors import ConfigurationError
+from cortex_py.mcp.answers import Answer
+from cortex_py.mcp.errors import WireErrors
+from cortex_py.mcp.registry import TOOLS, TOOLSETS, ToolSpec
+from cortex_py.mcp.selection import select
+from cortex_py.mcp.tool_making import make_tool
+
+from clients import MODES, connected, stdio_transport
+
+SPECS = [
+    ToolSpec("read", "notes", "read", "Read", "Read a note.", ("core", "memory"), read_only=True),
+    ToolSpec("write", "notes", "write", "Write", "Write a note.", ("core", "memory")),
+    ToolSpec("clean", "notes", "clean", "Clean", "Throw notes away.", ("memory",), destructive=True),
+    ToolSpec("graph.show", "graph", "show", "Show", "Show the graph.", ("graph",), read_only=True),
+    ToolSpec("graph.link", "graph", "link", "Link", "Link two notes.", ("graph",)),
+]
+NAMES = ["read", "write", "clean", "graph.show", "graph.link"]
+
+Given = dict[str, Any]
+SOURCES = ("file", "environment", "flags")
+
+
+def _served(
+    home: Path, *, file: Given | None = None, environment: Given | None = None, flags: Given | None = None
+) -> list[str]:
+    """The tools that these settings leave, in order."""
+    home.mkdir(exist_ok=True)
+    lines = [f"{name} = {json.dumps(value)}" for name, value in (file or {}).items()]
+    (home / "config.toml").write_text("\n".join(lines), "utf-8")
+    variables = {f"CORTEX_{name.upper()}": _spelled(value) for name, value in (environment or {}).items()}
+    spelled = {name: value if value is True else _spelled(value) for name, value in (flags or {}).items()}
+    settings = load_settings(home, environment=variables, **spelled)
+    return [spec.name for spec in select(SPECS, settings.tool_bounds)]
+
+
+def _spelled(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+@pytest.fixture(params=SOURCES)
+def source(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_without_a_bound_all_tools_are_served(home: Path) -> None:
+    assert _served(home) == NAMES
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ({"toolsets": ["core"]}, ["read", "write"]),
+        ({"toolsets": ["memory"]}, ["read", "write", "clean"]),
+        ({"toolsets": ["core", "graph"]}, ["read", "write", "graph.show", "graph.link"]),
+        ({"toolsets": ["backup"]}, []),
+        ({"toolsets": ["backup", "all"]}, NAMES),
+        ({"tools": ["graph.link", "read"]}, ["read", "graph.link"]),
+        ({"toolsets": ["core"], "tools": ["clean"]}, ["read", "write", "clean"]),
+        ({"exclude_tools": ["clean"]}, ["read", "write", "graph.show", "graph.link"]),
+        ({"exclude_tools": ["graph_show", "graph.link"]}, ["read", "write", "clean"]),
+        ({"tools": ["clean", "read"], "exclude_tools": ["clean"]}, ["read"]),
+        ({"toolsets": ["core"], "exclude_tools": ["write"]}, ["read"]),
+        ({"toolsets": ["all"], "exclude_tools": NAMES}, []),
+        ({"read_only": True}, ["read", "graph.show"]),
+        ({"read_only": True, "toolsets": ["core"]}, ["read"]),
+        ({"read_only": True, "tools": ["clean"]}, []),
+    ],
+)
+def test_each_source_bounds_the_tools(home: Path, source: str, given: Given, left: list[str]) -> None:
+    assert _served(home, **{source: given}) == left
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "left"),
+    [
+        ({"toolsets": ["core"]}, {"toolsets": ["all"]}, ["read", "write"]),
+        ({"toolsets": ["core"]}, {"toolsets": ["memory"]}, ["read", "write"]),
+        ({"toolsets": ["core"]}, {"tools": ["clean"]}, []),
+        ({"toolsets": ["core"]}, {"tools": ["clean", "read"]}, ["read"]),
+        ({"toolsets": ["core"]}, {"exclude_tools": ["write"]}, ["read"]),
+        ({"tools": ["read"]}, {"toolsets": ["all"], "tools": ["clean"]}, ["read"]),
+        ({"exclude_tools": ["clean"]}, {"tools": ["clean"]}, []),
+        ({"read_only": True}, {"tools": ["clean", "read"]}, ["read"]),
+        ({"toolsets": ["graph"]}, {"toolsets": ["core"]}, []),
+    ],
+)
+@pytest.mark.parametrize("sources", [("file", "environment"), ("file", "flags"), ("environment", "flags")])
+def test_a_later_source_narrows_and_never_widens(
+    home: Path, sources: tuple[str, str], earlier: Given, later: Given, left: list[str]
+) -> None:
+    assert _served(home, **{sources[0]: earlier, sources[1]: later}) == left
+    assert _served(home, **{sources[0]: later, sources[1]: earlier}) == left
+
+
+def test_a_switch_cannot_be_taken_back(home: Path) -> None:
+    assert _served(home, file={"read_only": True}, environment={"read_only": "false"}) == ["read", "graph.show"]
+
+
+def test_all_three_sources_bound_together(home: Path) -> None:
+    left = _served(
+        home,
+        file={"toolsets": ["memory", "graph"]},
+        environment={"exclude_tools": ["graph.show"]},
+        flags={"read_only": True},
+    )
+    assert left == ["read"]
+
+
+@pytest.mark.parametrize("name", ["tools", "exclude_tools"])
+def test_an_unknown_tool_is_an_error_that_names_the_known_ones(home: Path, source: str, name: str) -> None:
+    with pytest.raises(ConfigurationError, match="Unknown tool 'teleport'") as caught:
+        _served(home, **{source: {name: ["read", "teleport"]}})
+    assert caught.value.field == "tools"
+    assert caught.value.remedy == "Known: clean, graph.link, graph.show, graph_link, graph_show, read, write."
+
+
+def test_an_unknown_toolset_is_an_error_that_names_the_known_ones(home: Path, source: str) -> None:
+    with pytest.raises(ConfigurationError, match="Unknown toolset 'everything'") as caught:
+        _served(home, **{source: {"toolsets": ["core", "everything"]}})
+    assert caught.value.field == "toolsets"
+    assert caught.value.remedy == "Known: all, backup, context, core, embedding, graph, memory, prompts."
+
+
+def test_an_unknown_name_is_told_even_where_another_source_leaves_nothing(home: Path) -> None:
+    with pytest.raises(ConfigurationError):
+        _served(home, file={"toolsets": ["backup"]}, flags={"tools": ["teleport"]})
+
+
+def test_every_toolset_is_known_and_every_tool_is_in_one() -> None:
+    assert TOOLSETS == ("core", "context", "memory", "graph", "prompts", "embedding", "backup")
+    assert all(spec.toolsets and set(spec.toolsets) <= set(TOOLSETS) for spec in TOOLS)
+
+
+BOUNDS = st.builds(
+    ToolBound,
+    toolsets=st.lists(st.sampled_from([*TOOLSETS, "all"]), max_size=3).map(tuple),
+    tools=st.lists(st.sampled_from(NAMES), max_size=4).map(tuple),
+    exclude_tools=st.lists(st.sampled_from(NAMES), max_size=4).map(tuple),
+    read_only=st.booleans(),
+)
+
+
+@given(st.lists(BOUNDS, max_size=4), BOUNDS)
+def test_every_further_bound_only_narrows(bounds: list[ToolBound], further: ToolBound) -> None:
+    before, after = select(SPECS, bounds), select(SPECS, [*bounds, further])
+    alone = select(SPECS, [further])
+    assert after == [spec for spec in before if spec in alone]
+    assert after == select(SPECS, [further, *bounds])
+    assert not {spec.name for spec in after}.intersection(further.exclude_tools)
+    assert not further.read_only or all(spec.read_only for spec in after)
+
+
+# -- the other spelling ----------------------------------------------------------------------------
+
+
+class Greeting(Answer):
+    text: str
+
+
+def _greet(name: str = "you") -> Greeting:
+    return Greeting(text=f"Hello {name}")
+
+
+DOTTED = ToolSpec("greeting.say", "greeting", "say", "Greet", "Say hello to somebody.", ("core",), read_only=True)
+
+
+def _greeter(specs: list[ToolSpec], *, portable: bool) -> FastMCP[Any]:
+    server: FastMCP[Any] = FastMCP("greeter", middleware=[WireErrors(specs, portable=portable)])
+    for spec in specs:
+        server.add_tool(make_tool(spec, _greet, portable=portable))
+    return server
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("portable", "listed"), [(True, "greeting_say"), (False, "greeting.say")])
+def test_a_dotted_tool_is_listed_as_asked_and_called_by_both_names(mode: str, portable: bool, listed: str) -> None:
+    with connected(_greeter([DOTTED], portable=portable), mode) as caller:
+        assert [tool.name for tool in caller.portal.call(caller.client.list_tools)] == [listed]
+        assert caller.call("greeting_say") == {"text": "Hello you"}
+        assert caller.call("greeting.say", name="Zoë") == {"text": "Hello Zoë"}
+        error = caller.refused("greeting.say", title="Dr")
+        assert (error.code, error.data["field"]) == (-32602, "title")
+        assert caller.refused("greeting-say").code == -32601
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_excluded_dotted_tool_answers_to_neither_name(mode: str) -> None:
+    with connected(_greeter([], portable=True), mode) as caller:
+        for name in DOTTED.spellings:
+            assert (caller.refused(name).code, caller.refused(name).data) == (-32601, {"tool": name})
+
+
+@pytest.mark.parametrize("name", ["greeting_say", "greeting.say"])
+def test_a_dotted_tool_is_chosen_and_excluded_by_both_names(name: str) -> None:
+    assert select([DOTTED], [ToolBound(tools=(name,))]) == [DOTTED]
+    assert select([DOTTED], [ToolBound(exclude_tools=(name,))]) == []
+
+
+# -- a real server ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_server_process_heeds_file_environment_and_flags(home: Path, project: Path, mode: str) -> None:
+    home.mkdir()
+    (home / "config.toml").write_text('toolsets = ["core"]\n', "utf-8")
+    options = ("--exclude-tools", "subcog_delete", "--toolsets", "all")
+    variables = {"CORTEX_TOOLS": "subcog_gc,subcog_get,subcog_delete,subcog_status"}
+    with connected(stdio_transport(home, project, *options, **variables), mode) as caller:
+        # The first list comes from the front, the second from the server that has loaded meanwhile.
+        early = [tool.name for tool in caller.portal.call(caller.client.list_tools)]
+        assert caller.call("subcog_status")["statistics"]["total_count"] == 0
+        late = [tool.name for tool in caller.portal.call(caller.client.list_tools)]
+        assert early == late == ["subcog_get", "subcog_status"]
+        for name in ("subcog_delete", "subcog_gc", "subcog_capture"):
+            error = caller.refused(name, memory_id="0" * 40)
+            assert (error.code, error.data) == (-32601, {"tool": name})
+
+
+def test_a_server_process_with_an_unknown_tool_says_so_to_its_client(home: Path, project: Path) -> None:
+    with (
+        pytest.raises(MCPError, match=r"Unknown tool 'subcog_teleport'.*subcog_capture") as caught,
+        connected(stdio_transport(home, project, "--tools", "subcog_teleport"), "legacy"),
+    ):
+        pass
+    assert caught.value.error.code == -32602

@@ -1,0 +1,314 @@
+"""Whoever watches an address is told when what it shows has changed, in both protocols, whoever changed it."""
+
+import queue
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types
+import pytest
+from anyio.from_thread import BlockingPortal
+from fastmcp import FastMCP
+from mcp.client.subscriptions import Subscription, listen
+from mcp.server.connection import Connection
+from mcp.shared.exceptions import MCPError
+
+from cortex_py import Cortex
+from cortex_py.errors import StoreBusy
+from cortex_py.mcp.server import build_server
+from cortex_py.records import Memory
+
+from clients import MODES, Caller, connected, stdio_transport
+from servers import http_server
+from stub_backend import StubBackend
+
+SECONDS = 30
+TOPICS = "subcog://topics"
+
+Change = Callable[[Cortex, Memory], object]
+
+CHANGES: dict[str, Change] = {
+    "content": lambda cortex, memory: cortex.memories.update(memory.id, content="Use SQLite"),
+    "tags": lambda cortex, memory: cortex.memories.update(memory.id, tags=["storage"]),
+    "status": lambda cortex, memory: cortex.memories.update(memory.id, status="archived"),
+    "deletion": lambda cortex, memory: cortex.memories.delete(memory.id),
+    "purge": lambda cortex, memory: cortex.memories.delete(memory.id, hard=True),
+}
+
+
+class Watcher:
+    """A client that watches addresses and hears of their changes."""
+
+    def __init__(self, caller: Caller, told: "queue.Queue[str]", streams: ExitStack) -> None:
+        self.caller = caller
+        self._told = told
+        self._streams = streams
+
+    def watch(self, *uris: str) -> Callable[[], None]:
+        """Begin to watch; the result ends it."""
+        session = self.caller.client.session
+        if session.protocol_version == "2025-11-25":
+            for uri in uris:
+                subscribe = mcp_types.SubscribeRequest(params=mcp_types.SubscribeRequestParams(uri=uri))
+                self.caller.portal.call(session.send_request, subscribe, mcp_types.EmptyResult)
+            return partial(self._unsubscribe, uris)
+        stream = self._streams.enter_context(ExitStack())
+        opened = listen(session, resource_subscriptions=uris)
+        subscription = stream.enter_context(self.caller.portal.wrap_async_context_manager(opened))
+        self.caller.portal.start_task_soon(self._hear, subscription)
+        return stream.close
+
+    def next(self) -> str:
+        """The next address it is told of."""
+        return self._told.get(timeout=SECONDS)
+
+    def _unsubscribe(self, uris: tuple[str, ...]) -> None:
+        for uri in uris:
+            request = mcp_types.UnsubscribeRequest(params=mcp_types.UnsubscribeRequestParams(uri=uri))
+            self.caller.portal.call(self.caller.client.session.send_request, request, mcp_types.EmptyResult)
+
+    async def _hear(self, subscription: Subscription) -> None:
+        async for event in subscription:
+            self._told.put(str(event.uri))
+
+
+@contextmanager
+def watcher(server: Any, mode: str, portal: BlockingPortal | None = None) -> Iterator[Watcher]:
+    told: queue.Queue[str] = queue.Queue()
+
+    async def hear(message: object) -> None:
+        # A stream has its own way to the ear.
+        if isinstance(message, mcp_types.ResourceUpdatedNotification) and mode == "legacy":
+            told.put(str(message.params.uri))
+
+    with connected(server, mode, portal, message_handler=hear) as caller, ExitStack() as streams:
+        yield Watcher(caller, told, streams)
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def cortex(home: Path, project: Path) -> Iterator[Cortex]:
+    with Cortex.open(home, project=project, backend=StubBackend()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def memory(cortex: Cortex) -> Memory:
+    return cortex.memories.capture("Use PostgreSQL", namespace="decisions", tags=["database"])
+
+
+@pytest.fixture
+def server(cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> FastMCP[Any]:
+    monkeypatch.setattr("cortex_py.mcp.subscriptions._INTERVAL", 0.01)
+    return build_server(cortex)
+
+
+@pytest.fixture
+def watch(server: FastMCP[Any], mode: str) -> Iterator[Watcher]:
+    with watcher(server, mode) as opened:
+        yield opened
+
+
+def _uri(memory: Memory) -> str:
+    return f"subcog://memory/{memory.id}"
+
+
+def _proof_of_silence(cortex: Cortex, watch: Watcher) -> list[str]:
+    """All that is told up to two changes of the topics, which the watcher watches too.
+
+    Two: what one change leads to is told in any order, but before what the next one leads to.
+    """
+    told = []
+    for tag in ("first-proof", "second-proof"):
+        cortex.memories.capture("A proof", namespace="testing", tags=[tag])
+        while not told or told[-1] != TOPICS:
+            told.append(watch.next())
+        told.append(f"after {tag}")
+    return told
+
+
+SILENCE = [TOPICS, "after first-proof", TOPICS, "after second-proof"]
+
+
+def test_subscribing_is_advertised(server: FastMCP[Any], mode: str) -> None:
+    with connected(server, mode) as caller:
+        capabilities = caller.client.server_capabilities
+    assert capabilities is not None
+    assert capabilities.resources is not None
+    assert capabilities.resources.subscribe is True
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_change_of_a_memory_is_told(cortex: Cortex, memory: Memory, watch: Watcher, change: Change) -> None:
+    watch.watch(_uri(memory))
+    change(cortex, memory)
+    assert watch.next() == _uri(memory)
+
+
+def test_a_restored_memory_is_told(cortex: Cortex, memory: Memory, watch: Watcher) -> None:
+    cortex.memories.delete(memory.id)
+    watch.watch(_uri(memory))
+    cortex.memories.restore(memory.id)
+    assert watch.next() == _uri(memory)
+
+
+def test_every_change_is_told_anew(cortex: Cortex, memory: Memory, watch: Watcher) -> None:
+    watch.watch(_uri(memory))
+    for content in ("Use SQLite", "Use DuckDB", "Use PostgreSQL"):
+        cortex.memories.update(memory.id, content=content)
+        assert watch.next() == _uri(memory)
+
+
+def test_all_addresses_of_a_memory_are_told(cortex: Cortex, memory: Memory, watch: Watcher) -> None:
+    addresses = {
+        _uri(memory),
+        f"subcog://project/decisions/{memory.id}",
+        f"subcog://_/_/{memory.id[:16]}",
+        "subcog://project/decisions",
+        "subcog://_/_",
+    }
+    watch.watch(*addresses)
+    cortex.memories.update(memory.id, content="Use SQLite")
+    assert {watch.next() for _ in addresses} == addresses
+
+
+def test_a_new_memory_changes_its_listing_and_the_topics(cortex: Cortex, memory: Memory, watch: Watcher) -> None:
+    watch.watch("subcog://project/decisions", "subcog://project/patterns", TOPICS)
+    cortex.memories.capture("Use Redis", namespace="decisions", tags=["cache"])
+    assert {watch.next(), watch.next()} == {"subcog://project/decisions", TOPICS}
+    assert _proof_of_silence(cortex, watch) == SILENCE
+
+
+def test_a_change_through_a_tool_is_told_to_the_one_who_made_it(
+    server: FastMCP[Any], memory: Memory, mode: str
+) -> None:
+    with watcher(server, mode) as watch:
+        watch.watch(_uri(memory))
+        watch.caller.call("subcog_update", memory_id=memory.id, content="Use SQLite")
+        assert watch.next() == _uri(memory)
+
+
+def test_other_changes_are_not_told(cortex: Cortex, memory: Memory, watch: Watcher) -> None:
+    other = cortex.memories.capture("Names are lower case", namespace="patterns")
+    watch.watch(_uri(memory), "subcog://project/decisions", "subcog://user/decisions", TOPICS)
+    cortex.memories.update(other.id, content="Names are upper case")
+    cortex.memories.delete(other.id)
+    assert _proof_of_silence(cortex, watch) == SILENCE
+
+
+def test_each_watcher_is_told_of_its_own_addresses_only(
+    cortex: Cortex, memory: Memory, server: FastMCP[Any], mode: str
+) -> None:
+    with watcher(server, mode) as one, watcher(server, mode, one.caller.portal) as other:
+        one.watch(_uri(memory), TOPICS)
+        other.watch(TOPICS)
+        cortex.memories.update(memory.id, content="Use SQLite")
+        assert one.next() == _uri(memory)
+        assert _proof_of_silence(cortex, other) == SILENCE
+
+
+def test_after_the_end_of_a_watch_nothing_is_told(cortex: Cortex, memory: Memory, watch: Watcher) -> None:
+    end = watch.watch(_uri(memory))
+    watch.watch(TOPICS)
+    cortex.memories.update(memory.id, content="Use SQLite")
+    assert watch.next() == _uri(memory)
+    end()
+    cortex.memories.update(memory.id, content="Use DuckDB")
+    assert _proof_of_silence(cortex, watch) == SILENCE
+
+
+def test_what_happened_while_nobody_watched_is_not_told_later(cortex: Cortex, memory: Memory, watch: Watcher) -> None:
+    watch.watch(_uri(memory))()
+    watch.watch(TOPICS)
+    watch.watch(_uri(memory))()
+    cortex.memories.update(memory.id, content="Use SQLite")
+    watch.watch(_uri(memory))
+    assert _proof_of_silence(cortex, watch) == SILENCE
+    cortex.memories.update(memory.id, content="Use DuckDB")
+    assert watch.next() == _uri(memory)
+
+
+def test_watching_survives_a_busy_store(
+    cortex: Cortex, memory: Memory, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cortex_py.mcp.subscriptions._INTERVAL", 0.01)
+    revision, failures = cortex.memories.revision, iter((1, 2, 3))
+
+    def busy_at_first() -> int:
+        if next(failures, None):
+            raise StoreBusy("Another process writes.")
+        return revision()
+
+    monkeypatch.setattr(cortex.memories, "revision", busy_at_first)
+    with watcher(build_server(cortex), mode) as watch:
+        watch.watch(_uri(memory))
+        cortex.memories.update(memory.id, content="Use SQLite")
+        assert watch.next() == _uri(memory)
+    assert list(failures) == []
+
+
+def test_too_many_addresses_are_refused(
+    cortex: Cortex, memory: Memory, watch: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cortex_py.mcp.subscriptions._MOST", 2)
+    watch.watch(_uri(memory), TOPICS)
+    with pytest.raises(MCPError) as caught:
+        watch.watch("subcog://namespaces")
+    assert caught.value.error.code == -32602
+    cortex.memories.update(memory.id, content="Use SQLite")
+    assert watch.next() == _uri(memory)
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_a_server_process_tells_what_another_process_wrote(
+    home: Path, project: Path, mode: str, transport: str
+) -> None:
+    with ExitStack() as stack:
+        where: Any = stdio_transport(home, project)
+        if transport == "http":
+            where = stack.enter_context(http_server(home, project)).mcp
+        watch = stack.enter_context(watcher(where, mode))
+        here = stack.enter_context(Cortex.open(home, project=project, backend=StubBackend()))
+        watch.watch("subcog://project/decisions")
+        memory = here.memories.capture("Use PostgreSQL", namespace="decisions")
+        assert watch.next() == "subcog://project/decisions"
+        here.memories.delete(memory.id)
+        assert watch.next() == "subcog://project/decisions"
+
+
+def test_a_server_that_is_stopped_ends_its_streams_in_order(home: Path, project: Path) -> None:
+    async def ended(subscription: Subscription) -> list[object]:
+        with anyio.fail_after(SECONDS):
+            return [event async for event in subscription]
+
+    with http_server(home, project) as server, connected(server.mcp, "auto") as caller:
+        opened = listen(caller.client.session, resource_subscriptions=[TOPICS])
+        with caller.portal.wrap_async_context_manager(opened) as subscription:
+            server.process.terminate()
+            assert caller.portal.call(ended, subscription) == []
+        assert server.process.wait(timeout=SECONDS) == 0
+
+
+def test_the_framework_still_has_the_private_parts_that_are_used() -> None:
+    server: FastMCP[Any] = FastMCP("guard")
+    seen: list[object] = []
+
+    async def subscribe(context: Any, params: mcp_types.SubscribeRequestParams) -> mcp_types.EmptyResult:
+        seen.append(context.session._connection)
+        return mcp_types.EmptyResult()
+
+    server._mcp_server.add_request_handler("resources/subscribe", mcp_types.SubscribeRequestParams, subscribe)
+    with watcher(server, "legacy") as watch:
+        watch.watch(TOPICS, TOPICS)
+    assert isinstance(seen[0], Connection)
+    assert seen[0] is seen[1]
+    assert callable(server._lifespan_manager)
+    assert callable(server._mcp_server.run)
+    assert callable(server._mcp_server.create_initialization_options)

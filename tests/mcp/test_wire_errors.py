@@ -1,0 +1,368 @@
+"""Every documented error code as a client sees it, in both protocols; what is refused changes nothing."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import mcp_types
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from cortex_py import Cortex
+from cortex_py.embedding.backend import Backend
+from cortex_py.errors import WIRE_FORMS, StoreBusy
+from cortex_py.mcp.help_pages import HELP
+from cortex_py.mcp.server import build_server
+from cortex_py.mcp.snapshot import envelope
+
+from clients import MODES, PROTOCOLS, Caller, connected
+from helpers import FakeClock
+from servers import http_server, stdio_server
+from stub_backend import StubBackend
+
+DOCUMENTED = {-32600, -32601, -32602, -32603, -32604, -32605, -32606, -32607, -32608}
+UNREACHABLE = {-32606, -32607}
+PRODUCED_HERE = {-32600, -32601, -32602, -32603, -32604, -32605, -32608}
+
+NOWHERE = "0" * 40
+EXCLUDED = "subcog_namespaces"
+TOKEN = "ghp_" + "1a2B3c4D5e" * 3 + "6F7g8h"
+SECRET = f"Deploy with {TOKEN} from the runner"
+LEAK = "hunter2 in the connection string"
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A call that is refused: with which code, and what `data` says among other things."""
+
+    tool: str
+    arguments: dict[str, Any]
+    code: int
+    data: dict[str, Any]
+
+
+def _field(tool: str, field: str, **arguments: Any) -> Bad:
+    return Bad(tool, arguments, -32602, {"field": field})
+
+
+BAD = {
+    "unknown tool": Bad("subcog_teleport", {"to": "Mars"}, -32601, {"tool": "subcog_teleport"}),
+    "excluded tool": Bad(EXCLUDED, {}, -32601, {"tool": EXCLUDED}),
+    "no name at all": Bad("", {}, -32601, {"tool": ""}),
+    "all arguments missing": Bad(
+        "subcog_capture",
+        {},
+        -32602,
+        {"tool": "subcog_capture", "field": "content", "fields": ["content", "namespace"]},
+    ),
+    "one argument missing": _field("subcog_capture", "namespace", content="x"),
+    "unknown argument": Bad(
+        "subcog_capture",
+        {"content": "x", "namespace": "decisions", "importance": 3},
+        -32602,
+        {"tool": "subcog_capture", "field": "importance", "fields": ["importance"]},
+    ),
+    "unknown argument where there are none": _field("subcog_status", "verbose", verbose=True),
+    "misspelt argument": _field("subcog_recall", "qeury", qeury="database"),
+    "number for text": _field("subcog_capture", "content", content=7, namespace="decisions"),
+    "null for text": _field("subcog_get", "memory_id", memory_id=None),
+    "text for list": _field("subcog_capture", "tags", content="x", namespace="decisions", tags="a,b"),
+    "number in list": _field("subcog_capture", "tags", content="x", namespace="decisions", tags=["a", 3]),
+    "word for number": _field("subcog_recall", "limit", limit="many"),
+    "fraction for number": _field("subcog_recall", "limit", limit=1.5),
+    "object for text": _field("subcog_recall", "query", query={"text": "database"}),
+    "word for switch": _field("subcog_delete", "hard", memory_id=NOWHERE, hard="maybe"),
+    "unknown mode": _field("subcog_recall", "mode", query="x", mode="fuzzy"),
+    "unknown detail": _field("subcog_recall", "detail", detail="all"),
+    "unknown direction": _field("subcog_sync", "direction", direction="up"),
+    "limit of nothing": _field("subcog_recall", "limit", limit=0),
+    "limit too large": _field("subcog_recall", "limit", limit=1001),
+    "negative offset": _field("subcog_recall", "offset", offset=-1),
+    "empty content": _field("subcog_capture", "content", content=" \n", namespace="decisions"),
+    "no duration": _field("subcog_gc", "older_than", purge=True, older_than="soon"),
+    "future": _field("subcog_gc", "older_than", purge=True, older_than="9999-01-01"),
+    "no folder": _field("subcog_reindex", "repo_path", repo_path="/nowhere/at/all"),
+    "folder without memories": Bad("subcog_reindex", {"repo_path": "/"}, -32604, {"field": "repo_path"}),
+    "bad time in a filter": Bad(
+        "subcog_recall",
+        {"filter": "ns:decisions since:never"},
+        -32602,
+        {"error": "FilterSyntaxError", "field": "filter", "position": 19},
+    ),
+    "open quote in a filter": Bad(
+        "subcog_recall", {"query": "x", "filter": 'tag:"a'}, -32602, {"field": "filter", "position": 4}
+    ),
+    "no id": Bad(
+        "subcog_get",
+        {"memory_id": "the one about databases"},
+        -32602,
+        {"error": "InvalidId", "field": "memory_id", "memory_id": "the one about databases"},
+    ),
+    "id too short": Bad("subcog_update", {"memory_id": "0123456", "tags": []}, -32602, {"memory_id": "0123456"}),
+    "id too long": Bad("subcog_delete", {"memory_id": NOWHERE + "0"}, -32602, {"memory_id": NOWHERE + "0"}),
+    "get of an unknown id": Bad(
+        "subcog_get",
+        {"memory_id": NOWHERE},
+        -32604,
+        {"error": "MemoryNotFound", "field": "memory_id", "memory_id": NOWHERE},
+    ),
+    "get of an unknown prefix": Bad("subcog_get", {"memory_id": "00000000"}, -32604, {"memory_id": "00000000"}),
+    "get of an unknown context": Bad(
+        "subcog_get", {"memory_id": f"context_{NOWHERE}"}, -32604, {"memory_id": f"context_{NOWHERE}"}
+    ),
+    "get of an unknown address": Bad(
+        "subcog_get",
+        {"memory_id": f"subcog://project/decisions/{NOWHERE}"},
+        -32604,
+        {"memory_id": f"subcog://project/decisions/{NOWHERE}"},
+    ),
+    "update of an unknown id": Bad(
+        "subcog_update", {"memory_id": NOWHERE, "content": "x"}, -32604, {"memory_id": NOWHERE}
+    ),
+    "delete of an unknown id": Bad("subcog_delete", {"memory_id": NOWHERE}, -32604, {"memory_id": NOWHERE}),
+    "purge of an unknown id": Bad(
+        "subcog_delete", {"memory_id": NOWHERE, "hard": True}, -32604, {"memory_id": NOWHERE}
+    ),
+    "restore of an unknown id": Bad("subcog_restore", {"memory_id": NOWHERE}, -32604, {"memory_id": NOWHERE}),
+    "history of an unknown id": Bad("subcog_history", {"memory_id": NOWHERE}, -32604, {"memory_id": NOWHERE}),
+    "capture into an unknown namespace": Bad(
+        "subcog_capture",
+        {"content": "x", "namespace": "thoughts"},
+        -32608,
+        {"error": "UnknownNamespace", "field": "namespace"},
+    ),
+    "recall from an unknown namespace": Bad("subcog_recall", {"namespace": "thoughts"}, -32608, {"field": "namespace"}),
+    "filter for an unknown namespace": Bad("subcog_recall", {"filter": "ns:thoughts"}, -32608, {"field": "filter"}),
+    "secret in a new memory": Bad(
+        "subcog_capture",
+        {"content": SECRET, "namespace": "config"},
+        -32605,
+        {"error": "ContentBlocked", "field": "content", "kinds": ["github-token"]},
+    ),
+}
+
+MALFORMED = {
+    b"[]": None,
+    b"17": None,
+    b'{"jsonrpc": "2.0", "id": null, "method": "tools/list"}': None,
+    b'{"jsonrpc": "1.0", "id": 1, "method": "tools/list"}': 1,
+    b'{"jsonrpc": "2.0", "id": 2}': 2,
+    b'{"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": ["subcog_status"]}': 3,
+}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A running server over two memories whose ids begin alike."""
+
+    url: str
+    mcp: str
+    twins: tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory, model: Backend) -> Iterator[Prepared]:
+    home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("project")
+    with Cortex.open(home, project=project, clock=FakeClock(), backend=model) as cortex:
+        first, second = (cortex.memories.capture(text, namespace="decisions").id for text in ("Use tabs", "Use spaces"))
+    with http_server(home, project, "--exclude-tools", EXCLUDED, CORTEX_SECRETS="block") as server:
+        yield Prepared(server.url, server.mcp, (first, second))
+
+
+@pytest.fixture(scope="module", params=MODES)
+def client(prepared: Prepared, request: pytest.FixtureRequest) -> Iterator[Caller]:
+    with connected(prepared.mcp, request.param) as caller:
+        yield caller
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def _state(client: Caller) -> tuple[int, Any]:
+    statistics = client.call("subcog_status")["statistics"]
+    return statistics["total_count"], client.call("subcog_recall", detail="everything")
+
+
+def test_every_documented_code_is_produced_here_or_cannot_be_yet() -> None:
+    assert PRODUCED_HERE | UNREACHABLE == DOCUMENTED
+    assert {bad.code for bad in BAD.values()} | {-32600, -32603} == PRODUCED_HERE
+    assert {form.subcog for _, form in WIRE_FORMS} & UNREACHABLE == set()
+    assert all(str(code) in HELP["errors"].text for code in DOCUMENTED)
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_a_bad_call_is_refused_and_changes_nothing(client: Caller, bad: Bad) -> None:
+    before = _state(client)
+    error = client.refused(bad.tool, **bad.arguments)
+    assert error.code == bad.code
+    assert {name: error.data[name] for name in bad.data} == bad.data
+    assert TOKEN not in error.model_dump_json()
+    assert _state(client) == before
+    assert before[0] == 2
+
+
+def test_a_prefix_of_several_ids_names_the_candidates(client: Caller, prepared: Prepared) -> None:
+    prefix = prepared.twins[0][:8]
+    assert prepared.twins[1].startswith(prefix)
+    for tool in ("subcog_get", "subcog_delete", "subcog_history"):
+        error = client.refused(tool, memory_id=prefix)
+        assert (error.code, error.data["error"], error.data["memory_id"]) == (-32602, "AmbiguousId", prefix)
+        assert sorted(error.data["candidates"]) == sorted(prepared.twins)
+    assert _state(client)[0] == 2
+
+
+def test_a_secret_is_refused_in_a_change_too(client: Caller, prepared: Prepared) -> None:
+    error = client.refused("subcog_update", memory_id=prepared.twins[0], content=SECRET)
+    assert (error.code, error.data["kinds"]) == (-32605, ["github-token"])
+    assert TOKEN not in error.model_dump_json()
+    assert client.call("subcog_get", memory_id=prepared.twins[0])["content"] == "Use tabs"
+
+
+def test_an_excluded_tool_is_not_listed(client: Caller) -> None:
+    names = [tool.name for tool in client.portal.call(client.client.list_tools)]
+    assert EXCLUDED not in names
+    assert "subcog_status" in names
+
+
+@pytest.mark.parametrize("body", MALFORMED, ids=lambda body: body.decode())
+def test_a_malformed_request_is_refused_over_http(prepared: Prepared, mode: str, body: bytes) -> None:
+    place = urlsplit(prepared.url)
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
+    try:
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": PROTOCOLS[mode],
+        }
+        connection.request("POST", "/mcp", body, headers)
+        answer = connection.getresponse()
+        told = json.loads(answer.read())
+    finally:
+        connection.close()
+    assert (answer.status, told["error"]["code"], told["id"]) == (400, -32600, MALFORMED[body])
+
+
+def test_raw_requests_are_refused_over_stdio_and_the_secret_appears_nowhere(
+    home: Path, project: Path, mode: str
+) -> None:
+    meta = {} if mode == "legacy" else envelope(PROTOCOLS[mode])
+    with stdio_server(home, project, CORTEX_SECRETS="block") as server:
+        if mode == "legacy":
+            server.handshake()
+        for line, id in MALFORMED.items():
+            server.write(line + b"\n")
+            answer = server.read()
+            assert (answer["error"]["code"], answer["id"]) == (-32600, id)
+        for params in ({}, {"name": 3}, {"name": "subcog_status", "arguments": ["x"]}):
+            assert server.request(4, "tools/call", {**params, **meta})["error"]["code"] == -32602
+        assert server.request(5, "tools/teleport", meta)["error"]["code"] == -32601
+        call = {"name": "subcog_capture", "arguments": {"content": SECRET, "namespace": "config"}, **meta}
+        refused = server.request(6, "tools/call", call)
+        assert (refused["error"]["code"], refused["error"]["data"]["kinds"]) == (-32605, ["github-token"])
+        server.close_input()
+        rest = server.rest()
+        assert server.process.stderr is not None
+        log = server.process.stderr.read()
+    assert TOKEN not in json.dumps(refused)
+    assert TOKEN.encode() not in rest + log
+    assert not any(TOKEN.encode() in file.read_bytes() for file in home.rglob("*") if file.is_file())
+
+
+@pytest.fixture(scope="module")
+def without_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("project")
+    with http_server(home, project, CORTEX_MODELS_DIR=str(tmp_path_factory.mktemp("models"))) as server:
+        yield server.mcp
+
+
+def test_a_missing_model_is_told_with_the_remedy(without_model: str, mode: str) -> None:
+    with connected(without_model, mode) as client:
+        for error in (
+            client.refused("subcog_capture", content="Use tabs", namespace="decisions"),
+            client.refused("subcog_recall", query="tabs or spaces"),
+        ):
+            assert (error.code, error.data["error"]) == (-32603, "ModelMissing")
+            assert "cortex model install" in error.data["remedy"]
+            assert error.data["remedy"] in error.message
+        assert client.call("subcog_status")["statistics"]["total_count"] == 0
+
+
+Ask = Callable[[Caller], object]
+
+
+def _complete(client: Caller) -> object:
+    reference = mcp_types.ResourceTemplateReference(uri="subcog://memory/{id}")
+    return client.portal.call(client.client.complete, reference, {"name": "id", "value": ""})
+
+
+def _subscribe(client: Caller) -> object:
+    request = mcp_types.SubscribeRequest(params=mcp_types.SubscribeRequestParams(uri="subcog://topics"))
+    return client.portal.call(client.client.session.send_request, request, mcp_types.EmptyResult)
+
+
+ASKED: dict[str, Ask] = {
+    "a tool": lambda client: client.call("subcog_status"),
+    "a long tool": lambda client: client.call("subcog_gc"),
+    "a resource": lambda client: client.read("subcog://topics"),
+    "a template": lambda client: client.read("subcog://project/decisions"),
+    "a completion": _complete,
+}
+
+
+@pytest.fixture
+def cortex(home: Path, project: Path) -> Iterator[Cortex]:
+    with Cortex.open(home, project=project, backend=StubBackend()) as opened:
+        yield opened
+
+
+def _fail_with(error: Exception, cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> object:
+        raise error
+
+    for name in ("status", "gc", "tags", "ids", "recall"):
+        monkeypatch.setattr(cortex.memories, name, fail)
+
+
+def _told(ask: Ask, client: Caller) -> mcp_types.ErrorData:
+    with pytest.raises(MCPError) as caught:
+        ask(client)
+    return caught.value.error
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_an_unforeseen_error_is_told_without_its_words(
+    cortex: Cortex, mode: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fail_with(RuntimeError(LEAK), cortex, monkeypatch)
+    with connected(build_server(cortex), mode) as client:
+        error = _told(ask, client)
+        assert client.call("subcog_namespaces")["namespaces"]
+    assert error.code == -32603
+    assert "hunter2" not in error.model_dump_json()
+
+
+def test_an_unforeseen_error_of_a_watch_is_told_without_its_words(
+    cortex: Cortex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fail_with(RuntimeError(LEAK), cortex, monkeypatch)
+    with connected(build_server(cortex), "legacy") as client:
+        error = _told(_subscribe, client)
+    assert error.code == -32603
+    assert "hunter2" not in error.model_dump_json()
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_an_error_of_the_store_is_told_in_full(
+    cortex: Cortex, mode: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fail_with(StoreBusy("Another process writes.", remedy="Try again."), cortex, monkeypatch)
+    with connected(build_server(cortex), mode) as client:
+        error = _told(ask, client)
+    assert (error.code, error.message) == (-32603, "Another process writes. Try again.")
+    assert error.data["error"] == "StoreBusy"
