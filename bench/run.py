@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ALL = ("secret_scan", "embedding", "retrieval", "latency", "server")
+ALL = ("secret_scan", "embedding", "retrieval", "latency", "server", "embedding_service")
 
 
 def main() -> int:

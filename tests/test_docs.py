@@ -83,7 +83,7 @@ def test_the_named_tests_exist() -> None:
         assert (ROOT / path).exists(), path
 
 
-@pytest.mark.parametrize("page", ["library", "../README"])
+@pytest.mark.parametrize("page", ["library", "embedding", "../README"])
 def test_python_examples_run(page: str, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.chdir(project)
     monkeypatch.setenv("HOME", str(home.parent))

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import EmbeddingError, ModelMissing
-from .batches import batches
 from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest, encodable, find_folder
-from .token_batches import normalized
+from .token_batches import embed_batches
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,9 +32,8 @@ __all__ = ["SentenceTransformersBackend"]
 
 Width = Literal["float32", "float16"]
 
-# By estimate: a card wants many texts at once, a processor gains nothing and only takes more memory.
+# A card wants many texts at once; a processor gains nothing and only takes more memory.
 _TOKENS_PER_RUN = {"cpu": 2048, "cuda": 65_536}
-_CHARACTERS_PER_TOKEN = 4
 
 # What decides a vector, beside the weights. Other files come and go as a download is completed.
 _DESCRIPTIONS = (
@@ -95,20 +93,33 @@ class SentenceTransformersBackend:
         return self._present().tokeniser.count(text)
 
     def embed(self, texts: Sequence[str], *, normalize: bool = True) -> NDArray[np.float32]:
-        import numpy as np
-
         with self._using:
             model = self._loaded_model()
-        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        # Counting exactly would cost as much as the tokenising that follows.
-        lengths = [min(2 + len(text) // _CHARACTERS_PER_TOKEN, self.max_tokens) for text in texts]
-        for batch in batches(lengths, _TOKENS_PER_RUN[self._device]):
-            own = [encodable(texts[number]) for number in batch]
-            # The library's tokenisers are not safe between threads. Taken for each batch anew, so that a
-            # short text waits for one batch of a long job at most.
-            with self._using, _faults(self.model_name):
-                vectors[batch] = model.encode(own, batch_size=len(own), show_progress_bar=False)
-        return normalized(vectors) if normalize else vectors
+        folder = self._present()
+
+        def run(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+            import torch
+
+            # Taken for each batch anew, so that a short text waits for one batch of a long job at most.
+            with self._using, _faults(self.model_name), torch.inference_mode():
+                features = {
+                    "input_ids": torch.from_numpy(ids).to(self._device),
+                    "attention_mask": torch.from_numpy(mask).to(self._device),
+                }
+                vectors: NDArray[np.float32] = model(features)["sentence_embedding"].float().cpu().numpy()
+                return vectors
+
+        # Tokenised here: the library's own way is the slower half of the work once a card does the other.
+        return embed_batches(
+            [encodable(text) for text in texts],
+            run,
+            folder.tokeniser,
+            dimensions=folder.dimensions,
+            max_tokens=folder.max_tokens,
+            tokens_per_run=_TOKENS_PER_RUN[self._device],
+            padding=int(folder.config.get("pad_token_id") or 0),
+            normalize=normalize,
+        )
 
     @cached_property
     def _digest(self) -> Digest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -30,6 +31,8 @@ __all__ = ["MCP_PATH", "build_app", "serve_http"]
 
 MCP_PATH = "/mcp"
 _GRACE_SECONDS = 3
+_KEEP_ALIVE_SECONDS = 30
+_BACKLOG = 512
 
 
 def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
@@ -99,7 +102,13 @@ def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str], No
     app = build_app(cortex, host)
     with _bound(host, port) as bound:
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE_SECONDS, lifespan="on", ws="none"
+            app,
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            lifespan="on",
+            ws="none",
         )
         server = _Server(config, app.state.end_streams)
 
@@ -116,8 +125,18 @@ def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str], No
 def _bound(host: str, port: int) -> socket.socket:
     """A socket on the port. Bound here, so that a port in use is told in plain words."""
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=512)
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # The protocol is named because asyncio switches off Nagle's delay only where it is: 40 ms an answer.
+        bound = socket.socket(family, kind, socket.IPPROTO_TCP)
+        try:
+            if os.name == "posix":
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+            bound.listen(_BACKLOG)
+        except OSError:
+            bound.close()
+            raise
+        return bound
     except OSError as error:
         raise InvalidInput(
             f"Port {port} of {host} cannot be used: {error.strerror or error}.",

@@ -36,6 +36,7 @@ __all__ = ["Query", "Recall"]
 SNIPPET = 200
 _CANDIDATES = 32
 _LIMIT_MOST = 1_000
+_OFFSET_MOST = 1_000_000_000
 _LIST_LIMIT = 50
 _SEARCH_LIMIT = 10
 
@@ -189,8 +190,10 @@ def _checked_limit(query: Query) -> int:
     limit = query.limit if query.limit is not None else (_SEARCH_LIMIT if query.text else _LIST_LIMIT)
     if not 1 <= limit <= _LIMIT_MOST:
         raise InvalidInput(f"The limit {limit} is out of range.", remedy=f"Give 1 to {_LIMIT_MOST}.", field="limit")
-    if query.offset < 0:
-        raise InvalidInput(f"The offset {query.offset} is negative.", remedy="Give 0 or more.", field="offset")
+    if not 0 <= query.offset <= _OFFSET_MOST:
+        raise InvalidInput(
+            f"The offset {query.offset} is out of range.", remedy=f"Give 0 to {_OFFSET_MOST}.", field="offset"
+        )
     if not 0.0 <= query.min_score <= 1.0:
         raise InvalidInput(
             f"The minimum score {query.min_score} is out of range.", remedy="Give 0.0 to 1.0.", field="min_score"
