@@ -10,7 +10,17 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ALL = ("secret_scan", "embedding", "retrieval", "latency", "server", "embedding_service")
+ALL = (
+    "secret_scan",
+    "embedding",
+    "retrieval",
+    "latency",
+    "server",
+    "embedding_service",
+    "ontology",
+    "summaries",
+    "contexts",
+)
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,12 +15,13 @@ from fastmcp.client.transports import ClientTransport, StdioTransport
 from mcp.shared.exceptions import MCPError
 from mcp_types import ErrorData
 
-from servers import serve_command, serve_environment
+from servers import http_server, serve_command, serve_environment
 
-__all__ = ["MODES", "PROTOCOLS", "Caller", "connected", "stdio_transport"]
+__all__ = ["MODES", "PROTOCOLS", "TRANSPORTS", "Caller", "connected", "served", "stdio_transport"]
 
 PROTOCOLS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 MODES = tuple(PROTOCOLS)
+TRANSPORTS = ("stdio", "http")
 
 
 class Caller:
@@ -41,6 +43,15 @@ class Caller:
         with pytest.raises(MCPError) as caught:
             self.portal.call(self.client.call_tool_mcp, tool, arguments)
         return caught.value.error
+
+    def failed(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """What a tool answers in a result that is marked as an error."""
+        result = self.portal.call(self.client.call_tool_mcp, tool, arguments)
+        assert result.is_error
+        assert isinstance(result.structured_content, dict)
+        (block,) = result.content
+        assert json.loads(block.text) == result.structured_content
+        return result.structured_content
 
     def read(self, uri: str) -> str:
         """The text of a resource."""
@@ -77,3 +88,14 @@ def stdio_transport(home: Path, project: Path, *options: str, **variables: str) 
     return StdioTransport(
         command, arguments, env=serve_environment(home, **variables), cwd=str(project), keep_alive=False
     )
+
+
+@contextmanager
+def served(transport: str, mode: str, home: Path, project: Path, *options: str, **variables: str) -> Iterator[Caller]:
+    """A client of a server process of its own, over one of the `TRANSPORTS`."""
+    if transport == "stdio":
+        with connected(stdio_transport(home, project, *options, **variables), mode) as caller:
+            yield caller
+    else:
+        with http_server(home, project, *options, **variables) as server, connected(server.mcp, mode) as caller:
+            yield caller

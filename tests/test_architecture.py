@@ -18,12 +18,13 @@ ALLOWED = {
     "security": set(),
     "embedding": set(),
     "memory": {"store", "security", "embedding"},
-    "context": {"store", "security", "embedding"},
-    "app": {"memory", "context", "store", "embedding"},
+    "worktree": set(),
+    "context": {"store", "security", "embedding", "memory", "worktree"},
+    "app": {"memory", "context", "store", "embedding", "worktree"},
     "services": {"embedding"},
-    "mcp": {"app", "memory", "embedding"},
+    "mcp": {"app", "memory", "context", "embedding"},
     "http": {"app", "mcp", "embedding"},
-    "cli": {"app", "http", "mcp", "embedding"},
+    "cli": {"app", "http", "mcp", "context", "embedding", "worktree"},
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from cortex_py.cli import cli
 from cortex_py.config import setting_names
+from cortex_py.context.service import Contexts
 from cortex_py.errors import WIRE_FORMS
 from cortex_py.mcp.reference import REFERENCE_FILE, render
 from cortex_py.mcp.registry import TOOLS
@@ -66,10 +67,11 @@ def test_every_filter_key_is_documented() -> None:
 
 def test_every_method_is_documented() -> None:
     text = _page("library")
-    for name in vars(Memories):
-        if not name.startswith("_"):
-            assert re.search(rf"\b{name}\b", text), name
-            assert getattr(Memories, name).__doc__
+    for service in (Memories, Contexts):
+        for name in vars(service):
+            if not name.startswith("_"):
+                assert re.search(rf"\b{name}\b", text), name
+                assert getattr(service, name).__doc__, name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -102,7 +104,7 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 
 def test_every_module_is_named_in_the_architecture() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    rooms = ("memory", "context", "store", "embedding")
+    rooms = ("memory", "context", "worktree", "store", "embedding")
     for module in (path for room in rooms for path in (ROOT / "src" / "cortex_py" / room).glob("*.py")):
         if module.stem != "__init__":
             assert f"`{module.stem}`" in text or f"`{module.stem} " in text, module

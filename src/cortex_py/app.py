@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .clock import Clock, SystemClock, to_micros
+from .clock import Clock, SystemClock
 from .config import Settings, load_settings
-from .context.git import Repository
-from .context.project import ProjectIdentity, identify, matches_moved
+from .context.desk import Desks
+from .context.project import identify
 from .context.service import Contexts
 from .embedding.backend import Backend
 from .embedding.backends import open_backend
 from .errors import ConfigurationError
 from .ids import IdMaker
-from .memory.place import Place
+from .memory.compressing import Compressed
 from .memory.prepare import entity_words, space_word
 from .memory.service import Memories
 from .memory.terms import index_word
 from .records import Project
-from .store.database import Session
 from .store.sqlite import open_sqlite
 from .store.store import Store
 
@@ -41,13 +40,12 @@ class Cortex:
         self.settings = settings
         self._clock = clock
         self._backend = backend
-        self._ids = IdMaker(clock)
-        project = identify(folder)
-        # Of the folder itself, not of the project's root: a linked worktree has a branch of its own.
-        self._repository = Repository.discover(folder)
+        # A folder that is not there is told before anything is made.
+        identify(folder)
         self._store = _open_store(settings, backend, clock)
+        self._desks = Desks(self._store, backend, settings, clock, IdMaker(clock))
         try:
-            self._project = _remember(self._store, project, clock)
+            self._desk = self._desks.at(folder)
         except BaseException:
             self._store.close()
             raise
@@ -94,23 +92,15 @@ class Cortex:
             )
         return cls(settings, Path(project).expanduser(), model, clock or SystemClock())
 
-    @cached_property
+    @property
     def memories(self) -> Memories:
         """Capture, recall, and all that a memory goes through."""
-        return Memories(
-            self._store,
-            self._backend,
-            self.settings,
-            self._clock,
-            self._ids,
-            self._place,
-            self._stale_branches,
-        )
+        return self._desk.memories
 
     @cached_property
     def contexts(self) -> Contexts:
         """Projects and lines of work."""
-        return Contexts(self._store, self._clock, self._project)
+        return Contexts(self._store, self._clock, self._desks, self._desk)
 
     @cached_property
     def embeddings(self) -> EmbeddingService:
@@ -137,11 +127,16 @@ class Cortex:
 
     @property
     def project(self) -> Project:
-        return self._project
+        return self._desk.project
 
     def check(self) -> list[str]:
         """Faults found in the store's files; empty when all is well."""
         return self._store.database.check()
+
+    def upkeep(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
+        """What is done between calls: follow git, and pack what lies idle. `stop` is asked between two batches."""
+        self.memories.place.arrive()
+        return self.memories.compress(stop)
 
     def close(self) -> None:
         if "embeddings" in vars(self):
@@ -156,16 +151,6 @@ class Cortex:
     ) -> None:
         self.close()
 
-    @cached_property
-    def _place(self) -> Place:
-        return Place(self._project, self.settings.user_id, self.settings.agent_id, self.settings.org, self._git_branch)
-
-    def _git_branch(self) -> str | None:
-        return self._repository.head().branch if self._repository else None
-
-    def _stale_branches(self, names: Iterable[str]) -> tuple[str, ...]:
-        return self._repository.stale(names) if self._repository else ()
-
 
 def _open_store(settings: Settings, backend: Backend, clock: Clock) -> Store:
     return Store(
@@ -175,29 +160,3 @@ def _open_store(settings: Settings, backend: Backend, clock: Clock) -> Store:
         space_word=space_word,
         entity_words=entity_words,
     )
-
-
-def _remember(store: Store, found: ProjectIdentity, clock: Clock) -> Project:
-    """The stored project for a folder, written only if it is new or has changed."""
-    with store.database.read() as session:
-        known = store.projects.get(session, found.id) or _refound(store, session, found)
-    project = Project(known.id if known else found.id, str(found.root), found.remote, found.name)
-    if project != known:
-        with store.database.write() as session:
-            store.projects.save(session, project, found.root_commit, to_micros(clock.now()))
-    return project
-
-
-def _refound(store: Store, session: Session, found: ProjectIdentity) -> Project | None:
-    """A project whose identity changed: it was moved, or its repository has gained a remote."""
-    if found.remote and (known := store.projects.by_remote(session, found.remote)):
-        return known
-    candidates = [
-        project
-        for project, commit in store.projects.without_remote(session, found.root.name)
-        if project.root
-        and (
-            project.root == str(found.root) or matches_moved(found, stored_root=project.root, stored_root_commit=commit)
-        )
-    ]
-    return candidates[0] if len(candidates) == 1 else None

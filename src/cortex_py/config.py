@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 from .errors import ConfigurationError
 
 __all__ = [
+    "BranchMemories",
     "Device",
     "Fusion",
     "Precision",
@@ -32,12 +33,21 @@ Precision = Literal["int8", "fp32"]
 Fusion = Literal["learned", "weighted", "rrf"]
 Device = Literal["cpu", "cuda"]
 Profile = Literal["code", "strict"]
+BranchMemories = Literal["share", "isolate", "stage"]
 
 # Settings of the tool list. Each source bounds it: a later one can narrow what an earlier one allows, never widen it.
 _BOUNDS = ("toolsets", "tools", "exclude_tools", "read_only")
 _LISTS = ("toolsets", "tools", "exclude_tools", "allowed_hosts")
 _SWITCHES = ("read_only", "portable_names")
-_NUMBERS = ("threads", "max_content_bytes", "embedding_dimensions", "rate_limit", "cache_bytes", "max_text_length")
+_NUMBERS = (
+    "threads",
+    "max_content_bytes",
+    "embedding_dimensions",
+    "rate_limit",
+    "cache_bytes",
+    "max_text_length",
+    "compress_after_minutes",
+)
 
 _SECRETS = ("token", "embedding_api_key")
 
@@ -47,6 +57,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "fusion": get_args(Fusion),
     "embedding_device": get_args(Device),
     "security_profile": get_args(Profile),
+    "branch_memories": get_args(BranchMemories),
 }
 
 
@@ -75,6 +86,8 @@ class Settings:
     agent_id: str | None = None
     org: str = "default"
     max_content_bytes: int = 16_000_000
+    branch_memories: BranchMemories = "share"
+    compress_after_minutes: int = 30
     embedding_backend: str = "onnx"
     embedding_model: str | None = None
     embedding_device: Device = "cpu"

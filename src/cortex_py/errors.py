@@ -35,6 +35,7 @@ becomes part of a message.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "StoreTooNew",
     "UnknownNamespace",
     "WireForm",
+    "storage_error",
     "wire_form",
 ]
 
@@ -242,6 +244,17 @@ WIRE_FORMS: tuple[tuple[type[CortexError], WireForm], ...] = (
     (EmbeddingError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 8)),
     (CortexError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 1)),
 )
+
+
+def storage_error(error: OSError, path: object) -> StorageError:
+    """What the operating system refused, as one of ours with what to do about it."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull(f"The disk that holds {path} is full.", remedy="Free some space and repeat.")
+    if error.errno == errno.EROFS:
+        return StoreReadOnly(f"{path} lies on a read-only file system.", remedy="Set CORTEX_HOME elsewhere.")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return StoreDenied(f"{path} may not be accessed.", remedy="Check the owner and the permissions.")
+    return StorageError(f"{path}: {error.strerror or error}.", remedy="Set CORTEX_HOME to a usable folder.")
 
 
 def wire_form(error: CortexError) -> WireForm:

@@ -14,13 +14,16 @@ from typing import Literal
 __all__ = [
     "DETAILS",
     "DOMAINS",
+    "KINDS",
     "LIVE_STATUSES",
     "MODES",
     "STATUSES",
     "Branch",
+    "Confinement",
     "Detail",
     "Domain",
     "Hit",
+    "Kind",
     "Memory",
     "Mode",
     "NewMemory",
@@ -34,6 +37,11 @@ Domain = Literal["project", "user", "org"]
 Status = Literal["active", "pending", "archived", "superseded", "consolidated", "tombstoned"]
 Mode = Literal["hybrid", "vector", "text"]
 Detail = Literal["light", "medium", "everything"]
+# What somebody said or wrote down, or a part of a file that a scan read.
+Kind = Literal["note", "file"]
+KINDS: tuple[Kind, ...] = ("note", "file")
+# A record seen on its git branch alone: for good, or until that branch is merged.
+Confinement = Literal["isolate", "stage"]
 
 DOMAINS: tuple[Domain, ...] = ("project", "user", "org")
 STATUSES: tuple[Status, ...] = ("active", "pending", "archived", "superseded", "consolidated", "tombstoned")
@@ -71,7 +79,8 @@ class NewMemory:
     """What a caller gives to be remembered. Everything but content has a sensible default."""
 
     content: str
-    namespace: str = "context"
+    # None: `context`, unless the classifier is sure of a better one.
+    namespace: str | None = "context"
     domain: Domain = "project"
     tags: tuple[str, ...] = ()
     source: str | None = None
@@ -87,6 +96,10 @@ class NewMemory:
     created_at: datetime | None = None
     expires_at: datetime | None = None
     idempotency_key: str | None = None
+    kind: Kind = "note"
+    symbol: str | None = None
+    first_line: int | None = None
+    last_line: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +132,12 @@ class Memory:
     version: int
     duplicate_of: str | None = None
     redactions: tuple[str, ...] = ()
+    kind: Kind = "note"
+    symbol: str | None = None
+    first_line: int | None = None
+    last_line: int | None = None
+    confinement: Confinement | None = None
+    compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,18 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
         "subcog_restore",
         "subcog_gc",
         "subcog_reindex",
+        "initialize_context",
+        "create_branch",
+        "update_memory",
+        "link_git_branch",
+    }
+    assert {name for name, hint in hints.items() if not hint["idempotentHint"]} == {
+        "subcog_capture",
+        "subcog_update",
+        "subcog_delete",
+        "subcog_restore",
+        "create_branch",
+        "update_memory",
     }
 
 
@@ -172,8 +184,28 @@ class Checked:
         assert json.loads(block.text) == answer
         assert not result.is_error
         self.called.add(tool)
-        self.fields.setdefault(tool, set()).update(answer)
+        self.fields.setdefault(tool, set()).update(_places(answer))
         return answer  # type: ignore[no-any-return]
+
+
+def _places(answer: Any, place: str = "") -> Iterator[str]:
+    """The paths of all fields of an answer, those of a list's items under one name."""
+    if isinstance(answer, list):
+        for item in answer:
+            yield from _places(item, f"{place}[]")
+    elif isinstance(answer, dict):
+        for name, value in answer.items():
+            yield f"{place}.{name}".lstrip(".")
+            yield from _places(value, f"{place}.{name}".lstrip("."))
+
+
+def _promised(schema: dict[str, Any], place: str = "") -> Iterator[str]:
+    """The paths of all fields that a schema names."""
+    if schema.get("type") == "array":
+        yield from _promised(schema["items"], f"{place}[]")
+    for name, value in schema.get("properties", {}).items():
+        yield f"{place}.{name}".lstrip(".")
+        yield from _promised(value, f"{place}.{name}".lstrip("."))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -181,7 +213,9 @@ def test_answers_keep_what_the_definitions_promise(
     listed: dict[str, dict[str, Definition]], home: Path, project: Path, mode: str
 ) -> None:
     git(project, "init", "-q", "-b", "main")
-    git(project, "commit", "-q", "--allow-empty", "-m", "begin")
+    (project / "README.md").write_text("# Shop\n\nSells `parts.csv` to Zoë.\n", "utf-8")
+    git(project, "add", ".")
+    git(project, "commit", "-q", "-m", "begin")
     with (
         Cortex.open(home, project=project, backend=StubBackend()) as cortex,
         connected(build_server(cortex), mode) as caller,
@@ -208,11 +242,27 @@ def test_answers_keep_what_the_definitions_promise(
         call("embedding.batch", texts=["hello", "world"])
         call("model.info")
         call("health.status")
+        _use_contexts(call, project)
     assert call.called == {spec.name for spec in TOOLS}
-    promised = {name: set(tool["outputSchema"]["properties"]) for name, tool in listed[mode].items()}
+    promised = {name: set(_promised(tool["outputSchema"])) for name, tool in listed[mode].items()}
     unseen = {name: promised[name] - call.fields[name] for name in promised if promised[name] - call.fields[name]}
-    # What is wrong is told only when something is.
-    assert unseen == {"health.status": {"problem"}}
+    # What is wrong is told only when something is, and grounding only once something checks it.
+    assert unseen == {"health.status": {"problem"}, "update_memory": {"grounding_score"}}
+
+
+def _use_contexts(call: Checked, project: Path) -> None:
+    for scan in ("none", "light", "full"):
+        id = call("initialize_context", project_path=str(project), mode=scan)["project_id"]
+    branch = call("create_branch", project_id=id, branch_topic="Parts")["branch_id"]
+    call("create_branch", project_id=id, branch_topic="Prices of parts", parent_branch=branch)
+    call("link_git_branch", project_id=id, cortex_branch_id=branch, git_branch_name="main")
+    for role in ("user", "assistant"):
+        call("update_memory", project_id=id, branch_id="active", content=f"`parts.csv` is for {role}", role=role)
+    call("get_active_summary", project_id=id, branch_id=branch, max_tokens=300)
+    found = call("search_context", project_id=id, query="`parts.csv`", min_score=0.0)["results"]
+    for one in found:
+        call("load_context", project_id=id, branch_id=one["branch_id"], context_id=one["context_id"])
+    call("get_context_graph_info", project_id=id)
 
 
 def test_the_history_names_the_memory_however_it_was_asked_for(home: Path, project: Path) -> None:

@@ -2,18 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cortex_py.mcp.registry import TOOLS
+from documented_shapes import differences
 
-from clients import MODES, Caller, connected, stdio_transport
+from clients import MODES, TRANSPORTS, Caller, served
 from helpers import git
-from servers import http_server
 
 DOCUMENTED = json.loads(Path(__file__).with_name("documented.json").read_text("utf-8"))
 
@@ -27,42 +25,6 @@ ABSENT = {
     "subcog_relationships",
     "subcog_templates",
 }
-
-# Objects whose keys are data, not fields.
-TALLIES = {"statistics.namespace_counts"}
-
-
-def differences(documented: Any, answered: Any, place: str = "") -> list[str]:
-    """Where an answer has not the documented shape: a field is missing, or of another type, at any depth."""
-    if _kind(documented) != _kind(answered) and (_kind(documented), _kind(answered)) != ("float", "int"):
-        return [f"{place or 'answer'}: {_kind(answered)} instead of {_kind(documented)}"]
-    if isinstance(documented, list):
-        shapes = [(f"{place}[{number}]", documented[0], item) for number, item in enumerate(answered)]
-        absent = [] if answered else [f"{place}: empty"]
-    elif place in TALLIES:
-        shapes = [(f"{place}.{key}", next(iter(documented.values())), item) for key, item in answered.items()]
-        absent = [] if answered else [f"{place}: empty"]
-    elif isinstance(documented, dict):
-        inside = f"{place}." if place else ""
-        shapes = [(inside + key, item, answered[key]) for key, item in documented.items() if key in answered]
-        absent = [f"{inside}{key}: missing" for key in documented if key not in answered]
-    else:
-        return []
-    return absent + [fault for where, shape, item in shapes for fault in differences(shape, item, where)]
-
-
-def _kind(value: Any) -> str:
-    return type(value).__name__
-
-
-@contextmanager
-def _client(transport: str, mode: str, home: Path, project: Path) -> Iterator[Caller]:
-    if transport == "stdio":
-        with connected(stdio_transport(home, project), mode) as caller:
-            yield caller
-    else:
-        with http_server(home, project) as server, connected(server.mcp, mode) as caller:
-            yield caller
 
 
 def _prepare(project: Path) -> None:
@@ -80,13 +42,13 @@ def _vanish_branch(caller: Caller, project: Path) -> None:
     git(project, "branch", "-q", "-D", "feature/old-auth")
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("mode", MODES)
 def test_the_document_holds(home: Path, project: Path, transport: str, mode: str) -> None:
     _prepare(project)
     faults: dict[str, list[str]] = {}
     answers: dict[str, Any] = {}
-    with _client(transport, mode, home, project) as caller:
+    with served(transport, mode, home, project) as caller:
         _vanish_branch(caller, project)
         for example in DOCUMENTED:
             name, arguments = example["request"]["name"], example["request"]["arguments"]

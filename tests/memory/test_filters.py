@@ -14,7 +14,8 @@ from cortex_py.clock import from_micros
 from cortex_py.errors import FilterSyntaxError, InvalidInput, UnknownNamespace
 from cortex_py.memory.filters import FILTER_KEYS, format_filter, parse_filter, parse_moment
 from cortex_py.memory.namespaces import NAMESPACES
-from cortex_py.records import STATUSES
+from cortex_py.memory.ontology import CATEGORY_NAMES
+from cortex_py.records import KINDS, STATUSES
 from cortex_py.store.conditions import EVERYTHING, Condition, Filter, Key, Value
 from cortex_py.store.globs import glob_literal_prefix, glob_matches, glob_to_regex, has_glob
 
@@ -63,7 +64,6 @@ def test_the_example_of_the_document() -> None:
         ("path", "path"),
         ("file", "path"),
         ("entity", "entity"),
-        ("category", "category"),
         ("role", "role"),
         ("user", "user"),
         ("agent", "agent"),
@@ -73,6 +73,14 @@ def test_each_key_and_alias_in_any_case_and_negated(spelled: str, key: Key) -> N
     assert conditions(f"{spelled}:x") == (Condition(key, ("x",)),)
     assert conditions(f"{spelled.upper()}:x") == (Condition(key, ("x",)),)
     assert conditions(f"-{spelled}:x") == (Condition(key, ("x",), negated=True),)
+
+
+def test_a_category_and_a_kind_are_of_closed_lists() -> None:
+    assert conditions("category:Bug-Fix,general") == (Condition("category", ("bug_fix", "general")),)
+    assert conditions("-kind:FILE") == (Condition("kind", ("file",), negated=True),)
+    for wrong in ("category:gardening", "kind:picture"):
+        with pytest.raises(FilterSyntaxError, match="position"):
+            conditions(wrong)
 
 
 @pytest.mark.parametrize(("spelled", "key"), [("since", "since"), ("after", "since"), ("before", "before")])
@@ -321,7 +329,8 @@ def condition_on(key: Key) -> st.SearchStrategy[Condition]:
     if key in ("since", "before"):
         values = st.tuples(MOMENTS)
     else:
-        texts = {"namespace": NAMES, "status": st.sampled_from(STATUSES)}.get(key, TEXTS)
+        closed = {"status": STATUSES, "kind": KINDS, "category": CATEGORY_NAMES}
+        texts = st.sampled_from(closed[key]) if key in closed else NAMES if key == "namespace" else TEXTS
         values = st.lists(texts, min_size=1, max_size=2, unique=True).map(tuple)
     return st.builds(Condition, st.just(key), values, st.booleans())
 

@@ -9,8 +9,15 @@ from cortex_py.store.ledger import Ledger
 NOW = 1_000
 
 
-def _row(num: int, branch: str | None = None, created: int = 0, status: str = "active", expires: int | None = None):
-    return (num, status, expires, branch, created, 5, 0, 0)
+def _row(
+    num: int,
+    branch: str | None = None,
+    created: int = 0,
+    status: str = "active",
+    expires: int | None = None,
+    confined: str | None = None,
+):
+    return (num, status, expires, branch, created, 5, 0, 0, confined)
 
 
 def _neighbours(ledger: Ledger, num: int) -> tuple[int | None, int | None]:
@@ -35,6 +42,23 @@ def test_a_record_appended_later_joins_the_end() -> None:
     ledger.apply([_row(2, "a", 11)])
     ledger.apply([_row(3, "a", 11)])
     assert _neighbours(ledger, 2) == (1, 3)
+
+
+def test_a_confined_record_is_seen_on_its_git_branch_alone() -> None:
+    ledger = Ledger()
+    ledger.apply([_row(1), _row(2, confined="topic"), _row(3, confined="")])
+    assert ledger.open_to(NOW, None, "topic").tolist() == [True, True, False]
+    assert ledger.open_to(NOW, None, "main").tolist() == [True, False, False]
+    assert ledger.open_to(NOW, None, None).tolist() == [True, False, True]
+    ledger.apply([_row(2)])
+    assert ledger.open_to(NOW, None, "main").tolist() == [True, True, False]
+
+
+def test_nearness_is_what_the_line_of_work_is_worth() -> None:
+    ledger = Ledger()
+    ledger.apply([_row(1, "a"), _row(2, "b"), _row(3)])
+    places = ledger.places([1, 2, 3])
+    assert ledger.nearness(places, {"b": 0.5, "unknown": 9.0}).tolist() == [0.0, 0.5, 0.0]
 
 
 def test_a_dead_record_is_nobodys_neighbour() -> None:

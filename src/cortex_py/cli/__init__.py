@@ -14,7 +14,7 @@ __all__ = ["cli", "main"]
 
 # Command → (module, help). Modules are imported only when their command runs.
 _COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("init", "Prepare a project: register it and install the model."),
+    "init": ("init", "Prepare a project: register it, install the model, scan its files."),
     "capture": ("memories", "Remember a text."),
     "recall": ("memories", "Search memories, or list them."),
     "get": ("memories", "Show one memory."),
@@ -24,6 +24,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "history": ("memories", "Show all versions of a memory."),
     "status": ("upkeep", "Show what the memory holds."),
     "gc": ("upkeep", "Collect memories of deleted git branches, and old tombstones."),
+    "branch": ("branch", "Lines of work: begin, resume, link to git branches, edit as files."),
     "reindex": ("upkeep", "Rebuild text index and vectors from the records."),
     "embed": ("embed", "Turn texts into vectors."),
     "model": ("model", "Install the embedding model, or show it."),

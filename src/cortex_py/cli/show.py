@@ -37,6 +37,8 @@ def print_json(value: object) -> None:
 def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return iso(value)
+    if isinstance(value, frozenset):
+        return sorted(value)
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from ..errors import InvalidInput
-from .git import Repository
+from ..worktree.git import Repository
 
 __all__ = ["ProjectIdentity", "identify", "matches_moved", "normalise_remote"]
 
@@ -114,7 +114,7 @@ def _existing(path: Path) -> Path:
         place = path.expanduser().resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         raise InvalidInput(
-            f"There is no folder {str(path)!r}.",
+            f"There is no folder {str(path)[:200]!r}.",
             remedy="Give the path of an existing folder.",
             field="project",
         ) from None

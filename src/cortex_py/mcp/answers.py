@@ -38,7 +38,7 @@ class Answer(BaseModel):
 
     def payload(self) -> dict[str, Any]:
         """What goes over the wire."""
-        return self.model_dump(mode="json", exclude_none=True)
+        return self.model_dump(mode="json", exclude_none=True, by_alias=True)
 
 
 class Captured(Answer):

@@ -29,6 +29,7 @@ from ..errors import (
     NotFound,
     wire_form,
 )
+from .context_shapes import context_error
 from .embedding_shapes import error_response
 from .registry import ToolSpec
 
@@ -95,8 +96,9 @@ class WireErrors(Middleware):
             raise MCPError(code=UNKNOWN_TOOL, message=f"Unknown tool: {name}", data={"tool": name}) from error
         except (ArgumentError, ToolError) as error:
             fault = _fault(name, error)
-            if spec is not None and spec.errors == "embedding":
-                return ToolResult(structured_content=error_response(fault).payload(), is_error=True)
+            if spec is not None and spec.errors != "jsonrpc":
+                told = error_response(fault) if spec.errors == "embedding" else context_error(fault, arguments)
+                return ToolResult(structured_content=told.payload(), is_error=True)
             raise _jsonrpc_error(name, fault, arguments) from error
 
     async def on_read_resource(

@@ -49,7 +49,7 @@ Ask in plain words; identifiers, paths and error codes are found whole and by pa
 Words of the form `key:value`, separated by spaces; all must hold.
 
 - Keys: `ns` `tag` `since` `before` `after` `source` `project` `branch` `path` `status` `entity` `category`
-  `role` `user` `agent`.
+  `kind` `role` `user` `agent`.
 - `-key:value` excludes. A comma means or: `ns:decisions,patterns`. `tag:` twice means both.
 - Quotes hold spaces: `tag:"code review"`.
 - In `path` and `source`, `*` stays inside a folder and `**` crosses folders: `path:src/**`.

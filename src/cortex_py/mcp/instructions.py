@@ -20,6 +20,10 @@ risks (security), test knowledge (testing), measured limits (performance). One f
 three sentences, names and numbers exact, the file in source, two to four tags. Do not store what the
 repository already says, passing chatter, or anything secret; secrets are redacted anyway.
 
+Follow the line of work. initialize_context gives the project_id; get_active_summary with branch_id "active"
+tells where the checked-out branch's work stands; create_branch when a new topic begins; update_memory keeps
+what matters of each turn there.
+
 Keep it true. When something changed, subcog_update the old memory rather than adding a second one; delete
 what is wrong. If capture answers duplicate_of, the text was known already.
 

@@ -7,6 +7,7 @@ cancelled, the next report raises, and the library leaves everything as it was b
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -31,10 +32,13 @@ async def run_long(context: Context, work: Callable[[Progress], _T]) -> _T:
     """Run `work` in a thread; it is given the callback through which it reports progress."""
     gate, stop, begun, ended = threading.Lock(), threading.Event(), threading.Event(), threading.Event()
 
+    started = time.monotonic()
+
     def report(done: int, total: int) -> None:
         if stop.is_set():
             raise Cancelled
-        anyio.from_thread.run(partial(context.report_progress, done, total))
+        told = _estimate(done, total, time.monotonic() - started)
+        anyio.from_thread.run(partial(context.report_progress, done, total, told))
 
     def run() -> _T:
         with gate:
@@ -58,3 +62,11 @@ async def run_long(context: Context, work: Callable[[Progress], _T]) -> _T:
                 # The store must not be closed under the thread; it ends at its next report.
                 await anyio.to_thread.run_sync(ended.wait, limiter=anyio.CapacityLimiter(1))
         raise
+
+
+def _estimate(done: int, total: int, seconds: float) -> str:
+    """How far the work is and, once that can be told, how long the rest will take."""
+    if not 0 < done < total:
+        return f"{done} of {total}"
+    left = seconds * (total - done) / done
+    return f"{done} of {total}, about {f'{left / 60:.0f} min' if left >= 90 else f'{left:.0f} s'} left"

@@ -1,20 +1,20 @@
 """Writes `docs/tools.md`, the reference of tools, resources and errors, from what the server serves.
 
 The table of tools, the snapshot and the help pages say what there is; only the meaning of fields is worded
-here, because words in a schema cost tokens in every client and words on a page do not. Run by
-`make reference`, and a test compares the page with it. Standard library only.
+apart, in `reference_words`. Run by `make reference`, and a test compares the page with it. Standard library only.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import errors
 from .help_pages import HELP
+from .reference_words import CORTEX_CODES, CORTEX_CODES_LATER, FIELDS, PARAMETERS, PARAMETERS_EVERYWHERE
 from .registry import TOOLS, TOOLSETS, ToolSpec
 from .snapshot import HANDSHAKE_VERSIONS, SNAPSHOT_FILE
 
@@ -31,106 +31,7 @@ _INTRODUCTION = """\
 Written by `make reference` from the server's own tables; do not edit it by hand. How the server behaves around
 them: [mcp.md](mcp.md)."""
 
-_PARAMETERS: dict[tuple[str, str], str] = {
-    ("subcog_capture", "tags"): "What it is about; two to four do best",
-    ("subcog_recall", "namespace"): "Only this namespace",
-    ("subcog_recall", "mode"): "Meaning and words, meaning alone, or words alone",
-    ("subcog_recall", "detail"): "No content, the best passage, or all of it",
-    ("subcog_recall", "offset"): "How many results to skip",
-    ("subcog_recall", "user_id"): "Only what this person wrote",
-    ("subcog_recall", "agent_id"): "Only what this agent wrote",
-    ("subcog_update", "content"): "The new text; omit to keep it",
-    ("subcog_update", "tags"): "The new tags, in place of all former ones; omit to keep them",
-    ("subcog_sync", "direction"): "Read and ignored",
-    ("embedding.generate", "text"): "What to embed",
-    ("embedding.batch", "texts"): "What to embed, in order",
-}
-
-# By the last part of a field's path; a path of its own where one word means two things.
-_FIELDS: dict[str, str] = {
-    "id": "The memory's id, 40 hexadecimal digits",
-    "urn": "Its scoped address, with domain and namespace",
-    "uri": "Its short address",
-    "namespace": "What kind of memory it is",
-    "domain": "`project`, `user` or `org`",
-    "tags": "What it is about",
-    "content": "The text",
-    "source": "The file or address it comes from",
-    "branch": "The git branch it was written on",
-    "version": "Counts the changes, from 1",
-    "created_at": "When it was captured, UTC",
-    "updated_at": "When it last changed, UTC",
-    "expires_at": "When its time to live ends, UTC",
-    "recorded_at": "When this version came about, UTC",
-    "operation": "What made this version",
-    "duplicate_of": "The memory that already held the same text",
-    "redacted": "Kinds of secrets that were replaced",
-    "deleted": "True",
-    "hard": "Whether it is gone for good",
-    "results": "The memories, best or newest first",
-    "results[].content": "The best passage, or with `detail: everything` the whole text",
-    "results[].score": "How likely it is what was asked for, 0 to 1; only in a search",
-    "total": "In a list all that match; in a search all that were ranked",
-    "warnings": "What was ignored in the filter",
-    "versions": "Oldest first",
-    "repository": "Where the server works",
-    "repository.branch": "The git branch checked out",
-    "path": "The project's folder",
-    "project_id": "The git remote, or the project's own id",
-    "storage": "What keeps the memories",
-    "persistence": "The engine of the records",
-    "index": "The engine of the text search",
-    "vector": "How vectors are searched",
-    "statistics": "Numbers over this project's memories",
-    "total_count": "How many memories there are",
-    "namespace_counts": "How many by namespace",
-    "recent_topics": "Tags of the newest memories",
-    "top_tags": "The most used tags",
-    "tag": "The tag",
-    "count": "How many memories have it",
-    "embedding": "The vector",
-    "embeddings": "One vector per text, in order",
-    "metadata": "Where it came from",
-    "model_name": "The model",
-    "dimensions": "How long its vectors are",
-    "backend": "What runs the model",
-    "cached": "Whether everything was known already",
-    "metadata.source": "`generator`, `cache`, or `mixed` in a batch",
-    "generated_at": "When this was answered, UTC",
-    "cache_metrics": "Counted since the server began",
-    "metrics": "Counted since the server began",
-    "cache_hits": "Texts whose vectors were known",
-    "cache_misses": "Texts that went to the model",
-    "rate_limited": "Requests refused",
-    "metadata.count": "How many texts",
-    "cached_hits": "How many of them were known",
-    "tokens": "How many tokens the text has",
-    "truncated": "Whether the model read only the beginning",
-    "model_loaded": "Whether it is in memory",
-    "extras": "Backends that could run here, the model's window and fingerprint",
-    "platform": "The operating system",
-    "backends_available": "Which backends could run here",
-    "rate_limit": "Requests a minute for each caller; 0 for no limit",
-    "cache_size": "Vectors that are known",
-    "problem": "What is wrong, if something is",
-    "stale_branches": "Git branches that are gone",
-    "memories_affected": "How many memories, each counted once",
-    "dry_run": "Whether this was only a preview",
-    "expired": "Memories whose time to live was over",
-    "purged": "Deleted memories removed for good",
-    "namespaces": "Every namespace there is",
-    "name": "The namespace",
-    "description": "What belongs in it",
-    "signal_words": "Words that suggest it",
-    "indexed": "How many memories were indexed anew",
-    "duration_ms": "How long it took",
-    "message": "What to know",
-    "subcog_gc.status": "`preview` or `completed`",
-    "subcog_reindex.status": "`success`",
-    "subcog_sync.status": "`deprecated`",
-    "status": "`active`, `pending`, `archived`, `superseded`, `consolidated` or `tombstoned`",
-}
-
+_CORTEX_FORM = '{"success": false, "error": "…", "error_code": "…", "details": "…"}'
 # Said by the protocol itself, so no error of the library belongs to them.
 _PROTOCOL_CODES = frozenset(("-32600", "-32601"))
 
@@ -147,6 +48,7 @@ def render(snapshot: Path = SNAPSHOT_FILE) -> str:
         _resources(served["resources/list"]["resources"]),
         _templates(served["resources/templates/list"]["resourceTemplates"]),
         _errors(),
+        _cortex_errors(),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -199,7 +101,7 @@ def _parameters(spec: ToolSpec, schema: Schema) -> Iterator[Row]:
     for name, value in schema.get("properties", {}).items():
         default = f"`{json.dumps(value['default'])}`" if "default" in value else ""
         required = "yes" if name in schema.get("required", ()) else ""
-        meaning = value.get("description") or _PARAMETERS.get((spec.name, name), "")
+        meaning = value.get("description") or PARAMETERS.get((spec.name, name)) or PARAMETERS_EVERYWHERE.get(name, "")
         yield f"`{name}`", _type(value), required, default, meaning
 
 
@@ -214,7 +116,7 @@ def _fields(tool: str, schema: Schema, path: str = "") -> Iterator[Row]:
 
 
 def _meaning(tool: str, place: str, name: str) -> str:
-    return next((_FIELDS[key] for key in (f"{tool}.{place}", place, name) if key in _FIELDS), "")
+    return next((FIELDS[key] for key in (f"{tool}.{place}", place, name) if key in FIELDS), "")
 
 
 def _type(schema: Schema) -> str:
@@ -244,15 +146,33 @@ def _templates(listed: Sequence[Schema]) -> str:
 
 
 def _errors() -> str:
-    named = _names_by_code()
+    named = _names_by_code(lambda form: form.subcog)
     rows = [(code, meaning, _codes(named.get(code, ()))) for code, meaning in _documented_codes()]
     unused = [code for code, _, names in rows if not names and code not in _PROTOCOL_CODES]
     return "\n\n".join(
         (
             "## Error codes",
-            "`data.error` names the error; `data.field` the argument at fault; `data.remedy` what to do.\n"
+            "In this form all but the embedding and the context tools fail. `data.error` names the error;\n"
+            "`data.field` the argument at fault; `data.remedy` what to do.\n"
             f"No tool of this version answers {' or '.join(unused)}.",
             _table(("code", "meaning", "`data.error`"), rows),
+        )
+    )
+
+
+def _cortex_errors() -> str:
+    tools = _codes(spec.name for spec in TOOLS if spec.errors == "cortex")
+    named = _names_by_code(lambda form: form.cortex)
+    rows = [(f"`{code}`", meaning, _codes(named.get(code, ()))) for code, meaning in CORTEX_CODES.items()]
+    return "\n\n".join(
+        (
+            "## Errors of the context tools",
+            f"A failed call of {tools}\nis answered with a result that is marked as an error (`isError`) and holds:",
+            f"```json\n{_CORTEX_FORM}\n```",
+            "`error` says what is wrong. `details` names the kind of error and the argument at fault, then says what\n"
+            "to do; for an id that begins several others it lists the candidates. Nothing was changed. No tool of\n"
+            f"this version answers {' or '.join(f'`{code}`' for code in CORTEX_CODES_LATER)}.",
+            _table(("code", "meaning", "errors"), rows),
         )
     )
 
@@ -262,14 +182,14 @@ def _documented_codes() -> list[tuple[str, str]]:
     return re.findall(r"^\| (-\d+) \| (.*?) \|$", HELP["errors"].text, re.MULTILINE)
 
 
-def _names_by_code() -> dict[str, list[str]]:
+def _names_by_code(code: Callable[[errors.WireForm], object]) -> dict[str, list[str]]:
     """The library's errors under the code each is told with."""
     names: dict[str, list[str]] = {}
     for name in errors.__all__:
         kind = getattr(errors, name)
         if isinstance(kind, type) and issubclass(kind, errors.CortexError):
             form = next(form for known, form in errors.WIRE_FORMS if issubclass(kind, known))
-            names.setdefault(str(form.subcog), []).append(name)
+            names.setdefault(str(code(form)), []).append(name)
     return names
 
 

@@ -22,8 +22,10 @@ from .resources import MemoryResources, register_resources
 from .selection import select
 from .subscriptions import Subscriptions
 from .tool_making import make_tool
+from .tools.context import ContextTools
 from .tools.embedding import CortexPyMCPTools
 from .tools.memory import MemoryTools
+from .upkeep import Upkeep
 
 __all__ = ["TOOL_CONTRACTS", "WORKERS", "MemoryServer", "build_server", "create_mcp_server"]
 
@@ -66,9 +68,13 @@ def build_server(cortex: Cortex) -> MemoryServer:
         dereference_schemas=False,
         # Addresses name records, never files: any text may stand in them.
         resource_security=None,
-        lifespan=_watching(subscriptions),
+        lifespan=_watching(subscriptions, Upkeep(cortex)),
     )
-    families = {"memory": MemoryTools(cortex), "embedding": CortexPyMCPTools(cortex.embeddings)}
+    families = {
+        "memory": MemoryTools(cortex),
+        "context": ContextTools(cortex),
+        "embedding": CortexPyMCPTools(cortex.embeddings),
+    }
     _add_tools(server, specs, families, portable=portable)
     register_resources(server, resources)
     register_completions(server, cortex)
@@ -102,20 +108,25 @@ def _add_tools(
     server._mcp_server.get_tool_input_schema = {tool.name: tool.parameters for tool in tools}.get
 
 
-def _watching(subscriptions: Subscriptions) -> Callable[[FastMCP[Any]], AbstractAsyncContextManager[None]]:
-    """The part of the server's life that looks for changes."""
+def _watching(
+    subscriptions: Subscriptions, upkeep: Upkeep
+) -> Callable[[FastMCP[Any]], AbstractAsyncContextManager[None]]:
+    """The part of the server's life that looks for changes, and after the store."""
 
     @asynccontextmanager
     async def lifespan(_: FastMCP[Any]) -> AsyncIterator[None]:
         # A task of its own: the framework may leave this context from another task than it entered it.
         anyio.to_thread.current_default_thread_limiter().total_tokens = WORKERS
-        watcher = asyncio.create_task(subscriptions.run())
+        tasks = [asyncio.create_task(subscriptions.run()), asyncio.create_task(upkeep.run())]
         try:
             yield
         finally:
             subscriptions.close()
-            watcher.cancel()
-            with suppress(asyncio.CancelledError):
-                await watcher
+            upkeep.close()
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
 
     return lifespan

@@ -17,12 +17,14 @@ from ..store.database import Session
 from ..store.rows import Prepared
 from ..store.store import Store
 from .filters import is_duration, parse_moment
+from .labelling import Labels
 from .model import check_model
 from .namespaces import canonical_namespace
+from .ontology import canonical_category
 from .place import Place, canonical_domain
 from .prepare import check_fields, check_text, clean_tags, draft, embed_drafts, without_secrets
 
-__all__ = ["Capture", "Progress", "expiry"]
+__all__ = ["Capture", "Progress", "embedded_ahead", "expiry"]
 
 Progress = Callable[[int, int], None]
 
@@ -40,9 +42,11 @@ class Capture:
         self._clock = clock
         self._ids = ids
         self._place = place
+        self.labels = Labels(backend)
 
     def capture_many(self, items: Iterable[NewMemory], progress: Progress | None = None) -> list[Memory]:
         """Store records in order. All are checked before the first is written."""
+        self._place.arrive()
         git_branch = self._place.git_branch()
         linked = self._linked(git_branch)
         given = list(items)
@@ -50,8 +54,9 @@ class Capture:
         self._check_branches(records)
         batches = [slice(low, low + _BATCH) for low in range(0, len(given), _BATCH)]
         stored: list[Memory] = []
-        for prepared in self._prepare(given, records, batches):
-            stored += self._write(prepared)
+        for batch, prepared in zip(batches, self._prepare(given, records, batches), strict=True):
+            filed = [self.labels.given_to(one, item) for one, item in zip(prepared, given[batch], strict=True)]
+            stored += self._write(filed, given[batch])
             if progress:
                 progress(len(stored), len(given))
         return stored
@@ -60,23 +65,15 @@ class Capture:
         self, given: Sequence[NewMemory], records: Sequence[Memory], batches: Sequence[slice]
     ) -> Iterator[list[Prepared]]:
         """Batches with their vectors. While the model works on one, the next is cut and the last is written."""
+        drafts = (self._drafts(given[batch], records[batch]) for batch in batches)
         if len(batches) == 1:
-            yield embed_drafts(self._drafts(given, records), self._backend)
-            return
-        with ThreadPoolExecutor(1, "cortex-embed") as pool:
-            waiting: Future[list[Prepared]] | None = None
-            for batch in batches:
-                drafts = self._drafts(given[batch], records[batch])
-                started = pool.submit(embed_drafts, drafts, self._backend)
-                if waiting:
-                    yield waiting.result()
-                waiting = started
-            if waiting:
-                yield waiting.result()
+            yield embed_drafts(next(drafts), self._backend)
+        else:
+            yield from embedded_ahead(drafts, self._backend)
 
     def _drafts(self, given: Sequence[NewMemory], records: Sequence[Memory]) -> list[Prepared]:
         return [
-            self.redraft(record, self._place.space(record.domain), item.idempotency_key)
+            self.redraft(record, self._place.space(record.domain, record.kind), item.idempotency_key)
             for item, record in zip(given, records, strict=True)
         ]
 
@@ -108,8 +105,8 @@ class Capture:
             domain=domain,
             project_id=self._place.project.id if in_project else None,
             branch_id=item.branch_id or (linked if in_project else None),
-            namespace=canonical_namespace(item.namespace),
-            category=item.category,
+            namespace=canonical_namespace(item.namespace or "context"),
+            category=None if item.category is None else canonical_category(item.category),
             role=item.role,
             content=check_text(item.content, "content", self._settings.max_content_bytes),
             summary=item.summary,
@@ -128,7 +125,13 @@ class Capture:
             superseded_by=None,
             grounding=None,
             version=1,
+            kind=item.kind,
+            symbol=item.symbol,
+            first_line=item.first_line,
+            last_line=item.last_line,
         )
+        if in_project and memory.git_branch and memory.kind == "note":
+            memory = replace(memory, confinement=self._place.confinement(memory.git_branch))
         check_fields(memory)
         return without_secrets(memory, self._settings.secrets)
 
@@ -143,21 +146,27 @@ class Capture:
                 f"There is no branch {branch_id!r} in this project.", remedy="Create it first.", field="branch_id"
             )
 
-    def _write(self, records: Sequence[Prepared]) -> list[Memory]:
+    def _write(self, records: Sequence[Prepared], given: Sequence[NewMemory]) -> list[Memory]:
         with self._store.database.write() as session:
             check_model(self._store, session, self._backend, claim=True)
             seq = self._store.memories.next_seq(session)
             repeated = self._repeated(session, records)
             twins = self._twins(session, records)
             stored = []
-            for record in records:
+            for record, item in zip(records, given, strict=True):
                 known = repeated.get((record.space, record.idempotency_key or ""))
                 if known is None:
+                    record = self._stamped(record) if item.created_at is None else record
                     known = self._insert(session, record, seq, twins)
                     if record.idempotency_key:
                         repeated[(record.space, record.idempotency_key)] = known
                 stored.append(known)
             return stored
+
+    def _stamped(self, record: Prepared) -> Prepared:
+        """The record named and dated under the write lock, so that both follow the order of commits."""
+        now = self._clock.now()
+        return replace(record, memory=replace(record.memory, id=self._ids.new(), created_at=now, updated_at=now))
 
     def _insert(self, session: Session, record: Prepared, seq: int, twins: dict[tuple[str, bytes], str]) -> Memory:
         twin = twins.setdefault((record.space, record.digest), record.memory.id)
@@ -182,6 +191,19 @@ class Capture:
             for key, memory in self._store.memories.by_key(session, space, keys).items():
                 found[(space, key)] = memory
         return found
+
+
+def embedded_ahead(drafts: Iterable[list[Prepared]], backend: Backend) -> Iterator[list[Prepared]]:
+    """Batches with their vectors: the model works on one while the caller has the last and makes the next."""
+    with ThreadPoolExecutor(1, "cortex-embed") as pool:
+        waiting: Future[list[Prepared]] | None = None
+        for batch in drafts:
+            started = pool.submit(embed_drafts, batch, backend)
+            if waiting:
+                yield waiting.result()
+            waiting = started
+        if waiting:
+            yield waiting.result()
 
 
 def expiry(ttl: str, now: datetime) -> datetime:

@@ -20,9 +20,10 @@ from datetime import UTC, datetime, timedelta
 
 from ..clock import in_utc
 from ..errors import FilterSyntaxError, InvalidInput, UnknownNamespace
-from ..records import STATUSES
+from ..records import KINDS, STATUSES
 from ..store.conditions import Condition, Filter, Key, Value
 from .namespaces import canonical_namespace
+from .ontology import canonical_category
 
 __all__ = [
     "FILTER_KEYS",
@@ -55,6 +56,7 @@ FILTER_KEYS: dict[str, Key] = {
     "status": "status",
     "entity": "entity",
     "category": "category",
+    "kind": "kind",
     "role": "role",
     "user": "user",
     "agent": "agent",
@@ -62,7 +64,8 @@ FILTER_KEYS: dict[str, Key] = {
 
 _TIMES: frozenset[Key] = frozenset({"since", "before"})
 _SEPARATE: frozenset[Key] = _TIMES | {"tag"}
-_WITHOUT_GLOBS: frozenset[Key] = frozenset({"entity", "category", "role", "user", "agent"})
+_WITHOUT_GLOBS: frozenset[Key] = frozenset({"entity", "category", "kind", "role", "user", "agent"})
+_CLOSED: dict[Key, tuple[str, ...]] = {"status": STATUSES, "kind": KINDS}
 _SHOWN = 40
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -282,15 +285,16 @@ def _value(key: Key, piece: _Piece, now: datetime) -> Value:
             return parse_moment(piece.text, now=now)
         except InvalidInput as error:
             raise _fault(error.message.rstrip("."), piece.position, error.remedy) from None
-    if key == "status":
-        status = piece.text.strip().lower()
-        if status not in STATUSES:
-            raise _fault(
-                f"There is no status {_shown(piece.text)}",
-                piece.position,
-                f"Use one of: {', '.join(STATUSES)}.",
-            )
-        return status
+    if key == "category":
+        try:
+            return canonical_category(piece.text)
+        except InvalidInput as error:
+            raise _fault(error.message.rstrip("."), piece.position, error.remedy) from None
+    if known := _CLOSED.get(key):
+        value = piece.text.strip().lower()
+        if value not in known:
+            raise _fault(f"There is no {key} {_shown(piece.text)}", piece.position, f"Use one of: {', '.join(known)}.")
+        return value
     return piece.text
 
 

@@ -26,7 +26,7 @@ _STEPS = 3
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a run did, or would do. `memories_affected` counts each record once."""
+    """What a run did, or would do. `memories_affected` counts each record once; `branches` are lines of work."""
 
     stale_branches: tuple[str, ...]
     memories_affected: int
@@ -34,6 +34,7 @@ class Collected:
     expired: int
     purged: int
     dry_run: bool
+    branches: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class _Plan:
     orphaned: list[int]
     expired: list[int]
     purged: list[int]
+    branches: frozenset[str]
 
 
 class GarbageCollector:
@@ -62,6 +64,7 @@ class GarbageCollector:
     ) -> Collected:
         """Tombstone memories of deleted git branches and expired ones; purge tombstones if asked."""
         told = progress or _untold
+        self._place.arrive()
         now = self._clock.now()
         until = _moment(older_than, now) if older_than else now
         stale = self._stale_branches(branch)
@@ -86,6 +89,7 @@ class GarbageCollector:
             len(plan.expired),
             len(plan.purged),
             dry_run,
+            plan.branches,
         )
 
     def _stale_branches(self, branch: str | None) -> tuple[str, ...]:
@@ -109,7 +113,8 @@ class GarbageCollector:
         expired = [] if branch else statistics.expired(session, spaces, to_micros(now))
         # A tombstone set by this very run is younger than any age asked for.
         purged = statistics.tombstones(session, spaces, to_micros(until), branch) if purge else []
-        return _Plan(stale, orphaned, expired, purged)
+        branches = statistics.lines_of_work(session, sorted({*orphaned, *expired, *purged}))
+        return _Plan(stale, orphaned, expired, purged, branches)
 
     def _carry_out(self, session: Session, plan: _Plan, now: datetime) -> None:
         memories = self._store.memories

@@ -13,6 +13,7 @@ from ..errors import AmbiguousId, Conflict, InvalidInput, MemoryNotFound
 from ..ids import parse_ref
 from ..records import Memory, Status, Version
 from ..store.database import Session
+from ..store.scope import files_space
 from ..store.store import Store
 from .capture import Capture, Progress
 from .model import check_model, mark_changing, set_model
@@ -96,10 +97,13 @@ class Lifecycle:
             expires_at=before.memory.expires_at if expires_at is None else expires_at,
             updated_at=now,
             version=before.memory.version + 1,
+            compressed=False,
         )
         check_fields(changed)
         clean = without_secrets(changed, self._settings.secrets)
         record = embed_drafts([self._capture.redraft(clean, before.space)], self._backend)[0]
+        if content is not None and clean.kind == "note":
+            record = replace(record, memory=replace(record.memory, category=self._capture.labels.of(record).category))
         with self._store.database.write() as session:
             check_model(self._store, session, self._backend, claim=True)
             current = self._locate(session, before.memory.id)
@@ -146,7 +150,8 @@ class Lifecycle:
             if project_id is not None:
                 check_model(self._store, session, self._backend)
             mark_changing(self._store, session, self._backend)
-            nums = self._store.memories.all_numbers(session, project_id)
+            spaces = (None,) if project_id is None else (project_id, files_space(project_id))
+            nums = [num for space in spaces for num in self._store.memories.all_numbers(session, space)]
             # Pulls the sequence forward, so that other processes read everything again.
             self._store.memories.next_seq(session)
         done = 0

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import InvalidInput
-from ..records import DOMAINS, Domain, Project
+from ..records import DOMAINS, Confinement, Domain, Kind, Project
+from ..store.scope import View, files_space
 
 __all__ = ["Place", "canonical_domain"]
 
@@ -19,18 +20,29 @@ _LOCAL_USER = "local"
 
 @dataclass(frozen=True, slots=True)
 class Place:
+    """`arrive` is called before every use of the memory: what git did since the last one is followed then.
+
+    `confinement` says whether what is written on a git branch stays there for the time being.
+    """
+
     project: Project
     user_id: str | None
     agent_id: str | None
     org: str
     git_branch: Callable[[], str | None]
+    arrive: Callable[[], None] = lambda: None
+    confinement: Callable[[str], Confinement | None] = lambda _branch: None
 
-    def space(self, domain: Domain, project_id: str | None = None) -> str:
+    def space(self, domain: Domain, kind: Kind = "note") -> str:
         if domain == "user":
             return f"user:{self.user_id or _LOCAL_USER}"
         if domain == "org":
             return f"org:{self.org}"
-        return project_id or self.project.id
+        return files_space(self.project.id) if kind == "file" else self.project.id
+
+    def view(self, now: int) -> View:
+        """What is seen from here: all spaces, and of the project's git branches the one checked out."""
+        return View(self.spaces(), now, self.git_branch())
 
     def spaces(self) -> tuple[str, ...]:
         """All that the caller sees by default: the project, what is theirs, what is everybody's."""

@@ -125,7 +125,10 @@ def draft(
     if memory.path is None and memory.source:
         memory = replace(memory, path=path_in(memory.source))
     spans, voices = _passages(memory.content, count_tokens, window)
+    heading = " ".join(filter(None, (memory.path, memory.symbol))) if memory.kind == "file" else ""
     lists = [terms(memory.content[span.start : span.end]) for span in spans]
+    if heading:
+        lists[0] = [*terms(heading), *lists[0]]
     chunk_terms = tuple(encode_terms(words) for words in lists)
     traits = record_traits(memory.content)
     return Prepared(
@@ -141,6 +144,7 @@ def draft(
             PreparedChunk(span.start, span.end, voice, blob, None)
             for span, voice, blob in zip(spans, voices, chunk_terms, strict=True)
         ),
+        heading=heading,
     )
 
 
@@ -170,9 +174,14 @@ def path_in(source: str | None) -> str | None:
 
 def embed_drafts(drafts: Sequence[Prepared], backend: Backend) -> list[Prepared]:
     """Give every chunk of every draft its vector, in one call to the model."""
-    vectors = backend.embed([one.memory.content[c.first : c.past] for one in drafts for c in one.chunks])
+    vectors = backend.embed([_embedded(one, c) for one in drafts for c in one.chunks])
     made = iter(vectors)
     return [replace(one, chunks=tuple([replace(c, vector=next(made).tobytes()) for c in one.chunks])) for one in drafts]
+
+
+def _embedded(draft: Prepared, part: PreparedChunk) -> str:
+    text = draft.memory.content[part.first : part.past]
+    return f"{draft.heading}\n{text}" if draft.heading and part.first == 0 else text
 
 
 def index_entry(space: str, chunk_terms: Sequence[bytes]) -> str:

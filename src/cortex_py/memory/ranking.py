@@ -36,6 +36,13 @@ class Scores:
     score: Floats
     raw: Floats
 
+    def nudged(self, odds: NDArray[np.float32], weight: float) -> Scores:
+        """Scores moved by log odds, and then weighed; neither can change the order of two that are treated alike."""
+        if weight == 1.0 and not odds.any():
+            return self
+        grown = self.score * np.exp(odds)
+        return Scores(weight * grown / (1.0 - self.score + grown), self.raw)
+
 
 @dataclass(frozen=True, slots=True)
 class RankingModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from ..clock import Clock, to_micros
@@ -17,6 +17,8 @@ from ..store.database import Session
 from ..store.store import Store
 from ..store.where import Where
 from .capture import Capture, Progress, expiry
+from .compressing import Compressed, Compressor
+from .file_capture import FileCapture
 from .gc import Collected, GarbageCollector, StaleBranches
 from .lifecycle import Lifecycle, Reindexed
 from .namespaces import NAMESPACES, Namespace
@@ -24,7 +26,9 @@ from .place import Place
 from .recall import Query, Recall
 from .status import Status, read_status
 
-__all__ = ["Memories"]
+__all__ = ["Memories", "Touched"]
+
+Touched = Callable[[frozenset[str]], None]
 
 
 class Memories:
@@ -39,8 +43,11 @@ class Memories:
         ids: IdMaker,
         place: Place,
         stale_branches: StaleBranches,
+        touched: Touched = lambda _branches: None,
     ) -> None:
+        """`touched` is told which lines of work a change has reached, once it is safe."""
         self._store = store
+        self._backend = backend
         self._clock = clock
         self._settings = settings
         self._place = place
@@ -48,6 +55,23 @@ class Memories:
         self._recall = Recall(store, backend, clock, place)
         self._lifecycle = Lifecycle(store, backend, settings, clock, self._capture)
         self._collector = GarbageCollector(store, clock, place, stale_branches)
+        self._compressor = Compressor(store, clock, settings.compress_after_minutes)
+        self._files = FileCapture(store, backend, settings, clock, ids, place, self._capture)
+        self._touched = touched
+
+    @property
+    def place(self) -> Place:
+        """Where the caller stands."""
+        return self._place
+
+    def count_tokens(self, text: str) -> int:
+        """How long a text is for the embedding model; language models count much the same."""
+        return self._backend.count_tokens(text)
+
+    @property
+    def files(self) -> FileCapture:
+        """The parts of the project's files among the memories."""
+        return self._files
 
     def capture(
         self,
@@ -96,11 +120,11 @@ class Memories:
             expires_at=expiry(ttl, self._clock.now()) if ttl is not None else expires_at,
             idempotency_key=idempotency_key,
         )
-        return self._capture.capture_many([item])[0]
+        return self.capture_many([item])[0]
 
     def capture_many(self, items: Iterable[NewMemory], *, progress: Progress | None = None) -> list[Memory]:
         """Remember many texts; returns the records in order. `progress` is told (done, total)."""
-        return self._capture.capture_many(items, progress)
+        return self._told(self._capture.capture_many(items, progress))
 
     def recall(
         self,
@@ -153,7 +177,7 @@ class Memories:
         expected_version: int | None = None,
     ) -> Memory:
         """Change a memory; the former version stays in its history."""
-        return self._lifecycle.update(
+        memory = self._lifecycle.update(
             ref,
             content=content,
             tags=tags,
@@ -163,14 +187,15 @@ class Memories:
             expires_at=expiry(ttl, self._clock.now()) if ttl is not None else None,
             expected_version=expected_version,
         )
+        return self._told([memory])[0]
 
     def delete(self, ref: str, *, hard: bool = False) -> Memory:
         """Delete a memory so that `restore` can bring it back, or, with `hard`, for good."""
-        return self._lifecycle.delete(ref, hard=hard)
+        return self._told([self._lifecycle.delete(ref, hard=hard)])[0]
 
     def restore(self, ref: str) -> Memory:
         """Bring a deleted memory back."""
-        return self._lifecycle.restore(ref)
+        return self._told([self._lifecycle.restore(ref)])[0]
 
     def history(self, ref: str) -> list[Version]:
         """All versions of a memory, oldest first."""
@@ -187,11 +212,26 @@ class Memories:
     ) -> Collected:
         """Tombstone memories of deleted git branches and expired ones; with `purge` remove tombstones.
 
+        Idle memories are packed.
+
         A `progress` that raises before the last step stops the run, and nothing has changed.
         """
-        return self._collector.run(
+        collected = self._collector.run(
             dry_run=dry_run, branch=branch, purge=purge, older_than=older_than, progress=progress
         )
+        if not dry_run:
+            self._compressor.run()
+            if collected.branches:
+                self._touched(collected.branches)
+        return collected
+
+    def compress(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
+        """Pack the contents of memories that lie idle, without loss; `stop` is asked between two batches."""
+        return self._compressor.run(stop)
+
+    def used(self, memory: Memory) -> None:
+        """Note that a memory was loaded, so that it does not count as idle."""
+        self._compressor.used(memory.id)
 
     def reindex(self, *, project_id: str | None = None, progress: Progress | None = None) -> Reindexed:
         """Rebuild text index and vectors from the records: of the whole store, or of one project.
@@ -202,15 +242,18 @@ class Memories:
 
     def status(self) -> Status:
         """Counts, recent topics and top tags of what is visible here."""
+        self._place.arrive()
         return read_status(self._store, self._clock, self._place)
 
     def tags(self, prefix: str = "", *, limit: int = 100) -> tuple[tuple[str, int], ...]:
         """Tags in use here that begin with a prefix, the most used first, with how many memories have each."""
+        self._place.arrive()
         with self._store.database.read() as session:
             return tuple(self._store.statistics.top_tags(session, self._visible(session), limit, prefix.lower()))
 
     def ids(self, prefix: str = "", *, limit: int = 100) -> tuple[str, ...]:
         """Ids of visible memories that begin with a prefix, the newest first."""
+        self._place.arrive()
         with self._store.database.read() as session:
             return tuple(self._store.statistics.ids(session, self._visible(session), prefix.lower(), limit))
 
@@ -219,8 +262,14 @@ class Memories:
         with self._store.database.read() as session:
             return self._store.statistics.revision(session)
 
+    def _told(self, memories: list[Memory]) -> list[Memory]:
+        """Pass changed memories on, after telling which lines of work they belong to."""
+        if branches := frozenset(one.branch_id for one in memories if one.branch_id):
+            self._touched(branches)
+        return memories
+
     def _visible(self, session: Session) -> Where:
-        return self._store.scope(session, EVERYTHING, self._place.spaces(), to_micros(self._clock.now())).where
+        return self._store.scope(session, EVERYTHING, self._place.view(to_micros(self._clock.now()))).where
 
     def namespaces(self) -> tuple[Namespace, ...]:
         """The namespaces a memory can have."""

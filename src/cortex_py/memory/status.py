@@ -39,7 +39,7 @@ class Status:
 def read_status(store: Store, clock: Clock, place: Place) -> Status:
     """Count live memories of the caller's spaces, with their tags and recent topics."""
     with store.database.read() as session:
-        scope = store.scope(session, EVERYTHING, place.spaces(), to_micros(clock.now()))
+        scope = store.scope(session, EVERYTHING, place.view(to_micros(clock.now())))
         namespaces = store.statistics.by_namespace(session, scope.where)
         recent = store.statistics.recent_tags(session, scope.where, _RECENT_RECORDS)
         return Status(

@@ -24,6 +24,7 @@ Key = Literal[
     "status",
     "entity",
     "category",
+    "kind",
     "role",
     "user",
     "agent",

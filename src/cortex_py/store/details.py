@@ -73,3 +73,15 @@ def gather(nums: Sequence[int], signals: Mapping[int, Signal], dimensions: int) 
         term_hash=np.frombuffer(b"".join([blob[: 4 * n] for blob, n in zip(terms, per_chunk, strict=True)]), np.uint32),
         term_count=np.frombuffer(b"".join([blob[4 * n :] for blob, n in zip(terms, per_chunk, strict=True)]), np.uint8),
     )
+
+
+def record_vectors(session: Session, nums: Sequence[int], dimensions: int) -> NDArray[np.float32]:
+    """The mean vector of each record's parts, of length 1; zeros for a record without any."""
+    signals = read_signals(session, nums)
+    made = np.zeros((len(nums), dimensions), np.float32)
+    for i, num in enumerate(nums):
+        vectors = [chunk[1] for chunk in signals.get(num, []) if chunk[1]]
+        if vectors:
+            mean = stack(vectors, dimensions).sum(axis=0)
+            made[i] = mean / max(float(np.linalg.norm(mean)), 1e-9)
+    return made

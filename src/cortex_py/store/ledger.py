@@ -6,7 +6,7 @@ caught up by the change sequence and can be thrown away at any time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,10 @@ from .database import Row
 
 __all__ = ["LEDGER_COLUMNS", "Ledger"]
 
-LEDGER_COLUMNS = "num, status, expires_at, branch_id, created_at, length, flags, author"
+LEDGER_COLUMNS = (
+    "num, status, expires_at, branch_id, created_at, length, flags, author, "
+    "CASE WHEN confinement IS NULL THEN NULL ELSE COALESCE(git_branch, '') END"
+)
 _NEVER = np.iinfo(np.int64).max
 _NONE = -1
 _SAMPLED = 8_192
@@ -33,6 +36,7 @@ class _Columns:
     length: NDArray[np.int32]
     flags: NDArray[np.int64]
     author: NDArray[np.int64]
+    confined: NDArray[np.int32]
     before: NDArray[np.int32]
     after: NDArray[np.int32]
 
@@ -47,6 +51,7 @@ class _Columns:
             length=np.zeros(capacity, np.int32),
             flags=np.zeros(capacity, np.int64),
             author=np.zeros(capacity, np.int64),
+            confined=np.full(capacity, _NONE, np.int32),
             before=np.full(capacity, _NONE, np.int32),
             after=np.full(capacity, _NONE, np.int32),
         )
@@ -67,6 +72,7 @@ class Ledger:
         # Indexed by a record's number, which the engine gives out densely.
         self._place_of = np.full(64, _NONE, np.int32)
         self._branches: dict[str, int] = {}
+        self._git_branches: dict[str, int] = {}
         self._tails: dict[int, int] = {}
         self._linked = True
         self._expiring = False
@@ -80,7 +86,7 @@ class Ledger:
             return
         self._make_room(len(rows))
         self._reach(max((row[0] for row in rows), default=0))
-        for num, status, expires_at, branch_id, created_at, length, flags, author in rows:
+        for num, status, expires_at, branch_id, created_at, length, flags, author, confined in rows:
             known = int(self._place_of[num])
             place = self.size if known == _NONE else known
             branch = _NONE if branch_id is None else self._branches.setdefault(branch_id, len(self._branches))
@@ -95,6 +101,7 @@ class Ledger:
             columns.length[place] = length
             columns.flags[place] = flags
             columns.author[place] = author
+            columns.confined[place] = self._git_code(confined)
             self._expiring |= expires_at is not None
             if known == _NONE:
                 self._place_of[num] = place
@@ -104,7 +111,7 @@ class Ledger:
         """The first filling, a column at a time: a large space has a hundred thousand rows."""
         n = len(rows)
         self._make_room(n)
-        nums, statuses, expires, branches, created, lengths, flags, authors = zip(*rows, strict=True)
+        nums, statuses, expires, branches, created, lengths, flags, authors, confined = zip(*rows, strict=True)
         columns, codes = self._columns, self._branches
         columns.nums[:n] = nums
         columns.live[:n] = [status in LIVE_STATUSES for status in statuses]
@@ -114,6 +121,7 @@ class Ledger:
         columns.length[:n] = lengths
         columns.flags[:n] = flags
         columns.author[:n] = authors
+        columns.confined[:n] = [self._git_code(name) for name in confined]
         self._reach(max(nums))
         self._place_of[columns.nums[:n]] = np.arange(n, dtype=np.int32)
         self._expiring = any(moment is not None for moment in expires)
@@ -183,11 +191,16 @@ class Ledger:
         sampled = open_places[::step]
         return int(np.count_nonzero(open_places)), int(self._columns.length[: self.size : step][sampled].sum()) * step
 
-    def open_to(self, now: int, allowed: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-        """Which places a query may see: the live and unexpired ones, or exactly the allowed ones."""
+    def open_to(self, now: int, allowed: NDArray[np.int64] | None, here: str | None = None) -> NDArray[np.bool_]:
+        """Which places a query may see: the live, unexpired and not elsewhere confined ones, or exactly the allowed."""
         if allowed is None:
             live = self._columns.live[: self.size]
-            return live & (self._columns.expires[: self.size] > now) if self._expiring else live
+            if self._expiring:
+                live = live & (self._columns.expires[: self.size] > now)
+            if self._git_branches:
+                confined = self._columns.confined[: self.size]
+                live = live & ((confined == _NONE) | (confined == self._git_branches.get(here or "", -2)))
+            return live
         mask = np.zeros(self.size, np.bool_)
         mask[self.places(allowed)] = True
         return mask
@@ -206,6 +219,18 @@ class Ledger:
 
     def branches(self, places: NDArray[np.int32]) -> NDArray[np.int32]:
         return self._columns.branch[places]
+
+    def nearness(self, places: NDArray[np.int32], near: Mapping[str, float]) -> NDArray[np.float32]:
+        """What the line of work of each record is worth where the caller stands."""
+        worth = np.zeros(len(self._branches) + 1, np.float32)
+        for name, value in near.items():
+            if name in self._branches:
+                worth[self._branches[name]] = value
+        # The last slot stands for "no line of work", which -1 addresses.
+        return worth[self._columns.branch[places]]
+
+    def _git_code(self, name: str | None) -> int:
+        return _NONE if name is None else self._git_branches.setdefault(name, len(self._git_branches))
 
     def neighbours(self, places: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The places before and after each in its line of work; -1 where there is none."""

@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from ..clock import from_micros
 from ..records import LIVE_STATUSES, Memory, Version
-from .database import Database, Session, Sql, marks, padded
-from .rows import MEMORY_COLUMNS, Prepared, memory_from, memory_values, qualified
+from .database import Database, Row, Session, Sql, marks, padded
+from .packing import Dictionaries, unpack
+from .rows import MEMORY_COLUMNS, PACKED_COLUMNS, Prepared, memory_from, memory_values, qualified
 from .where import Where
 
 __all__ = ["MemoryTable"]
@@ -20,22 +21,25 @@ __all__ = ["MemoryTable"]
 _T = TypeVar("_T")
 
 _BATCH = 500
-_COLUMNS = qualified(MEMORY_COLUMNS, "m")
+_COLUMNS = qualified((*MEMORY_COLUMNS, *PACKED_COLUMNS), "m")
+_CONTENT = MEMORY_COLUMNS.index("content")
+_PACKED = len(MEMORY_COLUMNS)
 _EXTRA_COLUMNS = ("space", "seq", "digest", "idempotency_key", "length", "flags", "author")
 _INSERT = (
     f"INSERT INTO memory ({', '.join((*MEMORY_COLUMNS, *_EXTRA_COLUMNS))}) "
     f"VALUES ({marks(len(MEMORY_COLUMNS) + len(_EXTRA_COLUMNS))}) RETURNING num"
 )
 _UPDATE = (
-    f"UPDATE memory SET {', '.join(f'{column} = ?' for column in (*MEMORY_COLUMNS, *_EXTRA_COLUMNS[1:]))} "
-    "WHERE space = ? AND num = ?"
+    f"UPDATE memory SET {', '.join(f'{column} = ?' for column in (*MEMORY_COLUMNS, *_EXTRA_COLUMNS[1:]))}, "
+    "packed = NULL, packed_with = NULL WHERE space = ? AND num = ?"
 )
 _NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
 
 
 class MemoryTable:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, dictionaries: Dictionaries) -> None:
         self._database = database
+        self._dictionaries = dictionaries
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -45,10 +49,8 @@ class MemoryTable:
         for batch in map(padded, _batches(nums)):
             # The spaces are checked here: named in the statement, they would tempt the planner away
             # from the key and into an index over the whole space.
-            rows = session.rows(
-                f"SELECT {_COLUMNS}, m.space, m.num FROM memory m WHERE m.num IN ({marks(len(batch))})", batch
-            )
-            found.update((row[-1], memory_from(row)) for row in rows if row[-2] in spaces)
+            rows = session.rows(f"SELECT {_COLUMNS}, m.num FROM memory m WHERE m.num IN ({marks(len(batch))})", batch)
+            found.update((row[-1], self._memory(session, row)) for row in rows if row[-2] in spaces)
         return found
 
     def terms(self, session: Session, num: int) -> list[bytes]:
@@ -60,7 +62,7 @@ class MemoryTable:
             f"SELECT {_COLUMNS}, m.num, m.space FROM memory m WHERE m.id >= ? AND m.id < ? ORDER BY m.id LIMIT ?",
             (prefix, prefix + "g", limit),
         )
-        return [(row[-2], row[-1], memory_from(row)) for row in rows]
+        return [(row[-2], row[-1], self._memory(session, row)) for row in rows]
 
     def located(self, session: Session, nums: Sequence[int]) -> list[tuple[int, str, str | None, Memory]]:
         """Records by number, as (number, space, idempotency key, record)."""
@@ -73,7 +75,7 @@ class MemoryTable:
                 batch,
             )
         ]
-        return [(row[-3], row[-2], row[-1], memory_from(row)) for row in rows]
+        return [(row[-3], row[-2], row[-1], self._memory(session, row)) for row in rows]
 
     def all_numbers(self, session: Session, space: str | None = None) -> list[int]:
         """Numbers of all records, or of those in one space."""
@@ -85,10 +87,54 @@ class MemoryTable:
             f"SELECT {_COLUMNS} FROM memory m WHERE {where.sql} {_NEWEST_FIRST} LIMIT ? OFFSET ?",
             (*where.params, limit, offset),
         )
-        return [memory_from(row) for row in rows]
+        return [self._memory(session, row) for row in rows]
 
-    def count(self, session: Session, where: Where) -> int:
-        return int(session.rows(f"SELECT count(*) FROM memory m WHERE {where.sql}", where.params)[0][0])
+    def of_branch(
+        self, session: Session, project_id: str, branch_id: str, newest: int = -1
+    ) -> list[tuple[int, int, Memory]]:
+        """The live records of a line of work in their order, or the newest of them, as (number, change, record)."""
+        found = self._numbered(
+            session,
+            f"m.space = ? AND m.branch_id = ? AND m.status IN ({marks(len(LIVE_STATUSES))}) "
+            "ORDER BY m.created_at DESC, m.num DESC LIMIT ?",
+            (project_id, branch_id, *LIVE_STATUSES, newest),
+        )
+        return found[::-1]
+
+    def of_branch_since(
+        self, session: Session, project_id: str, branch_id: str, seq: int
+    ) -> tuple[int, list[tuple[int, int, Memory]]]:
+        """How many live records of a branch are as they were at a change, and the others as `of_branch` gives them.
+
+        A record that was taken away shows by the count.
+        """
+        live = f"m.space = ? AND m.branch_id = ? AND m.status IN ({marks(len(LIVE_STATUSES))})"
+        params: tuple[Sql, ...] = (project_id, branch_id, *LIVE_STATUSES, seq)
+        (count,) = session.rows(f"SELECT count(*) FROM memory m WHERE {live} AND m.seq <= ?", params)[0]
+        return count, self._numbered(session, f"{live} AND m.seq > ? ORDER BY m.created_at, m.num", params)
+
+    def newest(
+        self, session: Session, where: Where, limit: int, branch_id: str | None = None
+    ) -> list[tuple[int, Memory]]:
+        """The newest records of a scope, perhaps of one line of work, oldest first, with their numbers."""
+        condition, params = f"{where.sql} {_NEWEST_FIRST} LIMIT ?", (*where.params, limit)
+        if branch_id is not None:
+            condition, params = f"m.branch_id = ? AND {condition}", (branch_id, *params)
+        return [(num, memory) for num, _, memory in reversed(self._numbered(session, condition, params))]
+
+    def of_path(self, session: Session, space: str, path: str) -> list[tuple[int, int, Memory]]:
+        """The records about a file, in the order of its lines, as (number, change, record)."""
+        return self._numbered(session, "m.space = ? AND m.path = ? ORDER BY m.first_line, m.num", (space, path))
+
+    def _numbered(self, session: Session, condition: str, params: Sequence[Sql]) -> list[tuple[int, int, Memory]]:
+        rows = session.rows(f"SELECT {_COLUMNS}, m.num, m.seq FROM memory m WHERE {condition}", params)
+        return [(row[-2], row[-1], self._memory(session, row)) for row in rows]
+
+    def count(self, session: Session, where: Where, branch_id: str | None = None) -> int:
+        condition, params = where.sql, where.params
+        if branch_id is not None:
+            condition, params = f"m.branch_id = ? AND {condition}", (branch_id, *params)
+        return int(session.rows(f"SELECT count(*) FROM memory m WHERE {condition}", params)[0][0])
 
     def twins(self, session: Session, space: str, digests: Sequence[bytes]) -> dict[bytes, str]:
         """The oldest live record of each digest: who already said exactly this."""
@@ -110,7 +156,7 @@ class MemoryTable:
                 f"WHERE m.space = ? AND m.idempotency_key IN ({marks(len(batch))})",
                 (space, *batch),
             )
-            found.update((row[-1], memory_from(row)) for row in rows)
+            found.update((row[-1], self._memory(session, row)) for row in rows)
         return found
 
     def history(self, session: Session, space: str, memory_id: str) -> list[Version]:
@@ -123,6 +169,13 @@ class MemoryTable:
             Version(version, content, namespace, tuple(json.loads(tags)), source, from_micros(at), operation, memory_id)
             for version, content, namespace, tags, source, at, operation in rows
         ]
+
+    def _memory(self, session: Session, row: Row) -> Memory:
+        packed, packed_with, space = row[_PACKED : _PACKED + 3]
+        if packed is None:
+            return memory_from(row, row[_CONTENT], compressed=False)
+        content = unpack(packed, self._dictionaries.get(session, space, packed_with))
+        return memory_from(row, content, compressed=True)
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -149,6 +202,13 @@ class MemoryTable:
         )
         self._drop_parts(session, num)
         self._write_parts(session, num, record)
+
+    def move(self, session: Session, num: int, memory: Memory) -> None:
+        """The same part of a file, at other lines or under another symbol or path."""
+        session.run(
+            "UPDATE memory SET path = ?, symbol = ?, first_line = ?, last_line = ?, source = ? WHERE num = ?",
+            (memory.path, memory.symbol, memory.first_line, memory.last_line, memory.source, num),
+        )
 
     def archive_version(self, session: Session, space: str, memory: Memory, operation: str, at: int) -> None:
         """Keep the present state of a record in its history, before it changes."""

@@ -63,7 +63,43 @@ _FIRST = (
         space TEXT NOT NULL, num INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (space, seq, num))""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+_SECOND = (
+    # A part of a file that was scanned, and where it stands there.
+    "ALTER TABLE memory ADD COLUMN kind TEXT NOT NULL DEFAULT 'note'",
+    "ALTER TABLE memory ADD COLUMN symbol TEXT",
+    "ALTER TABLE memory ADD COLUMN first_line INTEGER",
+    "ALTER TABLE memory ADD COLUMN last_line INTEGER",
+    "ALTER TABLE memory ADD COLUMN confinement TEXT",
+    # A packed record has its content here, and an empty one in `content`. The number is that of the dictionary: 0 for
+    # none, and -1, without anything packed, where it was tried and did not pay.
+    "ALTER TABLE memory ADD COLUMN packed BLOB",
+    "ALTER TABLE memory ADD COLUMN packed_with INTEGER",
+    "CREATE INDEX memory_idle ON memory (updated_at) WHERE packed IS NULL AND packed_with IS NULL",
+    "CREATE INDEX memory_confined ON memory (space, git_branch) WHERE confinement IS NOT NULL",
+    """CREATE TABLE dictionary (
+        space TEXT NOT NULL, num INTEGER NOT NULL, data BLOB NOT NULL, created_at INTEGER NOT NULL,
+        PRIMARY KEY (space, num))""",
+    """CREATE TABLE scanned_file (
+        project_id TEXT NOT NULL, path TEXT NOT NULL, blob TEXT NOT NULL, parts INTEGER NOT NULL,
+        whole INTEGER NOT NULL, scanned_at INTEGER NOT NULL, PRIMARY KEY (project_id, path))""",
+    """CREATE TABLE symbol (
+        project_id TEXT NOT NULL, path TEXT NOT NULL, n INTEGER NOT NULL, name TEXT NOT NULL, qualified TEXT NOT NULL,
+        kind TEXT NOT NULL, line INTEGER NOT NULL, end_line INTEGER NOT NULL, PRIMARY KEY (project_id, path, n))""",
+    "CREATE INDEX symbol_name ON symbol (project_id, name)",
+    """CREATE TABLE import (
+        project_id TEXT NOT NULL, path TEXT NOT NULL, n INTEGER NOT NULL, module TEXT NOT NULL, names TEXT NOT NULL,
+        line INTEGER NOT NULL, PRIMARY KEY (project_id, path, n))""",
+    "CREATE INDEX import_module ON import (project_id, module)",
+    # The summariser's state, up to the change `summary_seq`.
+    "ALTER TABLE branch ADD COLUMN summary TEXT",
+    "ALTER TABLE branch ADD COLUMN summary_seq INTEGER NOT NULL DEFAULT 0",
+    # The last commit seen on a git branch that has confined records: it tells what became of a deleted one.
+    """CREATE TABLE git_tip (
+        project_id TEXT NOT NULL, git_branch TEXT NOT NULL, tip TEXT NOT NULL, seen_at INTEGER NOT NULL,
+        PRIMARY KEY (project_id, git_branch))""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 

@@ -58,6 +58,10 @@ class BranchTable:
         )
         return session.changed() == 1
 
+    def remove(self, session: Session, project_id: str, branch_id: str) -> None:
+        """Take back a branch that was only just added: it must have no records."""
+        session.run("DELETE FROM branch WHERE project_id = ? AND id = ?", (project_id, branch_id))
+
     def get(self, session: Session, project_id: str, branch_id: str) -> Branch | None:
         rows = session.rows(f"SELECT {_BRANCH} FROM branch WHERE project_id = ? AND id = ?", (project_id, branch_id))
         return branch_from(rows[0]) if rows else None
@@ -70,6 +74,45 @@ class BranchTable:
             (project_id, git_branch),
         )
         return branch_from(rows[0]) if rows else None
+
+    def link(self, session: Session, project_id: str, branch_id: str, git_branch: str, at: int) -> list[str]:
+        """Join a line of work to a git branch; returns the ids of those that were joined to it before."""
+        others = [
+            row[0]
+            for row in session.rows(
+                "SELECT id FROM branch WHERE project_id = ? AND git_branch = ? AND id <> ? ORDER BY id",
+                (project_id, git_branch, branch_id),
+            )
+        ]
+        session.run(
+            "UPDATE branch SET git_branch = NULL, updated_at = ? WHERE project_id = ? AND git_branch = ? AND id <> ?",
+            (at, project_id, git_branch, branch_id),
+        )
+        session.run(
+            "UPDATE branch SET git_branch = ?, updated_at = ? WHERE project_id = ? AND id = ?",
+            (git_branch, at, project_id, branch_id),
+        )
+        return others
+
+    def retitle(self, session: Session, project_id: str, branch_id: str, topic: str, at: int) -> None:
+        session.run(
+            "UPDATE branch SET topic = ?, updated_at = ? WHERE project_id = ? AND id = ?",
+            (topic, at, project_id, branch_id),
+        )
+
+    def summary(self, session: Session, project_id: str, branch_id: str) -> tuple[str | None, int]:
+        """The summariser's state, and the change up to which it is current."""
+        rows = session.rows(
+            "SELECT summary, summary_seq FROM branch WHERE project_id = ? AND id = ?", (project_id, branch_id)
+        )
+        return (rows[0][0], rows[0][1]) if rows else (None, 0)
+
+    def put_summary(self, session: Session, project_id: str, branch_id: str, state: str, seq: int) -> None:
+        # A process that was slower keeps its older state to itself.
+        session.run(
+            "UPDATE branch SET summary = ?, summary_seq = ? WHERE project_id = ? AND id = ? AND summary_seq <= ?",
+            (state, seq, project_id, branch_id, seq),
+        )
 
     def all(self, session: Session, project_id: str) -> list[Branch]:
         rows = session.rows(f"SELECT {_BRANCH} FROM branch WHERE project_id = ? ORDER BY created_at, id", (project_id,))

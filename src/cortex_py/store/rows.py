@@ -14,6 +14,7 @@ from .database import Row, Sql
 __all__ = [
     "BRANCH_COLUMNS",
     "MEMORY_COLUMNS",
+    "PACKED_COLUMNS",
     "PROJECT_COLUMNS",
     "Prepared",
     "PreparedChunk",
@@ -51,7 +52,14 @@ MEMORY_COLUMNS = (
     "version",
     "duplicate_of",
     "redactions",
+    "kind",
+    "symbol",
+    "first_line",
+    "last_line",
+    "confinement",
 )
+# What stands in for a content that is packed.
+PACKED_COLUMNS = ("packed", "packed_with", "space")
 PROJECT_COLUMNS = ("id", "root", "remote", "name")
 BRANCH_COLUMNS = ("id", "project_id", "topic", "parent_id", "git_branch", "status", "created_at", "updated_at")
 
@@ -72,7 +80,10 @@ class PreparedChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A record ready to store, with all that search needs computed beforehand."""
+    """A record ready to store, with all that search needs computed beforehand.
+
+    A heading is found and weighed with the first part of the content, without being part of it.
+    """
 
     memory: Memory
     space: str
@@ -83,6 +94,7 @@ class Prepared:
     flags: int
     author: int
     chunks: tuple[PreparedChunk, ...]
+    heading: str = ""
 
 
 def qualified(columns: Sequence[str], alias: str) -> str:
@@ -104,8 +116,8 @@ def _to_sql(value: object) -> Sql:
     raise TypeError(f"no column holds a {type(value).__name__}")
 
 
-def memory_from(row: Row) -> Memory:
-    """A record from a row that begins with `MEMORY_COLUMNS`."""
+def memory_from(row: Row, content: str, *, compressed: bool) -> Memory:
+    """A record from a row that begins with `MEMORY_COLUMNS`, and its content, which may lie there packed."""
     return Memory(
         id=row[0],
         domain=row[1],
@@ -114,7 +126,7 @@ def memory_from(row: Row) -> Memory:
         namespace=row[4],
         category=row[5],
         role=row[6],
-        content=row[7],
+        content=content,
         summary=row[8],
         tags=_names(row[9]),
         source=row[10],
@@ -133,6 +145,12 @@ def memory_from(row: Row) -> Memory:
         version=row[23],
         duplicate_of=row[24],
         redactions=_names(row[25]),
+        kind=row[26],
+        symbol=row[27],
+        first_line=row[28],
+        last_line=row[29],
+        confinement=row[30],
+        compressed=compressed,
     )
 
 

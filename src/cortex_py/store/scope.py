@@ -6,45 +6,66 @@ allows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from ..records import Kind
 from .conditions import Filter
 from .database import Database, Session
 from .where import Where, WhereCompiler
 
-__all__ = ["Scope", "open_scope"]
+__all__ = ["Scope", "View", "files_space", "open_scope"]
+
+
+def files_space(project_id: str) -> str:
+    """Where the scanned files of a project lie: apart, so that they can neither crowd out nor re-weigh its notes."""
+    return f"{project_id}/files"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Who looks, from where: the spaces, the moment, the git branch, and lines of work that are near."""
+
+    spaces: tuple[str, ...]
+    now: int
+    here: str | None = None
+    near: Mapping[str, float] = field(default_factory=dict)
+    kind: Kind = "note"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`allowed` is None when that is simply every live record of the spaces."""
+    """`allowed` is None when that is simply every live record of the spaces that is not confined elsewhere."""
 
     spaces: tuple[str, ...]
     where: Where
     now: int
     allowed: tuple[int, ...] | None
+    here: str | None
+    near: Mapping[str, float]
+    kind: Kind
 
 
 def open_scope(
     database: Database,
     session: Session,
     filter: Filter,
-    spaces: Sequence[str],
-    now: int,
+    view: View,
     entity_words: Callable[[str], Sequence[str]],
     *,
     enumerate_allowed: bool,
 ) -> Scope:
     """Compile a filter. `enumerate_allowed` is for searches, which check candidates one by one."""
     compiler = WhereCompiler(database, session, entity_words)
-    wanted = tuple(spaces)
+    wanted = view.spaces
     for condition in filter.having("project"):
         if not condition.negated:
             # Named projects are searched wherever the caller stands; unknown ones match nothing.
-            wanted = tuple(compiler.projects(condition.values)) or wanted
-    where = compiler.compile(filter, wanted, now)
-    if not filter.conditions or not enumerate_allowed:
-        return Scope(wanted, where, now, None)
-    rows = session.rows(f"SELECT m.num FROM memory m WHERE {where.sql}", where.params)
-    return Scope(wanted, where, now, tuple(row[0] for row in rows))
+            named = compiler.projects(condition.values)
+            wanted = tuple(map(files_space, named) if view.kind == "file" else named) or wanted
+    where = compiler.compile(filter, wanted, view.now, view.here)
+    allowed = None
+    if filter.conditions and enumerate_allowed:
+        rows = session.rows(f"SELECT m.num FROM memory m WHERE {where.sql}", where.params)
+        allowed = tuple(row[0] for row in rows)
+    return Scope(wanted, where, view.now, allowed, view.here, view.near, view.kind)

@@ -19,7 +19,7 @@ from .details import Details, Signal, gather
 from .scope import Scope
 from .segment import SMALL, Segment
 
-__all__ = ["Found", "Search", "View"]
+__all__ = ["Found", "Part", "Search"]
 
 _WORDS_MOST = 24
 _COMMON = 0.04
@@ -43,13 +43,14 @@ class Found:
     branch: NDArray[np.int32]
     before: NDArray[np.int32]
     after: NDArray[np.int32]
+    nearness: NDArray[np.float32]
     scope_size: int
     average_length: float
     word_records: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class Part:
     """One segment as a query sees it: which places are open, and which were picked.
 
     `word_records` is None where the segment is small enough to take all of it.
@@ -87,7 +88,7 @@ class Search:
         with self._lock:
             yield
 
-    def look_up(self, session: Session, scope: Scope, hashes: Sequence[int], count: int) -> list[View]:
+    def look_up(self, session: Session, scope: Scope, hashes: Sequence[int], count: int) -> list[Part]:
         """The half of a search that needs no vector: what may be seen, and what holds the query's words."""
         with self._lock:
             return [self._view(session, segment, scope, hashes, count) for segment in self._open(session, scope)]
@@ -99,7 +100,7 @@ class Search:
         hashes: Sequence[int],
         query: NDArray[np.float32] | None,
         count: int,
-        views: Sequence[View] | None = None,
+        views: Sequence[Part] | None = None,
     ) -> Found:
         """The records worth ranking for a query given as word hashes and, if wanted, a vector.
 
@@ -130,15 +131,15 @@ class Search:
                 segments.append(segment)
         return segments
 
-    def _view(self, session: Session, segment: Segment, scope: Scope, hashes: Sequence[int], count: int) -> View:
+    def _view(self, session: Session, segment: Segment, scope: Scope, hashes: Sequence[int], count: int) -> Part:
         allowed = None if scope.allowed is None else np.array(scope.allowed, np.int64)
-        open_places = segment.ledger.open_to(scope.now, allowed)
+        open_places = segment.ledger.open_to(scope.now, allowed, scope.here)
         if int(np.count_nonzero(open_places)) <= SMALL:
-            return View(segment, open_places, np.flatnonzero(open_places).astype(np.int32), None)
+            return Part(segment, open_places, np.flatnonzero(open_places).astype(np.int32), None)
         by_word, word_records = self._by_word(session, segment, hashes, open_places, count)
-        return View(segment, open_places, by_word, word_records)
+        return Part(segment, open_places, by_word, word_records)
 
-    def _pick(self, session: Session, view: View, query: NDArray[np.float32] | None, count: int) -> View:
+    def _pick(self, session: Session, view: Part, query: NDArray[np.float32] | None, count: int) -> Part:
         """Add what is near to the query, and the neighbours of the strongest; a small segment is taken whole."""
         if view.word_records is None:
             return view
@@ -149,7 +150,7 @@ class Search:
         around = np.concatenate(view.segment.ledger.neighbours(strongest))
         around = around[around >= 0]
         places = np.unique(np.concatenate([*lists, around[view.open_places[around]]]))
-        return View(view.segment, view.open_places, places.astype(np.int32), view.word_records)
+        return Part(view.segment, view.open_places, places.astype(np.int32), view.word_records)
 
     def _by_word(
         self,
@@ -177,8 +178,9 @@ class Search:
             if budget <= 0 or (any(map(len, held)) and shares[i] > _COMMON):
                 break
             (nums,) = self._database.text_matches(session, [self._word(hashes[i])], narrowing, budget)
-            records[i] = len(nums) if len(nums) < budget else max(float(records[i]), float(budget))
             places = segment.ledger.places(nums)
+            # Without a narrowing word, records of other spaces are among them and count for nothing here.
+            records[i] = len(places) if len(nums) < budget else max(float(records[i]), float(len(places)))
             held.append(places[open_places[places]])
             weights.append(math.log1p(size / max(float(records[i]), 0.5)))
             budget -= len(nums)
@@ -201,7 +203,7 @@ class Search:
 
     # -- all segments ----------------------------------------------------------------------------
 
-    def _lay_out(self, session: Session, scope: Scope, hashes: Sequence[int], picked: Sequence[View]) -> Found:
+    def _lay_out(self, session: Session, scope: Scope, hashes: Sequence[int], picked: Sequence[Part]) -> Found:
         nums: list[int] = []
         branch, before, after = [], [], []
         known_branches = 0
@@ -222,12 +224,13 @@ class Search:
             _joined(branch),
             _joined(before),
             _joined(after),
+            _nearness(picked, scope),
             sum(int(np.count_nonzero(pick.open_places)) for pick in picked),
             _average_length(picked),
             self._word_records(details, hashes, picked),
         )
 
-    def _details(self, session: Session, scope: Scope, picked: Sequence[View], nums: list[int]) -> Details:
+    def _details(self, session: Session, scope: Scope, picked: Sequence[Part], nums: list[int]) -> Details:
         whole = scope.allowed is None and all(pick.word_records is None for pick in picked)
         key = (len(nums), *((pick.segment.space, pick.segment.seq) for pick in picked))
         if whole and self._gathered and self._gathered[0] == key and np.array_equal(self._gathered[1].nums, nums):
@@ -244,7 +247,7 @@ class Search:
             self._gathered = (key, details)
         return details
 
-    def _word_records(self, details: Details, hashes: Sequence[int], picked: Sequence[View]) -> NDArray[np.float64]:
+    def _word_records(self, details: Details, hashes: Sequence[int], picked: Sequence[Part]) -> NDArray[np.float64]:
         """In how many records of the scope each word occurs: counted where all are candidates."""
         totals = np.zeros(len(hashes), np.float64)
         low = 0
@@ -255,7 +258,7 @@ class Search:
         return totals
 
 
-def _neighbourhood(pick: View, offset: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+def _neighbourhood(pick: Part, offset: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Branch codes and neighbours of the picked places, as indexes into the picked arrays."""
     ledger = pick.segment.ledger
     index = np.full(ledger.size + 1, -1, np.int32)
@@ -275,15 +278,20 @@ def _counted(details: Details, hashes: Sequence[int], low: int, high: int) -> ND
     return counts
 
 
-def _column(picked: Sequence[View], name: str) -> NDArray[np.int64]:
+def _column(picked: Sequence[Part], name: str) -> NDArray[np.int64]:
     parts = [pick.segment.ledger.column(name, pick.places) for pick in picked]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
-def _average_length(picked: Sequence[View]) -> float:
+def _average_length(picked: Sequence[Part]) -> float:
     counted = [pick.segment.ledger.total_length(pick.open_places) for pick in picked]
     records = sum(count for count, _ in counted)
     return sum(length for _, length in counted) / records if records else 1.0
+
+
+def _nearness(picked: Sequence[Part], scope: Scope) -> NDArray[np.float32]:
+    parts = [pick.segment.ledger.nearness(pick.places, scope.near) for pick in picked]
+    return np.concatenate(parts) if parts else np.empty(0, np.float32)
 
 
 def _joined(parts: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:

@@ -7,7 +7,6 @@ acknowledged. Nothing else in the process may open this file.
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +23,7 @@ from ..errors import (
     StoreDenied,
     StoreFull,
     StoreReadOnly,
+    storage_error,
 )
 from .database import Row, Session, Sql
 from .migrations import migrate
@@ -41,6 +41,7 @@ _ENGINE_STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE VIRTUAL TABLE memory_text USING fts5("
         "words, content='', contentless_delete=1, detail='none', tokenize='ascii')",
     ),
+    (),
 )
 
 
@@ -199,7 +200,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise _from_os_error(error, folder) from error
+        raise storage_error(error, folder) from error
 
 
 def _connect(path: Path) -> apsw.Connection:
@@ -282,7 +283,7 @@ def _translated(path: Path) -> Iterator[None]:
         raise _cannot_open(path) from error
     except apsw.IOError as error:
         if isinstance(error.__cause__, OSError):
-            raise _from_os_error(error.__cause__, path) from error
+            raise storage_error(error.__cause__, path) from error
         raise StorageError(f"Reading or writing {path} failed: {error}.", remedy="Check the disk.") from error
 
 
@@ -294,13 +295,3 @@ def _cannot_open(path: Path) -> StorageError:
             remedy="Make it writable, or set CORTEX_HOME to a folder that is.",
         )
     return StoreDenied(f"{path} cannot be opened.", remedy="Check the owner and the permissions of the home folder.")
-
-
-def _from_os_error(error: OSError, path: Path) -> StorageError:
-    if error.errno == errno.ENOSPC:
-        return StoreFull(f"The disk that holds {path} is full.", remedy="Free some space and repeat.")
-    if error.errno == errno.EROFS:
-        return StoreReadOnly(f"{path} lies on a read-only file system.", remedy="Set CORTEX_HOME elsewhere.")
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return StoreDenied(f"{path} may not be accessed.", remedy="Check the owner and the permissions.")
-    return StorageError(f"{path}: {error.strerror}.", remedy="Set CORTEX_HOME to a usable folder.")

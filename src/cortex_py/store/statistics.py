@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+
+from ..clock import from_micros
 from ..records import LIVE_STATUSES
 from .database import Session, marks
 from .where import Where
 
 __all__ = ["StatisticsTable"]
 
+_BATCH = 500
 _LIVE = f"m.status IN ({marks(len(LIVE_STATUSES))})"
 
 
@@ -73,6 +78,26 @@ class StatisticsTable:
             (*spaces, *LIVE_STATUSES, *names),
         )
         return [row[0] for row in rows]
+
+    def lines_of_work(self, session: Session, nums: Sequence[int]) -> frozenset[str]:
+        """The lines of work that records belong to."""
+        found: set[str] = set()
+        for i in range(0, len(nums), _BATCH):
+            batch = nums[i : i + _BATCH]
+            rows = session.rows(
+                f"SELECT DISTINCT branch_id FROM memory WHERE num IN ({marks(len(batch))}) AND branch_id IS NOT NULL",
+                batch,
+            )
+            found.update(row[0] for row in rows)
+        return frozenset(found)
+
+    def last_updated(self, session: Session, project_id: str, branch_id: str) -> datetime | None:
+        """When a line of work last changed."""
+        rows = session.rows(
+            f"SELECT max(m.updated_at) FROM memory m WHERE m.space = ? AND m.branch_id = ? AND {_LIVE}",
+            (project_id, branch_id, *LIVE_STATUSES),
+        )
+        return from_micros(rows[0][0]) if rows[0][0] is not None else None
 
     def expired(self, session: Session, spaces: tuple[str, ...], now: int) -> list[int]:
         rows = session.rows(

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 from .conditions import Filter
 from .database import Database, Session
 from .memories import MemoryTable
+from .packing import Dictionaries
 from .places import BranchTable, ProjectTable, SettingTable
-from .scope import Scope, open_scope
+from .scans import ScanTable
+from .scope import Scope, View, open_scope
 from .statistics import StatisticsTable
+from .upkeep import UpkeepTable
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from .search import Search
 
 __all__ = ["Store"]
@@ -31,11 +37,14 @@ class Store:
     ) -> None:
         """The functions spell the text index's entries: of a term, of a space, of a name."""
         self.database = database
-        self.memories = MemoryTable(database)
+        dictionaries = Dictionaries()
+        self.memories = MemoryTable(database, dictionaries)
         self.projects = ProjectTable()
         self.branches = BranchTable()
         self.settings = SettingTable()
         self.statistics = StatisticsTable()
+        self.scans = ScanTable()
+        self.upkeep = UpkeepTable(dictionaries)
         self._dimensions = dimensions
         self._word = word
         self._space_word = space_word
@@ -48,11 +57,15 @@ class Store:
 
         return Search(self.database, self._dimensions, self._word, self._space_word)
 
-    def scope(
-        self, session: Session, filter: Filter, spaces: Sequence[str], now: int, *, for_search: bool = False
-    ) -> Scope:
+    def scope(self, session: Session, filter: Filter, view: View, *, for_search: bool = False) -> Scope:
         """What a query with this filter may see."""
-        return open_scope(self.database, session, filter, spaces, now, self._entity_words, enumerate_allowed=for_search)
+        return open_scope(self.database, session, filter, view, self._entity_words, enumerate_allowed=for_search)
+
+    def vectors(self, session: Session, nums: Sequence[int]) -> NDArray[np.float32]:
+        """One vector of length 1 for each record, made of all its parts."""
+        from .details import record_vectors
+
+        return record_vectors(session, nums, self._dimensions)
 
     def close(self) -> None:
         self.database.close()

@@ -18,7 +18,14 @@ from .globs import glob_literal_prefix, glob_matches, has_glob
 
 __all__ = ["Where", "WhereCompiler"]
 
-_COLUMNS = {"namespace": "namespace", "category": "category", "role": "role", "user": "user_id", "agent": "agent_id"}
+_COLUMNS = {
+    "namespace": "namespace",
+    "category": "category",
+    "kind": "kind",
+    "role": "role",
+    "user": "user_id",
+    "agent": "agent_id",
+}
 _GLOB_COLUMNS = {"source": ("source",), "path": ("path", "source")}
 
 
@@ -44,8 +51,12 @@ class WhereCompiler:
         self._session = session
         self._entity_words = entity_words
 
-    def compile(self, filter: Filter, spaces: Sequence[str], now: int) -> Where:
-        parts = [_Part(f"m.space IN ({marks(len(spaces))})", list(spaces))]
+    def compile(self, filter: Filter, spaces: Sequence[str], now: int, here: str | None) -> Where:
+        """`here` is the git branch on which the caller stands: records confined to another are not seen."""
+        parts = [
+            _Part(f"m.space IN ({marks(len(spaces))})", list(spaces)),
+            _Part("(m.confinement IS NULL OR m.git_branch = ?)", [here]),
+        ]
         if not filter.having("status"):
             parts.append(_Part(f"m.status IN ({marks(len(LIVE_STATUSES))})", list(LIVE_STATUSES)))
         if not _asks_for_the_dead(filter):

@@ -17,15 +17,17 @@ from pathlib import Path
 
 from ..errors import CortexError
 
-__all__ = ["Head", "Repository"]
+__all__ = ["COMMIT", "RENAMED", "Head", "Repository", "Survey", "now_called", "read_text", "run_git", "text_of"]
+
+# The id of a commit, and the line of a reflog that tells of a new name.
+COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+RENAMED = re.compile(r"[Bb]ranch: renamed refs/heads/(?P<old>\S+) to refs/heads/(?P<new>\S+)\Z")
 
 _TIMEOUT_SECONDS = 10.0
 _HEADS = "refs/heads/"
 _REMOTES = "refs/remotes/"
 _BRANCH_FILE = re.compile(r"ref: (refs/heads/[^\x00-\x20\x7f\ufffd]+)\Z")
-_HEX = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 _FETCH_LINE = re.compile(r"(?P<name>\S+)\t(?P<url>.*) \(fetch\)(?: \[[^\]]*\])?\Z")
-_RENAME = re.compile(r"[Bb]ranch: renamed refs/heads/(?P<old>\S+) to refs/heads/(?P<new>\S+)\Z")
 
 # A caller may itself run inside a git hook, where these point at another repository.
 _INHERITED = (
@@ -68,7 +70,7 @@ class Repository:
             return None
         # Outside a working tree git prints the first three lines and then fails at the fourth.
         wanted = ("--is-bare-repository", "--git-dir", "--git-common-dir", "--show-toplevel")
-        answer = _run(folder, "rev-parse", *wanted)
+        answer = run_git(folder, "rev-parse", *wanted)
         if answer is None:
             return None
         lines = [os.fsdecode(line) for line in answer.stdout.splitlines()]
@@ -88,21 +90,21 @@ class Repository:
     def head(self) -> Head:
         """What is checked out here, read from the files of the repository where they tell it."""
         name = self.git_dir / "HEAD"
-        text = None if name.is_symlink() else _read(name)
-        if text is not None and _HEX.match(text):
+        text = None if name.is_symlink() else read_text(name)
+        if text is not None and COMMIT.match(text):
             return Head(None, text)
         ref = _branch_ref(text)
         if ref is None:
             return self._ask_head()
-        loose = _read(self.common_dir / ref)
+        loose = read_text(self.common_dir / ref)
         commit = _packed(self.common_dir / "packed-refs", ref) if loose is None else loose
-        if commit is not None and not _HEX.match(commit):
+        if commit is not None and not COMMIT.match(commit):
             return self._ask_head()
         return Head(ref.removeprefix(_HEADS), commit)
 
     def remote_url(self) -> str | None:
         """The address of `origin`, else of the first remote by name, after git's own rewriting."""
-        lines = self._lines("remote", "-v")
+        lines = self.lines("remote", "-v")
         found = [match for line in lines if (match := _FETCH_LINE.match(line))]
         # A remote without an address is shown with its own name for one.
         urls = {match["name"]: match["url"] for match in found if match["url"] != match["name"]}
@@ -110,43 +112,50 @@ class Repository:
 
     def root_commit(self) -> str | None:
         """The oldest commit without a parent that HEAD descends from."""
-        answer = _run(self.root, "rev-list", "--max-parents=0", "HEAD", "--")
+        answer = run_git(self.root, "rev-list", "--max-parents=0", "HEAD", "--")
         if answer is None or answer.returncode != 0:
             return None
-        roots = _text(answer.stdout).split()
+        roots = text_of(answer.stdout).split()
         return roots[-1] if roots else None
 
     def branches(self) -> frozenset[str]:
         """Every branch name that is alive: local, on a remote, or checked out in a working tree."""
-        return self._survey().alive
+        return self.survey().alive
 
     def default_branch(self) -> str | None:
         """The branch that the remote calls its own, else the conventional one that exists here."""
-        return self._default(self._survey())
+        return self._default(self.survey())
 
     def stale(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of the names that no longer live, sorted.
 
         The default branch is never among them, nor a name that it bore before it was renamed.
         """
-        survey = self._survey()
+        survey = self.survey()
         gone = set(names) - survey.alive - {""}
         if not gone:
             return ()
         default = self._default(survey)
         spared = {default, survey.remote_default}
-        renamed = self._renamed(survey)
-        return tuple(sorted(name for name in gone - spared if _now_called(name, renamed) != default))
+        renamed = self.renamed(survey)
+        return tuple(sorted(name for name in gone - spared if now_called(name, renamed) != default))
 
-    def _survey(self) -> _Survey:
+    def survey(self) -> Survey:
+        """One look at all branches: where they stand, and what is needed to tell the default one."""
         config = self._config()
-        refs = dict(
-            line.split("\0", 1)
-            for line in self._lines("for-each-ref", "--format=%(refname)%00%(symref)", _HEADS, _REMOTES)
-        )
-        local = frozenset(ref.removeprefix(_HEADS) for ref in refs if ref.startswith(_HEADS))
-        tracked = {name for ref in refs if ref.startswith(_REMOTES) for name in config.branch_names(ref)}
-        trees = self._lines("worktree", "list", "--porcelain")
+        wanted = "--format=%(refname)%00%(objectname)%00%(symref)"
+        found = [line.split("\0") for line in self.lines("for-each-ref", wanted, _HEADS, _REMOTES)]
+        refs = {ref: target for ref, _, target in found}
+        local = {ref.removeprefix(_HEADS): commit for ref, commit, _ in found if ref.startswith(_HEADS)}
+        tracked: dict[str, tuple[str, ...]] = {}
+        trusted: dict[str, tuple[str, ...]] = {}
+        for ref, commit, _ in found:
+            for name in config.branch_names(ref) if ref.startswith(_REMOTES) else ():
+                tracked[name] = (*tracked.get(name, ()), commit)
+                if config.is_trusted(ref):
+                    trusted[name] = (*trusted.get(name, ()), commit)
+        tracked.pop("HEAD", None)
+        trees = self.lines("worktree", "list", "--porcelain")
         marker = f"branch {_HEADS}"
         checked_out = {line.removeprefix(marker) for line in trees if line.startswith(marker)}
         remote_default = None
@@ -155,18 +164,21 @@ class Repository:
             # A HEAD that points at a vanished branch is not listed, only told.
             target = refs.get(ref) or self._symbolic(ref)
             remote_default = next(iter(config.branch_names(target)), None) if target else None
-        return _Survey(
+        return Survey(
             local=local,
-            alive=local | (tracked - {"HEAD"}) | checked_out,
+            tracked=tracked,
+            trusted=trusted,
+            alive=frozenset(local.keys() | tracked.keys() | checked_out),
             remote_default=remote_default,
             conventional=(*config.initial_branch, "main", "master"),
             has_bare_main=config.has_bare_main,
         )
 
-    def _default(self, survey: _Survey) -> str | None:
+    def settled_default(self, survey: Survey) -> str | None:
+        """The default branch where something says so, not merely for want of another."""
         if survey.remote_default in survey.alive:
             return survey.remote_default
-        main_ref = _branch_ref(_read(self.common_dir / "HEAD"))
+        main_ref = _branch_ref(read_text(self.common_dir / "HEAD"))
         main_head = main_ref.removeprefix(_HEADS) if main_ref else None
         # Nobody works in a bare repository, so its HEAD says what its owner calls the default.
         if survey.has_bare_main and main_head in survey.alive:
@@ -174,33 +186,39 @@ class Repository:
         for name in survey.conventional:
             if name in survey.alive:
                 return name
-        renamed = self._renamed(survey)
+        renamed = self.renamed(survey)
         for name in survey.conventional:
-            if (now := _now_called(name, renamed)) in survey.local:
+            if (now := now_called(name, renamed)) in survey.local:
                 return now
+        return next(iter(survey.alive)) if len(survey.alive) == 1 else None
+
+    def _default(self, survey: Survey) -> str | None:
+        if settled := self.settled_default(survey):
+            return settled
         if len(survey.local) == 1:
             return next(iter(survey.local))
-        return main_head or self.head().branch
+        main_ref = _branch_ref(read_text(self.common_dir / "HEAD"))
+        return main_ref.removeprefix(_HEADS) if main_ref else self.head().branch
 
-    def _renamed(self, survey: _Survey) -> Mapping[str, str]:
+    def renamed(self, survey: Survey) -> Mapping[str, str]:
         """Old names of the living local branches, with the name that each was given next."""
         if not survey.local:
             return {}
         pattern = "--grep-reflog=^[Bb]ranch: renamed refs/heads/"
-        lines = self._lines("log", "--walk-reflogs", "--branches", "--no-show-signature", "--format=%gs", "-E", pattern)
-        found = [match for line in lines if (match := _RENAME.match(line))]
+        lines = self.lines("log", "--walk-reflogs", "--branches", "--no-show-signature", "--format=%gs", "-E", pattern)
+        found = [match for line in lines if (match := RENAMED.match(line))]
         return {match["old"]: match["new"] for match in reversed(found)}
 
     def _config(self) -> _Config:
         pattern = r"^(remote\..*\.(url|fetch)|init\.defaultbranch|core\.bare)$"
-        answer = _run(self.root, "config", "-z", "--get-regexp", pattern)
+        answer = run_git(self.root, "config", "-z", "--get-regexp", pattern)
         # Status 1 only says that nothing matched.
         if answer is None or answer.returncode not in (0, 1):
             raise self._silent("config")
         remotes: dict[str, list[str]] = {}
         initial: tuple[str, ...] = ()
         bare = False
-        for entry in _text(answer.stdout).split("\0"):
+        for entry in text_of(answer.stdout).split("\0"):
             key, _, value = entry.partition("\n")
             if key == "init.defaultbranch":
                 initial = (value,)
@@ -214,20 +232,21 @@ class Repository:
 
     def _ask_head(self) -> Head:
         symbolic = self._symbolic("HEAD")
-        answer = _run(self.root, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
-        commit = _text(answer.stdout).strip() if answer else ""
+        answer = run_git(self.root, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
+        commit = text_of(answer.stdout).strip() if answer else ""
         branch = symbolic.removeprefix(_HEADS) if symbolic and symbolic.startswith(_HEADS) else None
         return Head(branch, commit or None)
 
     def _symbolic(self, ref: str) -> str | None:
-        answer = _run(self.root, "symbolic-ref", "--quiet", ref)
-        return (_text(answer.stdout).strip() or None) if answer else None
+        answer = run_git(self.root, "symbolic-ref", "--quiet", ref)
+        return (text_of(answer.stdout).strip() or None) if answer else None
 
-    def _lines(self, *arguments: str) -> list[str]:
-        answer = _run(self.root, *arguments)
+    def lines(self, *arguments: str, stdin: Iterable[str] = ()) -> list[str]:
+        """The lines that a git command prints, given others; an error where it fails."""
+        answer = run_git(self.root, *arguments, stdin="".join(f"{line}\n" for line in stdin).encode())
         if answer is None or answer.returncode != 0:
             raise self._silent(arguments[0])
-        return [line for line in _text(answer.stdout).split("\n") if line]
+        return [line for line in text_of(answer.stdout).split("\n") if line]
 
     def _silent(self, command: str) -> CortexError:
         return CortexError(
@@ -237,10 +256,16 @@ class Repository:
 
 
 @dataclass(frozen=True, slots=True)
-class _Survey:
-    """What one look at the references of a repository shows."""
+class Survey:
+    """What one look at the references of a repository shows.
 
-    local: frozenset[str]
+    `local` and `tracked` give the commits of the branches here and on remotes; `trusted` those of
+    remotes whose default branch is the project's own.
+    """
+
+    local: Mapping[str, str]
+    tracked: Mapping[str, tuple[str, ...]]
+    trusted: Mapping[str, tuple[str, ...]]
     alive: frozenset[str]
     remote_default: str | None
     conventional: tuple[str, ...]
@@ -258,6 +283,11 @@ class _Config:
     @property
     def preferred_remote(self) -> str | None:
         return "origin" if "origin" in self.fetch else next(iter(sorted(self.fetch)), None)
+
+    def is_trusted(self, ref: str) -> bool:
+        """Whether a reference is of the project's own remote, or of what that one was forked from."""
+        specs = [spec for name in {self.preferred_remote, "upstream"} if name for spec in self.fetch.get(name, ())]
+        return any(_source_branch(spec, ref) is not None for spec in specs)
 
     def branch_names(self, ref: str) -> list[str]:
         """The names on the remote that a remote-tracking reference may stand for."""
@@ -291,7 +321,8 @@ def _source_branch(spec: str, ref: str) -> str | None:
     return name.removeprefix(_HEADS) if name.startswith(_HEADS) else None
 
 
-def _now_called(name: str, renamed: Mapping[str, str]) -> str:
+def now_called(name: str, renamed: Mapping[str, str]) -> str:
+    """The name that a branch bears after all its renames."""
     seen = {name}
     while (name := renamed.get(name, name)) not in seen:
         seen.add(name)
@@ -302,37 +333,36 @@ def _root_of(git_dir: Path, common_dir: Path, is_bare: bool) -> Path:
     """The working tree of a path inside a git folder; the git folder itself when bare."""
     if is_bare:
         return git_dir
-    if git_dir != common_dir and (link := _read(git_dir / "gitdir")):
+    if git_dir != common_dir and (link := read_text(git_dir / "gitdir")):
         return Path(link).parent.resolve()
     return common_dir.parent if common_dir.name == ".git" else common_dir
 
 
-def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
+def run_git(
+    folder: Path, *arguments: str, stdin: bytes = b"", timeout: float = _TIMEOUT_SECONDS
+) -> subprocess.CompletedProcess[bytes] | None:
     """The answer of one git command, whatever its status; None without git or out of time."""
     environment = {name: value for name, value in os.environ.items() if name not in _INHERITED}
     environment |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    # In a partial clone a missing object would be fetched; older versions of git know only the second way to forbid it.
+    environment |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
     command = ["git", "-C", str(folder), "-c", "core.quotepath=off", *arguments]
     try:
-        return subprocess.run(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-        )
+        return subprocess.run(command, env=environment, input=stdin, capture_output=True, timeout=timeout, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
 
 
-def _text(data: bytes) -> str:
+def text_of(data: bytes) -> str:
+    """What git printed, as text."""
     # A name that is not UTF-8 must still be storable, and the same wherever it is read.
     return data.decode("utf-8", "replace")
 
 
-def _read(path: Path) -> str | None:
+def read_text(path: Path) -> str | None:
+    """The text of a small file without the space around it; None where there is no such file."""
     try:
-        return _text(path.read_bytes()).strip()
+        return text_of(path.read_bytes()).strip()
     except OSError:
         return None
 
@@ -343,4 +373,4 @@ def _packed(path: Path, ref: str) -> str | None:
     except OSError:
         return None
     end = data.find(b" " + ref.encode() + b"\n")
-    return _text(data[data.rfind(b"\n", 0, end) + 1 : end]) if end >= 0 else None
+    return text_of(data[data.rfind(b"\n", 0, end) + 1 : end]) if end >= 0 else None

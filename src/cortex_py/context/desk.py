@@ -1,0 +1,118 @@
+"""A desk: one project with all that works on it. A process sits at one; a tool may name any project of the store."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..clock import Clock
+from ..config import Settings
+from ..embedding.backend import Backend
+from ..errors import InvalidInput, ProjectNotFound
+from ..ids import IdMaker
+from ..memory.place import Place
+from ..memory.service import Memories
+from ..records import Project
+from ..store.store import Store
+from ..worktree.git import Repository
+from .branch_store import BranchFiles
+from .following import Following
+from .known import remember
+from .project import identify
+from .projection import Projection
+from .scan import Scanner
+from .summaries import Summaries
+
+__all__ = ["Desk", "Desks"]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """`folder` is where the project lies on this machine; None where it does not, or no longer."""
+
+    project: Project
+    folder: Path | None
+    repository: Repository | None
+    memories: Memories
+    following: Following
+    projection: Projection
+    summaries: Summaries
+
+    def scanner(self, store: Store) -> Scanner:
+        if self.folder is None:
+            raise InvalidInput(
+                f"The folder of the project {self.project.name[:80]!r} is not there.",
+                remedy="Give the path at which it lies now.",
+                field="project",
+            )
+        root = self.repository.root if self.repository and not self.repository.is_bare else self.folder
+        return Scanner(store, self.project, root, self.memories.files)
+
+
+class Desks:
+    """The desks of one process, each made when first needed."""
+
+    def __init__(self, store: Store, backend: Backend, settings: Settings, clock: Clock, ids: IdMaker) -> None:
+        self._store = store
+        self._backend = backend
+        self._settings = settings
+        self._clock = clock
+        self._ids = ids
+        self._files = BranchFiles(settings.home)
+        self._open: dict[tuple[str, Path | None], Desk] = {}
+        self._lock = threading.Lock()
+
+    def at(self, folder: Path) -> Desk:
+        """The desk for the project that a folder belongs to; a project not known yet is remembered."""
+        found = identify(folder)
+        project = remember(self._store, found, self._clock)
+        place = folder.expanduser().resolve()
+        # Of the folder itself, not of the project's root: a linked worktree has a branch of its own.
+        return self._desk(project, place if place.is_dir() else place.parent)
+
+    def of(self, project_id: str) -> Desk:
+        """The desk for a project of the store."""
+        with self._store.database.read() as session:
+            project = self._store.projects.get(session, project_id)
+        if project is None:
+            raise ProjectNotFound(
+                f"There is no project {project_id[:80]!r}.",
+                remedy="Call initialize_context with the path of the project first.",
+                field="project_id",
+            )
+        root = Path(project.root) if project.root else None
+        return self._desk(project, root if root and root.is_dir() else None)
+
+    def _desk(self, project: Project, folder: Path | None) -> Desk:
+        key = (project.id, folder)
+        with self._lock:
+            desk = self._open.get(key)
+            if desk is None or desk.project != project:
+                desk = self._open[key] = self._make(project, folder)
+            return desk
+
+    def _make(self, project: Project, folder: Path | None) -> Desk:
+        repository = Repository.discover(folder) if folder else None
+        settings, store = self._settings, self._store
+
+        def touched(branches: frozenset[str]) -> None:
+            for branch_id in sorted(branches):
+                summaries.refresh(branch_id)
+                projection.try_refresh(branch_id)
+
+        following = Following(store, self._clock, project.id, repository, settings.branch_memories, touched)
+        place = Place(
+            project,
+            settings.user_id,
+            settings.agent_id,
+            settings.org,
+            following.git_branch,
+            following.arrive,
+            following.confinement,
+        )
+        stale = repository.stale if repository else lambda _names: ()
+        memories = Memories(store, self._backend, settings, self._clock, self._ids, place, stale, touched)
+        projection = Projection(store, self._clock, self._files, project.id, memories)
+        summaries = Summaries(store, project.id, self._backend.count_tokens)
+        return Desk(project, folder, repository, memories, following, projection, summaries)

@@ -1,0 +1,139 @@
+"""What the context tools answer, field by field as the published document shows it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from .answers import Answer
+
+__all__ = [
+    "ActiveSummary",
+    "BranchCreated",
+    "ContextError",
+    "ContextFound",
+    "ContextLoaded",
+    "ContextMetadata",
+    "FoundContexts",
+    "FoundMetadata",
+    "GraphEdge",
+    "GraphInfo",
+    "GraphNode",
+    "Initialized",
+    "LinkedBranch",
+    "MemoryUpdated",
+]
+
+
+class ContextError(Answer):
+    """A call that failed; it comes as a result that is marked as an error."""
+
+    success: Literal[False] = False
+    error: str
+    error_code: str
+    details: str
+
+
+def _always_told(schema: dict[str, Any]) -> None:
+    """What has one value need not be given to be there."""
+    schema["properties"]["success"].pop("default")
+    schema["required"].insert(0, "success")
+
+
+class _Success(Answer):
+    model_config = ConfigDict(json_schema_extra=_always_told)
+
+    success: Literal[True] = True
+    message: str
+
+
+class Initialized(_Success):
+    project_id: str
+    mode: Literal["full", "light", "none"]
+    files_scanned: int
+    contexts_created: int
+
+
+class BranchCreated(_Success):
+    branch_id: str
+    branch_path: str
+    verified: bool
+
+
+class MemoryUpdated(_Success):
+    task_id: str
+    grounding_score: float | None = None
+    hallucination_status: Literal["ACCEPT", "WARN", "REJECT", "NOT_AVAILABLE"]
+    risk_level: Literal["low", "medium", "high", "unknown"]
+    ontology_category: str
+    indexed: bool
+
+
+class ActiveSummary(_Success):
+    summary: str
+    content: str
+    branch_topic: str
+    last_updated: str
+    message_count: int
+    status: str
+
+
+class FoundMetadata(Answer):
+    ontology_category: str | None = None
+    created_at: str
+    source: str | None = None
+
+
+class ContextFound(Answer):
+    context_id: str
+    branch_id: str
+    branch_topic: str
+    content: str
+    score: float
+    metadata: FoundMetadata
+
+
+class FoundContexts(_Success):
+    results: list[ContextFound]
+    total_results: int
+    search_time_ms: int
+
+
+class ContextMetadata(Answer):
+    compressed: bool
+    size_bytes: int
+    created_at: str
+
+
+class ContextLoaded(_Success):
+    context_id: str
+    content: str
+    metadata: ContextMetadata
+
+
+class GraphNode(Answer):
+    id: str
+    type: Literal["context", "branch"]
+    label: str
+    branch_id: str
+
+
+class GraphEdge(Answer):
+    from_: str = Field(serialization_alias="from", validation_alias="from")
+    to: str
+    type: Literal["references", "shares", "similar", "belongs_to", "child_of"]
+    weight: float
+
+
+class GraphInfo(_Success):
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+    total_nodes: int
+    total_edges: int
+    orphans: list[str]
+
+
+class LinkedBranch(_Success):
+    linked: bool
+    auto_switch: bool

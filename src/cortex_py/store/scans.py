@@ -1,0 +1,136 @@
+"""What scans know about a project: its files with the content they had, what each defines, what each imports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .database import Session, marks
+from .scope import files_space
+
+__all__ = ["FileImport", "FileSymbol", "ScanTable", "ScannedFile"]
+
+_BATCH = 500
+
+
+class FileSymbol(NamedTuple):
+    """A definition in a file; lines count from 1."""
+
+    name: str
+    qualified: str
+    kind: str
+    line: int
+    end_line: int
+
+
+class FileImport(NamedTuple):
+    """A module that a file imports, with the names taken from it."""
+
+    module: str
+    names: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedFile:
+    """A file as it was when it was read: `blob` names its content; `whole` is False where only its head was taken."""
+
+    path: str
+    blob: str
+    parts: int
+    whole: bool
+
+
+class ScanTable:
+    def files(self, session: Session, project_id: str) -> dict[str, ScannedFile]:
+        rows = session.rows(
+            "SELECT path, blob, parts, whole FROM scanned_file WHERE project_id = ? ORDER BY path", (project_id,)
+        )
+        return {row[0]: ScannedFile(row[0], row[1], row[2], bool(row[3])) for row in rows}
+
+    def file(self, session: Session, project_id: str, path: str) -> ScannedFile | None:
+        rows = session.rows(
+            "SELECT path, blob, parts, whole FROM scanned_file WHERE project_id = ? AND path = ?", (project_id, path)
+        )
+        return ScannedFile(rows[0][0], rows[0][1], rows[0][2], bool(rows[0][3])) if rows else None
+
+    def save(
+        self,
+        session: Session,
+        project_id: str,
+        file: ScannedFile,
+        symbols: Sequence[FileSymbol],
+        imports: Sequence[FileImport],
+        at: int,
+    ) -> None:
+        self._drop_outline(session, project_id, [file.path])
+        session.run(
+            "INSERT INTO scanned_file (project_id, path, blob, parts, whole, scanned_at) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (project_id, path) DO UPDATE SET blob = excluded.blob, parts = excluded.parts, "
+            "whole = excluded.whole, scanned_at = excluded.scanned_at",
+            (project_id, file.path, file.blob, file.parts, int(file.whole), at),
+        )
+        session.run_many(
+            "INSERT INTO symbol (project_id, path, n, name, qualified, kind, line, end_line) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [(project_id, file.path, n, *symbol) for n, symbol in enumerate(symbols)],
+        )
+        session.run_many(
+            "INSERT INTO import (project_id, path, n, module, names, line) VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (project_id, file.path, n, one.module, json.dumps(one.names, ensure_ascii=False), one.line)
+                for n, one in enumerate(imports)
+            ],
+        )
+
+    def remove(self, session: Session, project_id: str, paths: Sequence[str]) -> None:
+        self._drop_outline(session, project_id, paths)
+        for batch in _batches(paths):
+            session.run(
+                f"DELETE FROM scanned_file WHERE project_id = ? AND path IN ({marks(len(batch))})", (project_id, *batch)
+            )
+
+    def rename(self, session: Session, project_id: str, old: str, new: str, seq: int) -> None:
+        """A file goes by another path; its records stay who they are."""
+        for table in ("scanned_file", "symbol", "import"):
+            session.run(f"UPDATE {table} SET path = ? WHERE project_id = ? AND path = ?", (new, project_id, old))
+        session.run(
+            "UPDATE memory SET path = ?, source = ? || substr(source, ?), seq = ? WHERE space = ? AND path = ?",
+            (new, new, len(old) + 1, seq, files_space(project_id), old),
+        )
+
+    def symbols(
+        self, session: Session, project_id: str, *, name: str | None = None, path: str | None = None
+    ) -> list[tuple[str, FileSymbol]]:
+        """Definitions as (path, symbol), in order: all, those of a name, those of a file."""
+        where, params = _narrowed(project_id, name=name, path=path)
+        rows = session.rows(
+            f"SELECT path, name, qualified, kind, line, end_line FROM symbol WHERE {where} ORDER BY path, n", params
+        )
+        return [(row[0], FileSymbol(*row[1:])) for row in rows]
+
+    def imports(
+        self, session: Session, project_id: str, *, module: str | None = None, path: str | None = None
+    ) -> list[tuple[str, FileImport]]:
+        """Imports as (path, import), in order: all, those of a module, those of a file."""
+        where, params = _narrowed(project_id, module=module, path=path)
+        rows = session.rows(f"SELECT path, module, names, line FROM import WHERE {where} ORDER BY path, n", params)
+        return [(row[0], FileImport(row[1], tuple(json.loads(row[2])), row[3])) for row in rows]
+
+    def _drop_outline(self, session: Session, project_id: str, paths: Sequence[str]) -> None:
+        for batch in _batches(paths):
+            for table in ("symbol", "import"):
+                session.run(
+                    f"DELETE FROM {table} WHERE project_id = ? AND path IN ({marks(len(batch))})", (project_id, *batch)
+                )
+
+
+def _narrowed(project_id: str, **columns: str | None) -> tuple[str, list[str]]:
+    given = {name: value for name, value in columns.items() if value is not None}
+    return " AND ".join(["project_id = ?", *(f"{name} = ?" for name in given)]), [project_id, *given.values()]
+
+
+def _batches(paths: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (paths[i : i + _BATCH] for i in range(0, len(paths), _BATCH))

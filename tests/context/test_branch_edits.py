@@ -1,0 +1,193 @@
+"""What a person does to a branch file becomes the right change, and nothing is lost on either side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cortex_py.context.branch_edits import Plan, Removal, Update, plan
+from cortex_py.context.branch_file import BranchFile, Entry, parse, render
+from cortex_py.errors import InvalidInput
+from cortex_py.records import Branch
+
+NOW = datetime(2026, 1, 2, 12, 34, 56, tzinfo=UTC)
+BRANCH = Branch("b_20260102_123456", "0123456789ab", "Topic", None, None, "active", NOW, NOW)
+
+
+def entry(number: int, content: str, version: int = 1) -> Entry:
+    return Entry(f"{number:040x}", version, NOW, None, "context", None, content)
+
+
+FIRST, SECOND, THIRD = entry(1, "first"), entry(2, "second", 4), entry(3, "third")
+STORED = (FIRST, SECOND, THIRD)
+
+
+def file_of(entries: Sequence[Entry], branch: Branch = BRANCH) -> str:
+    return render(BranchFile(branch, 7, tuple(entries)))
+
+
+def block(text: str, content: str) -> str:
+    """The lines of one entry, without its heading."""
+    start = text.rindex("<!-- cortex:entry", 0, text.index(f"\n{content}\n"))
+    end = text.index("<!-- cortex:end -->", start) + len("<!-- cortex:end -->\n")
+    return text[start:end]
+
+
+def changed(entry: Entry, content: str) -> Entry:
+    return replace(entry, content=content, version=entry.version + 1)
+
+
+def test_an_untouched_file_asks_for_nothing() -> None:
+    planned = plan(parse(file_of(STORED)), STORED)
+    assert not planned
+    assert planned == Plan()
+
+
+def test_a_store_that_moved_on_under_an_untouched_file_asks_for_nothing() -> None:
+    text = file_of(STORED)
+    assert not plan(parse(text), (changed(FIRST, "1st"), SECOND, entry(4, "fourth")))
+    assert not plan(parse(text), ())
+
+
+def test_an_edit_updates_the_version_that_the_file_showed() -> None:
+    planned = plan(parse(file_of(STORED).replace("second", "2nd\n")), STORED)
+    assert planned == Plan(updates=(Update(SECOND.id, "2nd\n", 4),))
+    assert bool(planned) is True
+
+
+def test_an_edit_of_what_the_store_changed_too_is_kept_beside_it() -> None:
+    planned = plan(parse(file_of(STORED).replace("second", "2nd")), (FIRST, changed(SECOND, "zweites"), THIRD))
+    ((kept,), rest) = planned.conflicts, replace(planned, conflicts=())
+    assert (kept.id, kept.content) == (SECOND.id, "2nd")
+    assert not rest
+
+
+def test_the_same_edit_on_both_sides_is_no_change() -> None:
+    assert not plan(parse(file_of(STORED).replace("second", "2nd")), (FIRST, changed(SECOND, "2nd"), THIRD))
+
+
+def test_a_deleted_entry_is_removed() -> None:
+    text = file_of(STORED)
+    planned = plan(parse(text.replace(block(text, "second"), "")), STORED)
+    assert planned == Plan(removals=(Removal(SECOND.id, 4),))
+
+
+def test_a_deleted_entry_that_the_store_changed_stays() -> None:
+    text = file_of(STORED)
+    assert not plan(parse(text.replace(block(text, "second"), "")), (FIRST, changed(SECOND, "2nd"), THIRD))
+
+
+def test_an_entry_that_came_after_the_file_is_not_missing_from_it() -> None:
+    assert not plan(parse(file_of(STORED)), (*STORED, entry(4, "fourth")))
+
+
+@pytest.mark.parametrize("emptied", ["", " ", "\n\n", "\t"])
+def test_an_emptied_entry_is_removed(emptied: str) -> None:
+    planned = plan(parse(file_of(STORED).replace("second", emptied)), STORED)
+    assert planned == Plan(removals=(Removal(SECOND.id, 4),))
+
+
+def test_an_emptied_entry_that_the_store_changed_stays() -> None:
+    assert not plan(parse(file_of(STORED).replace("second", "")), (FIRST, changed(SECOND, "2nd"), THIRD))
+
+
+def test_an_entry_empty_from_the_beginning_is_not_removed() -> None:
+    stored = (entry(1, ""), entry(2, " \n"))
+    assert not plan(parse(file_of(stored)), stored)
+
+
+def test_an_entry_that_the_store_no_longer_has_stays_removed() -> None:
+    assert not plan(parse(file_of(STORED)), (FIRST, THIRD))
+    assert not plan(parse(file_of(STORED).replace("second", "")), (FIRST, THIRD))
+
+
+def test_an_edit_of_an_entry_that_the_store_no_longer_has_is_kept() -> None:
+    planned = plan(parse(file_of(STORED).replace("second", "2nd")), (FIRST, THIRD))
+    assert [(kept.id, kept.content) for kept in planned.conflicts] == [(SECOND.id, "2nd")]
+    assert not replace(planned, conflicts=())
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_an_entry_pasted_from_another_file_is_added(edited: bool) -> None:
+    other = file_of([entry(9, "elsewhere")], replace(BRANCH, id="other_20260102_123456"))
+    pasted = block(other, "elsewhere").replace("elsewhere", "changed" if edited else "elsewhere")
+    planned = plan(parse(file_of(STORED) + pasted), STORED)
+    assert [addition.content for addition in planned.additions] == ["changed" if edited else "elsewhere"]
+    assert not replace(planned, additions=())
+
+
+def test_text_outside_entries_is_added() -> None:
+    text = file_of(STORED).replace("\n<!-- cortex:eof", "\nbefore\n\n<!-- cortex:eof") + "after\n\nand more"
+    planned = plan(parse(text), STORED)
+    assert [addition.content for addition in planned.additions] == ["before", "after\n\nand more"]
+    assert not replace(planned, additions=())
+
+
+def test_additions_have_keys_that_stay_and_differ() -> None:
+    text = file_of(STORED).replace("\n<!-- cortex:eof", "\nsame\n\n<!-- cortex:eof") + "same\n"
+    keys = [addition.key for addition in plan(parse(text), STORED).additions]
+    assert len(set(keys)) == 2
+    assert keys == [addition.key for addition in plan(parse(text + "\n"), (changed(FIRST, "x"),)).additions]
+    later = text.replace("revision: 7", "revision: 8")
+    assert not set(keys) & {addition.key for addition in plan(parse(later), STORED).additions}
+
+
+def test_entries_in_another_order_are_no_change() -> None:
+    text = file_of(STORED)
+    second = block(text, "second")
+    assert not plan(parse(text.replace(second, "").replace("<!-- cortex:eof", second + "<!-- cortex:eof")), STORED)
+
+
+def test_an_old_copy_of_the_file_undoes_nothing() -> None:
+    old = file_of([FIRST])
+    assert not plan(parse(old), (changed(FIRST, "1st"), SECOND, THIRD))
+
+
+def test_a_file_cut_off_is_no_removal() -> None:
+    text = file_of(STORED)
+    with pytest.raises(InvalidInput):
+        plan(parse(text[: text.index("## ", text.index("first"))]), STORED)
+
+
+def test_many_edits_at_once_are_told_apart() -> None:
+    text = file_of(STORED)
+    text = text.replace(block(text, "first"), "loose\n").replace("second", "2nd").replace("third", "3rd")
+    planned = plan(parse(text), (FIRST, SECOND, changed(THIRD, "drittes")))
+    assert planned.updates == (Update(SECOND.id, "2nd", 4),)
+    assert [kept.content for kept in planned.conflicts] == ["3rd"]
+    assert planned.removals == (Removal(FIRST.id, 1),)
+    assert [addition.content for addition in planned.additions] == ["loose"]
+
+
+words = st.sampled_from(["same", "deleted", "", " ", "one", "two\n", "# three", "---"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(words, words), max_size=5))
+def test_both_sides_changed_at_random_lose_nothing(changes: list[tuple[str, str]]) -> None:
+    before = [entry(number, f"text {number}") for number in range(len(changes))]
+    text = file_of(before)
+    stored = []
+    for old, (by_person, by_store) in zip(before, changes, strict=True):
+        if by_person == "deleted":
+            text = text.replace(block(text, old.content), "")
+        elif by_person != "same":
+            text = text.replace(f"\n{old.content}\n", f"\n{by_person}\n")
+        if by_store != "deleted":
+            stored.append(old if by_store == "same" else changed(old, by_store))
+    planned = plan(parse(text), stored)
+    assert not planned.additions
+    for old, (by_person, by_store) in zip(before, changes, strict=True):
+        updated = [update.content for update in planned.updates if update.id == old.id]
+        kept = [each.content for each in planned.conflicts if each.id == old.id]
+        removed = [removal for removal in planned.removals if removal.id == old.id]
+        wrote = [] if by_person in ("same", "deleted") or not by_person.strip() else [by_person]
+        if by_store == "same":
+            assert (updated, kept, len(removed)) == (wrote, [], by_person != "same" and not wrote)
+        else:
+            assert (updated, kept, removed) == ([], [] if by_person == by_store else wrote, [])

@@ -1,0 +1,288 @@
+"""The published document of the context tools, replayed: every example, over both transports, in both protocols."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cortex_py.mcp.registry import CONTEXT_TOOLS, TOOLS
+from cortex_py.memory.ontology import CATEGORY_NAMES
+from documented_shapes import differences
+
+from clients import MODES, TRANSPORTS, Caller, served
+from helpers import git
+
+# Documented tools that are not there yet. Whoever adds one takes its name out.
+ABSENT = {
+    "accept_suggestions",
+    "create_snapshot",
+    "get_automation_status",
+    "list_snapshots",
+    "reject_suggestions",
+    "restore_snapshot",
+    "suggest_contexts",
+    "sync_from_cloud",
+    "sync_to_cloud",
+    "verify_response",
+}
+# Documented fields that nothing fills yet. Whoever fills one takes its name out.
+UNFILLED = {"update_memory": ["grounding_score: missing"]}
+
+REQUIRED: Any = object()
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+
+@dataclass(frozen=True)
+class Documented:
+    """A tool: type and default of its parameters, the call of the example, and the answer shown."""
+
+    parameters: Mapping[str, tuple[str, Any]]
+    call: Mapping[str, Any]
+    answer: Mapping[str, Any]
+
+
+# In the order of a session.
+DOCUMENT = {
+    "initialize_context": Documented(
+        {"project_path": ("string", REQUIRED), "mode": ("string", "light")},
+        {"project_path": "/Users/username/myproject", "mode": "light"},
+        {"success": True, "project_id": "abc123def456", "mode": "light", "files_scanned": 15, "contexts_created": 3}
+        | {"message": "Project initialized successfully"},
+    ),
+    "create_branch": Documented(
+        {"project_id": ("string", REQUIRED), "branch_topic": ("string", REQUIRED), "parent_branch": ("string", None)},
+        {"project_id": "abc123def456", "branch_topic": "User Authentication Implementation"},
+        {
+            "success": True,
+            "branch_id": "feature_authentication_20260102_123456",
+            "branch_path": "~/.cortex/memory/abc123/feature_authentication_20260102_123456.md",
+            "message": "Branch 'feature_authentication' created and verified",
+            "verified": True,
+        },
+    ),
+    "update_memory": Documented(
+        dict.fromkeys(("project_id", "branch_id", "content", "role"), ("string", REQUIRED)),
+        {
+            "project_id": "abc123def456",
+            "branch_id": "feature_auth_20260102_123456",
+            "content": "Implemented JWT authentication with refresh tokens",
+            "role": "assistant",
+        },
+        {
+            "success": True,
+            "task_id": "task_20260102_123456_abc",
+            "grounding_score": 0.87,
+            "hallucination_status": "ACCEPT",
+            "risk_level": "low",
+            "ontology_category": "development",
+            "indexed": True,
+            "message": "Memory updated and verified",
+        },
+    ),
+    "get_active_summary": Documented(
+        {"project_id": ("string", REQUIRED), "branch_id": ("string", REQUIRED)},
+        {"project_id": "abc123def456", "branch_id": "feature_auth_20260102_123456"},
+        {
+            "success": True,
+            "summary": "Working on user authentication feature.",
+            "content": "Full context content (if needed)",
+            "branch_topic": "User Authentication Implementation",
+            "last_updated": "2026-01-02T12:34:56Z",
+            "message_count": 15,
+            "status": "active",
+        },
+    ),
+    "search_context": Documented(
+        {
+            "project_id": ("string", REQUIRED),
+            "query": ("string", REQUIRED),
+            "top_k": ("integer", 10),
+            "filter_category": ("string", None),
+            "min_score": ("number", 0.3),
+        },
+        {
+            "project_id": "abc123def456",
+            "query": "authentication implementation",
+            "top_k": 5,
+            "filter_category": "development",
+        },
+        {
+            "success": True,
+            "results": [
+                {
+                    "context_id": "context_abc123",
+                    "branch_id": "feature_auth_20260102_123456",
+                    "branch_topic": "User Authentication",
+                    "content": "Implemented JWT authentication...",
+                    "score": 0.92,
+                    "metadata": {"ontology_category": "development", "created_at": "2026-01-02T10:00:00Z"},
+                }
+            ],
+            "total_results": 15,
+            "search_time_ms": 45,
+        },
+    ),
+    "load_context": Documented(
+        dict.fromkeys(("project_id", "branch_id", "context_id"), ("string", REQUIRED)),
+        {
+            "project_id": "abc123def456",
+            "branch_id": "feature_auth_20260102_123456",
+            "context_id": "context_abc123",
+        },
+        {
+            "success": True,
+            "context_id": "context_abc123",
+            "content": "Full context content...",
+            "metadata": {"compressed": False, "size_bytes": 5120, "created_at": "2026-01-02T10:00:00Z"},
+            "message": "Context loaded successfully",
+        },
+    ),
+    "get_context_graph_info": Documented(
+        {"project_id": ("string", REQUIRED), "branch_id": ("string", None)},
+        {"project_id": "abc123def456"},
+        {
+            "success": True,
+            "nodes": [
+                {
+                    "id": "context_abc123",
+                    "type": "context",
+                    "label": "JWT Implementation",
+                    "branch_id": "feature_auth_20260102_123456",
+                }
+            ],
+            "edges": [{"from": "context_abc123", "to": "context_def456", "type": "references", "weight": 0.8}],
+            "total_nodes": 15,
+            "total_edges": 23,
+        },
+    ),
+    "link_git_branch": Documented(
+        dict.fromkeys(("project_id", "cortex_branch_id", "git_branch_name"), ("string", REQUIRED)),
+        {
+            "project_id": "abc123def456",
+            "cortex_branch_id": "feature_auth_20260102_123456",
+            "git_branch_name": "feature/authentication",
+        },
+        {
+            "success": True,
+            "linked": True,
+            "auto_switch": True,
+            "message": "Cortex will auto-switch when you checkout this git branch",
+        },
+    ),
+}
+FAILURE = {"success": False, "error": "Error message", "error_code": "ERROR_CODE", "details": "Detailed information"}
+
+
+@pytest.fixture
+def shop(project: Path) -> Path:
+    """A repository with the git branch of the document's example."""
+    git(project, "init", "-q", "-b", "main")
+    (project / "README.md").write_text("# Shop\n\nSells parts to people who have signed in.\n", "utf-8")
+    (project / "main.py").write_text('"""The shop\'s entry point."""\n\nprint("open")\n', "utf-8")
+    git(project, "add", ".")
+    git(project, "commit", "-q", "-m", "begin")
+    git(project, "branch", "feature/authentication")
+    return project
+
+
+def _replayed(caller: Caller, project: Path) -> dict[str, dict[str, Any]]:
+    """The answers to the document's calls, with our ids, and the category that was told, in the place of its own."""
+    answers: dict[str, dict[str, Any]] = {}
+    known: dict[str, Any] = {"project_path": str(project)}
+    for tool, documented in DOCUMENT.items():
+        answers[tool] = caller.call(tool, **{name: known.get(name, given) for name, given in documented.call.items()})
+        known |= {name: answers[tool][name] for name in ("project_id", "branch_id") if name in answers[tool]}
+        known["cortex_branch_id"] = known.get("branch_id")
+        known["filter_category"] = answers.get("update_memory", {}).get("ontology_category")
+        for result in answers[tool].get("results", []):
+            known["context_id"] = result["context_id"]
+    return answers
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("mode", MODES)
+def test_the_document_holds(home: Path, shop: Path, transport: str, mode: str) -> None:
+    with served(transport, mode, home, shop) as caller:
+        answers = _replayed(caller, shop)
+    found = {tool: differences(documented.answer, answers[tool]) for tool, documented in DOCUMENT.items()}
+    assert {tool: faults for tool, faults in found.items() if faults} == UNFILLED
+    assert all(isinstance(answer["message"], str) for answer in answers.values())
+    _hold_the_documented_forms(answers, home, shop)
+
+
+def _hold_the_documented_forms(answers: Mapping[str, dict[str, Any]], home: Path, project: Path) -> None:
+    opened, branch, saved = answers["initialize_context"], answers["create_branch"], answers["update_memory"]
+    assert re.fullmatch(r"[0-9a-f]{12}", opened["project_id"])
+    assert (opened["mode"], opened["files_scanned"], opened["contexts_created"]) == ("light", 2, 2)
+    assert opened["message"].startswith("Project initialized successfully")
+    assert re.fullmatch(r"user_authentication_implementation_\d{8}_\d{6}", branch["branch_id"])
+    assert branch["branch_path"] == str(home / "memory" / opened["project_id"] / f"{branch['branch_id']}.md")
+    assert branch["message"] == "Branch 'user_authentication_implementation' created and verified"
+    assert branch["verified"] is True
+    assert re.fullmatch(r"task_\d{8}_\d{6}_[0-9a-f]+", saved["task_id"])
+    assert saved["ontology_category"] in CATEGORY_NAMES
+    assert saved["indexed"] is True
+    summary = answers["get_active_summary"]
+    assert (summary["branch_topic"], summary["message_count"], summary["status"]) == (
+        "User Authentication Implementation",
+        1,
+        "active",
+    )
+    assert "JWT" in summary["summary"]
+    assert "Implemented JWT authentication with refresh tokens" in summary["content"]
+    (result,) = answers["search_context"]["results"]
+    loaded = answers["load_context"]
+    assert re.fullmatch(r"context_[0-9a-f]{40}", result["context_id"])
+    assert (result["branch_id"], result["branch_topic"]) == (branch["branch_id"], summary["branch_topic"])
+    assert 0.3 <= result["score"] <= 1
+    assert (loaded["context_id"], loaded["content"]) == (result["context_id"], result["content"])
+    assert loaded["metadata"]["size_bytes"] == len(loaded["content"])
+    times = (summary["last_updated"], result["metadata"]["created_at"], loaded["metadata"]["created_at"])
+    assert all(ISO.fullmatch(time) for time in times), times
+    assert answers["link_git_branch"] == DOCUMENT["link_git_branch"].answer
+    graph = answers["get_context_graph_info"]
+    assert (graph["total_nodes"], graph["total_edges"]) == (len(graph["nodes"]), len(graph["edges"]))
+    assert {node["id"] for node in graph["nodes"]} == {result["context_id"], branch["branch_id"]}
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("mode", MODES)
+def test_the_documents_own_ids_are_refused_in_the_documented_form(
+    home: Path, project: Path, transport: str, mode: str
+) -> None:
+    with served(transport, mode, home, project) as caller:
+        for tool, documented in DOCUMENT.items():
+            told = caller.failed(tool, **documented.call)
+            assert differences(FAILURE, told) == []
+            assert told.keys() == FAILURE.keys()
+            code = "INVALID_PARAMS" if tool == "initialize_context" else "PROJECT_NOT_FOUND"
+            assert (told["success"], told["error_code"]) == (False, code), tool
+        for tool in ABSENT:
+            assert (caller.refused(tool).code, caller.refused(tool).data) == (-32601, {"tool": tool})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_parameters_and_defaults_are_the_documented_ones(home: Path, project: Path, mode: str) -> None:
+    with served("stdio", mode, home, project) as caller:
+        listed = {tool.name: tool.input_schema for tool in caller.portal.call(caller.client.list_tools)}
+    for tool, documented in DOCUMENT.items():
+        schema = listed[tool]
+        required = {name for name, (_, default) in documented.parameters.items() if default is REQUIRED}
+        assert set(schema["required"]) == required
+        for name, (kind, default) in documented.parameters.items():
+            told = schema["properties"][name]
+            assert told["type"] == kind, (tool, name)
+            assert told.get("default") == (None if default is REQUIRED else default), (tool, name)
+        # What was added may be left out.
+        assert schema["properties"].keys() - documented.parameters.keys() <= {"max_tokens"}
+    assert listed["initialize_context"]["properties"]["mode"]["enum"] == ["full", "light", "none"]
+    assert listed["update_memory"]["properties"]["role"]["enum"] == ["user", "assistant"]
+
+
+def test_every_documented_tool_is_served_or_known_to_be_absent() -> None:
+    assert set(DOCUMENT) == {spec.name for spec in CONTEXT_TOOLS}
+    assert {spec.name for spec in TOOLS} & ABSENT == set()
+    assert len(DOCUMENT) + len(ABSENT) == 18

@@ -1,0 +1,48 @@
+"""The page on tools leaves nothing unexplained: every parameter, every field, every code."""
+
+import re
+
+import pytest
+
+from cortex_py.errors import WIRE_FORMS
+from cortex_py.mcp import reference_words as words
+from cortex_py.mcp.reference import render
+from cortex_py.mcp.registry import TOOLS
+
+PAGE = render()
+
+
+def _section(heading: str) -> str:
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def _rows(section: str) -> list[list[str]]:
+    lines = [line for line in section.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+@pytest.mark.parametrize("tool", [spec.name for spec in TOOLS])
+def test_every_parameter_and_field_has_a_meaning(tool: str) -> None:
+    rows = _rows(_section(tool))
+    assert rows
+    assert [row[0] for row in rows if not row[-1]] == []
+
+
+def test_every_word_is_of_something_that_is_there() -> None:
+    """What a tool no longer takes or answers is no longer explained."""
+    parameters = {(tool.name, row[0].strip("`")) for tool in TOOLS for row in _rows(_section(tool.name))}
+    assert words.PARAMETERS.keys() - parameters == set()
+    fields = {name for _, name in parameters}
+    named = fields | {f"{tool}.{name}" for tool, name in parameters} | {re.split(r"[.\]]", name)[-1] for name in fields}
+    assert words.FIELDS.keys() - named == set()
+
+
+def test_the_form_and_every_code_of_the_context_tools_is_explained() -> None:
+    section = _section("Errors of the context tools")
+    assert all(f'"{field}"' in section for field in ("success", "error", "error_code", "details"))
+    assert {row[0].strip("`") for row in _rows(section)} == {form.cortex for _, form in WIRE_FORMS}
+    assert all(meaning in section for meaning in words.CORTEX_CODES.values())
+    assert all(f"`{code}`" in section for code in words.CORTEX_CODES_LATER)
+    assert all(f"`{spec.name}`" in section for spec in TOOLS if spec.errors == "cortex")
