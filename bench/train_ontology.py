@@ -1,4 +1,4 @@
-"""Make `ontology_model.json`: the prototypes and the cue weights by which notes are classified.
+"""Make `ontology_model.json`: the prototypes and the weights of cues and words by which notes are classified.
 
     python bench/train_ontology.py [--check]
 
@@ -57,14 +57,14 @@ CHECK_FILE = DATA / "ontology_check.jsonl"  # never learned from
 MODEL_FILE = Path(classifier.__file__).with_name("ontology_model.json")
 MODELS = Path(os.environ.get("CORTEX_MODELS_DIR") or Path(__file__).parents[1] / ".make" / "models")
 
-INNER_FOLDS = 4
+FIRST_LATER = 478  # so many of the later notes were written first; the others when their figures had been seen
+INNER_FOLDS = 3
 TABLE_FOLDS = 5
 LEAST_NOTES = 2  # a word that one note has says nothing
 PRIOR_NOTES = 5.0  # as many notes of every kind are taken to have each word besides those that do
 ALIKE = 0.65  # the likeness of vectors from which two notes count as one for dividing them
 SPREAD_OF_UNIT = 20.0  # brings the parts of a vector of length 1 to about the spread of the cues
 LEAST_SPREAD = 0.15  # a cue seen once in a hundred notes must not count for more because it is rare
-TRIED_ALONE = (30.0, 60.0, 120.0, 240.0)
 TEMPERATURES = tuple(round(float(value), 3) for value in np.geomspace(0.2, 2.0, 47))
 PARENTS: Integers = np.array([CATEGORY_NAMES.index(parent_of(name)) for name in SUBCATEGORY_NAMES])
 # A subcategory's family is itself and its category.
@@ -81,10 +81,12 @@ class Held:
 
     prototypes: float
     cues: float
+    words: float
     shared: float
 
 
-TRIED = tuple(Held(*pair, 2.0) for pair in ((50.0, 35.0), (75.0, 50.0), (75.0, 150.0), (150.0, 100.0), (150.0, 300.0)))
+TRIED = (Held(50.0, 35.0, 20.0, 2.0), Held(75.0, 50.0, 30.0, 2.0))
+TRIED_ALONE = (Held(0.0, 50.0, 30.0, 2.0), Held(0.0, 75.0, 50.0, 2.0))  # there are no prototypes to hold back
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +127,9 @@ class Notes:
 
     def seen_by(self, lexicon: Lexicon, table: WordTable) -> Seen:
         read = [lexicon.read(text) for text in self.texts]
-        rows = [np.concatenate([cues, table.leaning(stems)]) for cues, stems in read]
-        return Seen(np.stack(rows), self.vectors, self.labels)
+        known = [table.known(stems) for _, stems in read]
+        rows = [np.concatenate([cues, table.leaning(own)]) for (cues, _), own in zip(read, known, strict=True)]
+        return Seen(np.stack(rows), spread_out(known, table), self.vectors, self.labels)
 
     def learnable(self, lexicon: Lexicon | None = None) -> tuple[Seen, WordTable]:
         """These notes as a model may learn from them, and the table of their words for reading others.
@@ -141,10 +144,12 @@ class Notes:
             kept = [found for found, other in zip(stems, others, strict=True) if other]
             table = count_words(kept, categories[others])
             for place in np.flatnonzero(~others).tolist():
-                leanings[place] = table.leaning(stems[place])
+                leanings[place] = table.leaning(table.known(stems[place]))
         shared = lexicon or self.words(2)
         cues = np.stack([shared.cues(text) for text in self.texts])
-        return Seen(np.hstack([cues, leanings]), self.vectors, self.labels), count_words(stems, categories)
+        whole = count_words(stems, categories)
+        words = spread_out([whole.known(found) for found in stems], whole)
+        return Seen(np.hstack([cues, leanings]), words, self.vectors, self.labels), whole
 
 
 def count_words(stems: Sequence[set[str]], categories: Integers) -> WordTable:
@@ -159,7 +164,16 @@ def count_words(stems: Sequence[set[str]], categories: Integers) -> WordTable:
     leanings = np.log((rows + PRIOR_NOTES * share) / (rows.sum(axis=1, keepdims=True) + PRIOR_NOTES) / share)
     # Rounded as they are stored, so that what is measured is what is shipped.
     steps = np.clip(np.round(leanings * WORD_SCALE), -127, 127)
-    return WordTable({stem: row for row, stem in enumerate(kept)}, steps / WORD_SCALE)
+    rarity = np.round(np.log(len(categories) / rows.sum(axis=1)) * WORD_SCALE) / WORD_SCALE
+    return WordTable({stem: row for row, stem in enumerate(kept)}, steps / WORD_SCALE, rarity)
+
+
+def spread_out(known: Sequence[NDArray[np.intp]], table: WordTable) -> NDArray[np.float32]:
+    """How much each word of the table counts in each note: a row per note."""
+    found = np.zeros((len(known), len(table.rows)), np.float32)
+    for place, rows in enumerate(known):
+        found[place, rows] = table.shares(rows)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +181,7 @@ class Seen:
     """Notes as the model sees them."""
 
     cues: Floats
+    words: NDArray[np.float32]
     vectors: Floats
     labels: Integers
 
@@ -225,23 +240,40 @@ def fit_with_vector(notes: Seen, held: Held, fingerprint: str = "") -> VectorMod
     """Each subcategory has weights of its own and shares those of its category, which are learned from more notes."""
     centre = notes.vectors.mean(axis=0)
     mean, spread = notes.cues.mean(axis=0), np.maximum(notes.cues.std(axis=0), LEAST_SPREAD)
-    rows = np.hstack([(notes.vectors - centre) * SPREAD_OF_UNIT, (notes.cues - mean) / spread])
-    size = len(centre)
-    by_row = np.repeat([held.prototypes, held.cues], [size, len(mean)])
-    by_member = np.repeat([1.0, held.shared], [len(SUBCATEGORY_NAMES), len(CATEGORY_NAMES)])
-    fitted = fit(rows, notes.labels, by_row, FAMILY, by_member)
-    prototypes, weights = fitted[:size] * SPREAD_OF_UNIT, fitted[size:-1] / spread[:, None]
+    rows = np.hstack(
+        [(notes.vectors - centre) * SPREAD_OF_UNIT, (notes.cues - mean) / spread, notes.words * SPREAD_OF_UNIT]
+    )
+    size, upto = len(centre), len(centre) + len(mean)
+    by_row = np.repeat([held.prototypes, held.cues, held.words], [size, len(mean), notes.words.shape[1]])
+    fitted = fit(rows, notes.labels, by_row, FAMILY, _by_member(held))
+    prototypes, weights = fitted[:size] * SPREAD_OF_UNIT, fitted[size:upto] / spread[:, None]
     offsets = fitted[-1] - centre @ prototypes - mean @ weights
-    return VectorModel(fingerprint, prototypes.T, weights.T, offsets, 1.0)
+    words = _in_steps(fitted[upto:-1] * SPREAD_OF_UNIT)
+    return VectorModel(fingerprint, prototypes.T, weights.T, words, offsets, 1.0)
 
 
-def fit_cues_alone(notes: Seen, held: float) -> CueModel:
+def fit_cues_alone(notes: Seen, held: Held) -> CueModel:
     mean, spread = notes.cues.mean(axis=0), np.maximum(notes.cues.std(axis=0), LEAST_SPREAD)
-    alone = np.eye(len(CATEGORY_NAMES))
-    rows, labels = (notes.cues - mean) / spread, PARENTS[notes.labels]
-    fitted = fit(rows, labels, np.full(len(mean), held), alone, np.ones(len(alone)))
-    weights = fitted[:-1] / spread[:, None]
-    return CueModel(weights.T, fitted[-1] - mean @ weights, 1.0)
+    rows = np.hstack([(notes.cues - mean) / spread, notes.words * SPREAD_OF_UNIT])
+    by_row = np.repeat([held.cues, held.words], [len(mean), notes.words.shape[1]])
+    fitted = fit(rows, notes.labels, by_row, FAMILY, _by_member(held))
+    weights = fitted[: len(mean)] / spread[:, None]
+    words = _in_steps(fitted[len(mean) : -1] * SPREAD_OF_UNIT)
+    return CueModel(weights.T, words, fitted[-1] - mean @ weights, 1.0)
+
+
+def _by_member(held: Held) -> Floats:
+    return np.repeat([1.0, held.shared], [len(SUBCATEGORY_NAMES), len(CATEGORY_NAMES)])
+
+
+def _in_steps(weights: Floats) -> NDArray[np.float32]:
+    """Weights of words rounded as they are stored: to 127 steps on either side of nothing."""
+    step = _step(weights)
+    return np.round(weights / step).astype(np.float32) * np.float32(step)
+
+
+def _step(weights: NDArray[np.floating]) -> float:
+    return float(np.float32(max(float(np.abs(weights).max(initial=0.0)), 1e-6) / 127))
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +282,7 @@ class Choice:
 
     with_vector: Held
     temperature: float  # that makes probabilities out of logits
-    cues_alone: float
+    cues_alone: Held
     temperature_alone: float
 
 
@@ -268,11 +300,18 @@ def choose(notes: Notes, extra: Notes, seed: int) -> Choice:
     truth = np.concatenate([PARENTS[asked.labels] for _, asked in parts])
 
     def vector_logits(held: Held) -> Floats:
-        found = [fit_with_vector(known, held).logits(asked.cues, asked.vectors) for known, asked in parts]
+        models = [fit_with_vector(known, held) for known, _ in parts]
+        found = [
+            model.logits(asked.cues, asked.words @ model.words, asked.vectors)
+            for model, (_, asked) in zip(models, parts, strict=True)
+        ]
         return np.concatenate(found)
 
-    def cue_logits(held: float) -> Floats:
-        found = [fit_cues_alone(known, held).logits(asked.cues) for known, asked in parts]
+    def cue_logits(held: Held) -> Floats:
+        models = [fit_cues_alone(known, held) for known, _ in parts]
+        found = [
+            model.logits(asked.cues, asked.words @ model.words) for model, (_, asked) in zip(models, parts, strict=True)
+        ]
         return np.concatenate(found)
 
     _, temperature, pair = min((*_least_surprise(vector_logits(held), truth), held) for held in TRIED)
@@ -284,8 +323,7 @@ def _least_surprise(logits: Floats, truth: Integers) -> tuple[float, float]:
     """The least mean surprise at the true categories, and the temperature that gives it."""
 
     def surprise(temperature: float) -> float:
-        shares = softmax(logits / temperature)
-        shares = by_category(shares) if shares.shape[1] == len(SUBCATEGORY_NAMES) else shares
+        shares = by_category(softmax(logits / temperature))
         return float(-np.log(np.maximum(shares[np.arange(len(truth)), truth], 1e-12)).mean())
 
     return min((surprise(temperature), temperature) for temperature in TEMPERATURES)
@@ -323,19 +361,21 @@ def rendered(model: OntologyModel, choice: Choice, count: int) -> str:
             "notes_sha256": digest(),
             "cues": cues_digest(),
             "words": len(model.words.rows),
-            "held_back": {"with_vector": asdict(choice.with_vector), "cues_alone": choice.cues_alone},
+            "held_back": {"with_vector": asdict(choice.with_vector), "cues_alone": asdict(choice.cues_alone)},
         },
         "words": {
             "stems": " ".join(model.words.rows),
             "leanings": base64.b64encode(
                 np.round(model.words.leanings * WORD_SCALE).astype(np.int8).tobytes()
             ).decode(),
+            "rarity": base64.b64encode(np.round(model.words.rarity * WORD_SCALE).astype(np.uint8).tobytes()).decode(),
         },
         "cues_alone": {
             "temperature": alone.temperature,
-            "categories": list(CATEGORY_NAMES),
+            "subcategories": list(SUBCATEGORY_NAMES),
             "offsets": _rounded(alone.offsets),
             "cues": {name: _rounded(row) for name, row in zip(FEATURE_NAMES, alone.weights.T, strict=True)},
+            "words": _stored(alone.words),
         },
         "with_vector": {
             "fingerprint": vector.fingerprint,
@@ -343,11 +383,18 @@ def rendered(model: OntologyModel, choice: Choice, count: int) -> str:
             "subcategories": list(SUBCATEGORY_NAMES),
             "offsets": _rounded(vector.offsets),
             "cues": {name: _rounded(row) for name, row in zip(FEATURE_NAMES, vector.weights.T, strict=True)},
+            "words": _stored(vector.words),
             "likeness": _rounded(lengths),
             "prototypes": dict(zip(SUBCATEGORY_NAMES, encoded, strict=True)),
         },
     }
     return _with_lists_on_one_line(content) + "\n"
+
+
+def _stored(weights: NDArray[np.float32]) -> dict[str, object]:
+    step = _step(weights)
+    steps = np.round(weights / step).astype(np.int8)
+    return {"step": step, "steps": base64.b64encode(steps.tobytes()).decode()}
 
 
 def _rounded(values: Floats) -> list[float]:

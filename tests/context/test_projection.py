@@ -296,7 +296,7 @@ def _check_two_processes(desk: Cortex, line: Branch, home: Path, tree: Path, eac
 
 
 def test_two_processes_append_to_one_branch(desk: Cortex, line: Branch, home: Path, tree: Path) -> None:
-    _check_two_processes(desk, line, home, tree, 100)
+    _check_two_processes(desk, line, home, tree, 40)
 
 
 @pytest.mark.soak

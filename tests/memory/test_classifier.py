@@ -144,6 +144,16 @@ def test_features_are_finite_and_named() -> None:
     assert cues.max() <= 2.0
 
 
+def test_rare_words_count_for_more_and_all_together_have_length_one() -> None:
+    words = default_model().words
+    known = words.known({"the", "kubernet", "zzzz"})
+    shares = dict(zip(known.tolist(), words.shares(known).tolist(), strict=True))
+    assert set(shares) == {words.rows["the"], words.rows["kubernet"]}
+    assert shares[words.rows["kubernet"]] > shares[words.rows["the"]]
+    assert sum(share**2 for share in shares.values()) == pytest.approx(1.0)
+    assert words.shares(words.known({"zzzz"})).size == 0
+
+
 def test_the_model_was_made_from_these_notes_and_cues() -> None:
     content = b"".join((DATA / f"{name}.jsonl").read_bytes() for name in ("ontology_notes", "ontology_notes_later"))
     provenance = default_model().provenance
@@ -155,7 +165,7 @@ def test_the_model_was_made_from_these_notes_and_cues() -> None:
 def test_a_model_for_another_ontology_or_other_cues_is_refused() -> None:
     path = Path(__file__).parents[2] / "src" / "cortex_py" / "memory" / "ontology_model.json"
     content = json.loads(path.read_text("utf-8"))
-    fewer = content | {"cues_alone": content["cues_alone"] | {"categories": ["general"]}}
+    fewer = content | {"cues_alone": content["cues_alone"] | {"subcategories": ["conversation"]}}
     with pytest.raises(ValueError, match="another ontology"):
         OntologyModel.from_json(json.dumps(fewer))
     del content["with_vector"]["cues"]["code"]

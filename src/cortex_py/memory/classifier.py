@@ -1,18 +1,19 @@
 """Which entry of the ontology a text belongs to: embedding prototypes and lexical cues in one logistic model.
 
-Each subcategory has a prototype vector, a weight per cue and an offset; the similarity of a text's vector to the
-prototype, its cues and the offset add up to a logit. Beside the listed cues there are thirteen learned ones: how much
-the words of a text speak for each category, by a table of words that was counted from labelled notes. A softmax over
-all subcategories gives their probabilities, and a category has those of its subcategories together. The numbers live
-in `ontology_model.json`, made by `bench/train_ontology.py`. Vectors come from the caller: nothing here embeds
-anything. The prototypes hold for one embedding model only; with any other the cues decide alone, by weights of their
-own.
+Each subcategory has a prototype vector, a weight per cue and per word, and an offset; the similarity of a text's
+vector to the prototype, its cues, its words and the offset add up to a logit. Beside the listed cues there are thirteen
+counted ones: how much the words of a text speak for each category, by a table made from labelled notes. A word counts
+for more the rarer it is, and all words of a text together have length 1. A softmax over all subcategories gives their
+probabilities, and a category has those of its subcategories together. The numbers live in `ontology_model.json`, made
+by `bench/train_ontology.py`. Vectors come from the caller: nothing here embeds anything. The prototypes hold for one
+embedding model only; with any other the cues and words decide alone, by weights of their own.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,6 +45,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
 Basis = Literal["vector", "cues"]
 
 # A guess less likely than this is more often wrong than right by far: better to say that nothing is known.
@@ -75,46 +77,60 @@ class Classified:
 
 @dataclass(frozen=True, slots=True)
 class WordTable:
-    """How much likelier each category is, in logarithms, where a word is seen: a row per word."""
+    """How much likelier each category is, in logarithms, where a word is seen, and how rare that is: a row per word."""
 
     rows: Mapping[str, int]
     leanings: Floats
+    rarity: Floats
 
-    def leaning(self, stems: Iterable[str]) -> Floats:
+    def known(self, stems: Iterable[str]) -> Places:
+        """The rows of those words that the table has, in their order."""
+        return np.array(sorted(row for stem in stems if (row := self.rows.get(stem)) is not None), np.intp)
+
+    def leaning(self, known: Places) -> Floats:
         """What all words say together for each category; long texts do not shout."""
-        known = sorted(row for stem in stems if (row := self.rows.get(stem)) is not None)
-        if not known:
+        if not known.size:
             return np.zeros(len(CATEGORY_NAMES))
-        together: Floats = self.leanings[known].sum(axis=0) / np.sqrt(len(known))
+        together: Floats = self.leanings[known].sum(axis=0) / math.sqrt(len(known))
         return together
+
+    def shares(self, known: Places) -> NDArray[np.float32]:
+        """How much each of the words counts, rare ones for more; together they have length 1."""
+        rarity: Floats = self.rarity[known]
+        return (rarity / max(math.sqrt(rarity @ rarity), 1e-9)).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class CueModel:
-    """Weights that read the cues alone: a row per category, a column per feature."""
+    """Weights that read the cues and words alone: a row per subcategory; `words` has a row per word."""
 
     weights: Floats
+    words: NDArray[np.float32]
     offsets: Floats
     temperature: float  # divides logits, so that the probabilities made of them come true
 
-    def logits(self, found: Floats) -> Floats:
-        """One number per category, for one set of cues or for a row of cues each."""
-        return found @ self.weights.T + self.offsets
+    def logits(self, found: Floats, said: NDArray[np.float32]) -> Floats:
+        """One number per subcategory, for one note or for a row each; `said` is what its words add."""
+        return found @ self.weights.T + said + self.offsets
 
 
 @dataclass(frozen=True, slots=True)
 class VectorModel:
-    """Prototypes and cue weights: a row per subcategory. The length of a prototype is the weight of its likeness."""
+    """Prototypes and cue weights: a row per subcategory. The length of a prototype is the weight of its likeness.
+
+    `words` has a row per word.
+    """
 
     fingerprint: str
     prototypes: Floats
     weights: Floats
+    words: NDArray[np.float32]
     offsets: Floats
     temperature: float
 
-    def logits(self, found: Floats, units: NDArray[Any]) -> Floats:
+    def logits(self, found: Floats, said: NDArray[np.float32], units: NDArray[Any]) -> Floats:
         """One number per subcategory, for one note or for a row each; vectors have length 1."""
-        return units @ self.prototypes.T + found @ self.weights.T + self.offsets
+        return units @ self.prototypes.T + found @ self.weights.T + said + self.offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +145,20 @@ class OntologyModel:
 
     def features(self, text: str) -> Floats:
         """The values of `FEATURE_NAMES` for a text."""
+        return self.read(text)[0]
+
+    def read(self, text: str) -> tuple[Floats, Places]:
+        """The values of `FEATURE_NAMES` for a text, and the rows of its words in the table."""
         cues, stems = self.lexicon.read(text)
-        return np.concatenate([cues, self.words.leaning(stems)])
+        known = self.words.known(stems)
+        return np.concatenate([cues, self.words.leaning(known)]), known
 
     @classmethod
     def from_json(cls, text: str) -> OntologyModel:
         """The model in a file as `bench/train_ontology.py` writes it."""
         content = json.loads(text)
         vector, alone = content["with_vector"], content["cues_alone"]
-        if vector["subcategories"] != list(SUBCATEGORY_NAMES) or alone["categories"] != list(CATEGORY_NAMES):
+        if vector["subcategories"] != list(SUBCATEGORY_NAMES) or alone["subcategories"] != list(SUBCATEGORY_NAMES):
             raise ValueError("the ontology model was made for another ontology: run bench/train_ontology.py")
         prototypes = np.stack([_prototype(vector["prototypes"][name]) for name in SUBCATEGORY_NAMES])
         return cls(
@@ -145,11 +166,13 @@ class OntologyModel:
                 fingerprint=vector["fingerprint"],
                 prototypes=prototypes * np.array(vector["likeness"])[:, None],
                 weights=_weights(vector["cues"]),
+                words=_word_weights(vector["words"]),
                 offsets=np.array(vector["offsets"]),
                 temperature=float(vector["temperature"]),
             ),
             cues_alone=CueModel(
                 weights=_weights(alone["cues"]),
+                words=_word_weights(alone["words"]),
                 offsets=np.array(alone["offsets"]),
                 temperature=float(alone["temperature"]),
             ),
@@ -173,12 +196,14 @@ class Classifier:
 
     def classify(self, text: str, vector: NDArray[np.float32] | None) -> Classified:
         """The entry that fits best. For a long text, the vector of its beginning serves."""
-        found, unit = self._model.features(text), self._unit(vector)
+        (found, known), unit = self._model.read(text), self._unit(vector)
+        shares = self._model.words.shares(known)
         if unit is None:
             alone = self._model.cues_alone
-            return _answer(softmax(alone.logits(found) / alone.temperature), None)
+            said = shares @ alone.words[known]
+            return _answer(by_category(softmax(alone.logits(found, said) / alone.temperature)), None)
         model = self._model.with_vector
-        parts = softmax(model.logits(found, unit) / model.temperature)
+        parts = softmax(model.logits(found, shares @ model.words[known], unit) / model.temperature)
         return _answer(by_category(parts), parts)
 
     def _unit(self, vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
@@ -231,7 +256,17 @@ def _weights(by_cue: Mapping[str, list[float]]) -> Floats:
 def _words(stored: Mapping[str, str]) -> WordTable:
     stems = stored["stems"].split()
     steps = np.frombuffer(base64.b64decode(stored["leanings"]), dtype=np.int8).reshape(len(stems), len(CATEGORY_NAMES))
-    return WordTable({stem: row for row, stem in enumerate(stems)}, steps.astype(np.float64) / WORD_SCALE)
+    rarity = np.frombuffer(base64.b64decode(stored["rarity"]), dtype=np.uint8)
+    return WordTable(
+        {stem: row for row, stem in enumerate(stems)},
+        steps.astype(np.float64) / WORD_SCALE,
+        rarity.astype(np.float64) / WORD_SCALE,
+    )
+
+
+def _word_weights(stored: Mapping[str, Any]) -> NDArray[np.float32]:
+    steps = np.frombuffer(base64.b64decode(stored["steps"]), dtype=np.int8).reshape(-1, len(SUBCATEGORY_NAMES))
+    return steps.astype(np.float32) * np.float32(stored["step"])
 
 
 def _prototype(encoded: str) -> Floats:
