@@ -20,6 +20,9 @@ ALL = (
     "ontology",
     "summaries",
     "contexts",
+    "entities",
+    "graph",
+    "entity_signal",
 )
 
 

@@ -19,12 +19,13 @@ ALLOWED = {
     "embedding": set(),
     "memory": {"store", "security", "embedding"},
     "worktree": set(),
-    "context": {"store", "security", "embedding", "memory", "worktree"},
-    "app": {"memory", "context", "store", "embedding", "worktree"},
+    "graph": {"store", "security", "memory", "worktree"},
+    "context": {"store", "security", "embedding", "memory", "worktree", "graph"},
+    "app": {"memory", "context", "graph", "store", "embedding", "worktree"},
     "services": {"embedding"},
-    "mcp": {"app", "memory", "context", "embedding"},
+    "mcp": {"app", "memory", "context", "graph", "embedding"},
     "http": {"app", "mcp", "embedding"},
-    "cli": {"app", "http", "mcp", "context", "embedding", "worktree"},
+    "cli": {"app", "http", "mcp", "context", "graph", "embedding", "worktree"},
 }
 
 

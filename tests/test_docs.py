@@ -11,6 +11,7 @@ from cortex_py.cli import cli
 from cortex_py.config import setting_names
 from cortex_py.context.service import Contexts
 from cortex_py.errors import WIRE_FORMS
+from cortex_py.graph.service import Graph
 from cortex_py.mcp.reference import REFERENCE_FILE, render
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.memory.filters import FILTER_KEYS
@@ -67,8 +68,8 @@ def test_every_filter_key_is_documented() -> None:
 
 def test_every_method_is_documented() -> None:
     text = _page("library")
-    for service in (Memories, Contexts):
-        for name in vars(service):
+    for service in (Memories, Contexts, Graph):
+        for name in dir(service):
             if not name.startswith("_"):
                 assert re.search(rf"\b{name}\b", text), name
                 assert getattr(service, name).__doc__, name
@@ -104,7 +105,7 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 
 def test_every_module_is_named_in_the_architecture() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    rooms = ("memory", "context", "worktree", "store", "embedding")
+    rooms = ("memory", "context", "graph", "worktree", "store", "embedding")
     for module in (path for room in rooms for path in (ROOT / "src" / "cortex_py" / room).glob("*.py")):
         if module.stem != "__init__":
             assert f"`{module.stem}`" in text or f"`{module.stem} " in text, module

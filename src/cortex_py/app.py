@@ -16,6 +16,8 @@ from .context.service import Contexts
 from .embedding.backend import Backend
 from .embedding.backends import open_backend
 from .errors import ConfigurationError
+from .graph.naming import keys_of
+from .graph.service import Graph
 from .ids import IdMaker
 from .memory.compressing import Compressed
 from .memory.prepare import entity_words, space_word
@@ -24,6 +26,7 @@ from .memory.terms import index_word
 from .records import Project
 from .store.sqlite import open_sqlite
 from .store.store import Store
+from .store.where import Names
 
 if TYPE_CHECKING:
     from .embedding.service import EmbeddingService
@@ -97,6 +100,11 @@ class Cortex:
         """Capture, recall, and all that a memory goes through."""
         return self._desk.memories
 
+    @property
+    def graph(self) -> Graph:
+        """What memories speak of, and how it hangs together."""
+        return self._desk.graph
+
     @cached_property
     def contexts(self) -> Contexts:
         """Projects and lines of work."""
@@ -134,8 +142,12 @@ class Cortex:
         return self._store.database.check()
 
     def upkeep(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
-        """What is done between calls: follow git, and pack what lies idle. `stop` is asked between two batches."""
+        """What is done between calls: follow git, read old memories for the graph, pack what lies idle.
+
+        `stop` is asked between two batches.
+        """
         self.memories.place.arrive()
+        self.memories.annotate(stop)
         return self.memories.compress(stop)
 
     def close(self) -> None:
@@ -158,5 +170,5 @@ def _open_store(settings: Settings, backend: Backend, clock: Clock) -> Store:
         dimensions=backend.dimensions,
         word=index_word,
         space_word=space_word,
-        entity_words=entity_words,
+        names=Names(entity_words, keys_of),
     )

@@ -11,7 +11,9 @@
     ├── NotFound
     │   ├── MemoryNotFound
     │   ├── ProjectNotFound
-    │   └── BranchNotFound
+    │   ├── BranchNotFound
+    │   ├── EntityNotFound
+    │   └── RelationshipNotFound
     ├── AmbiguousId             a prefix that names several records
     ├── ContentBlocked          a secret, under the policy "block"
     ├── Conflict                the record changed under the caller
@@ -49,6 +51,7 @@ __all__ = [
     "ContentTooLarge",
     "CortexError",
     "EmbeddingError",
+    "EntityNotFound",
     "FilterSyntaxError",
     "InvalidId",
     "InvalidInput",
@@ -60,6 +63,7 @@ __all__ = [
     "NotFound",
     "ProjectNotFound",
     "RateLimited",
+    "RelationshipNotFound",
     "StorageError",
     "StoreBusy",
     "StoreCorrupt",
@@ -136,6 +140,14 @@ class ProjectNotFound(NotFound):
 
 
 class BranchNotFound(NotFound):
+    pass
+
+
+class EntityNotFound(NotFound):
+    pass
+
+
+class RelationshipNotFound(NotFound):
     pass
 
 

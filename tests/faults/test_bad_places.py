@@ -106,11 +106,12 @@ def test_a_store_damaged_in_the_middle_is_told(home: Path, project: Path) -> Non
     middle = len(whole) // 2 // 4096 * 4096
     whole[middle : middle + 40 * 4096] = os.urandom(40 * 4096)
     file.write_bytes(whole)
-    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
-        try:
+    # Where the damage hits the schema, opening tells it; elsewhere the check does, or meets it.
+    try:
+        with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
             assert cortex.check()
-        except StoreCorrupt as error:
-            assert error.remedy
+    except StoreCorrupt as error:
+        assert error.remedy
 
 
 def test_another_programs_database_is_not_touched(home: Path, project: Path) -> None:

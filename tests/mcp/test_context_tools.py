@@ -78,7 +78,8 @@ class Work:
         return results
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+# Each transport and each protocol once; the published examples are replayed in all four.
+@pytest.mark.parametrize(("transport", "mode"), list(zip(TRANSPORTS, MODES, strict=True)))
 def test_what_is_said_comes_back_byte_for_byte(home: Path, shop: Path, transport: str, mode: str) -> None:
     with served(transport, mode, home, shop) as caller:
         work = Work(caller, shop, "light")
@@ -266,12 +267,14 @@ def test_an_answer_keeps_within_its_budget(caller: Caller, shop: Path, model: Ba
     assert len(work.found("which floor stores pallets", min_score=0.0, max_tokens=1000)) > 1
 
 
+@pytest.mark.parametrize("mode", ["legacy"])
 def test_two_clients_of_one_server_lose_nothing(home: Path, shop: Path, mode: str) -> None:
     with http_server(home, shop) as server, ExitStack() as stack:
         clients = [stack.enter_context(connected(server.mcp, mode)) for _ in range(2)]
         _both_write(clients, home, shop)
 
 
+@pytest.mark.parametrize("mode", ["auto"])
 def test_two_servers_of_one_home_lose_nothing(home: Path, shop: Path, mode: str) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(connected(stdio_transport(home, shop), mode)) for _ in range(2)]
@@ -292,6 +295,7 @@ def _both_write(clients: list[Caller], home: Path, project: Path) -> None:
     assert all(one in text for texts in said for one in texts)
 
 
+@pytest.mark.parametrize("mode", ["auto"])
 def test_a_server_that_only_reads_lists_only_what_reads(home: Path, shop: Path, mode: str) -> None:
     with Cortex.open(home, project=shop, backend=StubBackend()) as writer:
         id, branch = writer.contexts.project.id, writer.contexts.create_branch("Prices").id

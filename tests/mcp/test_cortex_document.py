@@ -245,7 +245,10 @@ def _hold_the_documented_forms(answers: Mapping[str, dict[str, Any]], home: Path
     assert answers["link_git_branch"] == DOCUMENT["link_git_branch"].answer
     graph = answers["get_context_graph_info"]
     assert (graph["total_nodes"], graph["total_edges"]) == (len(graph["nodes"]), len(graph["edges"]))
-    assert {node["id"] for node in graph["nodes"]} == {result["context_id"], branch["branch_id"]}
+    nodes = {(node["type"], node["id"]) for node in graph["nodes"]}
+    assert nodes == {("context", result["context_id"]), ("branch", branch["branch_id"]), ("entity", "entity_jwt")}
+    edges = {(edge["type"], edge["from"], edge["to"]) for edge in graph["edges"]}
+    assert ("MentionedIn", "entity_jwt", result["context_id"]) in edges
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -124,7 +124,12 @@ def test_all_four_hints_are_given_and_agree_with_each_other(definition: Definiti
 
 def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str, Definition]]) -> None:
     hints = {name: tool["annotations"] for name, tool in listed["auto"].items()}
-    assert {name for name, hint in hints.items() if hint["destructiveHint"]} == {"subcog_delete", "subcog_gc"}
+    assert {name for name, hint in hints.items() if hint["destructiveHint"]} == {
+        "subcog_delete",
+        "subcog_gc",
+        "subcog_entities",
+        "subcog_relationships",
+    }
     assert {name for name, hint in hints.items() if not hint["readOnlyHint"]} == {
         "subcog_capture",
         "subcog_update",
@@ -136,6 +141,8 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
         "create_branch",
         "update_memory",
         "link_git_branch",
+        "subcog_entities",
+        "subcog_relationships",
     }
     assert {name for name, hint in hints.items() if not hint["idempotentHint"]} == {
         "subcog_capture",
@@ -144,6 +151,8 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
         "subcog_restore",
         "create_branch",
         "update_memory",
+        "subcog_entities",
+        "subcog_relationships",
     }
 
 
@@ -243,6 +252,7 @@ def test_answers_keep_what_the_definitions_promise(
         call("model.info")
         call("health.status")
         _use_contexts(call, project)
+        _use_graph(call)
     assert call.called == {spec.name for spec in TOOLS}
     promised = {name: set(_promised(tool["outputSchema"])) for name, tool in listed[mode].items()}
     unseen = {name: promised[name] - call.fields[name] for name in promised if promised[name] - call.fields[name]}
@@ -263,6 +273,34 @@ def _use_contexts(call: Checked, project: Path) -> None:
     for one in found:
         call("load_context", project_id=id, branch_id=one["branch_id"], context_id=one["context_id"])
     call("get_context_graph_info", project_id=id)
+
+
+def _use_graph(call: Checked) -> None:
+    """Every action and every operation."""
+    for store in (False, True):
+        content = "Alice from Anthropic uses Rust to build the Claude API."
+        call("subcog_entities", action="extract", content=content, store=store)
+    call("subcog_capture", content="Alice uses PostgreSQL.", namespace="decisions")
+    for name in ("k8s", "Kubernetes"):
+        call("subcog_entities", action="create", name=name, entity_type="Technology", properties={"since": [2014]})
+    held = {"properties": {"team": "core"}, "valid_from": "2020-01-01", "valid_to": "2999-12-31"}
+    ends = {"from_entity": "Alice", "to_entity": "k8s", "relationship_type": "Uses"}
+    made = call("subcog_relationships", action="create", **ends, **held)["relationship"]["id"]
+    known = call("subcog_entities", action="get", entity_id="Alice")["relationships"]
+    for id in (made, next(one["id"] for one in known if "evidence" in one)):
+        call("subcog_relationships", action="get", relationship_id=id)
+    call("subcog_relationships", action="list", as_of="1d")
+    call("subcog_relationships", action="infer", entity_ids=["Alice", "PostgreSQL", "k8s"])
+    for around in ("k8s", "Alice"):
+        call("subcog_graph", operation="neighbors", entity_id=around)
+    call("subcog_graph", operation="path", from_entity="Alice", to_entity="k8s")
+    call("subcog_graph", operation="stats")
+    call("subcog_graph", operation="visualize")
+    call("subcog_relationships", action="delete", relationship_id=made)
+    call("subcog_entities", action="list")
+    for trial in (True, False):
+        call("subcog_entities", action="merge", entity_ids=["k8s", "Rust"], dry_run=trial)
+    call("subcog_entities", action="delete", entity_id="k8s")
 
 
 def test_the_history_names_the_memory_however_it_was_asked_for(home: Path, project: Path) -> None:

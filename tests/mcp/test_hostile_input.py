@@ -17,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from cortex_py.http.guards import BodyLimit, WellFormed
 from cortex_py.mcp.frames import Frame
-from cortex_py.mcp.registry import CONTEXT_TOOLS, TOOLS
+from cortex_py.mcp.registry import CONTEXT_TOOLS, GRAPH_TOOLS, TOOLS
 from cortex_py.mcp.snapshot import Snapshot, envelope
 from cortex_py.mcp.stdio import MOST_BYTES
 
@@ -498,6 +498,7 @@ FITTING: dict[str | None, st.SearchStrategy[Any]] = {
     "number": st.floats(-1e300, 1e300),
     "boolean": st.booleans(),
     "array": st.lists(texts, max_size=4),
+    "object": st.dictionaries(texts, values, max_size=3),
 }
 
 
@@ -519,10 +520,15 @@ def _arguments(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _fitting(schema: dict[str, Any]) -> dict[str, st.SearchStrategy[Any]]:
-    return {
-        name: st.sampled_from(part["enum"]) if "enum" in part else FITTING.get(part.get("type"), texts)
-        for name, part in schema.items()
-    }
+    return {name: _fit(part) for name, part in schema.items()}
+
+
+def _fit(part: dict[str, Any]) -> st.SearchStrategy[Any]:
+    if "enum" in part:
+        return st.sampled_from(part["enum"])
+    if "enum" in part.get("items", {}):
+        return st.lists(st.sampled_from(part["items"]["enum"]), max_size=4)
+    return FITTING.get(part.get("type"), texts)
 
 
 def _is_folder(path: Any) -> bool:
@@ -612,4 +618,37 @@ def test_any_arguments_for_a_line_of_work_are_answered(wire: Wire, place: dict[s
     arguments = data.draw(st.fixed_dictionaries(_fitting(schema))) | known
     result = _asked(wire, "tools/call", name=name, arguments=arguments)["result"]["structuredContent"]
     assert result["success"] is True or result["error_code"] in ANSWERED_CODES, result
+    assert _is_well(wire)
+
+
+# Most refer to something that is there, and stay in range: those get furthest.
+NEAR = {
+    "integer": st.integers(1, 3),
+    "number": st.floats(0, 1),
+    "string": st.sampled_from(("One", "entity_two", "two", "2026-01-01", "3d")),
+    "array": st.lists(st.sampled_from(("One", "Two")), min_size=2, max_size=3),
+}
+
+
+@pytest.fixture
+def entities(wire: Wire) -> None:
+    """Two entities, so that calls for them get past their first look."""
+    for name in ("One", "Two"):
+        given = {"action": "create", "name": name, "entity_type": "Concept"}
+        _asked(wire, "tools/call", name="subcog_entities", arguments=given)
+
+
+@fuzzed
+@pytest.mark.usefixtures("entities")
+@given(st.data())
+def test_any_arguments_for_the_graph_are_answered(wire: Wire, data: st.DataObject) -> None:
+    schema = SCHEMAS[name := data.draw(st.sampled_from([spec.name for spec in GRAPH_TOOLS]))]
+    fitting = {
+        key: _fit(part) if "enum" in str(part) or part["type"] not in NEAR else NEAR[part["type"]] | _fit(part)
+        for key, part in schema.items()
+    }
+    needed = "operation" if "operation" in schema else "action"
+    drawn = st.fixed_dictionaries({needed: fitting.pop(needed)}, optional=fitting)
+    answer = _asked(wire, "tools/call", name=name, arguments=data.draw(drawn))
+    assert "result" in answer or answer["error"]["code"] in CODES, answer
     assert _is_well(wire)

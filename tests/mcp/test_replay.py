@@ -19,10 +19,7 @@ DOCUMENTED = json.loads(Path(__file__).with_name("documented.json").read_text("u
 ABSENT = {
     "subcog_consolidate",
     "subcog_enrich",
-    "subcog_entities",
-    "subcog_graph",
     "subcog_prompts",
-    "subcog_relationships",
     "subcog_templates",
 }
 
@@ -50,6 +47,9 @@ def test_the_document_holds(home: Path, project: Path, transport: str, mode: str
     answers: dict[str, Any] = {}
     with served(transport, mode, home, project) as caller:
         _vanish_branch(caller, project)
+        for name, kind in (("Postgres", "Technology"), ("Alice", "Person")):
+            made = caller.call("subcog_entities", action="create", name=name, entity_type=kind)
+            assert made["entity"]["id"] == f"entity_{name.lower()}"
         for example in DOCUMENTED:
             name, arguments = example["request"]["name"], example["request"]["arguments"]
             if name in ABSENT:
@@ -74,9 +74,31 @@ def test_the_document_holds(home: Path, project: Path, transport: str, mode: str
     }
     assert answers["subcog_gc"]["stale_branches"] == ["feature/old-auth"]
     assert (answers["subcog_gc"]["memories_affected"], answers["subcog_gc"]["status"]) == (1, "preview")
+    _hold_of_the_graph(answers)
     assert answers["subcog_sync"] == next(
         example["response"] for example in DOCUMENTED if example["request"]["name"] == "subcog_sync"
     )
+
+
+def _hold_of_the_graph(answers: dict[str, Any]) -> None:
+    """The document shows no answers for these; its sentence is told what it names and states."""
+    read = answers["subcog_entities"]
+    assert [(one["id"], one["type"]) for one in read["entities"]] == [
+        ("entity_alice", "Person"),
+        ("entity_anthropic", "Organization"),
+        ("entity_rust", "Technology"),
+        ("entity_claude_api", "Technology"),
+    ]
+    assert {(one["type"], one["to_entity"]) for one in read["relationships"]} == {
+        ("WorksAt", "entity_anthropic"),
+        ("Uses", "entity_rust"),
+        ("Created", "entity_claude_api"),
+    }
+    drawn = answers["subcog_graph"]
+    assert (drawn["operation"], drawn["format"]) == ("visualize", "mermaid")
+    assert all(name in drawn["content"] for name in ("Alice", "Postgres"))
+    inferred = answers["subcog_relationships"]
+    assert (inferred["action"], inferred["relationships"], inferred["stored"]) == ("infer", [], True)
 
 
 def test_every_documented_tool_is_served_or_known_to_be_absent() -> None:

@@ -214,10 +214,10 @@ def test_packing_stops_when_asked_and_goes_on_later(quick: Cortex, clock: FakeCl
         asked += 1
         return asked > 1
 
-    assert quick.upkeep(lambda: True) == Compressed(0, 0, 0)
-    first = quick.upkeep(stop).records
+    assert quick.memories.compress(lambda: True) == Compressed(0, 0, 0)
+    first = quick.memories.compress(stop).records
     assert 0 < first < 450
-    assert quick.upkeep().records == 450 - first
+    assert quick.memories.compress().records == 450 - first
     assert _packed(quick) == 450
 
 

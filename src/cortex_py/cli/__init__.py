@@ -25,6 +25,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("upkeep", "Show what the memory holds."),
     "gc": ("upkeep", "Collect memories of deleted git branches, and old tombstones."),
     "branch": ("branch", "Lines of work: begin, resume, link to git branches, edit as files."),
+    "graph": ("graph", "The knowledge graph: entities, relationships, ways, pictures."),
     "reindex": ("upkeep", "Rebuild text index and vectors from the records."),
     "embed": ("embed", "Turn texts into vectors."),
     "model": ("model", "Install the embedding model, or show it."),

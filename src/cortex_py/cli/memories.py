@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from ..clock import iso
+from ..errors import InvalidInput
 from ..records import DOMAINS, MODES, STATUSES
 from .options import common, open_cortex, read_text
 from .show import (
@@ -81,6 +84,7 @@ def capture_command(
 @click.option("--offset", type=int, default=0, help="Skip this many.")
 @click.option("--min-score", type=float, default=0.0, help="Leave out weaker hits (0 to 1).")
 @click.option("--full", is_flag=True, help="Show whole contents.")
+@click.option("--expand", is_flag=True, help="Add memories tied to the hits through the graph; without filters only.")
 @common
 def recall_command(
     query: str | None,
@@ -92,11 +96,15 @@ def recall_command(
     offset: int,
     min_score: float,
     full: bool,
+    expand: bool,
     home: str | None,
     project: str,
     as_json: bool,
 ) -> None:
     """Search by meaning and words for QUERY; list the newest when it is missing."""
+    if expand and (filter_text or namespace or domain or not query):
+        # A filter is a wall; what is tied to a hit may lie behind it.
+        raise InvalidInput("--expand goes with a query alone.", remedy="Leave the filters out.", field="expand")
     with open_cortex(home, project) as cortex:
         page = cortex.memories.recall(
             query,
@@ -108,6 +116,8 @@ def recall_command(
             offset=offset,
             min_score=min_score,
         )
+        if expand:
+            page = replace(page, results=(*page.results, *cortex.graph.expand(page.results)))
     if as_json:
         results = [hit_as_dict(hit) for hit in page.results]
         print_json({"results": results, "total": page.total, "warnings": page.warnings})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -31,25 +31,32 @@ def console() -> Console:
 
 
 def print_json(value: object) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+    click.echo(json.dumps(_plain(value), ensure_ascii=False, indent=2))
 
 
 def _plain(value: object) -> object:
+    """A result as JSON can hold it: what has named fields becomes an object, at any depth."""
     if isinstance(value, datetime):
         return iso(value)
-    if isinstance(value, frozenset):
-        return sorted(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if isinstance(value, frozenset | set):
+        return [_plain(item) for item in sorted(value)]
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
 
 
 def memory_as_dict(memory: Memory) -> dict[str, object]:
     """A memory for JSON: its fields without the empty ones, and its addresses."""
-    fields = {name: value for name, value in asdict(memory).items() if value not in (None, (), [])}
-    fields.setdefault("tags", ())
+    filled = {name: value for name, value in asdict(memory).items() if value not in (None, (), [])}
+    filled.setdefault("tags", ())
     return {
-        **fields,
+        **filled,
         "urn": memory_urn(memory.domain, memory.namespace, memory.id),
         "uri": memory_uri(memory.id),
     }

@@ -10,10 +10,15 @@ from ..clock import Clock
 from ..config import Settings
 from ..embedding.backend import Backend
 from ..errors import InvalidInput, ProjectNotFound
+from ..graph.knowledge import NOTHING, Knowledge
+from ..graph.project_names import ProjectNames
+from ..graph.service import Graph
+from ..graph.values import Extraction
+from ..graph.writing import GraphWriter
 from ..ids import IdMaker
 from ..memory.place import Place
 from ..memory.service import Memories
-from ..records import Project
+from ..records import Memory, Project
 from ..store.store import Store
 from ..worktree.git import Repository
 from .branch_store import BranchFiles
@@ -35,6 +40,8 @@ class Desk:
     folder: Path | None
     repository: Repository | None
     memories: Memories
+    graph: Graph
+    names: ProjectNames
     following: Following
     projection: Projection
     summaries: Summaries
@@ -112,7 +119,30 @@ class Desks:
             following.confinement,
         )
         stale = repository.stale if repository else lambda _names: ()
-        memories = Memories(store, self._backend, settings, self._clock, self._ids, place, stale, touched)
+        names = ProjectNames(store, project, folder, repository)
+
+        def read(text: str) -> Extraction:
+            from ..graph.extract import extract
+
+            return extract(text, names.get())
+
+        def read_memory(memory: Memory) -> Extraction:
+            from ..graph.extract import extract
+
+            return extract(memory.content, names.get() if memory.project_id == project.id else self._names(memory))
+
+        writer = GraphWriter(store.graph, self._clock, self._ids, read_memory)
+        memories = Memories(store, self._backend, settings, self._clock, self._ids, place, stale, touched, writer)
+        graph = Graph(store, self._clock, self._ids, place, read)
         projection = Projection(store, self._clock, self._files, project.id, memories)
         summaries = Summaries(store, project.id, self._backend.count_tokens)
-        return Desk(project, folder, repository, memories, following, projection, summaries)
+        return Desk(project, folder, repository, memories, graph, names, following, projection, summaries)
+
+    def _names(self, memory: Memory) -> Knowledge:
+        """What is known of a memory's project, wherever it is read: what belongs to none is read without."""
+        if memory.project_id is None:
+            return NOTHING
+        try:
+            return self.of(memory.project_id).names.get()
+        except ProjectNotFound:
+            return NOTHING

@@ -4,6 +4,7 @@
 - `shares`: both mention the same files, identifiers or tags; rare ones weigh more than common ones.
 - `similar`: their vectors are near; the weight is the cosine.
 - `belongs_to`: a context of a line of work. `child_of`: a line of work begun from another.
+- `MentionedIn`: an entity of the knowledge graph in the context that names it; the weight is how sure that is.
 
 An orphan is a context that nothing but its line of work holds on to.
 """
@@ -23,9 +24,9 @@ from numpy.typing import NDArray
 from ..ids import ID_LENGTH
 from ..records import Branch, Memory
 
-__all__ = ["ContextGraph", "Edge", "EdgeKind", "Node", "connect"]
+__all__ = ["ContextGraph", "Edge", "EdgeKind", "Named", "Node", "connect"]
 
-EdgeKind = Literal["references", "shares", "similar", "belongs_to", "child_of"]
+EdgeKind = Literal["references", "shares", "similar", "belongs_to", "child_of", "MentionedIn"]
 
 # Unrelated notes of one project reach about 0.4 with the default model, notes on one matter 0.6 and more.
 _SIMILAR = 0.6
@@ -48,7 +49,7 @@ _IDENTIFIER = re.compile(r"\b(?:[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Za-z][A-
 @dataclass(frozen=True, slots=True)
 class Node:
     id: str
-    kind: Literal["context", "branch"]
+    kind: Literal["context", "branch", "entity"]
     label: str
     branch_id: str | None
 
@@ -64,6 +65,15 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """An entity that contexts name: its id and name, and how surely each context names it."""
+
+    id: str
+    name: str
+    contexts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class ContextGraph:
     """`total_nodes` counts also those that were too many to be shown."""
 
@@ -74,17 +84,24 @@ class ContextGraph:
 
 
 def connect(
-    memories: Sequence[Memory], vectors: NDArray[np.float32], branches: Sequence[Branch], more: int = 0
+    memories: Sequence[Memory],
+    vectors: NDArray[np.float32],
+    branches: Sequence[Branch],
+    entities: Sequence[Named] = (),
+    more: int = 0,
 ) -> ContextGraph:
-    """The graph of these contexts, oldest first, each with its vector, and of their lines of work.
+    """The graph of these contexts, oldest first, each with its vector, of their lines of work and of what they name.
 
     `more` is how many further contexts there are.
     """
     named = {branch.id for branch in branches}
     nodes = [Node(one.id, "context", _label(one), one.branch_id) for one in memories]
     nodes += [Node(branch.id, "branch", branch.topic, branch.id) for branch in branches]
+    nodes += [Node(one.id, "entity", one.name, None) for one in entities]
     between = [*_references(memories), *_shared(memories), *_similar(memories, vectors)]
     held = {end for edge in between for end in (edge.source, edge.target)}
+    # What two contexts name holds both; what one names alone holds nothing together.
+    held |= {context for one in entities if len(one.contexts) > 1 for context in one.contexts}
     edges = [
         *between,
         *(
@@ -93,6 +110,11 @@ def connect(
             if one.branch_id in named and one.branch_id
         ),
         *(Edge(one.id, one.parent_id, "child_of", 1.0) for one in branches if one.parent_id in named and one.parent_id),
+        *(
+            Edge(one.id, context, "MentionedIn", round(weight, 3))
+            for one in entities
+            for context, weight in one.contexts.items()
+        ),
     ]
     return ContextGraph(
         tuple(nodes), tuple(edges), tuple(one.id for one in memories if one.id not in held), len(nodes) + more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from ..errors import BranchNotFound, CortexError, InvalidInput, MemoryNotFound, 
 from ..memory.ontology import canonical_category
 from ..records import Branch, Memory, NewMemory, Project
 from ..store.conditions import EVERYTHING
+from ..store.database import Session
 from ..store.store import Store
 from ..worktree.git import Repository
 from .branch import branch_id as make_branch_id
@@ -23,7 +25,7 @@ from .scan import Progress, ScanMode, Scanned, check_mode
 from .summaries import BranchSummary
 
 if TYPE_CHECKING:
-    from .relations import ContextGraph
+    from .relations import ContextGraph, Named
 
 __all__ = ["ACTIVE", "Appended", "Contexts", "Linked", "Resumed", "Searched"]
 
@@ -35,6 +37,7 @@ _SUMMARY_TOKENS = 400
 _RESUME_TOKENS = 1_200
 _RESUME_TURNS = 50
 _GRAPH_NODES = 500
+_GRAPH_ENTITIES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,8 +318,33 @@ class Contexts:
             if total == _GRAPH_NODES:
                 total = self._store.memories.count(session, where, branch.id if branch else None)
             vectors = self._store.vectors(session, [num for num, _ in found])
+            entities = self._named(session, desk, found)
         kept = [one for one in branches if branch is None or one.id == branch.id]
-        return connect([memory for _, memory in found], vectors, kept, total - len(found))
+        return connect([memory for _, memory in found], vectors, kept, entities, total - len(found))
+
+    def _named(self, session: Session, desk: Desk, found: Sequence[tuple[int, Memory]]) -> list[Named]:
+        """The entities that contexts name, those first that most of them name."""
+        from .relations import Named
+
+        ids = {num: memory.id for num, memory in found}
+        contexts: dict[tuple[str, str], dict[str, float]] = {}
+        for num, mentions in self._store.graph.mentions_of(session, list(ids)).items():
+            for one in mentions:
+                weights = contexts.setdefault((one.space, one.entity_id), {})
+                weights[ids[num]] = max(one.confidence, weights.get(ids[num], 0.0))
+        chosen = sorted(contexts, key=lambda key: (-len(contexts[key]), key))[:_GRAPH_ENTITIES]
+        rows = {
+            (space, row.id): row
+            for space in {space for space, _ in chosen}
+            for row in self._store.graph.entities(session, space, [one for at, one in chosen if at == space]).values()
+        }
+        named: dict[str, Named] = {}
+        for space, identity in sorted(chosen, key=lambda key: key[0] != desk.project.id):
+            if (space, identity) in rows:
+                # The same id in another space is another entity; the project's has the plain one.
+                shown = identity if identity not in named else f"{space}/{identity}"
+                named[shown] = Named(shown, rows[space, identity].name, contexts[space, identity])
+        return list(named.values())
 
     # -- helpers ---------------------------------------------------------------------------------
 

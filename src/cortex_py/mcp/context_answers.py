@@ -114,7 +114,7 @@ class ContextLoaded(_Success):
 
 class GraphNode(Answer):
     id: str
-    type: Literal["context", "branch"]
+    type: Literal["context", "branch", "entity"]
     label: str
     branch_id: str
 
@@ -122,7 +122,7 @@ class GraphNode(Answer):
 class GraphEdge(Answer):
     from_: str = Field(serialization_alias="from", validation_alias="from")
     to: str
-    type: Literal["references", "shares", "similar", "belongs_to", "child_of"]
+    type: Literal["references", "shares", "similar", "belongs_to", "child_of", "MentionedIn"]
     weight: float
 
 

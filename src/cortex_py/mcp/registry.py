@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from .context_rows import CONTEXT_TOOLS
 from .embedding_rows import EMBEDDING_TOOLS
+from .graph_rows import GRAPH_TOOLS
 from .memory_rows import MEMORY_TOOLS
 from .tool_spec import TOOLSETS, ErrorForm, Toolset, ToolSpec
 
 __all__ = [
     "CONTEXT_TOOLS",
     "EMBEDDING_TOOLS",
+    "GRAPH_TOOLS",
     "MEMORY_TOOLS",
     "TOOLS",
     "TOOLSETS",
@@ -23,4 +25,4 @@ __all__ = [
 ]
 
 # First a tool that reads and needs no arguments: whoever tries a server out calls what is listed first.
-TOOLS: tuple[ToolSpec, ...] = (*MEMORY_TOOLS, *CONTEXT_TOOLS, *EMBEDDING_TOOLS)
+TOOLS: tuple[ToolSpec, ...] = (*MEMORY_TOOLS, *CONTEXT_TOOLS, *GRAPH_TOOLS, *EMBEDDING_TOOLS)

@@ -24,6 +24,7 @@ from .subscriptions import Subscriptions
 from .tool_making import make_tool
 from .tools.context import ContextTools
 from .tools.embedding import CortexPyMCPTools
+from .tools.graph import GraphTools
 from .tools.memory import MemoryTools
 from .upkeep import Upkeep
 
@@ -73,6 +74,7 @@ def build_server(cortex: Cortex) -> MemoryServer:
     families = {
         "memory": MemoryTools(cortex),
         "context": ContextTools(cortex),
+        "graph": GraphTools(cortex),
         "embedding": CortexPyMCPTools(cortex.embeddings),
     }
     _add_tools(server, specs, families, portable=portable)

@@ -16,6 +16,7 @@ from ..records import Memory, NewMemory
 from ..store.database import Session
 from ..store.rows import Prepared
 from ..store.store import Store
+from .annotating import Annotator, Stored
 from .filters import is_duration, parse_moment
 from .labelling import Labels
 from .model import check_model
@@ -34,7 +35,14 @@ _BATCH = 256
 
 class Capture:
     def __init__(
-        self, store: Store, backend: Backend, settings: Settings, clock: Clock, ids: IdMaker, place: Place
+        self,
+        store: Store,
+        backend: Backend,
+        settings: Settings,
+        clock: Clock,
+        ids: IdMaker,
+        place: Place,
+        annotator: Annotator | None = None,
     ) -> None:
         self._store = store
         self._backend = backend
@@ -43,6 +51,7 @@ class Capture:
         self._ids = ids
         self._place = place
         self.labels = Labels(backend)
+        self.annotator = annotator
 
     def capture_many(self, items: Iterable[NewMemory], progress: Progress | None = None) -> list[Memory]:
         """Store records in order. All are checked before the first is written."""
@@ -147,20 +156,25 @@ class Capture:
             )
 
     def _write(self, records: Sequence[Prepared], given: Sequence[NewMemory]) -> list[Memory]:
+        notes = [self.annotator.read(record.memory) for record in records] if self.annotator else [None] * len(records)
         with self._store.database.write() as session:
             check_model(self._store, session, self._backend, claim=True)
             seq = self._store.memories.next_seq(session)
             repeated = self._repeated(session, records)
             twins = self._twins(session, records)
             stored = []
-            for record, item in zip(records, given, strict=True):
+            fresh: list[Stored] = []
+            for record, item, note in zip(records, given, notes, strict=True):
                 known = repeated.get((record.space, record.idempotency_key or ""))
                 if known is None:
                     record = self._stamped(record) if item.created_at is None else record
-                    known = self._insert(session, record, seq, twins)
+                    num, known = self._insert(session, record, seq, twins)
+                    fresh.append(Stored(num, record.space, known, note))
                     if record.idempotency_key:
                         repeated[(record.space, record.idempotency_key)] = known
                 stored.append(known)
+            if self.annotator:
+                self.annotator.write(session, fresh)
             return stored
 
     def _stamped(self, record: Prepared) -> Prepared:
@@ -168,12 +182,13 @@ class Capture:
         now = self._clock.now()
         return replace(record, memory=replace(record.memory, id=self._ids.new(), created_at=now, updated_at=now))
 
-    def _insert(self, session: Session, record: Prepared, seq: int, twins: dict[tuple[str, bytes], str]) -> Memory:
+    def _insert(
+        self, session: Session, record: Prepared, seq: int, twins: dict[tuple[str, bytes], str]
+    ) -> tuple[int, Memory]:
         twin = twins.setdefault((record.space, record.digest), record.memory.id)
         if twin != record.memory.id:
             record = replace(record, memory=replace(record.memory, duplicate_of=twin))
-        self._store.memories.insert(session, record, seq)
-        return record.memory
+        return self._store.memories.insert(session, record, seq), record.memory
 
     def _twins(self, session: Session, records: Sequence[Prepared]) -> dict[tuple[str, bytes], str]:
         found = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from ..records import Memory, Status, Version
 from ..store.database import Session
 from ..store.scope import files_space
 from ..store.store import Store
+from .annotating import Stored
 from .capture import Capture, Progress
 from .model import check_model, mark_changing, set_model
 from .namespaces import canonical_namespace
@@ -104,6 +105,8 @@ class Lifecycle:
         record = embed_drafts([self._capture.redraft(clean, before.space)], self._backend)[0]
         if content is not None and clean.kind == "note":
             record = replace(record, memory=replace(record.memory, category=self._capture.labels.of(record).category))
+        annotator = self._capture.annotator
+        note = annotator.read(record.memory) if annotator else None
         with self._store.database.write() as session:
             check_model(self._store, session, self._backend, claim=True)
             current = self._locate(session, before.memory.id)
@@ -113,6 +116,8 @@ class Lifecycle:
                 session, before.space, current.memory, _operation(current.memory), to_micros(current.memory.updated_at)
             )
             memories.replace(session, before.num, record, memories.next_seq(session))
+            if annotator:
+                annotator.write(session, [Stored(before.num, before.space, record.memory, note)])
         return record.memory
 
     def delete(self, ref: str, *, hard: bool = False) -> Memory:
@@ -165,18 +170,43 @@ class Lifecycle:
         elapsed = self._clock.now() - started
         return Reindexed(done, round(elapsed.total_seconds() * 1000))
 
+    def annotate(self, stop: Callable[[], bool]) -> int:
+        """Catch up with records that nobody has read for the graph, batch by batch."""
+        annotator, done = self._capture.annotator, 0
+        while annotator and not stop():
+            with self._store.database.read() as session:
+                before = self._store.memories.located(session, self._store.graph.unread(session, _REINDEX_BATCH))
+            if not before:
+                break
+            notes = {num: annotator.read(memory) for num, _, _, memory in before}
+            with self._store.database.write() as session:
+                current = {num: memory.version for num, _, _, memory in self._located(session, notes)}
+                same = [row for row in before if current.get(row[0]) == row[3].version]
+                annotator.write(session, [Stored(num, space, memory, notes[num]) for num, space, _, memory in same])
+            done += len(same)
+        return done
+
+    def _located(self, session: Session, nums: Iterable[int]) -> list[tuple[int, str, str | None, Memory]]:
+        return self._store.memories.located(session, list(nums))
+
     def _reindex_batch(self, nums: Sequence[int]) -> int:
         with self._store.database.read() as session:
             before = self._store.memories.located(session, nums)
         records = embed_drafts(
             [self._capture.redraft(memory, space, key) for _, space, key, memory in before], self._backend
         )
+        annotator = self._capture.annotator
+        notes = {num: annotator.read(memory) for num, _, _, memory in before} if annotator else {}
         with self._store.database.write() as session:
             seq = self._store.memories.next_seq(session)
             current = {num: memory.version for num, _, _, memory in self._store.memories.located(session, nums)}
-            for (num, _, _, memory), record in zip(before, records, strict=True):
-                if current.get(num) == memory.version:
-                    self._store.memories.reindex(session, num, record, seq)
+            same = [row for row in zip(before, records, strict=True) if current.get(row[0][0]) == row[0][3].version]
+            for (num, *_), record in same:
+                self._store.memories.reindex(session, num, record, seq)
+            if annotator:
+                annotator.write(
+                    session, [Stored(num, space, memory, notes[num]) for (num, space, _, memory), _ in same]
+                )
         return len(before)
 
     def _locate(self, session: Session, ref: str, *, deleted: bool = False) -> _Located:

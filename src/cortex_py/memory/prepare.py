@@ -25,6 +25,7 @@ from .traits import record_traits
 
 __all__ = [
     "check_fields",
+    "check_no_secret",
     "check_text",
     "clean_tags",
     "draft",
@@ -55,6 +56,19 @@ def check_text(text: str, field: str, most_bytes: int) -> str:
         raise ContentTooLarge(
             f"The {field} is larger than {most_bytes:,} bytes.",
             remedy="Split it, or raise max_content_bytes.",
+            field=field,
+        )
+    return text
+
+
+def check_no_secret(text: str, field: str) -> str:
+    """Refuse a name or the like that holds a secret: it could not be redacted and still mean the same."""
+    kinds = tuple(dict.fromkeys(finding.kind for finding in redact(text).findings))
+    if kinds:
+        raise ContentBlocked(
+            f"The {field} holds what looks like a secret ({', '.join(kinds)}).",
+            kinds=kinds,
+            remedy="Remove it and repeat; nothing was stored.",
             field=field,
         )
     return text

@@ -16,6 +16,7 @@ from ..store.conditions import EVERYTHING
 from ..store.database import Session
 from ..store.store import Store
 from ..store.where import Where
+from .annotating import Annotator
 from .capture import Capture, Progress, expiry
 from .compressing import Compressed, Compressor
 from .file_capture import FileCapture
@@ -44,6 +45,7 @@ class Memories:
         place: Place,
         stale_branches: StaleBranches,
         touched: Touched = lambda _branches: None,
+        annotator: Annotator | None = None,
     ) -> None:
         """`touched` is told which lines of work a change has reached, once it is safe."""
         self._store = store
@@ -51,7 +53,7 @@ class Memories:
         self._clock = clock
         self._settings = settings
         self._place = place
-        self._capture = Capture(store, backend, settings, clock, ids, place)
+        self._capture = Capture(store, backend, settings, clock, ids, place, annotator)
         self._recall = Recall(store, backend, clock, place)
         self._lifecycle = Lifecycle(store, backend, settings, clock, self._capture)
         self._collector = GarbageCollector(store, clock, place, stale_branches)
@@ -228,6 +230,10 @@ class Memories:
     def compress(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
         """Pack the contents of memories that lie idle, without loss; `stop` is asked between two batches."""
         return self._compressor.run(stop)
+
+    def annotate(self, stop: Callable[[], bool] = lambda: False) -> int:
+        """Read for the graph what was stored before there was one; returns how many memories that were."""
+        return self._lifecycle.annotate(stop)
 
     def used(self, memory: Memory) -> None:
         """Note that a memory was loaded, so that it does not count as idle."""

@@ -33,6 +33,16 @@ _UPDATE = (
     f"UPDATE memory SET {', '.join(f'{column} = ?' for column in (*MEMORY_COLUMNS, *_EXTRA_COLUMNS[1:]))}, "
     "packed = NULL, packed_with = NULL WHERE space = ? AND num = ?"
 )
+# A name that only purged records held goes with them; what somebody made, described or related stays.
+_FORGET_NAME = (
+    "DELETE FROM entity WHERE space = ? AND id = ? AND given = 0 AND properties = '{}' "
+    "AND NOT EXISTS (SELECT 1 FROM mention n WHERE n.space = entity.space AND n.entity_id = entity.id) "
+    + " ".join(
+        f"AND NOT EXISTS (SELECT 1 FROM relationship r WHERE r.space = entity.space AND r.{end} = entity.id)"
+        for end in ("source_id", "target_id")
+    )
+)
+_NO_ENTITY = "NOT EXISTS (SELECT 1 FROM entity e WHERE e.space = {0}.space AND e.id = {0}.{1})"
 _NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
 
 
@@ -261,8 +271,15 @@ class MemoryTable:
                 f"AND m.id = history.id AND m.num IN {inside})",
                 batch,
             )
-            for table in ("tag", "chunk", "memory"):
+            named = session.rows(f"SELECT DISTINCT space, entity_id FROM mention WHERE num IN {inside}", batch)
+            for table in ("tag", "chunk", "mention", "relationship", "entity_history", "memory"):
                 session.run(f"DELETE FROM {table} WHERE num IN {inside}", batch)
+            session.run_many(_FORGET_NAME, named)
+            for table, column in (("entity_alias", "entity_id"), ("entity_history", "into_id")):
+                session.run_many(
+                    f"DELETE FROM {table} WHERE space = ? AND {column} = ? AND {_NO_ENTITY.format(table, column)}",
+                    named,
+                )
         for num in nums:
             self._database.unindex_text(session, num)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..clock import Clock, to_micros
 from ..errors import StoreTooNew
 from .database import Database, Session
+from .graph_schema import GRAPH_STEP
 
 __all__ = ["MIGRATIONS", "SCHEMA_VERSION", "migrate"]
 
@@ -99,7 +100,15 @@ _SECOND = (
         PRIMARY KEY (project_id, git_branch))""",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND)
+_THIRD = (
+    *GRAPH_STEP,
+    # Which records were read for the graph: those stored before it came are caught up with.
+    "ALTER TABLE memory ADD COLUMN graphed INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX memory_ungraphed ON memory (num) WHERE graphed = 0 AND kind = 'note'",
+    "CREATE INDEX scanned_at ON scanned_file (project_id, scanned_at)",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 

@@ -56,6 +56,11 @@ class ScanTable:
         )
         return ScannedFile(rows[0][0], rows[0][1], rows[0][2], bool(rows[0][3])) if rows else None
 
+    def latest(self, session: Session, project_id: str) -> int:
+        """When a file of the project was last read; 0 if none ever was."""
+        rows = session.rows("SELECT max(scanned_at) FROM scanned_file WHERE project_id = ?", (project_id,))
+        return rows[0][0] or 0
+
     def save(
         self,
         session: Session,

@@ -6,13 +6,13 @@ allows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..records import Kind
 from .conditions import Filter
 from .database import Database, Session
-from .where import Where, WhereCompiler
+from .where import Names, Where, WhereCompiler
 
 __all__ = ["Scope", "View", "files_space", "open_scope"]
 
@@ -51,12 +51,12 @@ def open_scope(
     session: Session,
     filter: Filter,
     view: View,
-    entity_words: Callable[[str], Sequence[str]],
+    names: Names,
     *,
     enumerate_allowed: bool,
 ) -> Scope:
     """Compile a filter. `enumerate_allowed` is for searches, which check candidates one by one."""
-    compiler = WhereCompiler(database, session, entity_words)
+    compiler = WhereCompiler(database, session, names)
     wanted = view.spaces
     for condition in filter.having("project"):
         if not condition.negated:

@@ -42,6 +42,7 @@ _ENGINE_STEPS: tuple[tuple[str, ...], ...] = (
         "words, content='', contentless_delete=1, detail='none', tokenize='ascii')",
     ),
     (),
+    (),
 )
 
 

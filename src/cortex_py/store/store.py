@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .conditions import Filter
 from .database import Database, Session
+from .graph import GraphTable
 from .memories import MemoryTable
 from .packing import Dictionaries
 from .places import BranchTable, ProjectTable, SettingTable
@@ -15,6 +16,7 @@ from .scans import ScanTable
 from .scope import Scope, View, open_scope
 from .statistics import StatisticsTable
 from .upkeep import UpkeepTable
+from .where import Names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,9 +35,9 @@ class Store:
         dimensions: int,
         word: Callable[[int], str],
         space_word: Callable[[str], str],
-        entity_words: Callable[[str], Sequence[str]],
+        names: Names,
     ) -> None:
-        """The functions spell the text index's entries: of a term, of a space, of a name."""
+        """The functions spell the text index's entries: of a term, of a space; and how names are looked up."""
         self.database = database
         dictionaries = Dictionaries()
         self.memories = MemoryTable(database, dictionaries)
@@ -45,10 +47,11 @@ class Store:
         self.statistics = StatisticsTable()
         self.scans = ScanTable()
         self.upkeep = UpkeepTable(dictionaries)
+        self.graph = GraphTable()
         self._dimensions = dimensions
         self._word = word
         self._space_word = space_word
-        self._entity_words = entity_words
+        self._names = names
 
     @cached_property
     def search(self) -> Search:
@@ -59,7 +62,7 @@ class Store:
 
     def scope(self, session: Session, filter: Filter, view: View, *, for_search: bool = False) -> Scope:
         """What a query with this filter may see."""
-        return open_scope(self.database, session, filter, view, self._entity_words, enumerate_allowed=for_search)
+        return open_scope(self.database, session, filter, view, self._names, enumerate_allowed=for_search)
 
     def vectors(self, session: Session, nums: Sequence[int]) -> NDArray[np.float32]:
         """One vector of length 1 for each record, made of all its parts."""

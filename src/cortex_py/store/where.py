@@ -16,7 +16,7 @@ from .conditions import Condition, Filter, Value
 from .database import Database, Session, Sql, marks
 from .globs import glob_literal_prefix, glob_matches, has_glob
 
-__all__ = ["Where", "WhereCompiler"]
+__all__ = ["Names", "Where", "WhereCompiler"]
 
 _COLUMNS = {
     "namespace": "namespace",
@@ -27,6 +27,14 @@ _COLUMNS = {
     "agent": "agent_id",
 }
 _GLOB_COLUMNS = {"source": ("source",), "path": ("path", "source")}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How a name is looked up: its words in the text index, and the keys under which entities may have it."""
+
+    words: Callable[[str], Sequence[str]]
+    keys: Callable[[str], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +54,10 @@ class _Part:
 class WhereCompiler:
     """Turns a filter into SQL within one session, because globs look at stored values."""
 
-    def __init__(self, database: Database, session: Session, entity_words: Callable[[str], Sequence[str]]) -> None:
+    def __init__(self, database: Database, session: Session, names: Names) -> None:
         self._database = database
         self._session = session
-        self._entity_words = entity_words
+        self._names = names
 
     def compile(self, filter: Filter, spaces: Sequence[str], now: int, here: str | None) -> Where:
         """`here` is the git branch on which the caller stands: records confined to another are not seen."""
@@ -88,7 +96,7 @@ class WhereCompiler:
             return _in("m.project_id", self._projects(texts))
         if key == "branch":
             return self._branched(texts, spaces)
-        return _any_of([self._mentioning(text) for text in texts])
+        return _any_of([self._mentioning(text, spaces) for text in texts])
 
     def _globbed(self, column: str, patterns: Sequence[str], spaces: Sequence[str]) -> _Part:
         return _in(f"m.{column}", self._expand("memory", column, patterns, spaces))
@@ -117,12 +125,21 @@ class WhereCompiler:
         """The ids of the projects that a `project:` condition names."""
         return self._projects([str(value) for value in values])
 
-    def _mentioning(self, name: str) -> _Part:
-        words = self._entity_words(name)
-        if not words:
-            return _Part("FALSE", [])
-        sql, params = self._database.text_condition(words)
-        return _Part(sql, params)
+    def _mentioning(self, name: str, spaces: Sequence[str]) -> _Part:
+        """Records that mention an entity of that id, name or other spelling, or hold all words of the name."""
+        keys, words = self._names.keys(name), self._names.words(name)
+        inside, known = marks(len(spaces)), marks(len(keys))
+        parts = [
+            _Part(
+                "m.num IN (SELECT n.num FROM mention n JOIN entity e ON e.space = n.space AND e.id = n.entity_id "
+                f"WHERE n.space IN ({inside}) AND (e.id = ? OR e.key IN ({known}) OR e.id IN (SELECT a.entity_id FROM "
+                f"entity_alias a WHERE a.space = n.space AND a.key IN ({known}))))",
+                [*spaces, name.strip(), *keys, *keys],
+            )
+        ]
+        if words:
+            parts.append(_Part(*self._database.text_condition(words)))
+        return _any_of(parts)
 
     def _expand(self, table: str, column: str, patterns: Sequence[str], spaces: Sequence[str]) -> list[str]:
         found: dict[str, None] = {}

@@ -1,0 +1,127 @@
+"""Tokens: how a text is cut into words and sentences, and which parts of it are code and not looked at.
+
+The cut follows the labelled sentences the tagger learned from: names such as `C++`, `Node.js`, `recv()` and
+`src/app.py` stay whole, so nothing is ever found inside a longer word ("Go" in "Google", "R" in "R&D").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["LOOKED_AT", "Token", "sentences"]
+
+LOOKED_AT = 20_000  # characters; what a memory is about stands before that
+_LONGEST = 80  # tokens of a sentence; a longer one is cut, so that no step depends on the text's length
+_LONGEST_WORD = 200
+
+_FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
+_CODE_LINE = re.compile(
+    r"^(?:"
+    r"(?:[ ]{4,}|\t+)(?![-*+•\d])[^\n]*[(){}\[\];=<>][^\n]*"  # indented, with the signs of code
+    r"|[^\n]{0,300}(?:[;{]|\}\)?;?|=>)[ \t]*"  # ends as a statement does
+    r"|[ \t]*(?:Traceback \(most recent call last\):|File \"[^\"\n]*\", line \d+[^\n]*|at [\w.$<>/]+\([^)\n]*\))[ \t]*"
+    r"|[ \t]*(?:\$|>>>|\.\.\.|In \[\d+\]:)[ \t][^\n]*"
+    r")$",
+    re.M,
+)
+_PROSE_END = re.compile(r"[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}[^(){}=]*;$")
+
+# Parts are bounded, so that no start of a match is paid for with a walk through the whole text.
+_TOKEN = re.compile(
+    r"""
+    (?P<url>(?:https?|ftp|file|ssh|git)://[^\s<>"'`]+|www\.[^\s<>"'`]+)
+    |(?P<mail>[\w.+-]{1,64}@\w[\w-]{0,63}(?:\.[\w-]{1,63}){1,8})
+    |(?P<tag></?[A-Za-z][\w-]*\s?/?>)
+    |(?P<mention>@\w[\w-]*(?:/[\w.-]+)?)
+    |n[’']t\b|[’'](?:s|m|re|ve|ll|d)\b
+    |\w+(?=n[’']t\b)
+    |(?P<path>(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+-]{1,100})+[/\\]?|[\w.@+-]{1,100}(?:[/\\][\w.@+-]{1,100})+[/\\]?)
+    |\.?\w+(?:(?:[-.&]|::|->)\w+)*(?:\+\+|\#)?(?:\(\))?
+    |\S
+    """,
+    re.X,
+)
+_ENDS = frozenset(".!?")
+_BREAK = re.compile(r"\n[ \t]*(?:\n|[-*+•>#|]|\d+[.)]|[A-Z])")
+_EITHER = re.compile(r"[A-Za-z][A-Za-z+#]+/[A-Za-z][A-Za-z+#]+\Z")  # two names, and no path
+_WHOLE = frozenset(("tcp/ip", "pl/sql", "ci/cd", "and/or", "gnu/linux", "os/2", "pl/pgsql", "read/write"))
+
+
+class Token(NamedTuple):
+    """A word with its place; `kind` names the shape that cut it out, or is empty."""
+
+    text: str
+    start: int
+    end: int
+    kind: str
+
+
+def sentences(text: str) -> Iterator[list[Token]]:
+    """The sentences of the looked-at part of a text that are prose."""
+    text = text[:LOOKED_AT]
+    sentence: list[Token] = []
+    last = 0
+    for token in _tokens(text):
+        gap = text[last : token.start]
+        parted = (
+            len(sentence) >= _LONGEST
+            or ("\n" in gap and _BREAK.match(text, last + gap.index("\n")) is not None)
+            or (gap and sentence and sentence[-1].text in _ENDS and not token.text[0].islower())
+        )
+        if parted and sentence:
+            yield sentence
+            sentence = []
+        sentence.append(token)
+        last = token.end
+    if sentence:
+        yield sentence
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    place = 0
+    for first, last in _code(text):
+        yield from _cut(text, place, first)
+        place = last
+    yield from _cut(text, place, len(text))
+
+
+def _code(text: str) -> list[tuple[int, int]]:
+    """Where the text is code: fenced blocks, and lines that look like statements, frames or a console."""
+    found = [match.span() for match in _FENCE.finditer(text)]
+    lines = (match for match in _CODE_LINE.finditer(text) if match.end() > match.start())
+    found += [match.span() for match in lines if not _PROSE_END.search(match[0])]
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(found):
+        if merged and first <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return merged
+
+
+def _cut(text: str, first: int, last: int) -> Iterator[Token]:
+    for match in _TOKEN.finditer(text, first, last):
+        start, end, kind = match.start(), match.end(), match.lastgroup or ""
+        if end - start > _LONGEST_WORD:
+            continue  # no name is that long
+        if kind == "path":
+            word = match[0]
+            if _EITHER.match(word.rstrip(".")) and word.lower() not in _WHOLE:
+                while text[end - 1] == ".":
+                    end -= 1
+                middle = start + word.index("/")
+                yield Token(text[start:middle], start, middle, "")
+                yield Token("/", middle, middle + 1, "")
+                yield Token(text[middle + 1 : end], middle + 1, end, "")
+                yield from (Token(".", at, at + 1, "") for at in range(end, match.end()))
+                continue
+            while text[end - 1] in ".@+-" and end - start > 1:  # the sentence's full stop, not the path's
+                end -= 1
+        elif kind == "url":
+            while text[end - 1] in ".,;:!?)]}" and end - start > 1:
+                end -= 1
+        yield Token(text[start:end], start, end, kind)
+        if end < match.end():
+            yield from (Token(text[at], at, at + 1, "") for at in range(end, match.end()))
