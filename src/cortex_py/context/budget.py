@@ -11,7 +11,7 @@ from ..records import Hit, Memory
 
 __all__ = ["Shown", "check_tokens", "newest_within", "shown"]
 
-# What an answer spends on one result besides its text: ids, score, topic.
+# About what an answer spends on one result besides its text: ids, score, topic. An estimate, meant to be too high.
 _AROUND = 120
 # Without a budget a result is cut only where nobody would read it in a list.
 _LONGEST = 2_000

@@ -42,7 +42,7 @@ _LIMIT_MOST = 1_000
 _OFFSET_MOST = 1_000_000_000
 _LIST_LIMIT = 50
 _SEARCH_LIMIT = 10
-# A part of a file is worth less than what somebody took the trouble to say about it.
+# A part of a file is worth less than what somebody took the trouble to say about it. Set by hand, as the next two are.
 _FILE_WEIGHT = 0.6
 # What a record gains, on the scale of log odds, by belonging to the present line of work or to one it grew from.
 _PRESENT, _ANCESTOR = 0.5, 0.25

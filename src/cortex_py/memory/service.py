@@ -67,7 +67,7 @@ class Memories:
         return self._place
 
     def count_tokens(self, text: str) -> int:
-        """How long a text is for the embedding model; language models count much the same."""
+        """How long a text is for the embedding model; for a language model it is an estimate."""
         return self._backend.count_tokens(text)
 
     @property

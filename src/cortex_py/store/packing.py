@@ -19,7 +19,7 @@ else:
 
 __all__ = ["Dictionaries", "pack", "trained", "unpack"]
 
-# Beyond it the gain is small and the time is not.
+# Level 19 packed dialogue turns up to 5 points smaller with a dictionary; the time it takes was not measured.
 _LEVEL = 9
 # What does not shrink by this much is left as it is.
 _WORTH = 0.9
