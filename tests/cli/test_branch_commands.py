@@ -1,47 +1,13 @@
 """`cortex branch …` and `cortex init`: lines of work on the command line, for people and as JSON."""
 
-import json
 import os
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from helpers import MODELS, git
-
-Done = subprocess.CompletedProcess[str]
-
-
-class Shell:
-    """Runs `cortex` in a project."""
-
-    def __init__(self, home: Path, project: Path) -> None:
-        self.home = home
-        self.project = project
-
-    def run(self, *words: str, given: str | None = None) -> Done:
-        environment = {**os.environ, "CORTEX_HOME": str(self.home), "CORTEX_MODELS_DIR": str(MODELS), "COLUMNS": "160"}
-        return subprocess.run(
-            [sys.executable, "-m", "cortex_py", *words],
-            cwd=self.project,
-            env=environment,
-            input=given,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=120,
-            check=False,
-        )
-
-    def text(self, *words: str, given: str | None = None) -> str:
-        done = self.run(*words, given=given)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def json(self, *words: str, given: str | None = None) -> Any:
-        return json.loads(self.text(*words, "--json", given=given))
+from helpers import git
+from shell import Shell
 
 
 @pytest.fixture

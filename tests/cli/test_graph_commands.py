@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -18,41 +17,10 @@ from cortex_py.cli.graph import graph_command
 from cortex_py.cli.show import print_json
 from cortex_py.embedding.backend import Backend
 
-from helpers import MODELS, git
+from helpers import git
+from shell import Shell
 
-Done = subprocess.CompletedProcess[str]
 SENTENCE = "Alice from Anthropic uses Rust to build the Claude API."
-
-
-class Shell:
-    """Runs `cortex graph` in a project, with only these folders on the path."""
-
-    def __init__(self, home: Path, project: Path, *path: Path) -> None:
-        self.home = home
-        self.project = project
-        self.path = path
-
-    def run(self, *words: str, given: str | None = None) -> Done:
-        places = {"CORTEX_HOME": str(self.home), "CORTEX_MODELS_DIR": str(MODELS), "COLUMNS": "200"}
-        return subprocess.run(
-            [sys.executable, "-m", "cortex_py", "graph", *words],
-            cwd=self.project,
-            env={**os.environ, **places, "PATH": os.pathsep.join(map(str, self.path))},
-            input=given,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=120,
-            check=False,
-        )
-
-    def text(self, *words: str, given: str | None = None) -> str:
-        done = self.run(*words, given=given)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def json(self, *words: str, given: str | None = None) -> Any:
-        return json.loads(self.text(*words, "--json", given=given))
 
 
 @pytest.fixture
@@ -64,7 +32,7 @@ def shell(home: Path, project: Path, tmp_path: Path, model: Backend) -> Shell:
     git(project, "init", "-q", "-b", "main")
     with Cortex.open(home, project=project, backend=model) as cortex:
         cortex.memories.capture(SENTENCE, namespace="decisions")
-    return Shell(home, project, tools)
+    return Shell(home, project, "graph", PATH=str(tools))
 
 
 def _where(program: str) -> Path:
@@ -261,7 +229,7 @@ def test_a_drawing_is_written_in_the_form_its_name_asks_for(shell: Shell, name: 
 def _put_dot(shell: Shell, ending: int = 0) -> Callable[[], tuple[str, str]]:
     """A program of Graphviz's name that notes how it was called, what it was given, and writes a picture."""
     given, called = shell.home.parent / "given", shell.home.parent / "called"
-    program = shell.path[0] / "dot"
+    program = Path(shell.variables["PATH"]) / "dot"
     program.write_text(
         f"#!{sys.executable}\nimport pathlib, sys\npathlib.Path({str(called)!r}).write_text(' '.join(sys.argv[1:]))\n"
         f"pathlib.Path({str(given)!r}).write_bytes(sys.stdin.buffer.read())\n"

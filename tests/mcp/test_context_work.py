@@ -1,6 +1,5 @@
 """What takes time: a scan tells how far it is and heeds a cancellation; a live server packs what lies idle."""
 
-import asyncio
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 import anyio
 import numpy as np
 import pytest
-from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from numpy.typing import NDArray
 
 from cortex_py import Cortex
@@ -25,6 +23,7 @@ from cortex_py.memory.compressing import Compressed
 from clients import MODES, Caller, connected
 from helpers import FakeClock
 from stub_backend import StubBackend
+from witness import Witness
 
 SECONDS = 30
 # Two batches of what is written at once, and a part of a third.
@@ -42,30 +41,6 @@ class HeldBackend(StubBackend):
         self.held.set()
         assert self.released.wait(SECONDS)
         return super().embed(texts, normalize=normalize)
-
-
-class Witness(Middleware):
-    """Knows when the server has noticed that a call was cancelled."""
-
-    def __init__(self) -> None:
-        self.noticed = threading.Event()
-
-    async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        loop = asyncio.get_running_loop()
-
-        async def watch() -> None:
-            try:
-                await anyio.sleep_forever()
-            except anyio.get_cancelled_exc_class():
-                # What else was cancelled in this moment hears of it first.
-                loop.call_soon(loop.call_soon, self.noticed.set)
-                raise
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(watch)
-            result = await call_next(context)
-            group.cancel_scope.cancel()
-        return result
 
 
 @pytest.fixture(params=MODES)

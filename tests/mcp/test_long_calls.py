@@ -13,7 +13,6 @@ import anyio
 import numpy as np
 import pytest
 from fastmcp import Context, FastMCP
-from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from numpy.typing import NDArray
 
 from cortex_py import Cortex, NewMemory
@@ -27,6 +26,7 @@ from cortex_py.memory.capture import Progress
 from clients import MODES, Caller, connected
 from helpers import FakeClock
 from stub_backend import StubBackend
+from witness import Witness
 
 SECONDS = 30
 RECORDS = 600
@@ -48,30 +48,6 @@ class HeldBackend(StubBackend):
             self.held.set()
             assert self.released.wait(SECONDS)
         return super().embed(texts, normalize=normalize)
-
-
-class Witness(Middleware):
-    """Knows when the server has noticed that a call was cancelled."""
-
-    def __init__(self) -> None:
-        self.noticed = threading.Event()
-
-    async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        loop = asyncio.get_running_loop()
-
-        async def watch() -> None:
-            try:
-                await anyio.sleep_forever()
-            except anyio.get_cancelled_exc_class():
-                # What else was cancelled in this moment hears of it first.
-                loop.call_soon(loop.call_soon, self.noticed.set)
-                raise
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(watch)
-            result = await call_next(context)
-            group.cancel_scope.cancel()
-        return result
 
 
 @pytest.fixture
