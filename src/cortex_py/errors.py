@@ -4,6 +4,8 @@
     ├── InvalidInput            bad argument, nothing was changed
     │   ├── BadArguments        arguments of a call that do not fit it, all named
     │   ├── FilterSyntaxError   a filter expression, with the position of the fault
+    │   ├── ContentSyntaxError  placeholders that cannot be read, each with its position
+    │   ├── LimitExceeded       work that would grow beyond its bounds
     │   ├── UnknownNamespace
     │   ├── InvalidId
     │   ├── ContentTooLarge
@@ -13,7 +15,8 @@
     │   ├── ProjectNotFound
     │   ├── BranchNotFound
     │   ├── EntityNotFound
-    │   └── RelationshipNotFound
+    │   ├── RelationshipNotFound
+    │   └── PromptNotFound      no saved prompt or template of that name
     ├── AmbiguousId             a prefix that names several records
     ├── ContentBlocked          a secret, under the policy "block"
     ├── Conflict                the record changed under the caller
@@ -48,13 +51,16 @@ __all__ = [
     "ConfigurationError",
     "Conflict",
     "ContentBlocked",
+    "ContentSyntaxError",
     "ContentTooLarge",
     "CortexError",
     "EmbeddingError",
     "EntityNotFound",
+    "Fault",
     "FilterSyntaxError",
     "InvalidId",
     "InvalidInput",
+    "LimitExceeded",
     "MemoryNotFound",
     "ModelCorrupt",
     "ModelInstallFailed",
@@ -62,6 +68,7 @@ __all__ = [
     "ModelMissing",
     "NotFound",
     "ProjectNotFound",
+    "PromptNotFound",
     "RateLimited",
     "RelationshipNotFound",
     "StorageError",
@@ -111,6 +118,36 @@ class FilterSyntaxError(InvalidInput):
         self.position = position
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong in a text. `position` counts characters from 0, `line` and `column` from 1."""
+
+    message: str
+    position: int
+    line: int
+    column: int
+
+    @classmethod
+    def at(cls, text: str, position: int, message: str) -> Fault:
+        before = text[:position]
+        return cls(message, position, before.count("\n") + 1, position - before.rfind("\n"))
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}: {self.message}"
+
+
+class ContentSyntaxError(InvalidInput):
+    """Placeholders that cannot be read; `faults` tells them in order."""
+
+    def __init__(self, message: str, *, faults: tuple[Fault, ...], remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy, field="content")
+        self.faults = faults
+
+
+class LimitExceeded(InvalidInput):
+    pass
+
+
 class UnknownNamespace(InvalidInput):
     pass
 
@@ -148,6 +185,10 @@ class EntityNotFound(NotFound):
 
 
 class RelationshipNotFound(NotFound):
+    pass
+
+
+class PromptNotFound(NotFound):
     pass
 
 
@@ -245,6 +286,7 @@ WIRE_FORMS: tuple[tuple[type[CortexError], WireForm], ...] = (
     (MemoryNotFound, WireForm("CONTEXT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
     (ProjectNotFound, WireForm("PROJECT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
     (BranchNotFound, WireForm("BRANCH_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
+    (PromptNotFound, WireForm("CONTEXT_NOT_FOUND", -32607, "VALIDATION_ERROR", 4)),
     (NotFound, WireForm("CONTEXT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
     (AmbiguousId, WireForm("INVALID_PARAMS", -32602, "VALIDATION_ERROR", 2)),
     (ContentTooLarge, WireForm("INVALID_PARAMS", -32602, "TEXT_TOO_LONG", 2)),

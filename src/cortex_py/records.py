@@ -23,15 +23,22 @@ __all__ = [
     "Detail",
     "Domain",
     "Hit",
+    "JsonValue",
     "Kind",
     "Memory",
     "Mode",
     "NewMemory",
     "Page",
     "Project",
+    "Saved",
+    "SavedKind",
+    "Shelf",
     "Status",
+    "Variable",
     "Version",
 ]
+
+JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
 Domain = Literal["project", "user", "org"]
 Status = Literal["active", "pending", "archived", "superseded", "consolidated", "tombstoned"]
@@ -42,6 +49,11 @@ Kind = Literal["note", "file"]
 KINDS: tuple[Kind, ...] = ("note", "file")
 # A record seen on its git branch alone: for good, or until that branch is merged.
 Confinement = Literal["isolate", "stage"]
+
+# What is saved to be filled in later: a prompt by its reader's words, a template also by memories.
+SavedKind = Literal["prompt", "template"]
+# Where a saved text lies; those that come with Cortex belong to no domain.
+Shelf = Literal["project", "user", "org", "builtin"]
 
 DOMAINS: tuple[Domain, ...] = ("project", "user", "org")
 STATUSES: tuple[Status, ...] = ("active", "pending", "archived", "superseded", "consolidated", "tombstoned")
@@ -176,3 +188,34 @@ class Page:
     results: tuple[Hit, ...]
     total: int
     warnings: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One blank of a saved text. Without a default it must be filled in, unless it is declared as not required."""
+
+    name: str
+    description: str | None = None
+    default: JsonValue = None
+    required: bool = True
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A prompt or template at one version. One that lies in a file has its path, and no versions of ours."""
+
+    kind: SavedKind
+    name: str
+    domain: Shelf
+    content: str
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    variables: tuple[Variable, ...] = ()
+    version: int | None = None
+    path: str | None = None
+    uses: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    used_at: datetime | None = None
+    redactions: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Saved prompts and templates: kept, found, filled in."""
