@@ -23,6 +23,7 @@ ALL = (
     "entities",
     "graph",
     "entity_signal",
+    "prompts",
 )
 
 

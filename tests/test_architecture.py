@@ -11,21 +11,23 @@ SOURCE = Path(cortex_py.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Which rooms a room may import. The modules beside the rooms (errors, records, clock, ids, config,
-# version) hold values and may be imported by all.
-VALUES = {"errors", "records", "clock", "ids", "config", "version"}
+# remote, version) hold values and may be imported by all.
+VALUES = {"errors", "records", "clock", "ids", "config", "remote", "version"}
 ALLOWED = {
     "store": set(),
     "security": set(),
     "embedding": set(),
+    "llm": set(),
     "memory": {"store", "security", "embedding"},
     "worktree": set(),
     "graph": {"store", "security", "memory", "worktree"},
     "context": {"store", "security", "embedding", "memory", "worktree", "graph"},
-    "app": {"memory", "context", "graph", "store", "embedding", "worktree"},
+    "prompts": {"store", "security", "memory"},
+    "app": {"memory", "context", "graph", "prompts", "store", "embedding", "worktree"},
     "services": {"embedding"},
-    "mcp": {"app", "memory", "context", "graph", "embedding"},
+    "mcp": {"app", "memory", "context", "graph", "prompts", "embedding"},
     "http": {"app", "mcp", "embedding"},
-    "cli": {"app", "http", "mcp", "context", "graph", "embedding", "worktree"},
+    "cli": {"app", "http", "mcp", "context", "graph", "prompts", "embedding", "worktree"},
 }
 
 

@@ -16,6 +16,8 @@ from cortex_py.mcp.reference import REFERENCE_FILE, render
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.memory.filters import FILTER_KEYS
 from cortex_py.memory.service import Memories
+from cortex_py.prompts.service import Prompts
+from cortex_py.prompts.templates import Templates
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/clients/*.md")]
@@ -68,7 +70,7 @@ def test_every_filter_key_is_documented() -> None:
 
 def test_every_method_is_documented() -> None:
     text = _page("library")
-    for service in (Memories, Contexts, Graph):
+    for service in (Memories, Contexts, Graph, Prompts, Templates):
         for name in dir(service):
             if not name.startswith("_"):
                 assert re.search(rf"\b{name}\b", text), name
@@ -105,7 +107,7 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 
 def test_every_module_is_named_in_the_architecture() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    rooms = ("memory", "context", "graph", "worktree", "store", "embedding")
+    rooms = ("memory", "context", "graph", "prompts", "worktree", "store", "embedding", "llm")
     for module in (path for room in rooms for path in (ROOT / "src" / "cortex_py" / room).glob("*.py")):
         if module.stem != "__init__":
             assert f"`{module.stem}`" in text or f"`{module.stem} " in text, module

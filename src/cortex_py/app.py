@@ -30,6 +30,8 @@ from .store.where import Names
 
 if TYPE_CHECKING:
     from .embedding.service import EmbeddingService
+    from .prompts.service import Prompts
+    from .prompts.templates import Templates
 
 __all__ = ["Cortex"]
 
@@ -127,6 +129,21 @@ class Cortex:
             max_text_length=settings.max_text_length,
             clock=self._clock,
         )
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """Saved prompts, filled in by name."""
+        from .prompts.builtins import builtins
+        from .prompts.service import Prompts
+
+        return Prompts(self._store, self._clock, self.memories, self.settings.secrets, self._desk.root, builtins)
+
+    @cached_property
+    def templates(self) -> Templates:
+        """Saved templates, rendered with memories."""
+        from .prompts.templates import Templates
+
+        return Templates(self._store, self._clock, self.memories, self.settings.secrets, self._desk.root)
 
     @property
     def backend(self) -> Backend:

@@ -28,11 +28,13 @@
     │   ├── StoreDenied         the operating system refused access
     │   ├── StoreCorrupt
     │   └── StoreTooNew         written by a later version of Cortex
-    └── EmbeddingError
-        ├── ModelMissing
-        ├── ModelCorrupt
-        ├── ModelMismatch       the store's vectors come from another model
-        └── ModelInstallFailed
+    ├── EmbeddingError
+    │   ├── ModelMissing
+    │   ├── ModelCorrupt
+    │   ├── ModelMismatch       the store's vectors come from another model
+    │   └── ModelInstallFailed
+    └── LLMError                a language model failed; with the provider's reason
+        └── LLMBudgetSpent      the day's tokens are used up
 
 A message names the thing, what is wrong with it, and what to do next. The text of a secret never
 becomes part of a message.
@@ -41,6 +43,7 @@ becomes part of a message.
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = [
@@ -60,6 +63,8 @@ __all__ = [
     "FilterSyntaxError",
     "InvalidId",
     "InvalidInput",
+    "LLMBudgetSpent",
+    "LLMError",
     "LimitExceeded",
     "MemoryNotFound",
     "ModelCorrupt",
@@ -83,6 +88,9 @@ __all__ = [
     "storage_error",
     "wire_form",
 ]
+
+
+_FAULTS_TOLD = 5
 
 
 class CortexError(Exception):
@@ -133,15 +141,18 @@ class Fault:
         return cls(message, position, before.count("\n") + 1, position - before.rfind("\n"))
 
     def __str__(self) -> str:
-        return f"line {self.line}, column {self.column}: {self.message}"
+        return f"Line {self.line}, column {self.column}: {self.message}"
 
 
 class ContentSyntaxError(InvalidInput):
-    """Placeholders that cannot be read; `faults` tells them in order."""
+    """Placeholders of a prompt or template that cannot be read; `faults` tells them in order, the message the first."""
 
-    def __init__(self, message: str, *, faults: tuple[Fault, ...], remedy: str | None = None) -> None:
+    def __init__(self, kind: str, faults: Sequence[Fault], *, remedy: str | None = None) -> None:
+        self.faults = tuple(sorted(faults, key=lambda fault: fault.position))
+        told = " ".join(str(fault) for fault in self.faults[:_FAULTS_TOLD])
+        more = len(self.faults) - _FAULTS_TOLD
+        message = f"The {kind} cannot be read. {told}{f' And {more} more.' if more > 0 else ''}"
         super().__init__(message, remedy=remedy, field="content")
-        self.faults = faults
 
 
 class LimitExceeded(InvalidInput):
@@ -270,6 +281,14 @@ class ModelInstallFailed(EmbeddingError):
     pass
 
 
+class LLMError(CortexError):
+    pass
+
+
+class LLMBudgetSpent(LLMError):
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class WireForm:
     """How one kind of error is told by each surface."""
@@ -296,6 +315,7 @@ WIRE_FORMS: tuple[tuple[type[CortexError], WireForm], ...] = (
     (RateLimited, WireForm("RATE_LIMITED", -32603, "RATE_LIMITED", 9)),
     (StorageError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 7)),
     (EmbeddingError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 8)),
+    (LLMError, WireForm("STORAGE_ERROR", -32606, "INTERNAL_ERROR", 10)),
     (CortexError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 1)),
 )
 

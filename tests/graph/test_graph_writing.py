@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pytest
 from cortex_py import Cortex, NewMemory
 from cortex_py.errors import EntityNotFound
 from cortex_py.graph.writing import LEAST
+from cortex_py.store.migrations import MIGRATIONS
 
 from helpers import FakeClock, git
 from stub_backend import StubBackend
@@ -253,9 +255,10 @@ def test_scanned_files_are_not_read(open_at: Open, tree: Path) -> None:
 
 
 def _as_of_schema_2(cortex: Cortex) -> None:
-    """Take everything away that came with the third step."""
+    """Take everything away that came with the third step and later."""
     with cortex._store.database.write() as session:
-        for table in TABLES:
+        later = re.findall(r"CREATE TABLE (\w+)", " ".join(statement for step in MIGRATIONS[3:] for statement in step))
+        for table in (*TABLES, *later):
             session.run(f"DROP TABLE {table}")
         for index in ("memory_ungraphed", "scanned_at"):
             session.run(f"DROP INDEX {index}")

@@ -129,6 +129,9 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
         "subcog_gc",
         "subcog_entities",
         "subcog_relationships",
+        "subcog_prompts",
+        "subcog_templates",
+        "prompt_delete",
     }
     assert {name for name, hint in hints.items() if not hint["readOnlyHint"]} == {
         "subcog_capture",
@@ -143,6 +146,11 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
         "link_git_branch",
         "subcog_entities",
         "subcog_relationships",
+        "subcog_prompts",
+        "subcog_templates",
+        "prompt_save",
+        "prompt_run",
+        "prompt_delete",
     }
     assert {name for name, hint in hints.items() if not hint["idempotentHint"]} == {
         "subcog_capture",
@@ -153,6 +161,11 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
         "update_memory",
         "subcog_entities",
         "subcog_relationships",
+        "subcog_prompts",
+        "subcog_templates",
+        "prompt_save",
+        "prompt_run",
+        "prompt_delete",
     }
 
 
@@ -253,11 +266,23 @@ def test_answers_keep_what_the_definitions_promise(
         call("health.status")
         _use_contexts(call, project)
         _use_graph(call)
+        _use_saved_texts(call, project, secret)
     assert call.called == {spec.name for spec in TOOLS}
     promised = {name: set(_promised(tool["outputSchema"])) for name, tool in listed[mode].items()}
-    unseen = {name: promised[name] - call.fields[name] for name in promised if promised[name] - call.fields[name]}
-    # What is wrong is told only when something is, and grounding only once something checks it.
-    assert unseen == {"health.status": {"problem"}, "update_memory": {"grounding_score"}}
+    seen = call.fields
+    for name in [spec.name for spec in TOOLS if "legacy" in spec.toolsets]:
+        # The deprecated ones promise together what the tool does that has taken their place.
+        assert promised.pop(name) == promised["subcog_prompts"]
+        seen["subcog_prompts"] |= seen.pop(name)
+    unseen = {name: promised[name] - seen[name] for name in promised if promised[name] - seen[name]}
+    # What is wrong is told only when something is, and grounding only once something checks it. A list of saved
+    # texts leaves the contents out, and only a list tells which are hidden.
+    assert unseen == {
+        "health.status": {"problem"},
+        "update_memory": {"grounding_score"},
+        "subcog_prompts": {"prompt.shadowed_by", "prompts[].content"},
+        "subcog_templates": {"template.shadowed_by", "templates[].content"},
+    }
 
 
 def _use_contexts(call: Checked, project: Path) -> None:
@@ -301,6 +326,35 @@ def _use_graph(call: Checked) -> None:
     for trial in (True, False):
         call("subcog_entities", action="merge", entity_ids=["k8s", "Rust"], dry_run=trial)
     call("subcog_entities", action="delete", entity_id="k8s")
+
+
+def _use_saved_texts(call: Checked, project: Path, secret: str) -> None:
+    """Every action of both tools, on texts of every kind, and the deprecated tools."""
+    declared = {"name": "file", "description": "What to read", "default": "README.md", "choices": ["README.md", "x"]}
+    for tool, kind, use in (("subcog_prompts", "prompt", "run"), ("subcog_templates", "template", "render")):
+        folder = project / ".cortex" / f"{kind}s"
+        folder.mkdir(parents=True)
+        (folder / "shared.md").write_text("---\nname: shared\ndescription: For all\n---\nHello {{who}}\n", "utf-8")
+        (folder / "bad.md").write_text("---\nname: Not Kebab\n---\nHello\n", "utf-8")
+        new = {"name": "read", "content": f"Read {{{{file}}}} with {secret}", "tags": ["deploy"]}
+        more = {"description": "Read a file", "variables": [declared, {"name": "nowhere"}]}
+        call(tool, action="save", **new, **more)
+        call(tool, action="save", **new, **more, domain="user")
+        call(tool, action="save", name="shared", content="Hidden")
+        call(tool, action="list")
+        for name in ("read", "shared"):
+            call(tool, action="get", name=name)
+            call(tool, action=use, name=name, variables={"file": "x", "who": "Zoë"})
+        call(tool, action="delete", name="read", domain="user")
+    call("subcog_prompts", action="run", name="read", variables={"surprise": 1})
+    call("subcog_templates", action="save", name="found", content="{{memories}} {{nothing}}")
+    for format in ("markdown", "json", "xml"):
+        call("subcog_templates", action="render", name="found", query="Alice", format=format)
+    call("prompt_save", name="old", content="{{x}}", variables={"x": 1})
+    call("prompt_list")
+    call("prompt_get", name="old", version=1)
+    call("prompt_run", name="old")
+    call("prompt_delete", name="old", domain="project")
 
 
 def test_the_history_names_the_memory_however_it_was_asked_for(home: Path, project: Path) -> None:

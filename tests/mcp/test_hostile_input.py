@@ -17,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from cortex_py.http.guards import BodyLimit, WellFormed
 from cortex_py.mcp.frames import Frame
-from cortex_py.mcp.registry import CONTEXT_TOOLS, GRAPH_TOOLS, TOOLS
+from cortex_py.mcp.registry import CONTEXT_TOOLS, GRAPH_TOOLS, PROMPT_TOOLS, TOOLS
 from cortex_py.mcp.snapshot import Snapshot, envelope
 from cortex_py.mcp.stdio import MOST_BYTES
 
@@ -28,7 +28,7 @@ MODERN_META = envelope("2026-07-28")
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 # What may be answered to a request that makes no sense; neither is a fault of the server.
-CODES = {-32600, -32601, -32602, -32604, -32605, -32608, -32020, -32022}
+CODES = {-32600, -32601, -32602, -32604, -32605, -32607, -32608, -32020, -32022}
 # The same where a tool tells it in its answer.
 ANSWERED_CODES = {
     "VALIDATION_ERROR",
@@ -320,6 +320,43 @@ CALLS: dict[str, tuple[str, dict[str, Any], set[int]]] = {
     "cursor not a text": ("tools/list", {"cursor": 5}, {-32602}),
     "completion of nothing": ("completion/complete", {"ref": {"type": "x"}, "argument": 5}, {-32602}),
     "prompt that is not there": ("prompts/get", {"name": "\x00"}, {-32602}),
+    "no prompt": ("prompts/get", {}, {-32602}),
+    "prompt not a text": ("prompts/get", {"name": ["start-session"]}, {-32602}),
+    "prompt of a million characters": ("prompts/get", {"name": "x" * 1_000_000}, {-32602}),
+    "prompt with a list of arguments": ("prompts/get", {"name": "start-session", "arguments": ["task"]}, {-32602}),
+    "prompt with arguments that are no texts": (
+        "prompts/get",
+        {"name": "start-session", "arguments": {"task": {"a": 1}}},
+        {-32602},
+    ),
+    "saved name of a million characters": (
+        "tools/call",
+        {"name": "subcog_prompts", "arguments": {"action": "save", "name": "x" * 1_000_000, "content": "x"}},
+        {-32602},
+    ),
+    "saved name of a million characters asked for": (
+        "tools/call",
+        {"name": "subcog_templates", "arguments": {"action": "get", "name": "x" * 1_000_000}},
+        {-32607},
+    ),
+    "variable of a million characters": (
+        "tools/call",
+        {"name": "prompt_save", "arguments": {"name": "x", "content": "{{%s}}" % ("x" * 190_000)}},
+        {-32602},
+    ),
+    "deep template": (
+        "tools/call",
+        {
+            "name": "subcog_templates",
+            "arguments": {"action": "save", "name": "x", "content": "{{#if a}}" * 9_000 + "{{/if}}" * 9_000},
+        },
+        {-32602},
+    ),
+    "braces without end": (
+        "tools/call",
+        {"name": "subcog_prompts", "arguments": {"action": "save", "name": "x", "content": "{" * 200_000}},
+        {-32602},
+    ),
 }
 
 
@@ -336,6 +373,7 @@ def test_a_request_that_makes_no_sense_is_refused(
     # Over HTTP the stateless protocol also compares the headers with such a body, and may object there.
     assert answer["error"]["code"] in (codes | {-32020} if isinstance(wire, HttpWire) and wire.modern else codes)
     assert answer["error"]["message"]
+    assert len(json.dumps(answer)) < 10_000
     assert _is_well(wire)
 
 
@@ -649,6 +687,54 @@ def test_any_arguments_for_the_graph_are_answered(wire: Wire, data: st.DataObjec
     }
     needed = "operation" if "operation" in schema else "action"
     drawn = st.fixed_dictionaries({needed: fitting.pop(needed)}, optional=fitting)
+    answer = _asked(wire, "tools/call", name=name, arguments=data.draw(drawn))
+    assert "result" in answer or answer["error"]["code"] in CODES, answer
+    assert _is_well(wire)
+
+
+LAUGHS = {
+    "loops in loops": ("{{#each a}}" * 12 + "ha" + "{{/each}}" * 12, {"a": list(range(200))}),
+    "empty loops in loops": ("{{#each a}}" * 12 + "{{/each}}" * 12, {"a": list(range(200))}),
+    "a long value many times": ("{{a}}" * 1_000, {"a": "ha" * 100_000}),
+    "a long value in a loop": ("{{#each a}}{{b}}{{/each}}", {"a": list(range(1_000)), "b": "ha" * 100_000}),
+}
+
+
+@pytest.mark.parametrize(("content", "variables"), LAUGHS.values(), ids=LAUGHS)
+def test_a_text_that_would_grow_without_end_is_not_made(wire: Wire, content: str, variables: dict[str, Any]) -> None:
+    new = {"action": "save", "name": "laughs", "content": content}
+    assert "result" in _asked(wire, "tools/call", name="subcog_templates", arguments=new)
+    use = {"action": "render", "name": "laughs", "variables": variables}
+    error = _asked(wire, "tools/call", name="subcog_templates", arguments=use)["error"]
+    assert (error["code"], error["data"]["error"]) == (-32602, "LimitExceeded")
+    assert len(error["message"]) < 500
+    assert _is_well(wire)
+
+
+@pytest.fixture
+def saved(wire: Wire) -> None:
+    """A text of each kind, so that calls for it get past their first look."""
+    for tool in ("subcog_prompts", "subcog_templates"):
+        given = {"action": "save", "name": "one", "content": "{{x}} {{y}}", "variables": {"y": {"default": "z"}}}
+        _asked(wire, "tools/call", name=tool, arguments=given)
+
+
+@fuzzed
+@pytest.mark.usefixtures("saved")
+@given(st.data())
+def test_any_arguments_for_saved_texts_are_answered(wire: Wire, data: st.DataObject) -> None:
+    schema = SCHEMAS[name := data.draw(st.sampled_from([spec.name for spec in PROMPT_TOOLS]))]
+    near: dict[str, st.SearchStrategy[Any]] = {
+        "name": st.sampled_from(("one", "two", "start-session")),
+        "content": st.text("{}#/|x1_ \\\n`", max_size=40) | texts,
+        "domain": st.sampled_from(("project", "user", "builtin")),
+        "variables": st.dictionaries(st.sampled_from(("x", "y")), values) | st.lists(values, max_size=2),
+        "version": st.integers(0, 2),
+        "limit": st.integers(1, 3),
+    }
+    fitting = {key: near[key] | _fit(part) if key in near else _fit(part) for key, part in schema.items()}
+    needed = {key: fitting.pop(key) for key in ("action", "name") if key in fitting}
+    drawn = st.fixed_dictionaries(needed, optional=fitting)
     answer = _asked(wire, "tools/call", name=name, arguments=data.draw(drawn))
     assert "result" in answer or answer["error"]["code"] in CODES, answer
     assert _is_well(wire)

@@ -19,9 +19,10 @@ DOCUMENTED = json.loads(Path(__file__).with_name("documented.json").read_text("u
 ABSENT = {
     "subcog_consolidate",
     "subcog_enrich",
-    "subcog_prompts",
-    "subcog_templates",
 }
+
+# What the rendered template is to show. The document captures neither.
+PATTERNS = ("Authentication patterns: tokens are checked in one place", "Passwords are hashed with argon2 ☃")
 
 
 def _prepare(project: Path) -> None:
@@ -50,6 +51,8 @@ def test_the_document_holds(home: Path, project: Path, transport: str, mode: str
         for name, kind in (("Postgres", "Technology"), ("Alice", "Person")):
             made = caller.call("subcog_entities", action="create", name=name, entity_type=kind)
             assert made["entity"]["id"] == f"entity_{name.lower()}"
+        for content in PATTERNS:
+            caller.call("subcog_capture", content=content, namespace="patterns")
         for example in DOCUMENTED:
             name, arguments = example["request"]["name"], example["request"]["arguments"]
             if name in ABSENT:
@@ -57,8 +60,11 @@ def test_the_document_holds(home: Path, project: Path, transport: str, mode: str
                 assert (error.code, error.data) == (-32601, {"tool": name})
                 continue
             answers[name] = caller.call(name, **arguments)
+            if "action" in arguments:
+                answers[f"{name} {arguments['action']}"] = answers[name]
             if "response" in example and (found := differences(example["response"], answers[name])):
                 faults[name] = found
+        _hold_of_a_run(caller)
     assert faults == {}
     captured, (first, *_) = answers["subcog_capture"], answers["subcog_recall"]["results"]
     assert re.fullmatch(r"[0-9a-f]{40}", captured["id"])
@@ -75,6 +81,7 @@ def test_the_document_holds(home: Path, project: Path, transport: str, mode: str
     assert answers["subcog_gc"]["stale_branches"] == ["feature/old-auth"]
     assert (answers["subcog_gc"]["memories_affected"], answers["subcog_gc"]["status"]) == (1, "preview")
     _hold_of_the_graph(answers)
+    _hold_of_saved_texts(answers)
     assert answers["subcog_sync"] == next(
         example["response"] for example in DOCUMENTED if example["request"]["name"] == "subcog_sync"
     )
@@ -99,6 +106,39 @@ def _hold_of_the_graph(answers: dict[str, Any]) -> None:
     assert all(name in drawn["content"] for name in ("Alice", "Postgres"))
     inferred = answers["subcog_relationships"]
     assert (inferred["action"], inferred["relationships"], inferred["stored"]) == ("infer", [], True)
+
+
+def _hold_of_saved_texts(answers: dict[str, Any]) -> None:
+    """Nor for these: what was saved is told, and what is filled in and laid out is the truth."""
+    prompt = answers["subcog_prompts save"]["prompt"]
+    assert (prompt["name"], prompt["domain"], prompt["version"]) == ("code-review", "project", 1)
+    assert (prompt["description"], prompt["tags"]) == ("Comprehensive code review", ["review", "quality"])
+    assert prompt["variables"] == [{"name": name, "required": True} for name in ("file", "issue_type")]
+    assert answers["subcog_prompts run"] == {
+        "action": "run",
+        "name": "code-review",
+        "domain": "project",
+        "version": 1,
+        "content": "Review src/main.rs for:\n- security issues\n- Best practices",
+    }
+    template = answers["subcog_templates save"]["template"]
+    assert (template["name"], template["domain"], template["version"]) == ("search-results", "user", 1)
+    made = answers["subcog_templates render"]
+    assert (made["name"], made["format"]) == ("search-results", "markdown")
+    heading, blank, *lines = made["content"].splitlines()
+    assert (heading, blank) == ("# Auth Patterns", "")
+    assert len([line for line in lines if line]) == made["memories"] <= 10
+    assert {f"- **patterns**: {content}" for content in PATTERNS} <= set(lines)
+
+
+def _hold_of_a_run(caller: Caller) -> None:
+    """The document's line for Claude Code gives one of two values: the other is asked for, and the rest works."""
+    run = {"action": "run", "name": "code-review"}
+    error = caller.refused("subcog_prompts", **run, variables={"file": "src/main.rs"})
+    assert (error.code, error.data["fields"]) == (-32602, ["issue_type"])
+    assert "issue_type" in error.message
+    filled = caller.call("subcog_prompts", **run, variables={"file": "src/main.rs", "issue_type": "style"})
+    assert filled["content"] == "Review src/main.rs for:\n- style issues\n- Best practices"
 
 
 def test_every_documented_tool_is_served_or_known_to_be_absent() -> None:

@@ -35,7 +35,8 @@ def test_every_word_is_of_something_that_is_there() -> None:
     parameters = {(tool.name, row[0].strip("`")) for tool in TOOLS for row in _rows(_section(tool.name))}
     assert words.PARAMETERS.keys() - parameters == set()
     fields = {name for _, name in parameters}
-    named = fields | {f"{tool}.{name}" for tool, name in parameters} | {re.split(r"[.\]]", name)[-1] for name in fields}
+    ends = {(tool, re.split(r"[.\]]", name)[-1]) for tool, name in parameters}
+    named = fields | {f"{tool}.{name}" for tool, name in {*parameters, *ends}} | {name for _, name in ends}
     assert words.FIELDS.keys() - named == set()
 
 

@@ -1,6 +1,7 @@
 """Which tools are served: every source bounds the list, none widens what another allows, under either spelling."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,12 @@ SOURCES = ("file", "environment", "flags")
 
 
 def _served(
-    home: Path, *, file: Given | None = None, environment: Given | None = None, flags: Given | None = None
+    home: Path,
+    specs: Sequence[ToolSpec] = SPECS,
+    *,
+    file: Given | None = None,
+    environment: Given | None = None,
+    flags: Given | None = None,
 ) -> list[str]:
     """The tools that these settings leave, in order."""
     home.mkdir(exist_ok=True)
@@ -43,7 +49,7 @@ def _served(
     variables = {f"CORTEX_{name.upper()}": _spelled(value) for name, value in (environment or {}).items()}
     spelled = {name: value if value is True else _spelled(value) for name, value in (flags or {}).items()}
     settings = load_settings(home, environment=variables, **spelled)
-    return [spec.name for spec in select(SPECS, settings.tool_bounds)]
+    return [spec.name for spec in select(specs, settings.tool_bounds)]
 
 
 def _spelled(value: Any) -> str:
@@ -131,7 +137,7 @@ def test_an_unknown_toolset_is_an_error_that_names_the_known_ones(home: Path, so
     with pytest.raises(ConfigurationError, match="Unknown toolset 'everything'") as caught:
         _served(home, **{source: {"toolsets": ["core", "everything"]}})
     assert caught.value.field == "toolsets"
-    assert caught.value.remedy == "Known: all, backup, context, core, embedding, graph, memory, prompts."
+    assert caught.value.remedy == "Known: all, backup, context, core, embedding, graph, legacy, memory, prompts."
 
 
 def test_an_unknown_name_is_told_even_where_another_source_leaves_nothing(home: Path) -> None:
@@ -140,8 +146,39 @@ def test_an_unknown_name_is_told_even_where_another_source_leaves_nothing(home: 
 
 
 def test_every_toolset_is_known_and_every_tool_is_in_one() -> None:
-    assert TOOLSETS == ("core", "context", "memory", "graph", "prompts", "embedding", "backup")
+    assert TOOLSETS == ("core", "context", "memory", "graph", "prompts", "embedding", "backup", "legacy")
     assert all(spec.toolsets and set(spec.toolsets) <= set(TOOLSETS) for spec in TOOLS)
+
+
+LEGACY = ["prompt_save", "prompt_list", "prompt_get", "prompt_run", "prompt_delete"]
+SAVED_TEXTS = ["subcog_prompts", "subcog_templates"]
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ({"toolsets": ["prompts"]}, SAVED_TEXTS),
+        ({"toolsets": ["legacy"]}, LEGACY),
+        ({"toolsets": ["legacy", "prompts"]}, [*SAVED_TEXTS, *LEGACY]),
+        ({"toolsets": ["prompts"], "exclude_tools": ["subcog_templates"]}, ["subcog_prompts"]),
+        ({"toolsets": ["prompts"], "tools": ["prompt_run"]}, [*SAVED_TEXTS, "prompt_run"]),
+        ({"toolsets": ["legacy"], "exclude_tools": ["prompt_run", "prompt_delete"]}, LEGACY[:3]),
+        ({"toolsets": ["legacy"], "read_only": True}, ["prompt_list", "prompt_get"]),
+        ({"toolsets": ["prompts"], "read_only": True}, []),
+    ],
+)
+def test_prompts_and_their_deprecated_tools_are_sets_of_their_own(
+    home: Path, source: str, given: Given, left: list[str]
+) -> None:
+    assert _served(home, TOOLS, **{source: given}) == left
+
+
+def test_all_tools_are_the_deprecated_ones_too(home: Path) -> None:
+    everything = [spec.name for spec in TOOLS]
+    assert _served(home, TOOLS) == _served(home, TOOLS, flags={"toolsets": ["all"]}) == everything
+    assert set(LEGACY) <= set(everything)
+    without = [name for name in TOOLSETS if name != "legacy"]
+    assert _served(home, TOOLS, flags={"toolsets": without}) == [name for name in everything if name not in LEGACY]
 
 
 BOUNDS = st.builds(
@@ -227,6 +264,16 @@ def test_a_server_process_heeds_file_environment_and_flags(home: Path, project: 
         for name in ("subcog_delete", "subcog_gc", "subcog_capture"):
             error = caller.refused(name, memory_id="0" * 40)
             assert (error.code, error.data) == (-32601, {"tool": name})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_server_process_that_only_reads_has_two_of_the_deprecated_tools(home: Path, project: Path, mode: str) -> None:
+    with connected(stdio_transport(home, project, "--toolsets", "prompts,legacy", "--read-only"), mode) as caller:
+        listed = [tool.name for tool in caller.portal.call(caller.client.list_tools)]
+        assert listed == ["prompt_list", "prompt_get"]
+        assert caller.call("prompt_get", name="start-session")["prompt"]["domain"] == "builtin"
+        for name in ("prompt_run", "subcog_prompts"):
+            assert caller.refused(name, action="run", name="start-session").code == -32601
 
 
 def test_a_server_process_with_an_unknown_tool_says_so_to_its_client(home: Path, project: Path) -> None:

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from cortex_py import Cortex
 from cortex_py.embedding.backend import Backend
-from cortex_py.errors import WIRE_FORMS, StoreBusy
+from cortex_py.errors import StoreBusy
 from cortex_py.mcp.help_pages import HELP
 from cortex_py.mcp.server import build_server
 from cortex_py.mcp.snapshot import envelope
@@ -25,8 +25,9 @@ from servers import http_server, stdio_server
 from stub_backend import StubBackend
 
 DOCUMENTED = {-32600, -32601, -32602, -32603, -32604, -32605, -32606, -32607, -32608}
-UNREACHABLE = {-32606, -32607}
-PRODUCED_HERE = {-32600, -32601, -32602, -32603, -32604, -32605, -32608}
+# No tool asks a language model yet.
+UNREACHABLE = {-32606}
+PRODUCED_HERE = {-32600, -32601, -32602, -32603, -32604, -32605, -32607, -32608}
 
 NOWHERE = "0" * 40
 EXCLUDED = "subcog_namespaces"
@@ -143,6 +144,31 @@ BAD = {
         -32605,
         {"error": "ContentBlocked", "field": "content", "kinds": ["github-token"]},
     ),
+    "secret in a new prompt": Bad(
+        "subcog_prompts",
+        {"action": "save", "name": "deploy", "content": SECRET},
+        -32605,
+        {"error": "ContentBlocked", "field": "content", "kinds": ["github-token"]},
+    ),
+    "run of an unknown prompt": Bad(
+        "subcog_prompts", {"action": "run", "name": "deploy"}, -32607, {"error": "PromptNotFound", "field": "name"}
+    ),
+    "rendering of an unknown template": Bad(
+        "subcog_templates", {"action": "render", "name": "deploy"}, -32607, {"error": "PromptNotFound", "field": "name"}
+    ),
+    "deprecated delete of an unknown prompt": Bad(
+        "prompt_delete", {"name": "deploy", "domain": "user"}, -32607, {"error": "PromptNotFound", "field": "name"}
+    ),
+    "prompt that cannot be read": Bad(
+        "subcog_prompts",
+        {"action": "save", "name": "deploy", "content": "Deploy {{where}"},
+        -32602,
+        {
+            "error": "ContentSyntaxError",
+            "field": "content",
+            "faults": [{"message": "`{{` is never closed.", "position": 7, "line": 1, "column": 8}],
+        },
+    ),
 }
 
 MALFORMED = {
@@ -192,7 +218,6 @@ def _state(client: Caller) -> tuple[int, Any]:
 def test_every_documented_code_is_produced_here_or_cannot_be_yet() -> None:
     assert PRODUCED_HERE | UNREACHABLE == DOCUMENTED
     assert {bad.code for bad in BAD.values()} | {-32600, -32603} == PRODUCED_HERE
-    assert {form.subcog for _, form in WIRE_FORMS} & UNREACHABLE == set()
     assert all(str(code) in HELP["errors"].text for code in DOCUMENTED)
 
 
@@ -306,8 +331,25 @@ def _subscribe(client: Caller) -> object:
     return client.portal.call(client.client.session.send_request, request, mcp_types.EmptyResult)
 
 
+def _complete_prompt(client: Caller) -> object:
+    reference = mcp_types.PromptReference(name="start-session")
+    return client.portal.call(client.client.complete, reference, {"name": "task", "value": ""})
+
+
+def _get_prompt(client: Caller) -> object:
+    return client.portal.call(client.client.get_prompt, "start-session")
+
+
+def _list_prompts(client: Caller) -> object:
+    return client.portal.call(client.client.list_prompts)
+
+
 ASKED: dict[str, Ask] = {
     "a tool": lambda client: client.call("subcog_status"),
+    "a tool for prompts": lambda client: client.call("prompt_run", name="start-session"),
+    "a tool for templates": lambda client: client.call("subcog_templates", action="list"),
+    "a prompt": _get_prompt,
+    "a completion for a prompt": _complete_prompt,
     "a long tool": lambda client: client.call("subcog_gc"),
     "a resource": lambda client: client.read("subcog://topics"),
     "a template": lambda client: client.read("subcog://project/decisions"),
@@ -327,6 +369,9 @@ def _fail_with(error: Exception, cortex: Cortex, monkeypatch: pytest.MonkeyPatch
 
     for name in ("status", "gc", "tags", "ids", "recall"):
         monkeypatch.setattr(cortex.memories, name, fail)
+    for name in ("run", "complete"):
+        monkeypatch.setattr(cortex.prompts, name, fail)
+    monkeypatch.setattr(cortex.templates, "list", fail)
 
 
 def _told(ask: Ask, client: Caller) -> mcp_types.ErrorData:
@@ -366,3 +411,17 @@ def test_an_error_of_the_store_is_told_in_full(
         error = _told(ask, client)
     assert (error.code, error.message) == (-32603, "Another process writes. Try again.")
     assert error.data["error"] == "StoreBusy"
+
+
+# The framework drops what a provider raises unless it is told not to: server.provider_error_strategy = "raise".
+@pytest.mark.parametrize(("ask", "asked"), [(_list_prompts, "visible"), (_get_prompt, "get")], ids=["list", "get"])
+def test_prompts_that_cannot_be_looked_up_are_an_error_and_not_absent(
+    cortex: Cortex, mode: str, ask: Ask, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object, **__: object) -> object:
+        raise StoreBusy("Another process writes.", remedy="Try again.")
+
+    monkeypatch.setattr(cortex.prompts, asked, busy)
+    with connected(build_server(cortex), mode) as client:
+        error = _told(ask, client)
+    assert (error.code, error.message) == (-32603, "Another process writes. Try again.")

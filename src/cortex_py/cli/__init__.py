@@ -26,6 +26,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "gc": ("upkeep", "Collect memories of deleted git branches, and old tombstones."),
     "branch": ("branch", "Lines of work: begin, resume, link to git branches, edit as files."),
     "graph": ("graph", "The knowledge graph: entities, relationships, ways, pictures."),
+    "prompt": ("prompt", "Prompts: save, fill in, share as files."),
+    "template": ("template", "Templates that lay memories out: save, render, share as files."),
     "reindex": ("upkeep", "Rebuild text index and vectors from the records."),
     "embed": ("embed", "Turn texts into vectors."),
     "model": ("model", "Install the embedding model, or show it."),

@@ -46,15 +46,19 @@ class Desk:
     projection: Projection
     summaries: Summaries
 
+    @property
+    def root(self) -> Path | None:
+        """Where the project's files begin: the working tree, or the folder itself where there is none."""
+        return self.repository.root if self.repository and not self.repository.is_bare else self.folder
+
     def scanner(self, store: Store) -> Scanner:
-        if self.folder is None:
+        if self.folder is None or self.root is None:
             raise InvalidInput(
                 f"The folder of the project {self.project.name[:80]!r} is not there.",
                 remedy="Give the path at which it lies now.",
                 field="project",
             )
-        root = self.repository.root if self.repository and not self.repository.is_bare else self.folder
-        return Scanner(store, self.project, root, self.memories.files)
+        return Scanner(store, self.project, self.root, self.memories.files)
 
 
 class Desks:

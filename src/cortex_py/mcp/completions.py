@@ -1,4 +1,4 @@
-"""Completion of the arguments of resource addresses: domains, namespaces, ids, tags, help topics."""
+"""Completion of arguments: of prompts, and of resource addresses (domains, namespaces, ids, tags, help topics)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fastmcp import FastMCP
 from mcp_types import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
 
+from ..errors import PromptNotFound
 from ..memory.namespaces import NAMESPACES
 from ..records import DOMAINS
 from .help_pages import HELP
@@ -25,7 +26,9 @@ def register_completions(server: FastMCP[Any], cortex: Cortex) -> None:
         argument: CompletionArgument,
         context: CompletionContext | None,  # noqa: ARG001
     ) -> list[str] | None:
-        if not isinstance(ref, ResourceTemplateReference) or not str(ref.uri).startswith(SCHEME):
+        if isinstance(ref, PromptReference):
+            return _for_prompt(cortex, ref.name, argument)
+        if not str(ref.uri).startswith(SCHEME):
             return None
         typed = argument.value.strip().lower()
         if argument.name == "id":
@@ -38,3 +41,10 @@ def register_completions(server: FastMCP[Any], cortex: Cortex) -> None:
             "topic": tuple(HELP),
         }
         return [value for value in fixed.get(argument.name, ()) if value.startswith(typed)]
+
+
+def _for_prompt(cortex: Cortex, name: str, argument: CompletionArgument) -> list[str] | None:
+    try:
+        return cortex.prompts.complete(name, argument.name, argument.value)
+    except PromptNotFound:
+        return None

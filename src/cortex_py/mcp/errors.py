@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import mcp_types
-from fastmcp.exceptions import FastMCPError, NotFoundError, ResourceError, ToolError
+from fastmcp.exceptions import FastMCPError, NotFoundError, PromptError, ResourceError, ToolError
 from fastmcp.exceptions import ValidationError as ArgumentError
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import ToolResult
@@ -23,6 +24,7 @@ from ..errors import (
     AmbiguousId,
     BadArguments,
     ContentBlocked,
+    ContentSyntaxError,
     CortexError,
     FilterSyntaxError,
     InvalidInput,
@@ -121,6 +123,24 @@ class WireErrors(Middleware):
                 data={**told.error.data, "uri": str(context.message.uri)},
             ) from error
 
+    async def on_get_prompt(
+        self,
+        context: MiddlewareContext[mcp_types.GetPromptRequestParams],
+        call_next: CallNext[mcp_types.GetPromptRequestParams, Any],
+    ) -> Any:
+        name = context.message.name[:200]
+        try:
+            return await call_next(context)
+        except NotFoundError as error:
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}", data={"prompt": name}) from error
+        except PromptError as error:
+            if not isinstance(cause := error.__cause__, CortexError):
+                raise
+            told = as_wire_error(cause, {})
+            # The protocol has one code for a prompt that is not there, as for arguments that do not fit.
+            code = INVALID_PARAMS if isinstance(cause, NotFound) else told.error.code
+            raise MCPError(code=code, message=told.error.message, data={**told.error.data, "prompt": name}) from error
+
 
 def as_wire_error(error: CortexError, arguments: dict[str, Any]) -> MCPError:
     """An error of the library with its code; `data` names the argument, its value if it is an id, and the remedy."""
@@ -136,6 +156,10 @@ def as_wire_error(error: CortexError, arguments: dict[str, Any]) -> MCPError:
         details["kinds"] = list(error.kinds)
     if isinstance(error, FilterSyntaxError):
         details["position"] = error.position
+    if isinstance(error, BadArguments):
+        details["fields"] = list(error.fields)
+    if isinstance(error, ContentSyntaxError):
+        details["faults"] = [asdict(fault) for fault in error.faults]
     data = {name: value for name, value in details.items() if value is not None}
     return MCPError(code=wire_form(error).subcog, message=str(error), data=data)
 

@@ -90,7 +90,7 @@ Domains: `project`, `user` (also called `global`), `org`. Ids may be shortened t
 | -32604 | no memory has this id |
 | -32605 | the content holds a secret and the policy is to refuse it |
 | -32606 | the language-model provider failed |
-| -32607 | no prompt has this name |
+| -32607 | no prompt or template has this name |
 | -32608 | a value breaks a rule, such as an unknown namespace |
 """,
     ),

@@ -92,8 +92,10 @@ def _toolsets(listed: Iterable[Schema]) -> str:
 def _tool(spec: ToolSpec, listed: Schema) -> str:
     heading = f"## {spec.name}\n\n{spec.description}"
     given = list(_parameters(spec, listed["inputSchema"]))
-    answered = list(_fields(spec.name, listed["outputSchema"]))
     parameters = _table(("parameter", "type", "required", "default", "meaning"), given) if given else "No parameters."
+    if "legacy" in spec.toolsets:
+        return "\n\n".join((heading, parameters, "Answers as `subcog_prompts` does, with a note in `deprecated`."))
+    answered = list(_fields(spec.name, listed["outputSchema"]))
     return "\n\n".join((heading, parameters, _table(("answer", "type", "present", "meaning"), answered)))
 
 
@@ -101,7 +103,8 @@ def _parameters(spec: ToolSpec, schema: Schema) -> Iterator[Row]:
     for name, value in schema.get("properties", {}).items():
         default = f"`{json.dumps(value['default'])}`" if "default" in value else ""
         required = "yes" if name in schema.get("required", ()) else ""
-        meaning = value.get("description") or PARAMETERS.get((spec.name, name)) or PARAMETERS_EVERYWHERE.get(name, "")
+        tool = "subcog_prompts" if "legacy" in spec.toolsets else spec.name
+        meaning = value.get("description") or PARAMETERS.get((tool, name)) or PARAMETERS_EVERYWHERE.get(name, "")
         yield f"`{name}`", _type(value), required, default, meaning
 
 
@@ -116,7 +119,7 @@ def _fields(tool: str, schema: Schema, path: str = "") -> Iterator[Row]:
 
 
 def _meaning(tool: str, place: str, name: str) -> str:
-    return next((FIELDS[key] for key in (f"{tool}.{place}", place, name) if key in FIELDS), "")
+    return next((FIELDS[key] for key in (f"{tool}.{place}", place, f"{tool}.{name}", name) if key in FIELDS), "")
 
 
 def _type(schema: Schema) -> str:

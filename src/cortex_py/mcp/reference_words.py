@@ -59,6 +59,28 @@ PARAMETERS: dict[tuple[str, str], str] = {
     ("subcog_relationships", "limit"): "`list`: how many at most, 1 to 1000",
     ("subcog_relationships", "valid_from"): "`create`: since when it holds, a date or how long ago, such as `30d`",
     ("subcog_relationships", "valid_to"): "`create`: until when it held. `delete`: it held until then, and stays",
+    ("subcog_prompts", "action"): "What to do; `run` fills a prompt in",
+    ("subcog_prompts", "content"): "`save`: the text, with `{{variable}}` where something is to be filled in",
+    ("subcog_prompts", "limit"): "`list`: how many at most, 1 to 1000",
+    ("subcog_templates", "action"): "What to do",
+    ("subcog_templates", "content"): "`save`: the text, in the [template language](template-language.md)",
+    ("subcog_templates", "limit"): "`render`: how many memories (10, or 50 without a query); `list`: how many (20)",
+    ("subcog_templates", "filter"): "`render`: which memories, as in `subcog_recall`",
+    ("subcog_templates", "format"): "`render`: the text itself, or a document that holds it with its values",
+    ("subcog_templates", "variables"): "`render`: values by name; `save`: declarations, as in `subcog_prompts`",
+    **{
+        (tool, name): text
+        for tool in ("subcog_prompts", "subcog_templates")
+        for name, text in {
+            "description": "`save`: what it is for",
+            "tags": "`save`: to find it by; `list`: only those that have all of them",
+            "version": "As it was then; omit for the newest",
+            "offset": "`list`: how many to skip",
+        }.items()
+    },
+    ("subcog_prompts", "name"): "Its name, in kebab-case",
+    ("subcog_prompts", "domain"): "`project`, `user` or `org`",
+    ("subcog_prompts", "variables"): "Values by name, or declarations",
 }
 # The same in every tool that has it.
 PARAMETERS_EVERYWHERE = {
@@ -241,6 +263,36 @@ FIELDS: dict[str, str] = {
     "relationship_types": "How many relationships by type",
     "format": "As it was asked for",
     "subcog_graph.content": "The drawing",
+    **{
+        f"{tool}.{name}": text
+        for tool in ("subcog_prompts", "subcog_templates")
+        for name, text in {
+            "action": "As it was asked for",
+            "name": "Its name",
+            "domain": "Where it lies: `project`, `user`, `org`, or `builtin` for what comes with Cortex",
+            "version": "Counts its versions, from 1; absent for one that lies in a file",
+            "description": "What it is for",
+            "tags": "To find it by",
+            "variables": "What is to be filled in, in order of appearance",
+            "default": "What it is when no value is given",
+            "required": "Whether a value must be given",
+            "choices": "The only values it takes",
+            "path": "The file it lies in",
+            "uses": "How often it was used",
+            "created_at": "When its first version was saved, UTC",
+            "updated_at": "When this version was saved, UTC",
+            "shadowed_by": "The domain whose text of the same name is used instead",
+            "total": "All there are, shown or not",
+            "content": "The text with its placeholders; of a run or rendering, the outcome",
+            "warnings": "What its author or user should know",
+        }.items()
+    },
+    "prompt": "The prompt; of a deleted one, as it was last",
+    "prompts": "By name",
+    "template": "The template; of a deleted one, as it was last",
+    "templates": "By name",
+    "deprecated": "What to call instead, in answers of the deprecated tools",
+    "subcog_templates.memories": "How many memories went into it",
     "linked": "True",
     "auto_switch": "True: `active` follows the git branch that is checked out",
 }

@@ -10,6 +10,7 @@ from .context_rows import CONTEXT_TOOLS
 from .embedding_rows import EMBEDDING_TOOLS
 from .graph_rows import GRAPH_TOOLS
 from .memory_rows import MEMORY_TOOLS
+from .prompt_rows import PROMPT_TOOLS
 from .tool_spec import TOOLSETS, ErrorForm, Toolset, ToolSpec
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "EMBEDDING_TOOLS",
     "GRAPH_TOOLS",
     "MEMORY_TOOLS",
+    "PROMPT_TOOLS",
     "TOOLS",
     "TOOLSETS",
     "ErrorForm",
@@ -25,4 +27,4 @@ __all__ = [
 ]
 
 # First a tool that reads and needs no arguments: whoever tries a server out calls what is listed first.
-TOOLS: tuple[ToolSpec, ...] = (*MEMORY_TOOLS, *CONTEXT_TOOLS, *GRAPH_TOOLS, *EMBEDDING_TOOLS)
+TOOLS: tuple[ToolSpec, ...] = (*MEMORY_TOOLS, *CONTEXT_TOOLS, *GRAPH_TOOLS, *PROMPT_TOOLS, *EMBEDDING_TOOLS)

@@ -17,6 +17,7 @@ from .completions import register_completions
 from .errors import WireErrors
 from .instructions import INSTRUCTIONS
 from .models import CONTRACTS, ToolErrorResponse
+from .prompts import SavedPrompts
 from .registry import EMBEDDING_TOOLS, TOOLS, ToolSpec
 from .resources import MemoryResources, register_resources
 from .selection import select
@@ -26,6 +27,7 @@ from .tools.context import ContextTools
 from .tools.embedding import CortexPyMCPTools
 from .tools.graph import GraphTools
 from .tools.memory import MemoryTools
+from .tools.prompts import PromptTools
 from .upkeep import Upkeep
 
 __all__ = ["TOOL_CONTRACTS", "WORKERS", "MemoryServer", "build_server", "create_mcp_server"]
@@ -58,7 +60,7 @@ def build_server(cortex: Cortex) -> MemoryServer:
     portable = cortex.settings.portable_names
     specs = select(TOOLS, cortex.settings.tool_bounds)
     resources = MemoryResources(cortex)
-    subscriptions = Subscriptions(resources.read, cortex.memories.revision)
+    subscriptions = Subscriptions(resources.read, cortex.memories.revision, cortex.prompts.state)
     server = MemoryServer(
         "cortex",
         version=__version__,
@@ -75,10 +77,14 @@ def build_server(cortex: Cortex) -> MemoryServer:
         "memory": MemoryTools(cortex),
         "context": ContextTools(cortex),
         "graph": GraphTools(cortex),
+        "prompts": PromptTools(cortex),
         "embedding": CortexPyMCPTools(cortex.embeddings),
     }
     _add_tools(server, specs, families, portable=portable)
     register_resources(server, resources)
+    server.add_provider(SavedPrompts(cortex))
+    # A store that is busy is an error, not an empty list.
+    server.provider_error_strategy = "raise"
     register_completions(server, cortex)
     subscriptions.register(server)
     server.end_streams = subscriptions.close

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 __all__ = ["TOOLSETS", "ErrorForm", "ToolSpec", "Toolset"]
 
-Toolset = Literal["core", "context", "memory", "graph", "prompts", "embedding", "backup"]
+Toolset = Literal["core", "context", "memory", "graph", "prompts", "embedding", "backup", "legacy"]
 TOOLSETS: tuple[Toolset, ...] = get_args(Toolset)
 
 # How a family tells that a call failed: as an error of the protocol, or as a result with a code in one of two forms.

@@ -16,6 +16,7 @@ from ..config import SecretPolicy
 from ..embedding.backend import Backend
 from ..errors import ContentBlocked, ContentTooLarge, InvalidInput
 from ..records import STATUSES, Memory
+from ..security.policy import screen
 from ..security.secrets import redact
 from ..store.rows import Prepared, PreparedChunk
 from .chunking import Chunk, chunk
@@ -107,29 +108,14 @@ def check_fields(memory: Memory) -> None:
 
 def without_secrets(memory: Memory, policy: SecretPolicy) -> Memory:
     """Apply the policy to every field that holds free text."""
-    if policy == "allow":
-        return memory
-    kinds: dict[str, None] = {}
-
-    def cleaned(text: str) -> str:
-        result = redact(text)
-        kinds.update((finding.kind, None) for finding in result.findings)
-        return result.text
-
-    content = cleaned(memory.content)
-    summary, source, path = (text and cleaned(text) for text in (memory.summary, memory.source, memory.path))
-    tags = tuple(cleaned(tag) for tag in memory.tags)
+    optional = (memory.summary, memory.source, memory.path)
+    cleaned, kinds = screen([memory.content, *(text or "" for text in optional), *memory.tags], policy)
     if not kinds:
         return memory
-    if policy == "block":
-        raise ContentBlocked(
-            f"The content holds what looks like a secret ({', '.join(kinds)}).",
-            kinds=tuple(kinds),
-            remedy="Remove it and repeat; nothing was stored.",
-        )
-    return replace(
-        memory, content=content, summary=summary, source=source, path=path, tags=tags, redactions=tuple(kinds)
-    )
+    content, *others = cleaned
+    summary, source, path = (text or None for text in others[:3])
+    tags = tuple(others[3:])
+    return replace(memory, content=content, summary=summary, source=source, path=path, tags=tags, redactions=kinds)
 
 
 def draft(

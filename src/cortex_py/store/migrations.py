@@ -11,6 +11,7 @@ from ..clock import Clock, to_micros
 from ..errors import StoreTooNew
 from .database import Database, Session
 from .graph_schema import GRAPH_STEP
+from .saved import SAVED_STEP
 
 __all__ = ["MIGRATIONS", "SCHEMA_VERSION", "migrate"]
 
@@ -108,7 +109,7 @@ _THIRD = (
     "CREATE INDEX scanned_at ON scanned_file (project_id, scanned_at)",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD, SAVED_STEP)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 

@@ -44,6 +44,14 @@ class ScannedFile:
 
 
 class ScanTable:
+    def paths(self, session: Session, project_id: str, prefix: str, limit: int) -> list[str]:
+        """Paths of scanned files that begin so, in order."""
+        rows = session.rows(
+            "SELECT path FROM scanned_file WHERE project_id = ? AND substr(path, 1, ?) = ? ORDER BY path LIMIT ?",
+            (project_id, len(prefix), prefix, limit),
+        )
+        return [row[0] for row in rows]
+
     def files(self, session: Session, project_id: str) -> dict[str, ScannedFile]:
         rows = session.rows(
             "SELECT path, blob, parts, whole FROM scanned_file WHERE project_id = ? ORDER BY path", (project_id,)

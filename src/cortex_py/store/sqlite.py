@@ -43,6 +43,7 @@ _ENGINE_STEPS: tuple[tuple[str, ...], ...] = (
     ),
     (),
     (),
+    (),
 )
 
 

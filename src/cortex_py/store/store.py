@@ -12,6 +12,7 @@ from .graph import GraphTable
 from .memories import MemoryTable
 from .packing import Dictionaries
 from .places import BranchTable, ProjectTable, SettingTable
+from .saved import SavedTable
 from .scans import ScanTable
 from .scope import Scope, View, open_scope
 from .statistics import StatisticsTable
@@ -48,6 +49,7 @@ class Store:
         self.scans = ScanTable()
         self.upkeep = UpkeepTable(dictionaries)
         self.graph = GraphTable()
+        self.saved = SavedTable()
         self._dimensions = dimensions
         self._word = word
         self._space_word = space_word

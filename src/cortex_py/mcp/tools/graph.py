@@ -6,21 +6,19 @@ Parameters follow the published document; each function only calls the library a
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from ...errors import InvalidInput
 from ...graph.values import EntityType, RelationshipType
 from .. import graph_answers as answers
 from .. import graph_shapes as shapes
+from .needed import needed
 
 if TYPE_CHECKING:
     from ...app import Cortex
 
 __all__ = ["GraphTools"]
-
-T = TypeVar("T")
 
 EntityRef = Annotated[str | None, Field(description="Id or name")]
 AsOf = Annotated[str | None, Field(description="As it was then, e.g. 2026-01-31")]
@@ -49,7 +47,7 @@ class GraphTools:
         graph, moment = self._cortex.graph, self._moment(as_of, "as_of")
         if operation == "neighbors":
             start, found = graph.neighbors(
-                _needed(entity_id, "entity_id"),
+                needed(entity_id, "entity_id"),
                 depth=1 if depth is None else depth,
                 relationship_types=relationship_types or (),
                 as_of=moment,
@@ -57,7 +55,7 @@ class GraphTools:
             )
             return shapes.neighbors(start, found)
         if operation == "path":
-            ends = _needed(from_entity, "from_entity"), _needed(to_entity, "to_entity")
+            ends = needed(from_entity, "from_entity"), needed(to_entity, "to_entity")
             return shapes.route(graph.path(*ends, max_hops=max_hops, as_of=moment))
         if operation == "stats":
             return shapes.stats(graph.stats())
@@ -88,22 +86,22 @@ class GraphTools:
     ) -> answers.EntitiesAnswer:
         graph = self._cortex.graph
         if action == "create":
-            made = graph.create(_needed(name, "name"), _needed(entity_type, "entity_type"), properties=properties)
+            made = graph.create(needed(name, "name"), needed(entity_type, "entity_type"), properties=properties)
             return answers.EntitiesAnswer(action=action, entity=shapes.entity_item(made))
         if action == "get":
-            return shapes.viewed(graph.get(_needed(entity_id or name, "entity_id")))
+            return shapes.viewed(graph.get(needed(entity_id or name, "entity_id")))
         if action == "list":
             found, total = graph.entities(type=entity_type, limit=limit)
             return answers.EntitiesAnswer(
                 action=action, entities=[shapes.listed_item(one) for one in found], total=total
             )
         if action == "delete":
-            gone = graph.delete(_needed(entity_id or name, "entity_id"))
+            gone = graph.delete(needed(entity_id or name, "entity_id"))
             return answers.EntitiesAnswer(action=action, entity=shapes.entity_item(gone))
         if action == "extract":
-            text = _needed(content, "content")
+            text = needed(content, "content")
             return shapes.extracted(graph.extract(text, store=store, min_confidence=min_confidence))
-        refs = _needed(entity_ids, "entity_ids")
+        refs = needed(entity_ids, "entity_ids")
         return shapes.merged(graph.merge(refs, canonical_name=canonical_name, dry_run=dry_run))
 
     def relationships(
@@ -125,16 +123,16 @@ class GraphTools:
         graph = self._cortex.graph
         if action == "create":
             made = graph.relate(
-                _needed(from_entity, "from_entity"),
-                _needed(to_entity, "to_entity"),
-                _needed(relationship_type, "relationship_type"),
+                needed(from_entity, "from_entity"),
+                needed(to_entity, "to_entity"),
+                needed(relationship_type, "relationship_type"),
                 properties=properties,
                 valid_from=self._moment(valid_from, "valid_from"),
                 valid_to=self._moment(valid_to, "valid_to"),
             )
             return answers.RelationshipsAnswer(action=action, relationship=shapes.relationship_item(made))
         if action == "get":
-            fact = graph.relationship(_needed(relationship_id, "relationship_id"))
+            fact = graph.relationship(needed(relationship_id, "relationship_id"))
             return answers.RelationshipsAnswer(action=action, relationship=shapes.relationship_item(fact))
         if action == "list":
             found, total = graph.relationships(
@@ -147,16 +145,10 @@ class GraphTools:
             items = [shapes.relationship_item(one) for one in found]
             return answers.RelationshipsAnswer(action=action, relationships=items, total=total)
         if action == "delete":
-            gone = graph.unrelate(_needed(relationship_id, "relationship_id"), ended=self._moment(valid_to, "valid_to"))
+            gone = graph.unrelate(needed(relationship_id, "relationship_id"), ended=self._moment(valid_to, "valid_to"))
             return answers.RelationshipsAnswer(action=action, relationship=shapes.relationship_item(gone))
-        edges = graph.infer(_needed(entity_ids, "entity_ids"), store=store, min_confidence=min_confidence)
+        edges = graph.infer(needed(entity_ids, "entity_ids"), store=store, min_confidence=min_confidence)
         return shapes.inferred(edges, stored=store)
 
     def _moment(self, text: str | None, field: str) -> datetime | None:
         return None if text is None else self._cortex.graph.moment(text, field=field)
-
-
-def _needed(value: T | None, field: str) -> T:
-    if value is None:
-        raise InvalidInput(f"{field} is missing.", remedy="This action needs it.", field=field)
-    return value

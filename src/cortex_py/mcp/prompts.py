@@ -1,0 +1,71 @@
+"""Saved prompts as prompts of the protocol: clients show them as commands, with their variables as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+from fastmcp.exceptions import PromptError
+from fastmcp.prompts import Prompt, PromptArgument, PromptResult
+from fastmcp.server.providers import Provider
+from fastmcp.utilities.components import FastMCPComponent
+from fastmcp.utilities.versions import VersionSpec
+from pydantic import PrivateAttr
+
+from ..errors import PromptNotFound
+from ..records import Saved
+from .errors import expected_errors
+
+if TYPE_CHECKING:
+    from ..app import Cortex
+    from ..prompts.service import Prompts
+
+__all__ = ["SavedPrompts"]
+
+
+class SavedPrompts(Provider):
+    """What is listed is looked up at every request: whoever saved a prompt, everybody has it at once."""
+
+    def __init__(self, cortex: Cortex) -> None:
+        super().__init__()
+        self._cortex = cortex
+
+    async def _list_prompts(self) -> Sequence[Prompt]:
+        prompts = self._cortex.prompts
+        return [_SavedPrompt.of(prompts, one) for one in await anyio.to_thread.run_sync(prompts.visible)]
+
+    async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:  # noqa: ARG002
+        prompts = self._cortex.prompts
+        try:
+            return _SavedPrompt.of(prompts, await anyio.to_thread.run_sync(prompts.get, name))
+        except PromptNotFound:
+            return None
+
+    async def get_tasks(self) -> Sequence[FastMCPComponent]:
+        """None: prompts are no background tasks. The framework would list them all, at every start, to find that."""
+        return ()
+
+
+class _SavedPrompt(Prompt):
+    _prompts: Prompts = PrivateAttr()
+
+    @classmethod
+    def of(cls, prompts: Prompts, saved: Saved) -> _SavedPrompt:
+        made = cls(
+            name=saved.name,
+            description=saved.description,
+            arguments=[
+                PromptArgument(
+                    name=one.name, description=one.description, required=one.required and one.default is None
+                )
+                for one in saved.variables
+            ],
+        )
+        made._prompts = prompts
+        return made
+
+    async def render(self, arguments: dict[str, Any] | None = None) -> PromptResult:
+        with expected_errors(PromptError):
+            filled = await anyio.to_thread.run_sync(self._prompts.run, self.name, arguments)
+        return PromptResult(filled.content, description=self.description)

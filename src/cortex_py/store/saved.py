@@ -1,0 +1,213 @@
+"""Saved prompts and templates: what each is now, what it was at every version, and how often it was used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from ..clock import from_micros
+from ..records import Domain, Saved, SavedKind, Variable
+from .database import Row, Session, Sql, marks
+
+__all__ = ["SAVED_STEP", "SavedTable"]
+
+SAVED_STEP = (
+    # What lists show. Contents lie with the versions, so that a list reads little.
+    """CREATE TABLE saved (
+        space TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, domain TEXT NOT NULL, version INTEGER NOT NULL,
+        description TEXT, tags TEXT NOT NULL, variables TEXT NOT NULL, redactions TEXT NOT NULL,
+        created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, PRIMARY KEY (space, kind, name))""",
+    """CREATE TABLE saved_version (
+        space TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL,
+        description TEXT, tags TEXT NOT NULL, variables TEXT NOT NULL, redactions TEXT NOT NULL,
+        saved_at INTEGER NOT NULL, content TEXT NOT NULL, PRIMARY KEY (space, kind, name, version))""",
+    """CREATE TABLE saved_tag (
+        space TEXT NOT NULL, kind TEXT NOT NULL, tag TEXT NOT NULL, name TEXT NOT NULL,
+        PRIMARY KEY (space, kind, tag, name))""",
+    # Apart from the text itself: those that lie in files are counted too, and a use is no change.
+    """CREATE TABLE saved_use (
+        space TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, uses INTEGER NOT NULL, used_at INTEGER NOT NULL,
+        PRIMARY KEY (space, kind, name))""",
+    # Grows with every change: how other processes notice one.
+    """CREATE TABLE saved_change (
+        space TEXT NOT NULL, kind TEXT NOT NULL, changes INTEGER NOT NULL, PRIMARY KEY (space, kind))""",
+)
+
+_JOIN = "LEFT JOIN saved_use u ON u.space = s.space AND u.kind = s.kind AND u.name = s.name"
+_SAVED = "s.kind, s.name, s.domain, s.description, s.tags, s.variables, s.redactions, s.version"
+_TIMES = "s.created_at, s.updated_at, u.uses, u.used_at"
+_KEY = "s.space = ? AND s.kind = ? AND s.name = ?"
+# A statement takes some 30,000 parameters; the files of a project may hold more names.
+_NAMES_AT_ONCE = 1_000
+
+
+class SavedTable:
+    def put(self, session: Session, space: str, saved: Saved, at: int) -> int:
+        """Keep a text as the next version under its name; the number of that version."""
+        key = (space, saved.kind, saved.name)
+        told = (
+            saved.description,
+            _json(saved.tags),
+            _json([asdict(variable) for variable in saved.variables]),
+            _json(saved.redactions),
+        )
+        ((version,),) = session.rows(
+            "INSERT INTO saved (space, kind, name, domain, version, description, tags, variables, redactions, "
+            "created_at, updated_at) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (space, kind, name) DO UPDATE SET version = saved.version + 1, "
+            "description = excluded.description, tags = excluded.tags, variables = excluded.variables, "
+            "redactions = excluded.redactions, updated_at = excluded.updated_at RETURNING version",
+            (*key, saved.domain, *told, at, at),
+        )
+        session.run(
+            "INSERT INTO saved_version (space, kind, name, version, description, tags, variables, redactions, "
+            "saved_at, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*key, version, *told, at, saved.content),
+        )
+        self._untag(session, key)
+        tags = dict.fromkeys(tag.casefold() for tag in saved.tags)
+        session.run_many(
+            "INSERT INTO saved_tag (space, kind, tag, name) VALUES (?, ?, ?, ?)",
+            [(space, saved.kind, tag, saved.name) for tag in tags],
+        )
+        self._changed(session, space, saved.kind)
+        return int(version)
+
+    def get(self, session: Session, space: str, kind: SavedKind, name: str, version: int | None = None) -> Saved | None:
+        """A text as it is now, or as it was at a version."""
+        rows = session.rows(
+            "SELECT s.kind, s.name, s.domain, v.description, v.tags, v.variables, v.redactions, v.version, "
+            f"s.created_at, v.saved_at, u.uses, u.used_at, v.content FROM saved s {_JOIN} "
+            "JOIN saved_version v ON v.space = s.space AND v.kind = s.kind AND v.name = s.name "
+            f"AND v.version = COALESCE(?, s.version) WHERE {_KEY}",
+            (version, space, kind, name),
+        )
+        return _saved(rows[0], rows[0][12]) if rows else None
+
+    def versions(self, session: Session, space: str, kind: SavedKind, name: str) -> list[Saved]:
+        """All versions, oldest first."""
+        rows = session.rows(
+            "SELECT s.kind, s.name, s.domain, v.description, v.tags, v.variables, v.redactions, v.version, "
+            f"s.created_at, v.saved_at, u.uses, u.used_at, v.content FROM saved s {_JOIN} "
+            "JOIN saved_version v ON v.space = s.space AND v.kind = s.kind AND v.name = s.name "
+            f"WHERE {_KEY} ORDER BY v.version",
+            (space, kind, name),
+        )
+        return [_saved(row, row[12]) for row in rows]
+
+    def names(self, session: Session, space: str, kind: SavedKind, tags: Sequence[str], limit: int) -> list[str]:
+        """The first names of those that have all the tags."""
+        source, params = _tagged(space, kind, tags)
+        return [
+            row[0] for row in session.rows(f"SELECT s.name FROM {source} ORDER BY s.name LIMIT ?", (*params, limit))
+        ]
+
+    def count(self, session: Session, space: str, kind: SavedKind, tags: Sequence[str]) -> int:
+        source, params = _tagged(space, kind, tags)
+        return int(session.rows(f"SELECT count(*) FROM {source}", params)[0][0])
+
+    def all(self, session: Session, space: str, kind: SavedKind) -> list[Saved]:
+        """Every text by name, without its content."""
+        rows = session.rows(
+            f"SELECT {_SAVED}, {_TIMES} FROM saved s {_JOIN} WHERE s.space = ? AND s.kind = ? ORDER BY s.name",
+            (space, kind),
+        )
+        return [_saved(row, "") for row in rows]
+
+    def some(self, session: Session, space: str, kind: SavedKind, names: Sequence[str]) -> dict[str, Saved]:
+        """The texts of these names, without their contents."""
+        rows = session.rows(
+            f"SELECT {_SAVED}, {_TIMES} FROM saved s {_JOIN} "
+            f"WHERE s.space = ? AND s.kind = ? AND s.name IN ({marks(len(names))})",
+            (space, kind, *names),
+        )
+        return {row[1]: _saved(row, "") for row in rows}
+
+    def among(self, session: Session, space: str, kind: SavedKind, names: Sequence[str]) -> set[str]:
+        """Which of the names are taken."""
+        taken: set[str] = set()
+        for start in range(0, len(names), _NAMES_AT_ONCE):
+            some = names[start : start + _NAMES_AT_ONCE]
+            rows = session.rows(
+                f"SELECT name FROM saved WHERE space = ? AND kind = ? AND name IN ({marks(len(some))})",
+                (space, kind, *some),
+            )
+            taken.update(row[0] for row in rows)
+        return taken
+
+    def remove(self, session: Session, space: str, kind: SavedKind, name: str) -> None:
+        """Take a text away with all its versions."""
+        key = (space, kind, name)
+        for table in ("saved", "saved_version", "saved_use"):
+            session.run(f"DELETE FROM {table} WHERE space = ? AND kind = ? AND name = ?", key)
+        self._untag(session, key)
+        self._changed(session, space, kind)
+
+    def used(self, session: Session, space: str, kind: SavedKind, name: str, at: int) -> None:
+        session.run(
+            "INSERT INTO saved_use (space, kind, name, uses, used_at) VALUES (?, ?, ?, 1, ?) "
+            "ON CONFLICT (space, kind, name) DO UPDATE SET uses = saved_use.uses + 1, used_at = excluded.used_at",
+            (space, kind, name, at),
+        )
+
+    def uses(self, session: Session, space: str, kind: SavedKind) -> dict[str, tuple[int, int]]:
+        """How often each name was used, and when last; for texts that lie elsewhere."""
+        rows = session.rows("SELECT name, uses, used_at FROM saved_use WHERE space = ? AND kind = ?", (space, kind))
+        return {row[0]: (row[1], row[2]) for row in rows}
+
+    def changes(self, session: Session, spaces: Sequence[str], kind: SavedKind) -> int:
+        """A number that grows with every change in one of the spaces."""
+        rows = session.rows(
+            f"SELECT COALESCE(sum(changes), 0) FROM saved_change WHERE kind = ? AND space IN ({marks(len(spaces))})",
+            (kind, *spaces),
+        )
+        return int(rows[0][0])
+
+    def _untag(self, session: Session, key: tuple[str, SavedKind, str]) -> None:
+        session.run("DELETE FROM saved_tag WHERE space = ? AND kind = ? AND name = ?", key)
+
+    def _changed(self, session: Session, space: str, kind: SavedKind) -> None:
+        session.run(
+            "INSERT INTO saved_change (space, kind, changes) VALUES (?, ?, 1) "
+            "ON CONFLICT (space, kind) DO UPDATE SET changes = saved_change.changes + 1",
+            (space, kind),
+        )
+
+
+def _tagged(space: str, kind: SavedKind, tags: Sequence[str]) -> tuple[str, list[Sql]]:
+    """What to select from: rows `s` with the names that have all the tags. Both tables have them in order."""
+    if not tags:
+        return "saved s WHERE s.space = ? AND s.kind = ?", [space, kind]
+    first, *others = [tag.casefold() for tag in tags]
+    source, params = "saved_tag s WHERE s.space = ? AND s.kind = ? AND s.tag = ?", [space, kind, first]
+    for tag in others:
+        source += (
+            " AND EXISTS (SELECT 1 FROM saved_tag t WHERE t.space = s.space AND t.kind = s.kind AND t.tag = ? "
+            "AND t.name = s.name)"
+        )
+        params.append(tag)
+    return source, [*params]
+
+
+def _saved(row: Row, content: str) -> Saved:
+    domain: Domain = row[2]
+    return Saved(
+        kind=row[0],
+        name=row[1],
+        domain=domain,
+        content=content,
+        description=row[3],
+        tags=tuple(json.loads(row[4])),
+        variables=tuple(Variable(**{**one, "choices": tuple(one["choices"])}) for one in json.loads(row[5])),
+        redactions=tuple(json.loads(row[6])),
+        version=row[7],
+        created_at=from_micros(row[8]),
+        updated_at=from_micros(row[9]),
+        uses=row[10] or 0,
+        used_at=from_micros(row[11]) if row[11] is not None else None,
+    )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

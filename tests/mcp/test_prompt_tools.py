@@ -1,0 +1,478 @@
+"""The prompt and template tools as a client uses them: saving, finding, filling in, laying out memories, deleting."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cortex_py import Cortex
+from cortex_py.mcp.server import build_server
+
+from clients import Caller, connected
+from helpers import FakeClock, git
+from stub_backend import StubBackend
+
+TOOLS = {"prompt": "subcog_prompts", "template": "subcog_templates"}
+USE = {"prompt": "run", "template": "render"}
+REVIEW = "Review {{file}} for:\n- {{issue_type}} issues\n- Best practices"
+BUILTIN = ["capture-decision", "document-api", "review-memories", "start-session"]
+FOUND = "# {{title}}\n{{#each memories}}\n- **{{memory.namespace}}**: {{memory.content}}\n{{/each}}"
+
+
+class Texts:
+    """Both tools in a client's hands: the same calls with less to write. `kind` says which, where they are alike."""
+
+    def __init__(self, caller: Caller, kind: str = "prompt") -> None:
+        self.caller = caller
+        self.kind = kind
+
+    def ask(self, action: str, **given: Any) -> dict[str, Any]:
+        return self.caller.call(TOOLS[self.kind], action=action, **given)
+
+    def save(self, name: str, content: str = "Hello", **given: Any) -> dict[str, Any]:
+        return self.one("save", name=name, content=content, **given)
+
+    def one(self, action: str, **given: Any) -> dict[str, Any]:
+        """The text that an action answers."""
+        answer = self.ask(action, **given)
+        assert answer["action"] == action
+        text: dict[str, Any] = answer[self.kind]
+        return text
+
+    def lines(self, **given: Any) -> list[dict[str, Any]]:
+        answer = self.ask("list", **given)
+        found: list[dict[str, Any]] = answer[f"{self.kind}s"]
+        return found
+
+    def names(self, **given: Any) -> list[str]:
+        return [one["name"] for one in self.lines(**given)]
+
+    def use(self, name: str, **given: Any) -> dict[str, Any]:
+        """Run a prompt, or render a template."""
+        return self.ask(USE[self.kind], name=name, **given)
+
+    def refused(self, action: str, **given: Any) -> tuple[int, Any]:
+        error = self.caller.refused(TOOLS[self.kind], action=action, **given)
+        return error.code, error.data
+
+
+@pytest.fixture
+def repository(project: Path) -> None:
+    """Where a project is, is seen when Cortex is opened: this comes before."""
+    git(project, "init", "-q", "-b", "main")
+
+
+@pytest.fixture
+def cortex(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
+    with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def caller(cortex: Cortex) -> Iterator[Caller]:
+    """A client of one protocol: what is answered in both is held against the definitions and the document elsewhere."""
+    with connected(build_server(cortex), "auto") as connection:
+        yield connection
+
+
+@pytest.fixture(params=list(TOOLS))
+def texts(caller: Caller, request: pytest.FixtureRequest) -> Texts:
+    """Prompts, and templates where they behave alike."""
+    return Texts(caller, request.param)
+
+
+@pytest.fixture
+def prompts(caller: Caller) -> Texts:
+    return Texts(caller)
+
+
+@pytest.fixture
+def templates(caller: Caller) -> Texts:
+    return Texts(caller, "template")
+
+
+def _share(project: Path, kind: str, name: str, text: str) -> Path:
+    """A file that the project's own repository holds."""
+    folder = project / ".cortex" / f"{kind}s"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    file.write_text(text, "utf-8")
+    return file
+
+
+# -- saving and reading ------------------------------------------------------------------------------
+
+
+def test_what_was_saved_is_told_and_read_again(texts: Texts) -> None:
+    given = {"description": "Comprehensive code review", "tags": ["review", "quality"]}
+    saved = texts.save("code-review", REVIEW, **given)
+    assert saved == {
+        "name": "code-review",
+        "domain": "project",
+        "version": 1,
+        **given,
+        "variables": [
+            {"name": "file", "required": texts.kind == "prompt"},
+            {"name": "issue_type", "required": texts.kind == "prompt"},
+        ],
+        "content": REVIEW,
+        "uses": 0,
+        "created_at": "2026-01-02T12:34:56Z",
+        "updated_at": "2026-01-02T12:34:56Z",
+    }
+    assert texts.one("get", name="code-review") == saved
+    (listed,) = texts.lines()
+    assert listed == {name: value for name, value in saved.items() if name != "content"}
+
+
+def test_saving_again_makes_a_version_and_the_old_ones_stay(texts: Texts, clock: FakeClock) -> None:
+    for number, content in enumerate(("One", "Two", "Three"), 1):
+        assert texts.save("count", content)["version"] == number
+        clock.advance(hours=1)
+    newest = texts.one("get", name="count")
+    assert (newest["version"], newest["content"]) == (3, "Three")
+    assert (newest["created_at"], newest["updated_at"]) == ("2026-01-02T12:34:56Z", "2026-01-02T14:34:56Z")
+    assert [texts.one("get", name="count", version=number)["content"] for number in (1, 2, 3)] == [
+        "One",
+        "Two",
+        "Three",
+    ]
+    assert [(one["name"], one["version"]) for one in texts.lines()] == [("count", 3)]
+    assert texts.use("count")["content"] == "Three"
+    code, data = texts.refused("get", name="count", version=4)
+    assert (code, data["field"]) == (-32607, "version")
+
+
+def test_deleting_takes_all_versions_of_one_domain_and_tells_the_last(texts: Texts) -> None:
+    for content in ("One", "Two"):
+        texts.save("count", content)
+    texts.save("count", "Mine", domain="user")
+    gone = texts.one("delete", name="count", domain="project")
+    assert (gone["version"], gone["content"], gone["domain"]) == (2, "Two", "project")
+    assert texts.one("get", name="count")["content"] == "Mine"
+    assert texts.refused("get", name="count", version=2)[0] == -32607
+    assert texts.refused("delete", name="count", domain="project")[0] == -32607
+    texts.one("delete", name="count", domain="user")
+    assert (texts.lines(), texts.refused(USE[texts.kind], name="count")[0]) == ([], -32607)
+
+
+def test_prompts_and_templates_do_not_share_names(prompts: Texts, templates: Texts) -> None:
+    prompts.save("greet", "Hello")
+    assert (templates.lines(), templates.refused("get", name="greet")[0]) == ([], -32607)
+    templates.save("greet", "{{#if who}}Hello {{who}}{{/if}}")
+    assert prompts.one("get", name="greet")["content"] == "Hello"
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        pytest.param([{"name": "tone", "default": "kind", "choices": ["kind", "curt"]}, {"name": "who"}], id="list"),
+        pytest.param({"who": {}, "tone": {"default": "kind", "choices": ["kind", "curt"]}}, id="object"),
+    ],
+)
+def test_variables_are_declared_as_a_list_or_by_name(prompts: Texts, declared: Any) -> None:
+    saved = prompts.save("greet", "Greet {{who}} in a {{tone}} way", variables=declared)
+    assert saved["variables"] == [
+        {"name": "who", "required": True},
+        {"name": "tone", "default": "kind", "required": False, "choices": ["kind", "curt"]},
+    ]
+
+
+def test_a_declaration_for_nothing_is_told(texts: Texts) -> None:
+    answer = texts.ask("save", name="greet", content="Hello {{who}}", variables={"whom": {}})
+    assert [one["name"] for one in answer[texts.kind]["variables"]] == ["who"]
+    assert len(answer["warnings"]) == 1
+    assert "whom" in answer["warnings"][0]
+
+
+def test_a_secret_is_not_kept(texts: Texts, home: Path) -> None:
+    token = "ghp_" + "1a2B3c4D5e" * 3 + "6F7g8h"
+    saved = texts.save("deploy", f"Deploy {{{{what}}}} with {token}")
+    assert saved["redacted"] == ["github-token"]
+    assert token not in json.dumps(saved)
+    assert token not in texts.use("deploy", variables={"what": "it"})["content"]
+    assert not any(token.encode() in file.read_bytes() for file in home.rglob("*") if file.is_file())
+
+
+# -- lists and domains -------------------------------------------------------------------------------
+
+
+def test_a_list_is_by_name_and_comes_in_pages(texts: Texts) -> None:
+    names = [f"text-{number:02}" for number in range(25)]
+    for name in reversed(names):
+        texts.save(name)
+    page = texts.ask("list")
+    assert ([one["name"] for one in page[f"{texts.kind}s"]], page["total"]) == (names[:20], 25)
+    assert texts.names(offset=20) == names[20:]
+    assert texts.names(limit=3, offset=4) == names[4:7]
+    assert texts.names(limit=1000) == names
+    assert texts.ask("list", offset=25) == {"action": "list", f"{texts.kind}s": [], "total": 25}
+
+
+def test_a_list_holds_what_has_all_of_the_tags(texts: Texts) -> None:
+    texts.save("both", tags=["review", "quality"])
+    texts.save("one", tags=["Review"])
+    texts.save("none")
+    assert texts.names(tags=["review"]) == ["both", "one"]
+    assert texts.names(tags=["QUALITY", "review"]) == ["both"]
+    assert texts.ask("list", tags=["absent"])["total"] == 0
+
+
+def test_the_nearest_domain_answers_for_a_name_and_a_list_tells_so(texts: Texts) -> None:
+    for domain in ("org", "user", "project"):
+        texts.save("greet", f"Hello from the {domain}", domain=domain)
+        assert texts.one("get", name="greet")["domain"] == domain
+        assert texts.use("greet")["content"] == f"Hello from the {domain}"
+    assert [(one["domain"], one.get("shadowed_by")) for one in texts.lines()] == [
+        ("project", None),
+        ("user", "project"),
+        ("org", "project"),
+    ]
+    assert [(one["domain"], one["shadowed_by"]) for one in texts.lines(domain="org")] == [("org", "project")]
+    assert texts.one("get", name="greet", domain="user")["content"] == "Hello from the user"
+    assert texts.use("greet", domain="org")["domain"] == "org"
+    texts.one("delete", name="greet", domain="project")
+    assert [one.get("shadowed_by") for one in texts.lines()] == [None, "user"]
+
+
+def test_what_comes_with_cortex_is_listed_when_asked_for(prompts: Texts) -> None:
+    assert prompts.lines() == []
+    assert [(one["name"], one["domain"]) for one in prompts.lines(domain="builtin")] == [
+        (name, "builtin") for name in BUILTIN
+    ]
+    assert "version" not in prompts.one("get", name="start-session")
+    prompts.save("start-session", "Begin")
+    assert prompts.one("get", name="start-session")["content"] == "Begin"
+    assert [one.get("shadowed_by") for one in prompts.lines(domain="builtin")] == [None, None, None, "project"]
+    prompts.one("delete", name="start-session", domain="project")
+    assert prompts.use("start-session")["domain"] == "builtin"
+
+
+def test_a_file_of_the_project_is_there_at_once_and_comes_first(texts: Texts, project: Path) -> None:
+    texts.save("greet", "Stored")
+    file = _share(project, texts.kind, "greet.md", "---\nname: greet\ntags: [shared]\n---\nHello {{who}}\n")
+    found = texts.one("get", name="greet")
+    assert (found["path"], found["tags"]) == (f".cortex/{texts.kind}s/greet.md", ["shared"])
+    assert "version" not in found
+    assert texts.use("greet", variables={"who": "Zoë"})["content"].strip() == "Hello Zoë"
+    assert [(one.get("path") is None, one.get("shadowed_by")) for one in texts.lines()] == [
+        (False, None),
+        (True, "project"),
+    ]
+    warned = texts.ask("save", name="greet", content="Stored again")["warnings"]
+    assert len(warned) == 1
+    assert "greet.md" in warned[0]
+    file.write_text("---\nname: greet\n---\nGood day\n", "utf-8")
+    assert texts.use("greet")["content"].strip() == "Good day"
+    file.unlink()
+    assert texts.one("get", name="greet")["content"] == "Stored again"
+
+
+def test_a_file_that_cannot_be_used_is_told_and_keeps_nothing_back(texts: Texts, project: Path) -> None:
+    _share(project, texts.kind, "good.md", "---\nname: good\n---\nHello\n")
+    _share(project, texts.kind, "bad.md", "---\nname: Not Kebab\n---\nHello\n")
+    answer = texts.ask("list")
+    assert [one["name"] for one in answer[f"{texts.kind}s"]] == ["good"]
+    assert len(answer["warnings"]) == 1
+    assert "bad.md" in answer["warnings"][0]
+
+
+def test_a_file_is_not_deleted_by_a_client(texts: Texts, project: Path) -> None:
+    file = _share(project, texts.kind, "greet.md", "---\nname: greet\n---\nHello\n")
+    code, data = texts.refused("delete", name="greet", domain="project")
+    assert (code, data["field"]) == (-32602, "name")
+    assert file.exists()
+
+
+def test_what_another_one_saves_is_there_at_once(texts: Texts, cortex: Cortex, project: Path) -> None:
+    with Cortex.open(cortex.settings.home, project=project, backend=StubBackend()) as other:
+        theirs = other.prompts if texts.kind == "prompt" else other.templates
+        for version, content in enumerate(("Hello", "Good day"), 1):
+            theirs.save("greet", content)
+            assert texts.use("greet")["content"] == content
+            found = texts.one("get", name="greet")
+            assert (found["version"], found["content"]) == (version, content)
+        theirs.delete("greet", domain="project")
+        assert texts.lines() == []
+        texts.save("reply", "And to you")
+        assert theirs.get("reply").content == "And to you"
+
+
+def test_what_belongs_to_a_project_is_seen_there_alone(texts: Texts, cortex: Cortex, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    with Cortex.open(cortex.settings.home, project=tmp_path / "elsewhere", backend=StubBackend()) as other:
+        theirs = other.prompts if texts.kind == "prompt" else other.templates
+        theirs.save("theirs", "Hello")
+        theirs.save("everywhere", "Hello", domain="user")
+    assert texts.names() == ["everywhere"]
+
+
+# -- filling in --------------------------------------------------------------------------------------
+
+
+def test_a_run_fills_in_values_and_defaults(prompts: Texts) -> None:
+    prompts.save("greet", "{{greeting}} {{who}}, {{who}}!", variables={"greeting": {"default": "Hello"}})
+    answer = prompts.use("greet", variables={"who": "Zoë"})
+    assert answer == {
+        "action": "run",
+        "name": "greet",
+        "domain": "project",
+        "version": 1,
+        "content": "Hello Zoë, Zoë!",
+    }
+    assert prompts.use("greet", variables={"who": "", "greeting": "Bye"})["content"] == "Bye , !"
+
+
+def test_a_value_is_text_or_json_and_never_read_again(prompts: Texts) -> None:
+    prompts.save("show", "<{{value}}>")
+    for value, shown in (("{{value}}", "{{value}}"), (3, "3"), ([1, {"ä": None}], '[1, {"ä": null}]'), (True, "true")):
+        assert prompts.use("show", variables={"value": value})["content"] == f"<{shown}>"
+
+
+def test_all_values_that_are_missing_are_named_at_once(prompts: Texts) -> None:
+    prompts.save("code-review", REVIEW)
+    code, data = prompts.refused("run", name="code-review")
+    assert (code, data["fields"]) == (-32602, ["file", "issue_type"])
+    code, data = prompts.refused("run", name="code-review", variables={"file": "x"})
+    assert (code, data["fields"]) == (-32602, ["issue_type"])
+
+
+def test_a_value_for_nothing_is_told(prompts: Texts) -> None:
+    prompts.save("greet", "Hello")
+    assert "colour" in prompts.use("greet", variables={"colour": "red"})["warnings"][0]
+
+
+def test_a_value_is_one_of_the_choices(prompts: Texts) -> None:
+    prompts.save("greet", "{{tone}}", variables={"tone": {"choices": ["kind", "curt"]}})
+    assert prompts.use("greet", variables={"tone": "curt"})["content"] == "curt"
+    code, data = prompts.refused("run", name="greet", variables={"tone": "rude"})
+    assert (code, data["field"]) == (-32602, "variables")
+    assert "kind, curt" in data["remedy"]
+
+
+def test_uses_are_counted_and_refusals_are_not(texts: Texts) -> None:
+    texts.save("greet", "Hello")
+    for _ in range(3):
+        texts.use("greet")
+    texts.refused(USE[texts.kind], name="greet", variables=["list"])
+    assert (texts.one("get", name="greet")["uses"], texts.lines()[0]["uses"]) == (3, 3)
+    texts.save("greet", "Hello again")
+    assert texts.one("get", name="greet")["uses"] == 3
+
+
+# -- laying out memories -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def memories(cortex: Cortex, clock: FakeClock) -> list[str]:
+    contents = ["Tokens live for an hour", "Use tabs", "Names are lower case\nand short"]
+    for content, namespace in zip(contents, ("security", "patterns", "patterns"), strict=True):
+        cortex.memories.capture(content, namespace=namespace, tags=["auth"] if namespace == "security" else [])
+        clock.advance(minutes=1)
+    return contents
+
+
+def test_a_rendering_holds_the_true_text_of_memories(templates: Texts, memories: list[str]) -> None:
+    templates.save("found", FOUND)
+    made = templates.use("found", variables={"title": "Rules"})
+    assert made["content"].splitlines()[0] == "# Rules"
+    assert all(content in made["content"] for content in memories)
+    assert (made["memories"], made["format"], made["version"]) == (3, "markdown", 1)
+    assert "warnings" not in made
+
+
+def test_a_rendering_shows_the_memories_asked_for(templates: Texts, memories: list[str]) -> None:
+    templates.save("found", FOUND)
+    asked = {"variables": {"title": "Rules"}}
+    newest = templates.use("found", limit=1, **asked)
+    assert (newest["memories"], memories[2] in newest["content"]) == (1, True)
+    tagged = templates.use("found", filter="tag:auth", **asked)
+    assert tagged["content"].split() == ["#", "Rules", "-", "**security**:", *memories[0].split()]
+    first = templates.use("found", query="tabs", limit=1, **asked)
+    assert first["content"].splitlines()[-1].endswith(memories[1])
+
+
+def test_a_rendering_is_a_document_when_asked_for_one(templates: Texts, memories: list[str]) -> None:
+    templates.save("found", FOUND)
+    asked = {"name": "found", "variables": {"title": "<Rules> & ☃"}}
+    text = templates.use(**asked)["content"]
+    made = json.loads(templates.use(**asked, format="json")["content"])
+    assert (made["template"], made["version"], made["content"]) == ("found", 1, text)
+    assert made["data"]["title"] == "<Rules> & ☃"
+    assert [one["content"] for one in made["data"]["memories"]] == memories[::-1]
+    root = ElementTree.fromstring(templates.use(**asked, format="xml")["content"])
+    assert root.findtext("content") == text
+    assert [one.findtext("content") for one in root.iterfind("data/memories/memory")] == memories[::-1]
+
+
+def test_a_value_that_is_missing_stays_empty_and_is_told(templates: Texts) -> None:
+    templates.save("head", "[{{title}}]")
+    made = templates.use("head")
+    assert (made["content"], made["memories"]) == ("[]", 0)
+    assert "title" in made["warnings"][0]
+
+
+def test_a_value_given_comes_before_what_cortex_fills_in(templates: Texts, memories: list[str]) -> None:
+    templates.save("found", "{{#each memories}}{{memory.content}};{{/each}}")
+    assert len(memories) == 3
+    assert templates.use("found", variables={"memories": [{"content": "mine"}]})["content"] == "mine;"
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_template_knows_where_it_is(templates: Texts, project: Path) -> None:
+    templates.save("place", "{{project}} {{branch}} {{now}}")
+    assert templates.use("place")["content"] == f"{project.name} main 2026-01-02T12:34:56Z"
+
+
+# -- the deprecated tools ----------------------------------------------------------------------------
+
+
+def test_the_deprecated_tools_answer_the_same_and_say_what_to_call(caller: Caller) -> None:
+    def both(action: str, **given: Any) -> dict[str, Any]:
+        """The answer, after the old tool has answered the same for a text of its own."""
+        new = caller.call("subcog_prompts", action=action, **given)
+        old = caller.call(f"prompt_{action}", **given | ({"name": "same"} if "name" in given else {}))
+        note = old.pop("deprecated")
+        assert "subcog_prompts" in note
+        assert f"action {action}" in note
+        assert "deprecated" not in new
+        told = json.dumps(old)
+        assert json.loads(told.replace('"same"', '"greet"') if "name" in given else told) == new
+        return new
+
+    declared = [{"name": "who", "description": "Whom", "default": "you"}]
+    for content in ("Hello {{who}}", "Good day {{who}}"):
+        both("save", name="greet", content=content, description="Greets", tags=["a"], variables=declared, domain="user")
+    assert both("get", name="greet", domain="user", version=1)["prompt"]["content"] == "Hello {{who}}"
+    assert both("run", name="greet", variables={"who": "Zoë"}, domain="user")["content"] == "Good day Zoë"
+    assert both("run", name="greet")["content"] == "Good day you"
+    assert both("list", domain="user", tags=["a"], limit=1, offset=1)["total"] == 2
+    both("delete", name="greet", domain="user")
+    assert both("list")["prompts"] == []
+
+
+def test_the_deprecated_tool_saves_where_the_document_says(caller: Caller) -> None:
+    assert caller.call("prompt_save", name="greet", content="Hello")["prompt"]["domain"] == "project"
+
+
+@pytest.mark.parametrize(
+    ("tool", "field"),
+    [
+        ("prompt_save", "name"),
+        ("prompt_get", "name"),
+        ("prompt_run", "name"),
+        ("prompt_delete", "name"),
+    ],
+)
+def test_a_deprecated_tool_names_what_is_missing(caller: Caller, tool: str, field: str) -> None:
+    error = caller.refused(tool)
+    assert (error.code, error.data["field"]) == (-32602, field)
+    assert "domain" in error.data["fields"] or tool != "prompt_delete"
+
+
+def test_a_deprecated_tool_takes_no_action(caller: Caller) -> None:
+    error = caller.refused("prompt_list", action="list")
+    assert (error.code, error.data["field"]) == (-32602, "action")
