@@ -19,6 +19,7 @@ __all__ = [
     "BranchMemories",
     "Device",
     "Fusion",
+    "LLMProvider",
     "Precision",
     "Profile",
     "SecretPolicy",
@@ -34,6 +35,7 @@ Fusion = Literal["learned", "weighted", "rrf"]
 Device = Literal["cpu", "cuda"]
 Profile = Literal["code", "strict"]
 BranchMemories = Literal["share", "isolate", "stage"]
+LLMProvider = Literal["openai", "anthropic"]
 
 # Settings of the tool list. Each source bounds it: a later one can narrow what an earlier one allows, never widen it.
 _BOUNDS = ("toolsets", "tools", "exclude_tools", "read_only")
@@ -47,9 +49,12 @@ _NUMBERS = (
     "cache_bytes",
     "max_text_length",
     "compress_after_minutes",
+    "llm_timeout_seconds",
+    "llm_daily_tokens",
+    "llm_concurrency",
 )
 
-_SECRETS = ("token", "embedding_api_key")
+_SECRETS = ("token", "embedding_api_key", "llm_api_key")
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "secrets": get_args(SecretPolicy),
@@ -58,6 +63,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "embedding_device": get_args(Device),
     "security_profile": get_args(Profile),
     "branch_memories": get_args(BranchMemories),
+    "llm_provider": get_args(LLMProvider),
 }
 
 
@@ -98,6 +104,13 @@ class Settings:
     rate_limit: int = 120
     cache_bytes: int = 64_000_000
     max_text_length: int = 8_192
+    llm_provider: LLMProvider | None = None
+    llm_model: str | None = None
+    llm_url: str | None = None
+    llm_api_key: str | None = field(default=None, repr=False)
+    llm_timeout_seconds: int = 60
+    llm_daily_tokens: int = 200_000
+    llm_concurrency: int = 2
     tool_bounds: tuple[ToolBound, ...] = ()
     portable_names: bool = False
     token: str | None = field(default=None, repr=False)

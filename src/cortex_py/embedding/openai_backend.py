@@ -7,23 +7,19 @@ before something is embedded. The key goes into one header and nowhere else: no 
 from __future__ import annotations
 
 import base64
-import random
 import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from ..errors import ConfigurationError, EmbeddingError
+from ..errors import EmbeddingError
+from ..remote import Endpoint, Patience, RemoteProblem, check_key, persevere, read_address
 from .model_folder import encodable
 from .token_batches import normalized
 
 if TYPE_CHECKING:
-    import httpx2
     import numpy as np
     from numpy.typing import NDArray
 
@@ -39,14 +35,9 @@ _MARKS = 2
 
 # Servers differ in how many texts they take; the strictest in use take 32.
 _TEXTS_PER_REQUEST = 32
-_ATTEMPTS = 4
-_FIRST_PAUSE = 0.5
-_LONGEST_PAUSE = 30.0
 # No further attempt is begun after this long.
 _PATIENCE_SECONDS = 90.0
-_CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 60.0
-_PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
-_REASON_LENGTH = 300
+_ANSWER_SECONDS = 60.0
 
 
 class OpenAIBackend:
@@ -65,9 +56,11 @@ class OpenAIBackend:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """`dimensions` of 0 takes the vectors as they come; a memory's own model must know it beforehand."""
-        self._address, self._host = _address(url)
-        self._headers = {"Authorization": f"Bearer {_checked(api_key)}"} if api_key else {}
-        self._key = api_key
+        address = read_address(url, "/embeddings", setting="embedding_url", key_setting="embedding_api_key")
+        key = check_key(api_key, setting="embedding_api_key") if api_key else None
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._endpoint = Endpoint(address, key=key, headers=headers)
+        self._address, self._host = address.url, address.host
         self.model_name = model
         self.max_tokens = max_tokens
         self._wanted = dimensions
@@ -76,7 +69,6 @@ class OpenAIBackend:
         self._shorten = False
         self._sleep = sleep
         self._lock = threading.Lock()
-        self._client: httpx2.Client | None = None
         self._loaded = False
 
     def __repr__(self) -> str:
@@ -112,10 +104,7 @@ class OpenAIBackend:
 
     def close(self) -> None:
         """Let go of the connections; the next use opens new ones."""
-        with self._lock:
-            client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        self._endpoint.close()
 
     def _cut(self, text: str) -> str:
         """What the endpoint is to read. It refuses an empty text, which reads the same as a space."""
@@ -152,52 +141,14 @@ class OpenAIBackend:
 
     def _answer(self, texts: Sequence[str], *, shorten: bool) -> Any:
         """The decoded answer of the endpoint, after as many attempts as make sense."""
-        import httpx2
-
         question: dict[str, object] = {"model": self.model_name, "input": list(texts)}
         if shorten:
             question["dimensions"] = self._wanted
-        pause = _FIRST_PAUSE
-        last_start = time.monotonic() + _PATIENCE_SECONDS
-        for attempt in range(1, _ATTEMPTS + 1):
-            asked = None
-            try:
-                response = self._connected().post(self._address, json=question, headers=self._headers)
-            except httpx2.RequestError as error:
-                problem = f"{self._host} does not answer: {type(error).__name__}: {self._told(str(error))}"
-            else:
-                if response.status_code == 200:
-                    return self._decoded(response)
-                problem = f"{self._host} answered {response.status_code}: {self._reason(response)}"
-                if response.status_code not in _PASSING:
-                    raise EmbeddingError(problem, remedy=_remedy(response.status_code))
-                asked = _retry_after(response.headers.get("retry-after"))
-            # Apart by chance, so that those who were refused together do not come back together.
-            wait = pause * random.uniform(0.75, 1.25) if asked is None else asked
-            if attempt == _ATTEMPTS or wait > _LONGEST_PAUSE or time.monotonic() + wait > last_start:
-                break
-            self._sleep(wait)
-            pause *= 2
-        raise EmbeddingError(problem, remedy=f"Try again {f'in {asked:.0f} seconds' if asked else 'later'}.")
-
-    def _connected(self) -> httpx2.Client:
-        import httpx2
-
-        with self._lock:
-            if self._client is None:
-                # Redirects are not followed: they would carry the key elsewhere.
-                self._client = httpx2.Client(
-                    timeout=httpx2.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS), follow_redirects=False
-                )
-            return self._client
-
-    def _decoded(self, response: httpx2.Response) -> Any:
+        patience = Patience(seconds=_PATIENCE_SECONDS, sleep=self._sleep)
         try:
-            return response.json()
-        except ValueError as error:
-            raise EmbeddingError(
-                f"{self._host} gave an answer that is not JSON.", remedy="Check embedding_url."
-            ) from error
+            return persevere(lambda: self._endpoint.post(question, silence=_ANSWER_SECONDS), patience)
+        except RemoteProblem as problem:
+            raise EmbeddingError(problem.message, remedy=_remedy(problem)) from problem
 
     def _vectors(self, answer: Any, count: int) -> NDArray[np.float32]:
         """The vectors in the order of the texts, whatever the order of the answer."""
@@ -219,54 +170,6 @@ class OpenAIBackend:
             f"{self._host} gave no usable answer: {why}.", remedy="Check embedding_url and the model."
         )
 
-    def _reason(self, response: httpx2.Response) -> str:
-        """What the endpoint says went wrong, in whichever of the usual places it says so."""
-        try:
-            said = response.json()
-        except ValueError:
-            said = response.text
-        if isinstance(said, dict):
-            said = said.get("error", said)
-        if isinstance(said, dict):
-            said = said.get("message") or said.get("detail") or said
-        return self._told(str(said))
-
-    def _told(self, text: str) -> str:
-        """Foreign words on one line, and without the key, which some servers repeat."""
-        clean = " ".join(text.split())
-        if self._key:
-            clean = clean.replace(self._key, "[key]")
-        return clean[:_REASON_LENGTH] or "nothing"
-
-
-def _address(url: str) -> tuple[str, str]:
-    """Where to ask, and the host by which the endpoint is named."""
-    try:
-        parts = urlsplit(url.strip())
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        parts, port = urlsplit(""), ""
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
-        raise ConfigurationError(
-            "embedding_url is not the address of an endpoint.",
-            remedy="Give it as https://HOST/v1, and a key as embedding_api_key.",
-            field="embedding_url",
-        )
-    path = parts.path.rstrip("/")
-    path = path if path.endswith("/embeddings") else f"{path}/embeddings"
-    return parts._replace(path=path, fragment="").geturl(), f"{parts.hostname}{port}"
-
-
-def _checked(key: str) -> str:
-    if not key.isascii() or not key.isprintable() or " " in key:
-        # Said here, because the error of whoever writes the header would show it.
-        raise ConfigurationError(
-            "embedding_api_key holds characters that no key has.",
-            remedy="Give it without spaces and line breaks.",
-            field="embedding_api_key",
-        )
-    return key
-
 
 def _numbers(value: object) -> NDArray[np.float32]:
     """A vector as a list of numbers, or as the bytes of one in base64."""
@@ -281,22 +184,12 @@ def _numbers(value: object) -> NDArray[np.float32]:
         return np.asarray(value, np.float32)
 
 
-def _retry_after(value: str | None) -> float | None:
-    """Seconds to wait, given as such or as a date; none where it is neither."""
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
-
-
-def _remedy(status: int) -> str:
+def _remedy(problem: RemoteProblem) -> str:
+    status = problem.status
+    if problem.passing:
+        return problem.when
+    if status is None:
+        return "Check embedding_url."
     if status in (401, 403):
         return "Check embedding_api_key."
     if status in (404, 405) or 300 <= status < 400:

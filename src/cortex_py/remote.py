@@ -1,0 +1,383 @@
+"""Endpoints of others, over HTTP: their addresses and keys, one request, patience, and what they say went wrong.
+
+Whoever asks an endpoint does so through here. The key goes into one header and nowhere else: what is told of
+an endpoint never shows it. The HTTP client is loaded with the first request.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from .errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = [
+    "Address",
+    "Endpoint",
+    "Patience",
+    "RemoteProblem",
+    "check_key",
+    "persevere",
+    "read_address",
+]
+
+T = TypeVar("T")
+
+_CONNECT_SECONDS = 10.0
+_PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
+_REASON_LENGTH = 300
+_MOST_BYTES = 64_000_000
+
+
+class RemoteProblem(Exception):
+    """What went wrong at the other end; whoever asked makes an error of its own of it.
+
+    `status` is what it answered, if it did. `passing` says that coming back may help, `after` in how many
+    seconds, where the endpoint told. `timed_out` means that it may have worked on the question all the same.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        passing: bool = False,
+        after: float | None = None,
+        timed_out: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.passing = passing
+        self.after = after
+        self.timed_out = timed_out
+
+    @property
+    def when(self) -> str:
+        """When to come back, as advice."""
+        return f"Try again {f'in {self.after:.0f} seconds' if self.after else 'later'}."
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often and how long to try. No attempt is begun after `seconds`; a longer pause than `longest` is not made."""
+
+    attempts: int = 4
+    seconds: float = 90.0
+    first: float = 0.5
+    longest: float = 30.0
+    sleep: Callable[[float], None] = time.sleep
+
+
+def persevere(attempt: Callable[[], T], patience: Patience) -> T:
+    """What `attempt` gives, after as many attempts as make sense; else the last RemoteProblem."""
+    pause = patience.first
+    last_start = time.monotonic() + patience.seconds
+    for number in range(1, patience.attempts + 1):
+        try:
+            return attempt()
+        except RemoteProblem as problem:
+            # Apart by chance, so that those who were refused together do not come back together.
+            wait = pause * random.uniform(0.75, 1.25) if problem.after is None else problem.after
+            hopeless = not problem.passing or number == patience.attempts or wait > patience.longest
+            if hopeless or time.monotonic() + wait > last_start:
+                raise
+        patience.sleep(wait)
+        pause *= 2
+    raise ValueError("at least one attempt is needed")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to ask, the host by which the endpoint is named, and who can listen on the way."""
+
+    url: str
+    host: str
+    encrypted: bool
+    loopback: bool
+
+
+def read_address(url: str, path: str, *, setting: str, key_setting: str) -> Address:
+    """The address of `path` under the one that was set, which may have the beginning of `path` already."""
+    try:
+        parts = urlsplit(url.strip())
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        parts, port = urlsplit(""), ""
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+        raise ConfigurationError(
+            f"{setting} is not the address of an endpoint.",
+            remedy=f"Give it as https://HOST/v1, and a key as {key_setting}.",
+            field=setting,
+        )
+    return Address(
+        url=parts._replace(path=_joined(parts.path.rstrip("/"), path), fragment="").geturl(),
+        host=f"{parts.hostname}{port}",
+        encrypted=parts.scheme == "https",
+        loopback=_is_loopback(parts.hostname),
+    )
+
+
+def _joined(base: str, path: str) -> str:
+    steps = path.split("/")
+    for count in range(len(steps), 1, -1):
+        begun = "/".join(steps[:count])
+        if base.endswith(begun):
+            return base + path[len(begun) :]
+    return base + path
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def check_key(key: str, *, setting: str) -> str:
+    """The key, if it can be one."""
+    if not key.isascii() or not key.isprintable() or " " in key:
+        # Said here, because the error of whoever writes the header would show it.
+        raise ConfigurationError(
+            f"{setting} holds characters that no key has.",
+            remedy="Give it without spaces and line breaks.",
+            field=setting,
+        )
+    return key
+
+
+class Endpoint:
+    """One address that takes JSON and answers JSON. Safe to share between threads.
+
+    Without `keep_alive` every request has a connection of its own, and only then can `total` be held to.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        keep_alive: bool = True,
+        most_bytes: int = _MOST_BYTES,
+    ) -> None:
+        """`key` is what `headers` hold of it: the text that is never to be shown."""
+        self.address = address
+        self._key = key
+        self._headers = dict(headers or {})
+        self._keep_alive = keep_alive
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._client: httpx2.Client | None = None
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.address.host!r})"
+
+    def post(self, question: Mapping[str, object], *, silence: float, total: float | None = None) -> Any:
+        """The decoded answer to one request; RemoteProblem for everything else.
+
+        `silence` is how long nothing may come, `total` how long all of it may take.
+        """
+        status, headers, body = self._exchanged(json.dumps(question).encode(), silence, total)
+        if status != 200:
+            raise RemoteProblem(
+                f"{self.address.host} answered {status}: {self.reason(body)}",
+                status=status,
+                passing=status in _PASSING,
+                after=_retry_after(headers.get("retry-after")),
+            )
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError):
+            raise RemoteProblem(f"{self.address.host} gave an answer that is not JSON.") from None
+
+    def refused(self, error: object) -> RemoteProblem:
+        """The problem in an answer of status 200 that tells of an error all the same."""
+        code = error.get("code") if isinstance(error, dict) else None
+        status = code if isinstance(code, int) else None
+        said = self.reason(json.dumps({"error": error}).encode())
+        return RemoteProblem(
+            f"{self.address.host} answered with an error: {said}", status=status, passing=status in _PASSING
+        )
+
+    def reason(self, body: bytes) -> str:
+        """What the endpoint says went wrong, in whichever of the usual places it says so."""
+        text = body.decode("utf-8", "replace")
+        try:
+            said = json.loads(text)
+        except (ValueError, RecursionError):
+            said = text
+        if isinstance(said, dict):
+            said = said.get("error", said)
+        if isinstance(said, dict):
+            said = said.get("message") or said.get("detail") or said
+        return self.told(str(said))
+
+    def told(self, text: str) -> str:
+        """Foreign words on one line, cut short, and without the key, which some servers repeat."""
+        clean = " ".join(text.split())
+        if self._key:
+            clean = clean.replace(self._key, "[key]")
+        return clean[:_REASON_LENGTH] or "nothing"
+
+    def close(self) -> None:
+        """Let go of the connections; the next use opens new ones."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _exchanged(self, content: bytes, silence: float, total: float | None) -> tuple[int, httpx2.Headers, bytes]:
+        import httpx2
+
+        client = self._connected()
+        with _ending(total) as end:
+            request = self._request(client, content, silence, end)
+            try:
+                response = client.send(request, stream=True)
+                try:
+                    found = response.status_code, response.headers, self._body(response)
+                finally:
+                    response.close()
+            except httpx2.RequestError as error:
+                problem = f"{type(error).__name__}: {self.told(str(error))}"
+                timed_out = isinstance(error, httpx2.ReadTimeout | httpx2.WriteTimeout)
+            else:
+                # An end that came by itself and one that was brought about look the same.
+                if not end.reached:
+                    return found
+        if end.reached:
+            problem, timed_out = f"not all of it came within {round(total or 0, 1):g} seconds", True
+        raise RemoteProblem(f"{self.address.host} does not answer: {problem}", passing=True, timed_out=timed_out)
+
+    def _request(self, client: httpx2.Client, content: bytes, silence: float, end: _End) -> httpx2.Request:
+        import httpx2
+
+        try:
+            return client.build_request(
+                "POST",
+                self.address.url,
+                content=content,
+                headers={"Content-Type": "application/json", **self._headers},
+                timeout=httpx2.Timeout(silence, connect=min(_CONNECT_SECONDS, silence)),
+                extensions={"trace": end.watch},
+            )
+        except httpx2.InvalidURL as error:
+            raise RemoteProblem(f"{self.address.host} cannot be asked: {self.told(str(error))}") from None
+
+    def _body(self, response: httpx2.Response) -> bytes:
+        parts, size = [], 0
+        for part in response.iter_bytes():
+            size += len(part)
+            if size > self._most_bytes:
+                raise RemoteProblem(f"{self.address.host} gave an answer of more than {self._most_bytes:,} bytes.")
+            parts.append(part)
+        return b"".join(parts)
+
+    def _connected(self) -> httpx2.Client:
+        import httpx2
+
+        with self._lock:
+            if self._client is None:
+                limits = httpx2.Limits(max_keepalive_connections=None if self._keep_alive else 0)
+                try:
+                    own = self._direct(limits) if self.address.loopback else None
+                    # Redirects are not followed: they would carry the key elsewhere.
+                    self._client = httpx2.Client(transport=own, limits=limits, follow_redirects=False)
+                except (ImportError, OSError, ValueError, httpx2.InvalidURL):
+                    # The reason is not told: the address of a proxy may hold a password.
+                    raise RemoteProblem(
+                        f"{self.address.host} cannot be asked: the proxy or the certificates that the environment "
+                        "names cannot be used."
+                    ) from None
+            return self._client
+
+    def _direct(self, limits: httpx2.Limits) -> httpx2.HTTPTransport:
+        """A transport of its own uses no proxy, which nobody wants between this machine and itself."""
+        import ssl
+
+        import httpx2
+
+        # Reading all certificates takes longer than a local answer, and plain http has no use for them.
+        verify = True if self.address.encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return httpx2.HTTPTransport(verify=verify, limits=limits)
+
+
+class _End:
+    """Ends a connection when its time is over, whatever it is waiting for."""
+
+    def __init__(self) -> None:
+        self.reached = False
+        self._socket: Any = None
+        self._lock = threading.Lock()
+
+    def watch(self, event: str, info: Mapping[str, Any]) -> None:
+        """Called by the HTTP client with all it does; a connection is remembered as soon as there is one."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            with self._lock:
+                self._socket = info["return_value"].get_extra_info("socket")
+                if self.reached:
+                    self._shut()
+
+    def reach(self) -> None:
+        with self._lock:
+            self.reached = True
+            self._shut()
+
+    def _shut(self) -> None:
+        import socket
+
+        if self._socket is not None:
+            try:
+                # Not the method of a TLS socket, which would first take the encryption away.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+            except OSError:
+                return
+
+
+@contextmanager
+def _ending(seconds: float | None) -> Iterator[_End]:
+    end = _End()
+    if seconds is None:
+        yield end
+        return
+    timer = threading.Timer(seconds, end.reach)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield end
+    finally:
+        timer.cancel()
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds to wait, given as such or as a date; none where it is neither."""
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        pass
+    else:
+        return max(0.0, seconds) if math.isfinite(seconds) else None
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
