@@ -32,6 +32,7 @@ from cortex_py.memory.signals import measure, query_hashes
 from cortex_py.memory.traits import QueryTraits
 from cortex_py.records import NewMemory
 from cortex_py.store.conditions import Filter
+from cortex_py.store.scope import View
 from cortex_py.store.threads import single_threaded
 
 import report
@@ -117,7 +118,8 @@ class Engine:
         store = cortex._store
         with store.database.read() as session:
             self.nums = np.array([num for (num,) in session.rows("SELECT num FROM memory ORDER BY num")])
-            self._scope = store.scope(session, Filter(), (cortex.project.id,), to_micros(NOW), for_search=True)
+            view = View((cortex.project.id,), to_micros(NOW))
+            self._scope = store.scope(session, Filter(), view, for_search=True)
         assert len(self.nums) == len(collection.records)
         self._unit_of = dict(
             zip(self.nums.tolist(), [self._units[record.unit] for record in collection.records], strict=True)

@@ -24,6 +24,9 @@ ALL = (
     "graph",
     "entity_signal",
     "prompts",
+    "consolidation",
+    "enrich",
+    "likeness",
 )
 
 

@@ -18,16 +18,17 @@ ALLOWED = {
     "security": set(),
     "embedding": set(),
     "llm": set(),
-    "memory": {"store", "security", "embedding"},
+    "memory": {"store", "security", "embedding", "llm"},
     "worktree": set(),
     "graph": {"store", "security", "memory", "worktree"},
-    "context": {"store", "security", "embedding", "memory", "worktree", "graph"},
+    "context": {"store", "security", "embedding", "memory", "worktree", "graph", "llm"},
     "prompts": {"store", "security", "memory"},
-    "app": {"memory", "context", "graph", "prompts", "store", "embedding", "worktree"},
+    "app": {"memory", "context", "graph", "prompts", "store", "embedding", "worktree", "llm", "diagnosis"},
+    "diagnosis": {"app"},
     "services": {"embedding"},
     "mcp": {"app", "memory", "context", "graph", "prompts", "embedding"},
     "http": {"app", "mcp", "embedding"},
-    "cli": {"app", "http", "mcp", "context", "graph", "prompts", "embedding", "worktree"},
+    "cli": {"app", "http", "mcp", "memory", "context", "graph", "prompts", "embedding", "worktree"},
 }
 
 

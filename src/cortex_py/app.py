@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,7 @@ from .context.project import identify
 from .context.service import Contexts
 from .embedding.backend import Backend
 from .embedding.backends import open_backend
-from .errors import ConfigurationError
+from .errors import ConfigurationError, StorageError
 from .graph.naming import keys_of
 from .graph.service import Graph
 from .ids import IdMaker
@@ -24,12 +25,15 @@ from .memory.prepare import entity_words, space_word
 from .memory.service import Memories
 from .memory.terms import index_word
 from .records import Project
+from .store.ledger_of_use import StoreLedger
 from .store.sqlite import open_sqlite
 from .store.store import Store
 from .store.where import Names
 
 if TYPE_CHECKING:
+    from .diagnosis import Diagnosis
     from .embedding.service import EmbeddingService
+    from .llm.client import LanguageModel
     from .prompts.service import Prompts
     from .prompts.templates import Templates
 
@@ -48,7 +52,7 @@ class Cortex:
         # A folder that is not there is told before anything is made.
         identify(folder)
         self._store = _open_store(settings, backend, clock)
-        self._desks = Desks(self._store, backend, settings, clock, IdMaker(clock))
+        self._desks = Desks(self._store, backend, settings, clock, IdMaker(clock), lambda: self.language_model)
         try:
             self._desk = self._desks.at(folder)
         except BaseException:
@@ -145,6 +149,15 @@ class Cortex:
 
         return Templates(self._store, self._clock, self.memories, self.settings.secrets, self._desk.root)
 
+    @cached_property
+    def language_model(self) -> LanguageModel | None:
+        """The language model, where one is configured; nothing is sent before it is asked."""
+        if self.settings.llm_provider is None:
+            return None
+        from .llm.open import open_language_model
+
+        return open_language_model(self.settings, StoreLedger(self._store), self._clock)
+
     @property
     def backend(self) -> Backend:
         """The embedding model behind recall."""
@@ -158,18 +171,30 @@ class Cortex:
         """Faults found in the store's files; empty when all is well."""
         return self._store.database.check()
 
+    def doctor(self) -> Diagnosis:
+        """What is well and what is not, and what would be sent to which other machine."""
+        from .diagnosis import diagnose
+
+        return diagnose(self)
+
     def upkeep(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
         """What is done between calls: follow git, read old memories for the graph, pack what lies idle.
 
         `stop` is asked between two batches.
         """
         self.memories.place.arrive()
+        self.memories.write_uses()
         self.memories.annotate(stop)
         return self.memories.compress(stop)
 
     def close(self) -> None:
         if "embeddings" in vars(self):
             self.embeddings.close()
+        if model := vars(self).get("language_model"):
+            model.close()
+        with suppress(StorageError):
+            # A store that cannot be written now has lost a count, no memory.
+            self.memories.write_uses()
         self._store.close()
 
     def __enter__(self) -> Cortex:

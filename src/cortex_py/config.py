@@ -40,7 +40,7 @@ LLMProvider = Literal["openai", "anthropic"]
 # Settings of the tool list. Each source bounds it: a later one can narrow what an earlier one allows, never widen it.
 _BOUNDS = ("toolsets", "tools", "exclude_tools", "read_only")
 _LISTS = ("toolsets", "tools", "exclude_tools", "allowed_hosts")
-_SWITCHES = ("read_only", "portable_names")
+_SWITCHES = ("read_only", "portable_names", "prefer_newer")
 _NUMBERS = (
     "threads",
     "max_content_bytes",
@@ -94,6 +94,7 @@ class Settings:
     max_content_bytes: int = 16_000_000
     branch_memories: BranchMemories = "share"
     compress_after_minutes: int = 30
+    prefer_newer: bool = False
     embedding_backend: str = "onnx"
     embedding_model: str | None = None
     embedding_device: Device = "cpu"

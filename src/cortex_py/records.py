@@ -20,6 +20,7 @@ __all__ = [
     "STATUSES",
     "Branch",
     "Confinement",
+    "Contradiction",
     "Detail",
     "Domain",
     "Hit",
@@ -86,6 +87,14 @@ class Branch:
     updated_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """An older memory that says something else of the same thing, and in what they differ."""
+
+    memory_id: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
     """What a caller gives to be remembered. Everything but content has a sensible default."""
@@ -112,6 +121,8 @@ class NewMemory:
     symbol: str | None = None
     first_line: int | None = None
     last_line: int | None = None
+    # Id of the memory whose place it takes.
+    supersedes: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +154,8 @@ class Memory:
     grounding: float | None
     version: int
     duplicate_of: str | None = None
+    # Told when it is captured, not kept.
+    conflicts_with: tuple[Contradiction, ...] = ()
     redactions: tuple[str, ...] = ()
     kind: Kind = "note"
     symbol: str | None = None

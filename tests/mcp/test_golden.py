@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from cortex_py import Cortex
 from cortex_py.mcp.registry import TOOLS, ToolSpec
 from cortex_py.mcp.server import build_server
+from llm.chat_server import ChatServer, refusal
 
 from clients import MODES, Caller, connected
 from helpers import git
@@ -113,7 +114,7 @@ def test_all_four_hints_are_given_and_agree_with_each_other(definition: Definiti
     hints = definition["annotations"]
     assert hints.keys() == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
     assert all(isinstance(hint, bool) for hint in hints.values())
-    assert hints["openWorldHint"] is False
+    assert hints["openWorldHint"] is (spec.name in ("subcog_consolidate", "subcog_enrich"))
     assert not (hints["readOnlyHint"] and hints["destructiveHint"])
     assert (hints["readOnlyHint"], hints["destructiveHint"], hints["idempotentHint"]) == (
         spec.read_only,
@@ -127,6 +128,7 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
     assert {name for name, hint in hints.items() if hint["destructiveHint"]} == {
         "subcog_delete",
         "subcog_gc",
+        "subcog_consolidate",
         "subcog_entities",
         "subcog_relationships",
         "subcog_prompts",
@@ -140,6 +142,8 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
         "subcog_restore",
         "subcog_gc",
         "subcog_reindex",
+        "subcog_consolidate",
+        "subcog_enrich",
         "initialize_context",
         "create_branch",
         "update_memory",
@@ -239,7 +243,8 @@ def test_answers_keep_what_the_definitions_promise(
     git(project, "add", ".")
     git(project, "commit", "-q", "-m", "begin")
     with (
-        Cortex.open(home, project=project, backend=StubBackend()) as cortex,
+        ChatServer(usual=refusal(403, "not for you")) as model,
+        _asking(home, project, model) as cortex,
         connected(build_server(cortex), mode) as caller,
     ):
         call = Checked(caller, listed[mode])
@@ -264,6 +269,7 @@ def test_answers_keep_what_the_definitions_promise(
         call("embedding.batch", texts=["hello", "world"])
         call("model.info")
         call("health.status")
+        _use_tidying(call)
         _use_contexts(call, project)
         _use_graph(call)
         _use_saved_texts(call, project, secret)
@@ -275,14 +281,38 @@ def test_answers_keep_what_the_definitions_promise(
         assert promised.pop(name) == promised["subcog_prompts"]
         seen["subcog_prompts"] |= seen.pop(name)
     unseen = {name: promised[name] - seen[name] for name in promised if promised[name] - seen[name]}
-    # What is wrong is told only when something is, and grounding only once something checks it. A list of saved
-    # texts leaves the contents out, and only a list tells which are hidden.
+    # What is wrong is told only when something is, grounding only once something checks it, and that a group was
+    # skipped only when another was faster. A list of saved texts leaves the contents out, and only a list tells which
+    # are hidden.
     assert unseen == {
+        "subcog_consolidate": {"skipped"},
         "health.status": {"problem"},
         "update_memory": {"grounding_score"},
         "subcog_prompts": {"prompt.shadowed_by", "prompts[].content"},
         "subcog_templates": {"template.shadowed_by", "templates[].content"},
     }
+
+
+def _asking(home: Path, project: Path, server: ChatServer) -> Cortex:
+    chosen = {"llm_provider": "openai", "llm_model": "some-model", "llm_url": server.url}
+    return Cortex.open(home, project=project, backend=StubBackend(), **chosen)
+
+
+def _use_tidying(call: Checked) -> None:
+    """With a language model that refuses: the local method does it, and says why."""
+    old = call("subcog_capture", content="Production runs PostgreSQL 15 on three machines", namespace="apis")["id"]
+    new = {"content": "Production runs PostgreSQL 16 on three machines", "namespace": "apis"}
+    told = call("subcog_capture", **new)
+    assert [one["memory_id"] for one in told["conflicts_with"]] == [old]
+    newest = call("subcog_capture", **new, supersedes=old)["id"]
+    assert call("subcog_get", memory_id=old)["superseded_by"] == newest
+    assert call("subcog_get", memory_id=newest)["supersedes"] == [old]
+    for dry_run in (True, False):
+        call("subcog_consolidate", namespace="apis", dry_run=dry_run)
+    for content in ("Cache answers because the API is slow", "Cache answers because the API is very slow"):
+        id = call("subcog_capture", content=content, namespace="performance")["id"]
+    call("subcog_enrich", memory_id=id, add_context=True)
+    call("subcog_status")
 
 
 def _use_contexts(call: Checked, project: Path) -> None:

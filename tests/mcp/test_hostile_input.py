@@ -28,7 +28,7 @@ MODERN_META = envelope("2026-07-28")
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 # What may be answered to a request that makes no sense; neither is a fault of the server.
-CODES = {-32600, -32601, -32602, -32604, -32605, -32607, -32608, -32020, -32022}
+CODES = {-32600, -32601, -32602, -32604, -32605, -32606, -32607, -32608, -32020, -32022}
 # The same where a tool tells it in its answer.
 ANSWERED_CODES = {
     "VALIDATION_ERROR",
@@ -311,6 +311,45 @@ CALLS: dict[str, tuple[str, dict[str, Any], set[int]]] = {
         {-32602},
     ),
     "no such id": ("tools/call", {"name": "subcog_get", "arguments": {"memory_id": "f" * 40}}, {-32604}),
+    "consolidation of control characters": (
+        "tools/call",
+        {"name": "subcog_consolidate", "arguments": {"namespace": "\x00\u202e"}},
+        {-32608},
+    ),
+    "consolidation of a million characters": (
+        "tools/call",
+        {"name": "subcog_consolidate", "arguments": {"namespace": "x" * 1_000_000}},
+        {-32608},
+    ),
+    "consolidation of words beyond all bounds": (
+        "tools/call",
+        {"name": "subcog_consolidate", "arguments": {"namespace": "decisions", "query": "tag:x " * 100_000}},
+        {-32602},
+    ),
+    "enrichment of no id": ("tools/call", {"name": "subcog_enrich", "arguments": {"memory_id": "\x00"}}, {-32602}),
+    "enrichment of a million characters": (
+        "tools/call",
+        {"name": "subcog_enrich", "arguments": {"memory_id": "f" * 1_000_000}},
+        {-32602},
+    ),
+    "capture in the place of control characters": (
+        "tools/call",
+        {"name": "subcog_capture", "arguments": {"content": "x", "namespace": "decisions", "supersedes": "\x00"}},
+        {-32602},
+    ),
+    "capture in the place of a million characters": (
+        "tools/call",
+        {
+            "name": "subcog_capture",
+            "arguments": {"content": "x", "namespace": "decisions", "supersedes": "f" * 1_000_000},
+        },
+        {-32602},
+    ),
+    "capture in the place of a list": (
+        "tools/call",
+        {"name": "subcog_capture", "arguments": {"content": "x", "namespace": "decisions", "supersedes": ["f" * 40]}},
+        {-32602},
+    ),
     "meta not an object": ("tools/call", {"name": "subcog_status", "_meta": [1]}, {-32602}),
     "token not a text": ("tools/call", {"name": "subcog_status", "_meta": {"progressToken": []}}, {-32602}),
     "no address": ("resources/read", {}, {-32602}),
@@ -586,6 +625,7 @@ fuzzed: Callable[[Any], Any] = settings(
     # The wire is shared on purpose: it must stand all examples.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+fuzzed_little: Callable[[Any], Any] = settings(fuzzed, max_examples=15)  # type: ignore[arg-type]
 
 
 @fuzzed
@@ -687,6 +727,33 @@ def test_any_arguments_for_the_graph_are_answered(wire: Wire, data: st.DataObjec
     }
     needed = "operation" if "operation" in schema else "action"
     drawn = st.fixed_dictionaries({needed: fitting.pop(needed)}, optional=fitting)
+    answer = _asked(wire, "tools/call", name=name, arguments=data.draw(drawn))
+    assert "result" in answer or answer["error"]["code"] in CODES, answer
+    assert _is_well(wire)
+
+
+@pytest.fixture
+def alike(wire: Wire) -> list[str]:
+    """Two memories that say the same, so that there is something to consolidate, enrich and replace."""
+    given = {"content": "Zoë deploys\x00 on Friday because ☃", "namespace": "blockers"}
+    made = [_asked(wire, "tools/call", name="subcog_capture", arguments=given) for _ in range(2)]
+    return [one["result"]["structuredContent"]["id"] for one in made]
+
+
+@fuzzed_little
+@given(st.data())
+def test_any_arguments_for_tidying_are_answered(wire: Wire, alike: list[str], data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(("subcog_consolidate", "subcog_enrich", "subcog_capture")))
+    near: dict[str, st.SearchStrategy[Any]] = {
+        "namespace": st.sampled_from(("blockers", "BLOCKERS ")) | texts,
+        "memory_id": st.sampled_from((*alike, alike[0][:16], f"context_{alike[1]}")) | texts,
+        "supersedes": st.sampled_from(alike) | texts,
+        "query": st.sampled_from(("Friday", "tag:x", "-tag:x Friday", "since:1d", "ns:decisions", 'tag:"')) | texts,
+    }
+    schema = SCHEMAS[name]
+    fitting = {key: near.get(key, _fit(part)) for key, part in schema.items()}
+    needed = {key: fitting.pop(key) for key in ("namespace", "memory_id", "content") if key in fitting}
+    drawn = st.fixed_dictionaries(needed, optional=fitting)
     answer = _asked(wire, "tools/call", name=name, arguments=data.draw(drawn))
     assert "result" in answer or answer["error"]["code"] in CODES, answer
     assert _is_well(wire)

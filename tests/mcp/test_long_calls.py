@@ -98,7 +98,10 @@ class Call:
         return self._future.result(SECONDS).structured_content
 
     def cancel_after_first_progress(self) -> None:
-        assert self._first.wait(SECONDS)
+        self.cancel_after(self._first)
+
+    def cancel_after(self, event: threading.Event) -> None:
+        assert event.wait(SECONDS)
         self._future.cancel()
 
 
@@ -188,6 +191,85 @@ def test_a_collection_cancelled_before_its_end_changes_nothing(
     with connected(server, mode) as caller:
         collected = caller.call("subcog_gc", purge=purge)
     assert (collected["memories_affected"], collected["purged"]) == (3, 3 if purge else 0)
+
+
+# Pairs that say the same; all of them together are two batches of writing.
+PAIRS = 20
+
+
+@pytest.fixture
+def doubled(cortex: Cortex, backend: HeldBackend) -> Cortex:
+    """A memory in which much is said twice."""
+    contents = [f"Server number {number} runs service{number} alone" for number in range(PAIRS)]
+    cortex.memories.capture_many(NewMemory(content=content, namespace="decisions") for content in contents * 2)
+    backend.calls = 0
+    return cortex
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_progress_of_a_consolidation_reaches_the_client(
+    doubled: Cortex, server: FastMCP[Any], mode: str, dry_run: bool
+) -> None:
+    with connected(server, mode) as caller:
+        call = Call(caller, "subcog_consolidate", namespace="decisions", strategy="dedupe", dry_run=dry_run)
+        assert (call.result()["groups_found"], call.result()["dry_run"]) == (PAIRS, dry_run)
+    done = [one for one, _ in call.progress]
+    assert done == sorted(done)
+    assert {total for _, total in call.progress} == {done[-1]}
+    assert len(set(done)) > 1
+    assert doubled.memories.recall().total == (2 * PAIRS if dry_run else PAIRS)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cancelled_consolidation_leaves_no_group_by_half_and_another_does_the_rest(
+    doubled: Cortex, backend: HeldBackend, server: FastMCP[Any], witness: Witness, mode: str
+) -> None:
+    # The second batch is about to be written when the client no longer wants it.
+    backend.hold_at = 2
+    arguments = {"namespace": "decisions", "strategy": "dedupe"}
+    with connected(server, mode) as caller:
+        call = Call(caller, "subcog_consolidate", **arguments)
+        call.cancel_after(backend.held)
+        assert witness.noticed.wait(SECONDS)
+        backend.released.set()
+        assert caller.call("subcog_status")["statistics"]["total_count"] > PAIRS
+    assert backend.calls == 2
+    assert doubled.check() == []
+    made = [one.memory for one in doubled.memories.recall().results if doubled.memories.origins(one.memory.id)]
+    assert 0 < len(made) < PAIRS
+    for memory in made:
+        originals = [doubled.memories.get(id) for id in doubled.memories.origins(memory.id)]
+        assert [(one.content, one.status, one.superseded_by) for one in originals] == [
+            (memory.content, "superseded", memory.id)
+        ] * 2
+    assert doubled.memories.recall().total == 2 * PAIRS - len(made)
+    with connected(server, mode) as caller:
+        assert caller.call("subcog_consolidate", **arguments)["groups_found"] == PAIRS - len(made)
+        assert caller.call("subcog_consolidate", **arguments)["groups_found"] == 0
+    assert doubled.memories.recall().total == PAIRS
+    assert doubled.check() == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_group_that_another_changed_meanwhile_is_left_alone_and_told(
+    doubled: Cortex, home: Path, project: Path, clock: FakeClock, backend: HeldBackend, server: FastMCP[Any], mode: str
+) -> None:
+    backend.hold_at = 2
+    with (
+        Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as other,
+        connected(server, mode) as caller,
+    ):
+        call = Call(caller, "subcog_consolidate", namespace="decisions", strategy="dedupe")
+        assert backend.held.wait(SECONDS)
+        waiting = [one.memory for one in other.memories.recall().results if not other.memories.origins(one.memory.id)]
+        changed = other.memories.update(waiting[0].id, tags=["changed"])
+        backend.released.set()
+        done = call.result()
+    assert (done["groups_found"], done["skipped"], len(done["candidate_merges"])) == (PAIRS, 1, PAIRS - 1)
+    assert changed.id not in {id for merge in done["candidate_merges"] for id in merge["memories"]}
+    assert [one.memory.content for one in doubled.memories.recall().results].count(changed.content) == 2
+    assert doubled.memories.get(changed.id) == changed
 
 
 class Desk:

@@ -173,6 +173,23 @@ def test_prompts_and_their_deprecated_tools_are_sets_of_their_own(
     assert _served(home, TOOLS, **{source: given}) == left
 
 
+TIDYING = ["subcog_consolidate", "subcog_enrich"]
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ({"toolsets": ["memory"]}, TIDYING),
+        ({"toolsets": ["core"]}, []),
+        ({"toolsets": ["core"], "tools": ["subcog_enrich"]}, ["subcog_enrich"]),
+        ({"toolsets": ["memory"], "exclude_tools": ["subcog_consolidate"]}, ["subcog_enrich"]),
+        ({"toolsets": ["memory"], "read_only": True}, []),
+    ],
+)
+def test_tidying_is_for_memory_and_not_for_the_core(home: Path, source: str, given: Given, left: list[str]) -> None:
+    assert [name for name in _served(home, TOOLS, **{source: given}) if name in TIDYING] == left
+
+
 def test_all_tools_are_the_deprecated_ones_too(home: Path) -> None:
     everything = [spec.name for spec in TOOLS]
     assert _served(home, TOOLS) == _served(home, TOOLS, flags={"toolsets": ["all"]}) == everything

@@ -14,10 +14,11 @@ from mcp.shared.exceptions import MCPError
 
 from cortex_py import Cortex
 from cortex_py.embedding.backend import Backend
-from cortex_py.errors import StoreBusy
+from cortex_py.errors import WIRE_FORMS, StoreBusy
 from cortex_py.mcp.help_pages import HELP
 from cortex_py.mcp.server import build_server
 from cortex_py.mcp.snapshot import envelope
+from llm.chat_server import ChatServer, chat, refusal
 
 from clients import MODES, PROTOCOLS, Caller, connected
 from helpers import FakeClock
@@ -25,9 +26,7 @@ from servers import http_server, stdio_server
 from stub_backend import StubBackend
 
 DOCUMENTED = {-32600, -32601, -32602, -32603, -32604, -32605, -32606, -32607, -32608}
-# No tool asks a language model yet.
-UNREACHABLE = {-32606}
-PRODUCED_HERE = {-32600, -32601, -32602, -32603, -32604, -32605, -32607, -32608}
+KEY = "sk-test-0123456789abcdef"
 
 NOWHERE = "0" * 40
 EXCLUDED = "subcog_namespaces"
@@ -130,6 +129,51 @@ BAD = {
     ),
     "restore of an unknown id": Bad("subcog_restore", {"memory_id": NOWHERE}, -32604, {"memory_id": NOWHERE}),
     "history of an unknown id": Bad("subcog_history", {"memory_id": NOWHERE}, -32604, {"memory_id": NOWHERE}),
+    "consolidation of nothing": _field("subcog_consolidate", "namespace"),
+    "unknown strategy": _field("subcog_consolidate", "strategy", namespace="decisions", strategy="mix"),
+    "unknown method of a consolidation": _field("subcog_consolidate", "method", namespace="decisions", method="magic"),
+    "word for a dry run": _field("subcog_consolidate", "dry_run", namespace="decisions", dry_run="maybe"),
+    "unknown method of an enrichment": _field("subcog_enrich", "method", memory_id=NOWHERE, method="magic"),
+    "enrichment of nothing": _field("subcog_enrich", "memory_id"),
+    "enrichment of no id": Bad(
+        "subcog_enrich",
+        {"memory_id": "the one about tabs"},
+        -32602,
+        {"error": "InvalidId", "field": "memory_id", "memory_id": "the one about tabs"},
+    ),
+    "enrichment of an unknown id": Bad(
+        "subcog_enrich",
+        {"memory_id": NOWHERE},
+        -32604,
+        {"error": "MemoryNotFound", "field": "memory_id", "memory_id": NOWHERE},
+    ),
+    "bad filter in the query of a consolidation": Bad(
+        "subcog_consolidate",
+        {"namespace": "decisions", "query": "tabs since:never"},
+        -32602,
+        {"error": "FilterSyntaxError"},
+    ),
+    "consolidation of an unknown namespace": Bad(
+        "subcog_consolidate",
+        {"namespace": "thoughts"},
+        -32608,
+        {"error": "UnknownNamespace", "field": "namespace"},
+    ),
+    "consolidation of an empty namespace": Bad(
+        "subcog_consolidate", {"namespace": ""}, -32608, {"error": "UnknownNamespace", "field": "namespace"}
+    ),
+    "capture in the place of an unknown id": Bad(
+        "subcog_capture",
+        {"content": "Use tabs", "namespace": "decisions", "supersedes": NOWHERE},
+        -32604,
+        {"error": "MemoryNotFound"},
+    ),
+    "capture in the place of no id": Bad(
+        "subcog_capture",
+        {"content": "Use tabs", "namespace": "decisions", "supersedes": "the old one"},
+        -32602,
+        {"error": "InvalidId"},
+    ),
     "capture into an unknown namespace": Bad(
         "subcog_capture",
         {"content": "x", "namespace": "thoughts"},
@@ -215,9 +259,9 @@ def _state(client: Caller) -> tuple[int, Any]:
     return statistics["total_count"], client.call("subcog_recall", detail="everything")
 
 
-def test_every_documented_code_is_produced_here_or_cannot_be_yet() -> None:
-    assert PRODUCED_HERE | UNREACHABLE == DOCUMENTED
-    assert {bad.code for bad in BAD.values()} | {-32600, -32603} == PRODUCED_HERE
+def test_every_documented_code_is_produced_here() -> None:
+    assert {bad.code for bad in BAD.values()} | {-32600, -32603, -32606} == DOCUMENTED
+    assert {form.subcog for _, form in WIRE_FORMS} | {-32600, -32601} == DOCUMENTED
     assert all(str(code) in HELP["errors"].text for code in DOCUMENTED)
 
 
@@ -297,6 +341,62 @@ def test_raw_requests_are_refused_over_stdio_and_the_secret_appears_nowhere(
     assert TOKEN not in json.dumps(refused)
     assert TOKEN.encode() not in rest + log
     assert not any(TOKEN.encode() in file.read_bytes() for file in home.rglob("*") if file.is_file())
+
+
+def test_a_language_model_that_is_not_configured_is_told(client: Caller, prepared: Prepared) -> None:
+    before = _state(client)
+    error = client.refused("subcog_enrich", memory_id=prepared.twins[0], method="llm")
+    assert (error.code, error.data["error"]) == (-32606, "LLMError")
+    assert "llm_provider" in error.data["remedy"]
+    assert error.data["remedy"] in error.message
+    assert _state(client) == before
+
+
+@pytest.fixture
+def chat_server() -> Iterator[ChatServer]:
+    with ChatServer() as opened:
+        yield opened
+
+
+@pytest.fixture
+def asking(home: Path, project: Path, model: Backend, chat_server: ChatServer) -> Iterator[Cortex]:
+    """Two memories that say the same, and a language model to make one of them."""
+    chosen = {"llm_provider": "openai", "llm_model": "some-model", "llm_url": chat_server.url, "llm_api_key": KEY}
+    with Cortex.open(home, project=project, backend=model, **chosen) as opened:
+        for content in ("Use PostgreSQL for primary storage", "We use PostgreSQL as the primary storage"):
+            opened.memories.capture(content, namespace="decisions")
+        yield opened
+
+
+@pytest.mark.parametrize("tool", ["subcog_consolidate", "subcog_enrich"])
+def test_a_language_model_that_fails_is_told_where_it_was_asked_for(
+    asking: Cortex, chat_server: ChatServer, mode: str, tool: str
+) -> None:
+    chat_server.usual = refusal(403, f"{KEY} may not use some-model")
+    id = asking.memories.recall().results[0].memory.id
+    arguments = {"namespace": "decisions"} if tool == "subcog_consolidate" else {"memory_id": id}
+    with connected(build_server(asking), mode) as client:
+        before = _state(client)
+        error = client.refused(tool, **arguments, method="llm")
+        assert (error.code, error.data["error"]) == (-32606, "LLMError")
+        assert "may not use some-model" in error.message
+        assert KEY not in error.model_dump_json()
+        assert _state(client) == before
+        assert len(chat_server.asked) == 1
+        # Without that wish the local method takes over, and says why.
+        done = client.call(tool, **arguments)
+    assert done["method"] == "local"
+    assert ["may not use some-model" in warning for warning in done["warnings"]] == [True]
+    assert KEY not in json.dumps(done)
+
+
+def test_a_language_model_that_leaves_a_fact_out_is_told(asking: Cortex, chat_server: ChatServer, mode: str) -> None:
+    chat_server.usual = chat({"content": "Use a database."})
+    with connected(build_server(asking), mode) as client:
+        before = _state(client)
+        error = client.refused("subcog_consolidate", namespace="decisions", method="llm")
+        assert (error.code, _state(client)) == (-32606, before)
+    assert "left out" in error.message
 
 
 @pytest.fixture(scope="module")

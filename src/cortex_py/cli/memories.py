@@ -40,6 +40,7 @@ _TAGS_HELP = "A tag; repeat for several."
 @click.option("--domain", type=click.Choice([*DOMAINS, "global"]), default="project", show_default=True)
 @click.option("--branch", "branch_id", help="Id of a line of work.")
 @click.option("--ttl", help="Time to live, such as 30d.")
+@click.option("--supersedes", metavar="ID", help="A memory that it takes the place of.")
 @common
 def capture_command(
     content: str | None,
@@ -49,6 +50,7 @@ def capture_command(
     domain: str,
     branch_id: str | None,
     ttl: str | None,
+    supersedes: str | None,
     home: str | None,
     project: str,
     as_json: bool,
@@ -63,11 +65,14 @@ def capture_command(
             domain=domain,  # type: ignore[arg-type]  # one of the choices above
             branch_id=branch_id,
             ttl=ttl,
+            supersedes=supersedes,
         )
     if as_json:
         print_json(memory_as_dict(memory))
         return
     click.echo(memory.id)
+    for other in memory.conflicts_with:
+        click.echo(f"Contradicts {other.memory_id[:SHORT_ID]} ({other.reason}).", err=True)
     if memory.redactions:
         click.echo(f"Redacted before storing: {', '.join(memory.redactions)}.", err=True)
     if memory.duplicate_of:
@@ -83,6 +88,7 @@ def capture_command(
 @click.option("-l", "--limit", type=int, help="Most results (default: 10, or 50 when listing).")
 @click.option("--offset", type=int, default=0, help="Skip this many.")
 @click.option("--min-score", type=float, default=0.0, help="Leave out weaker hits (0 to 1).")
+@click.option("--prefer-newer", is_flag=True, help="Of several hits on one subject, the newest first.")
 @click.option("--full", is_flag=True, help="Show whole contents.")
 @click.option("--expand", is_flag=True, help="Add memories tied to the hits through the graph; without filters only.")
 @common
@@ -95,6 +101,7 @@ def recall_command(
     limit: int | None,
     offset: int,
     min_score: float,
+    prefer_newer: bool,
     full: bool,
     expand: bool,
     home: str | None,
@@ -115,6 +122,7 @@ def recall_command(
             limit=limit,
             offset=offset,
             min_score=min_score,
+            prefer_newer=prefer_newer or None,
         )
         if expand:
             page = replace(page, results=(*page.results, *cortex.graph.expand(page.results)))

@@ -79,6 +79,7 @@ def print_memory(memory: Memory) -> None:
         "version": None if memory.version == 1 else memory.version,
         "expires": memory.expires_at and iso(memory.expires_at),
         "duplicate of": memory.duplicate_of,
+        "superseded by": memory.superseded_by,
         "redacted": ", ".join(memory.redactions),
     }
     for name, value in facts.items():

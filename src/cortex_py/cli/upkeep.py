@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from ..memory.hygiene import Finding
 from .options import common, open_cortex
-from .show import print_json, print_table, progress_bar
+from .show import SHORT_ID, print_json, print_table, progress_bar
 
 __all__ = ["gc_command", "reindex_command", "status_command"]
 
@@ -30,6 +31,10 @@ def status_command(home: str | None, project: str, as_json: bool) -> None:
         ("top tags", ", ".join(f"{tag} {count}" for tag, count in status.top_tags) or "-"),
         ("store", f"{status.engine}, {status.size_bytes / 1e6:.1f} MB"),
         ("model", status.model or "none yet"),
+        *(
+            (f"{model} today", f"{calls} calls ({failed} failed), {asked:,} tokens asked, {answered:,} answered")
+            for model, calls, asked, answered, failed in status.llm_use
+        ),
     ]
     print_table(("", ""), rows, wide=1)
 
@@ -39,18 +44,23 @@ def status_command(home: str | None, project: str, as_json: bool) -> None:
 @click.option("--branch", help="Only this git branch.")
 @click.option("--purge", is_flag=True, help="Remove tombstones for good.")
 @click.option("--older-than", help="Purge only tombstones of this age, such as 30d.")
+@click.option("--suggest", is_flag=True, help="Only report what could be tidied up, with the command for it.")
 @common
 def gc_command(
     dry_run: bool,
     branch: str | None,
     purge: bool,
     older_than: str | None,
+    suggest: bool,
     home: str | None,
     project: str,
     as_json: bool,
 ) -> None:
     """Collect memories of deleted git branches and expired ones; with --purge remove tombstones."""
     with open_cortex(home, project) as cortex:
+        if suggest:
+            _print_findings(cortex.memories.suggest(), as_json=as_json)
+            return
         result = cortex.memories.gc(dry_run=dry_run, branch=branch, purge=purge, older_than=older_than)
     if as_json:
         print_json(result)
@@ -60,6 +70,19 @@ def gc_command(
         f"{'Would delete' if dry_run else 'Deleted'} {result.tombstoned} ({result.expired} expired), "
         f"{'would purge' if dry_run else 'purged'} {result.purged}."
     )
+
+
+def _print_findings(found: list[Finding], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    for one in found:
+        # In lines of their own: a table would cut the commands where the window is narrow.
+        ids = ", ".join(id[:SHORT_ID] for id in one.memories)
+        click.secho(f"{one.trouble}  {ids}", bold=True)
+        click.echo(f"  {one.reason}")
+        click.echo(f"  {one.remedy}")
+    click.echo(f"{len(found)} suggestions; nothing was changed.")
 
 
 @click.command("reindex")

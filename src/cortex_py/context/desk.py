@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..clock import Clock
 from ..config import Settings
@@ -13,9 +15,11 @@ from ..errors import InvalidInput, ProjectNotFound
 from ..graph.knowledge import NOTHING, Knowledge
 from ..graph.project_names import ProjectNames
 from ..graph.service import Graph
+from ..graph.surroundings import GraphSurroundings
 from ..graph.values import Extraction
 from ..graph.writing import GraphWriter
 from ..ids import IdMaker
+from ..memory.enrichment import without_context
 from ..memory.place import Place
 from ..memory.service import Memories
 from ..records import Memory, Project
@@ -28,6 +32,9 @@ from .project import identify
 from .projection import Projection
 from .scan import Scanner
 from .summaries import Summaries
+
+if TYPE_CHECKING:
+    from ..llm.client import LanguageModel
 
 __all__ = ["Desk", "Desks"]
 
@@ -64,7 +71,16 @@ class Desk:
 class Desks:
     """The desks of one process, each made when first needed."""
 
-    def __init__(self, store: Store, backend: Backend, settings: Settings, clock: Clock, ids: IdMaker) -> None:
+    def __init__(
+        self,
+        store: Store,
+        backend: Backend,
+        settings: Settings,
+        clock: Clock,
+        ids: IdMaker,
+        model: Callable[[], LanguageModel | None] = lambda: None,
+    ) -> None:
+        self._model = model
         self._store = store
         self._backend = backend
         self._settings = settings
@@ -133,10 +149,24 @@ class Desks:
         def read_memory(memory: Memory) -> Extraction:
             from ..graph.extract import extract
 
-            return extract(memory.content, names.get() if memory.project_id == project.id else self._names(memory))
+            # A context that enriching gave it quotes other memories; what they state is not this one's statement.
+            text = without_context(memory.content)
+            return extract(text, names.get() if memory.project_id == project.id else self._names(memory))
 
         writer = GraphWriter(store.graph, self._clock, self._ids, read_memory)
-        memories = Memories(store, self._backend, settings, self._clock, self._ids, place, stale, touched, writer)
+        memories = Memories(
+            store,
+            self._backend,
+            settings,
+            self._clock,
+            self._ids,
+            place,
+            stale,
+            touched,
+            writer,
+            self._model,
+            GraphSurroundings(store, self._clock, place),
+        )
         graph = Graph(store, self._clock, self._ids, place, read)
         projection = Projection(store, self._clock, self._files, project.id, memories)
         summaries = Summaries(store, project.id, self._backend.count_tokens)

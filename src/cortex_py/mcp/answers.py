@@ -11,14 +11,20 @@ from pydantic import BaseModel, ConfigDict
 
 __all__ = [
     "Answer",
+    "CandidateMerge",
     "Captured",
     "Changed",
     "Collected",
+    "ConflictItem",
+    "ConsolidationView",
     "Deleted",
+    "EnrichChanges",
+    "EnrichView",
     "Found",
     "FoundMemory",
     "History",
     "MemoryView",
+    "ModelUse",
     "NamespaceView",
     "Namespaces",
     "Reindexed",
@@ -41,11 +47,19 @@ class Answer(BaseModel):
         return self.model_dump(mode="json", exclude_none=True, by_alias=True)
 
 
+class ConflictItem(Answer):
+    """An older memory that says something else of the same thing."""
+
+    memory_id: str
+    reason: str
+
+
 class Captured(Answer):
     id: str
     urn: str
     duplicate_of: str | None = None
     redacted: list[str] | None = None
+    conflicts_with: list[ConflictItem] | None = None
 
 
 class FoundMemory(Answer):
@@ -83,6 +97,8 @@ class MemoryView(Answer):
     expires_at: str | None = None
     duplicate_of: str | None = None
     redacted: list[str] | None = None
+    superseded_by: str | None = None
+    supersedes: list[str] | None = None
 
 
 class Changed(Answer):
@@ -138,10 +154,56 @@ class Statistics(Answer):
     top_tags: list[TagCount]
 
 
+class ModelUse(Answer):
+    """What a language model was used today."""
+
+    model: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    failed: int
+
+
 class StatusView(Answer):
     repository: Repository
     storage: Storage
     statistics: Statistics
+    llm: list[ModelUse] | None = None
+
+
+class CandidateMerge(Answer):
+    """Memories that become one, the least likeness between two of them, and what they become."""
+
+    memories: list[str]
+    similarity: float
+    proposed_content: str
+    method: str
+    result_id: str | None = None
+
+
+class ConsolidationView(Answer):
+    groups_found: int
+    candidate_merges: list[CandidateMerge]
+    dry_run: bool
+    strategy: str
+    method: str
+    skipped: int | None = None
+    warnings: list[str] | None = None
+
+
+class EnrichChanges(Answer):
+    tags_added: list[str]
+    structure_improved: bool
+    context_added: str | None = None
+
+
+class EnrichView(Answer):
+    memory_id: str
+    changes: EnrichChanges
+    diff: str | None = None
+    method: str
+    version: int
+    warnings: list[str] | None = None
 
 
 class Collected(Answer):

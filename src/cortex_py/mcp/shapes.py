@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..clock import iso
 from ..ids import memory_uri, memory_urn
+from ..memory.consolidation import Consolidated as Consolidation
+from ..memory.enrichment import Enriched
 from ..memory.gc import Collected as Collection
 from ..memory.namespaces import Namespace
 from ..memory.status import Status
 from ..records import Detail, Hit, Memory, Page, Version
 from . import answers
 
-__all__ = ["captured", "changed", "collected", "found", "history", "memory_view", "namespaces", "status_view"]
+__all__ = [
+    "captured",
+    "changed",
+    "collected",
+    "consolidated",
+    "enriched",
+    "found",
+    "history",
+    "memory_view",
+    "namespaces",
+    "status_view",
+]
 
 
 def captured(memory: Memory) -> answers.Captured:
@@ -21,6 +34,10 @@ def captured(memory: Memory) -> answers.Captured:
         urn=_urn(memory),
         duplicate_of=memory.duplicate_of,
         redacted=list(memory.redactions) or None,
+        conflicts_with=[
+            answers.ConflictItem(memory_id=one.memory_id, reason=one.reason) for one in memory.conflicts_with
+        ]
+        or None,
     )
 
 
@@ -48,7 +65,7 @@ def _hit(hit: Hit, detail: Detail, searched: bool) -> answers.FoundMemory:
     )
 
 
-def memory_view(memory: Memory) -> answers.MemoryView:
+def memory_view(memory: Memory, origins: Sequence[str] = ()) -> answers.MemoryView:
     return answers.MemoryView(
         id=memory.id,
         urn=_urn(memory),
@@ -66,6 +83,8 @@ def memory_view(memory: Memory) -> answers.MemoryView:
         expires_at=iso(memory.expires_at) if memory.expires_at else None,
         duplicate_of=memory.duplicate_of,
         redacted=list(memory.redactions) or None,
+        superseded_by=memory.superseded_by,
+        supersedes=list(origins) or None,
     )
 
 
@@ -116,6 +135,43 @@ def namespaces(known: Iterable[Namespace]) -> answers.Namespaces:
     return answers.Namespaces(namespaces=views)
 
 
+def consolidated(done: Consolidation) -> answers.ConsolidationView:
+    methods = list(dict.fromkeys(group.method for group in done.groups))
+    return answers.ConsolidationView(
+        groups_found=len(done.groups) + done.skipped,
+        candidate_merges=[
+            answers.CandidateMerge(
+                memories=list(group.memories),
+                similarity=group.similarity,
+                proposed_content=group.content,
+                method=group.method,
+                result_id=group.result_id,
+            )
+            for group in done.groups
+        ],
+        dry_run=done.dry_run,
+        strategy=done.strategy,
+        method=", ".join(methods) or "local",
+        skipped=done.skipped or None,
+        warnings=list(done.warnings) or None,
+    )
+
+
+def enriched(done: Enriched) -> answers.EnrichView:
+    return answers.EnrichView(
+        memory_id=done.memory.id,
+        changes=answers.EnrichChanges(
+            tags_added=list(done.tags_added),
+            structure_improved=done.structure_improved,
+            context_added=done.context_added,
+        ),
+        diff=done.diff or None,
+        method=done.method,
+        version=done.memory.version,
+        warnings=list(done.warnings) or None,
+    )
+
+
 def status_view(status: Status) -> answers.StatusView:
     return answers.StatusView(
         repository=answers.Repository(
@@ -128,6 +184,11 @@ def status_view(status: Status) -> answers.StatusView:
             recent_topics=list(status.recent_topics),
             top_tags=[answers.TagCount(tag=tag, count=count) for tag, count in status.top_tags],
         ),
+        llm=[
+            answers.ModelUse(model=model, calls=calls, input_tokens=asked, output_tokens=answered, failed=failed)
+            for model, calls, asked, answered, failed in status.llm_use
+        ]
+        or None,
     )
 
 

@@ -32,7 +32,7 @@ def make_tool(spec: ToolSpec, function: Callable[..., Any], *, portable: bool) -
             read_only_hint=spec.read_only,
             destructive_hint=spec.destructive,
             idempotent_hint=spec.idempotent,
-            open_world_hint=False,
+            open_world_hint=spec.reaches_out,
         ),
     )
     tool.parameters = _slim(tool.parameters)

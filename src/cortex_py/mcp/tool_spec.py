@@ -16,7 +16,10 @@ ErrorForm = Literal["jsonrpc", "embedding", "cortex"]
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """One tool. `family` and `method` name the function behind it, `errors` the form in which it fails."""
+    """One tool. `family` and `method` name the function behind it, `errors` the form in which it fails.
+
+    `reaches_out` is a tool that may ask another machine, where one is configured.
+    """
 
     name: str
     family: str
@@ -27,6 +30,7 @@ class ToolSpec:
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
+    reaches_out: bool = False
     errors: ErrorForm = "jsonrpc"
 
     @property

@@ -7,12 +7,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 
-from ..clock import Clock, in_utc
+from ..clock import Clock, in_utc, to_micros
 from ..config import Settings
 from ..embedding.backend import Backend
-from ..errors import BranchNotFound, InvalidInput
+from ..errors import BranchNotFound, Conflict, InvalidInput
 from ..ids import IdMaker
-from ..records import Memory, NewMemory
+from ..records import LIVE_STATUSES, Memory, NewMemory
 from ..store.database import Session
 from ..store.rows import Prepared
 from ..store.store import Store
@@ -169,6 +169,8 @@ class Capture:
                 if known is None:
                     record = self._stamped(record) if item.created_at is None else record
                     num, known = self._insert(session, record, seq, twins)
+                    if item.supersedes:
+                        self._supersede(session, record.space, item.supersedes, known, seq)
                     fresh.append(Stored(num, record.space, known, note))
                     if record.idempotency_key:
                         repeated[(record.space, record.idempotency_key)] = known
@@ -189,6 +191,18 @@ class Capture:
         if twin != record.memory.id:
             record = replace(record, memory=replace(record.memory, duplicate_of=twin))
         return self._store.memories.insert(session, record, seq), record.memory
+
+    def _supersede(self, session: Session, space: str, older: str, newer: Memory, seq: int) -> None:
+        found = self._store.memories.find(session, older, limit=1)
+        known = found and found[0][1] == space and found[0][2].id == older
+        if not known or found[0][2].status not in LIVE_STATUSES:
+            raise Conflict(
+                f"The memory {older[:12]} cannot be superseded: it is not in the same domain, or no longer in use.",
+                remedy="Name one that recall shows.",
+                field="supersedes",
+            )
+        at = to_micros(newer.updated_at)
+        self._store.consolidations.replace(session, space, [older], newer.id, at, seq)
 
     def _twins(self, session: Session, records: Sequence[Prepared]) -> dict[tuple[str, bytes], str]:
         found = {}

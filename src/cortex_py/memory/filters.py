@@ -30,6 +30,7 @@ __all__ = [
     "MAX_FILTER_LENGTH",
     "ParsedFilter",
     "format_filter",
+    "is_filter_word",
     "parse_filter",
     "parse_moment",
 ]
@@ -112,6 +113,12 @@ def parse_filter(text: str, *, now: datetime) -> ParsedFilter:
             literal_stars.append(f"'*' has no special meaning in {term.key!r}; it was taken as it stands")
     warnings = (*scanner.warnings(), *dict.fromkeys(literal_stars))
     return ParsedFilter(Filter(tuple(conditions)), warnings)
+
+
+def is_filter_word(word: str) -> bool:
+    """Whether a word is a condition such as `tag:auth` or `-since:7d`."""
+    key, sign, _ = word.removeprefix("-").partition(":")
+    return bool(sign) and key.lower() in FILTER_KEYS
 
 
 def format_filter(filter: Filter) -> str:

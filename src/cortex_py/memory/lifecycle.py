@@ -11,7 +11,7 @@ from ..config import Settings
 from ..embedding.backend import Backend
 from ..errors import AmbiguousId, Conflict, InvalidInput, MemoryNotFound
 from ..ids import parse_ref
-from ..records import Memory, Status, Version
+from ..records import LIVE_STATUSES, Memory, Status, Version
 from ..store.database import Session
 from ..store.scope import files_space
 from ..store.store import Store
@@ -95,6 +95,8 @@ class Lifecycle:
             source=before.memory.source if source is None else source,
             path=before.memory.path if source is None else None,
             status=before.memory.status if status is None else status,
+            # What is put to use again is no longer hidden behind another.
+            superseded_by=None if status in LIVE_STATUSES else before.memory.superseded_by,
             expires_at=before.memory.expires_at if expires_at is None else expires_at,
             updated_at=now,
             version=before.memory.version + 1,
@@ -208,6 +210,11 @@ class Lifecycle:
                     session, [Stored(num, space, memory, notes[num]) for (num, space, _, memory), _ in same]
                 )
         return len(before)
+
+    def locate(self, session: Session, ref: str) -> tuple[int, str, Memory]:
+        """Number, space and record that a reference names."""
+        found = self._locate(session, ref)
+        return found.num, found.space, found.memory
 
     def _locate(self, session: Session, ref: str, *, deleted: bool = False) -> _Located:
         wanted = parse_ref(ref)

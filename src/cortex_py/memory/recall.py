@@ -65,6 +65,7 @@ class Query:
     category: str | None = None
     domain: Domain | None = None
     fusion: Fusion = "learned"
+    prefer_newer: bool = False
 
 
 class Recall:
@@ -183,6 +184,12 @@ class Recall:
         """The head of one kind's ranking, as long as the page may reach, and how long the whole is."""
         found, matches, scores = self.ranked(session, scope, query, text, vector, limit)
         order = _order(found, matches, scores, query)
+        if query.prefer_newer:
+            from .newer import prefer_newer
+            from .signals import query_hashes
+
+            scores = prefer_newer(found, scores, order, query_hashes(text))
+            order = _order(found, matches, scores, query)
         head = order[: query.offset + limit]
         spans = [Chunk(*found.details.spans[i]) for i in matches.best_chunk[head].tolist()]
         columns = (found.details.nums, found.created, scores.score, scores.raw)

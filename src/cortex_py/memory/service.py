@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from ..clock import Clock, to_micros
 from ..config import Fusion, Settings
 from ..embedding.backend import Backend
-from ..errors import InvalidInput
+from ..errors import AmbiguousId, InvalidInput, NotFound
 from ..ids import IdMaker
 from ..records import Domain, Memory, Mode, NewMemory, Page, Version
 from ..records import Status as RecordStatus
@@ -19,6 +21,7 @@ from ..store.where import Where
 from .annotating import Annotator
 from .capture import Capture, Progress, expiry
 from .compressing import Compressed, Compressor
+from .enrichment import Surroundings, known_nothing
 from .file_capture import FileCapture
 from .gc import Collected, GarbageCollector, StaleBranches
 from .lifecycle import Lifecycle, Reindexed
@@ -26,13 +29,18 @@ from .namespaces import NAMESPACES, Namespace
 from .place import Place
 from .recall import Query, Recall
 from .status import Status, read_status
+from .tidying import TidyOperations
+from .uses import Uses
+
+if TYPE_CHECKING:
+    from ..llm.client import LanguageModel
 
 __all__ = ["Memories", "Touched"]
 
 Touched = Callable[[frozenset[str]], None]
 
 
-class Memories:
+class Memories(TidyOperations):
     """The memories that a caller at one place sees and writes."""
 
     def __init__(
@@ -46,12 +54,18 @@ class Memories:
         stale_branches: StaleBranches,
         touched: Touched = lambda _branches: None,
         annotator: Annotator | None = None,
+        model: Callable[[], LanguageModel | None] = lambda: None,
+        surroundings: Surroundings = known_nothing,
     ) -> None:
-        """`touched` is told which lines of work a change has reached, once it is safe."""
+        """`touched` is told which lines of work a change has reached, once it is safe.
+
+        `model` gives the language model where one is configured, `surroundings` what is known around a memory.
+        """
         self._store = store
         self._backend = backend
         self._clock = clock
         self._settings = settings
+        self._ids = ids
         self._place = place
         self._capture = Capture(store, backend, settings, clock, ids, place, annotator)
         self._recall = Recall(store, backend, clock, place)
@@ -60,6 +74,8 @@ class Memories:
         self._compressor = Compressor(store, clock, settings.compress_after_minutes)
         self._files = FileCapture(store, backend, settings, clock, ids, place, self._capture)
         self._touched = touched
+        self._uses = Uses(store, clock)
+        self._tidy(model, surroundings)
 
     @property
     def place(self) -> Place:
@@ -95,12 +111,14 @@ class Memories:
         ttl: str | None = None,
         expires_at: datetime | None = None,
         idempotency_key: str | None = None,
+        supersedes: str | None = None,
     ) -> Memory:
         """Remember a text. When this returns, every process finds it.
 
         A secret in it is redacted (see `redactions` of the result) or refused, as configured. A text
-        that is already there is stored again and says so in `duplicate_of`. Repeating a call with the
-        same `idempotency_key` returns the first record.
+        that is already there is stored again and says so in `duplicate_of`. Older memories that say something
+        else of the same thing are told in `conflicts_with`; one that is named in `supersedes` is replaced.
+        Repeating a call with the same `idempotency_key` returns the first record.
         """
         if ttl is not None and expires_at is not None:
             raise InvalidInput("Both ttl and expires_at were given.", remedy="Give one of them.", field="ttl")
@@ -121,8 +139,10 @@ class Memories:
             created_at=created_at,
             expires_at=expiry(ttl, self._clock.now()) if ttl is not None else expires_at,
             idempotency_key=idempotency_key,
+            supersedes=None if supersedes is None else self._superseded(supersedes),
         )
-        return self.capture_many([item])[0]
+        stored = self.capture_many([item])[0]
+        return replace(stored, conflicts_with=self._conflicts.of(stored))
 
     def capture_many(self, items: Iterable[NewMemory], *, progress: Progress | None = None) -> list[Memory]:
         """Remember many texts; returns the records in order. `progress` is told (done, total)."""
@@ -143,9 +163,14 @@ class Memories:
         user_id: str | None = None,
         agent_id: str | None = None,
         fusion: Fusion | None = None,
+        prefer_newer: bool | None = None,
     ) -> Page:
-        """Search by meaning and words, or list the newest first when there is no query."""
-        return self._recall.run(
+        """Search by meaning and words, or list the newest first when there is no query.
+
+        With `prefer_newer` the latest of several results on one subject comes first, as suits questions about how
+        things are now.
+        """
+        page = self._recall.run(
             Query(
                 text=query,
                 filter=filter,
@@ -159,8 +184,12 @@ class Memories:
                 user_id=user_id,
                 agent_id=agent_id,
                 fusion=fusion or self._settings.fusion,
+                prefer_newer=self._settings.prefer_newer if prefer_newer is None else prefer_newer,
             )
         )
+        if query:
+            self._uses.note(hit.memory.id for hit in page.results)
+        return page
 
     def get(self, ref: str) -> Memory:
         """One memory by id, unique prefix of at least 8 digits, context id, URN or URI."""
@@ -227,6 +256,10 @@ class Memories:
                 self._touched(collected.branches)
         return collected
 
+    def write_uses(self) -> None:
+        """Write down what was recalled since the last time; a recall itself writes nothing."""
+        self._uses.write()
+
     def compress(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
         """Pack the contents of memories that lie idle, without loss; `stop` is asked between two batches."""
         return self._compressor.run(stop)
@@ -267,6 +300,13 @@ class Memories:
         """A number that grows with every change to the store, by whichever process."""
         with self._store.database.read() as session:
             return self._store.statistics.revision(session)
+
+    def _superseded(self, ref: str) -> str:
+        try:
+            return self._lifecycle.get(ref).id
+        except (NotFound, AmbiguousId, InvalidInput) as error:
+            error.field = "supersedes"
+            raise
 
     def _told(self, memories: list[Memory]) -> list[Memory]:
         """Pass changed memories on, after telling which lines of work they belong to."""

@@ -34,6 +34,8 @@ class Status:
     top_tags: tuple[tuple[str, int], ...]
     size_bytes: int
     model: str | None
+    # Model, calls, tokens asked, tokens answered, failures: of today.
+    llm_use: tuple[tuple[str, int, int, int, int], ...] = ()
 
 
 def read_status(store: Store, clock: Clock, place: Place) -> Status:
@@ -56,4 +58,5 @@ def read_status(store: Store, clock: Clock, place: Place) -> Status:
             top_tags=tuple(store.statistics.top_tags(session, scope.where, _TOP_TAGS)),
             size_bytes=store.database.size_bytes(),
             model=store.settings.get(session, "embedding"),
+            llm_use=tuple(store.llm_use.of_day(session, clock.now().date().isoformat())),
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..clock import Clock, to_micros
 from ..errors import StoreTooNew
+from .consolidations import CONSOLIDATION_STEP
 from .database import Database, Session
 from .graph_schema import GRAPH_STEP
 from .saved import SAVED_STEP
@@ -109,7 +110,7 @@ _THIRD = (
     "CREATE INDEX scanned_at ON scanned_file (project_id, scanned_at)",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD, SAVED_STEP)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD, SAVED_STEP, CONSOLIDATION_STEP)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 

@@ -44,6 +44,7 @@ _ENGINE_STEPS: tuple[tuple[str, ...], ...] = (
     (),
     (),
     (),
+    (),
 )
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .conditions import Filter
+from .consolidations import ConsolidationTable, LLMUseTable, RecallTable
 from .database import Database, Session
 from .graph import GraphTable
 from .memories import MemoryTable
@@ -50,6 +51,9 @@ class Store:
         self.upkeep = UpkeepTable(dictionaries)
         self.graph = GraphTable()
         self.saved = SavedTable()
+        self.consolidations = ConsolidationTable()
+        self.llm_use = LLMUseTable()
+        self.recalls = RecallTable()
         self._dimensions = dimensions
         self._word = word
         self._space_word = space_word

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastmcp import Context
 from pydantic import Field
 
-from ...memory.namespaces import NAMESPACES
+from ...memory.namespaces import NAMESPACES, canonical_namespace
 from ...records import Detail, Mode
 from .. import answers, shapes
 from ..long_calls import run_long
@@ -38,8 +38,11 @@ class MemoryTools:
         namespace: NamespaceName,
         tags: list[str] | None = None,
         source: Annotated[str | None, Field(description="File or address it comes from")] = None,
+        supersedes: Annotated[str | None, Field(description="Id of a memory it replaces")] = None,
     ) -> answers.Captured:
-        memory = self._cortex.memories.capture(content, namespace=namespace, tags=tags or (), source=source)
+        memory = self._cortex.memories.capture(
+            content, namespace=namespace, tags=tags or (), source=source, supersedes=supersedes
+        )
         return shapes.captured(memory)
 
     def recall(
@@ -53,6 +56,7 @@ class MemoryTools:
         offset: int | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
+        prefer_newer: Annotated[bool | None, Field(description="For how things are now")] = None,
     ) -> answers.Found:
         page = self._cortex.memories.recall(
             query,
@@ -63,11 +67,13 @@ class MemoryTools:
             offset=offset or 0,
             user_id=user_id,
             agent_id=agent_id,
+            prefer_newer=prefer_newer,
         )
         return shapes.found(page, detail, searched=bool(query and query.strip()))
 
     def get(self, memory_id: Id) -> answers.MemoryView:
-        return shapes.memory_view(self._cortex.memories.get(memory_id))
+        memory = self._cortex.memories.get(memory_id)
+        return shapes.memory_view(memory, self._cortex.memories.origins(memory.id))
 
     def update(self, memory_id: Id, content: str | None = None, tags: list[str] | None = None) -> answers.Changed:
         return shapes.changed(self._cortex.memories.update(memory_id, content=content, tags=tags))
@@ -99,6 +105,39 @@ class MemoryTools:
     ) -> answers.Collected:
         collect = partial(self._cortex.memories.gc, dry_run=dry_run, branch=branch, purge=purge, older_than=older_than)
         return shapes.collected(await run_long(context, lambda report: collect(progress=report)))
+
+    async def consolidate(
+        self,
+        context: Context,
+        namespace: str,
+        strategy: Literal["merge", "summarize", "dedupe"] = "merge",
+        query: Annotated[str | None, Field(description="Only what fits these words")] = None,
+        dry_run: bool = False,
+        method: Literal["auto", "local", "llm"] = "auto",
+    ) -> answers.ConsolidationView:
+        work = partial(
+            self._cortex.memories.consolidate,
+            # Without one the library takes all; a client has to name one.
+            canonical_namespace(namespace),
+            strategy=strategy,
+            query=query,
+            dry_run=dry_run,
+            method=method,
+        )
+        return shapes.consolidated(await run_long(context, lambda report: work(progress=report)))
+
+    def enrich(
+        self,
+        memory_id: Id,
+        enrich_tags: bool = True,
+        enrich_structure: bool = True,
+        add_context: bool = False,
+        method: Literal["auto", "local", "llm"] = "auto",
+    ) -> answers.EnrichView:
+        done = self._cortex.memories.enrich(
+            memory_id, tags=enrich_tags, structure=enrich_structure, context=add_context, method=method
+        )
+        return shapes.enriched(done)
 
     def namespaces(self) -> answers.Namespaces:
         return shapes.namespaces(self._cortex.memories.namespaces())

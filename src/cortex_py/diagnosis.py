@@ -1,0 +1,89 @@
+"""How an opened memory stands: what is well, what is not, and what would leave this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from .errors import CortexError
+
+if TYPE_CHECKING:
+    from .app import Cortex
+
+__all__ = ["Check", "Diagnosis", "Outbound", "diagnose"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at, whether it is well, and what was seen."""
+
+    name: str
+    well: bool
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """What is sent to which other machine, and what for."""
+
+    purpose: str
+    host: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    checks: tuple[Check, ...]
+    outbound: tuple[Outbound, ...]
+
+
+def diagnose(cortex: Cortex) -> Diagnosis:
+    """Look at everything; nothing is sent for it."""
+    return Diagnosis((_store(cortex), _model(cortex), _language_model(cortex)), tuple(_outbound(cortex)))
+
+
+def _store(cortex: Cortex) -> Check:
+    try:
+        faults = cortex.check()
+    except CortexError as error:
+        return Check("store", False, str(error))
+    return Check("store", not faults, "; ".join(faults) or str(cortex.settings.database))
+
+
+def _model(cortex: Cortex) -> Check:
+    if cortex.settings.embedding_backend == "openai":
+        return Check("embedding model", True, f"{cortex.backend.fingerprint}; nothing was sent to try it")
+    try:
+        cortex.backend.embed(["well"])
+    except CortexError as error:
+        return Check("embedding model", False, str(error))
+    return Check("embedding model", True, cortex.backend.fingerprint)
+
+
+def _language_model(cortex: Cortex) -> Check:
+    try:
+        model = cortex.language_model
+    except CortexError as error:
+        return Check("language model", False, str(error))
+    if model is None:
+        return Check("language model", True, "none configured; everything is done on this machine")
+    told = model.describe()
+    day = f"{told['spent_today']} of {told['daily_tokens'] or 'unlimited'} tokens today"
+    return Check("language model", not told["resting"], f"{told['provider']} {told['model']} at {told['host']}, {day}")
+
+
+def _outbound(cortex: Cortex) -> list[Outbound]:
+    found = []
+    settings = cortex.settings
+    if settings.embedding_backend == "openai" and settings.embedding_url:
+        host = urlsplit(settings.embedding_url).netloc.rpartition("@")[2]
+        found.append(Outbound("embedding", host, "every text that is stored or searched for"))
+    try:
+        model = cortex.language_model
+    except CortexError:
+        model = None
+    if model is not None:
+        what = "the memories that consolidate and enrich work on"
+        found.append(Outbound("language model", str(model.describe()["host"]), what))
+    return found

@@ -1,0 +1,319 @@
+"""Numbers, versions and dates in a text, each in one spelling whatever way it is written. Pure.
+
+"5s" is "5 seconds", "1k" is "1,000", "four" is "4", "2 January 2026" is "2026-01-02". A number has its comparison with
+it: "over 2 million" is another number than "2 million". Reads tokens, so that nothing is looked at twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from .opposites import word_set
+
+__all__ = ["STARTERS", "Measure", "Token", "measure_at"]
+
+
+class Token(NamedTuple):
+    """A piece of a text; `kind` is the name of the group of the pattern that found it."""
+
+    kind: str
+    text: str
+    lower: str
+
+
+class Measure(NamedTuple):
+    """A number or date: `key` is the same for all spellings; `end` is the place after its last token."""
+
+    kind: Literal["number", "version", "date"]
+    key: str
+    end: int
+
+
+def _table(rows: dict[str, str]) -> dict[str, str]:
+    return {word: value for value, words in rows.items() for word in words.split()}
+
+
+def _numbered(words: str, start: int = 1) -> dict[str, int]:
+    return {word: number for number, word in enumerate(words.split(), start)}
+
+
+_SMALL = _numbered(
+    """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen""",
+    start=0,
+)
+_TENS = {
+    word: 10 * number
+    for word, number in _numbered("twenty thirty forty fifty sixty seventy eighty ninety", start=2).items()
+}
+_POWERS = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_SHORT_POWERS = {"k": 3, "mn": 6, "mio": 6, "bn": 9}
+_CROWDS = {f"{word}s": f"~1e{power}" for word, power in _POWERS.items()} | {"dozens": "~12"}
+_ORDINALS = _numbered(
+    """first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
+    sixteenth seventeenth eighteenth nineteenth twentieth"""
+)
+_TIMES = {"once": 1, "twice": 2, "thrice": 3, "dozen": 12}
+_COUNTS = _SMALL | _TENS | _TIMES
+# Units of one dimension are counted in its smallest, so that two hours are 120 minutes.
+_UNITS: dict[str, tuple[float, str]] = {
+    word: (factor, base)
+    for base, factor, words in (
+        ("s", 1e-6, "us µs microsecond microseconds"),
+        ("s", 1e-3, "ms msec millisecond milliseconds millis"),
+        ("s", 1, "s sec secs second seconds"),
+        ("s", 60, "min mins minute minutes"),
+        ("s", 3600, "h hr hrs hour hours"),
+        ("s", 86400, "day days d"),
+        ("s", 604800, "week weeks wk"),
+        ("month", 1, "month months"),
+        ("month", 12, "year years yr yrs"),
+        ("B", 1, "byte bytes"),
+        ("B", 1e3, "kb kilobyte kilobytes"),
+        ("B", 1e6, "mb megabyte megabytes"),
+        ("B", 1e9, "gb gigabyte gigabytes"),
+        ("B", 1e12, "tb terabyte terabytes"),
+        ("B", 1024, "kib"),
+        ("B", 1024**2, "mib"),
+        ("B", 1024**3, "gib"),
+        ("%", 1, "% percent pct"),
+    )
+    for word in words.split()
+}
+_FOLLOWING = frozenset({*_UNITS, *_POWERS})
+_CURRENCIES = {"$": "", "€": "eur", "£": "gbp", "¥": "jpy"}
+_MONTHS = {
+    spelling: number
+    for name, number in _numbered(
+        "january february march april may june july august september october november december"
+    ).items()
+    for spelling in (name, name[:3], "sept" if number == 9 else name)
+}
+_ALSO_WORDS = frozenset(("may", "march", "mar"))
+_BEFORE_MONTHS = word_set("in of by since until till last next this early late mid from through to")
+_DAYS = {
+    spelling: name
+    for name in word_set("monday tuesday wednesday thursday friday saturday sunday today tomorrow yesterday tonight")
+    for spelling in (name, f"{name}s")
+}
+_MORE = "more greater larger higher longer later bigger newer older"
+_LESS = "less fewer smaller lower shorter earlier"
+_THAN = _table({">": _MORE, "<": _LESS})
+_BEFORE = _table({">": "over above exceeding exceeds exceeded exceed beyond", "<": "under below within"})
+_IN_TIME = _table({">": "after since past", "<": "before until till"})  # of a date, not of a stretch of time
+_AFTER = _table({">": "more newer later higher above greater longer up", "<": "less fewer older earlier lower below"})
+_PAIRS = {("at", "least"): ">", ("at", "most"): "<", ("up", "to"): "<"}
+_BOUNDS = _table({">": "minimum min", "<": "maximum max"})
+_SIGNS = {">": ">", ">=": ">", "≥": ">", "<": "<", "<=": "<", "≤": "<", "~": ""}
+_LOOSE = word_set("about around roughly approximately exactly nearly almost some just a an of the is")
+_TURNED = {">": "<", "<": ">"}
+
+_VALUES = frozenset({*_COUNTS, *_POWERS, *_CROWDS, *_ORDINALS, *_MONTHS, *_DAYS, *_CURRENCIES})
+STARTERS = _VALUES | {*_THAN, *_BEFORE, *_IN_TIME, *_BOUNDS, "at", "up", "no", "not", *_SIGNS}
+
+_EXACT = 9  # digits that survive being multiplied; a longer number stays as it is written
+
+_ISO = re.compile(r"(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?")
+_CLOCK = re.compile(r"(\d{1,2})(?::(\d\d(?::\d\d)?))?(am|pm)?")
+_DAY = re.compile(r"(\d{1,2}(?:-\d{1,2})?)(?:st|nd|rd|th)?")
+_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+_NUMBER = re.compile(r"([-+]?)(v?)(\d(?:[\d.,:/-]*\d)?)([^\W\d_]*)(%?)", re.IGNORECASE)
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_PLAIN = re.compile(r"\d+(?:\.\d+)?")
+
+
+def measure_at(tokens: Sequence[Token], at: int) -> Measure | None:
+    """The number or date that begins at this token, with the comparison before it."""
+    sign, start, in_time = _comparison(tokens, at)
+    if start >= len(tokens) or (tokens[start].kind != "number" and tokens[start].lower not in _VALUES):
+        return None
+    found = _date(tokens, start) or _quantity(tokens, start)
+    if found is None:
+        return None
+    end = found.end
+    if not sign and end + 1 < len(tokens) and tokens[end].lower == "or" and tokens[end + 1].lower in _AFTER:
+        sign, end = _AFTER[tokens[end + 1].lower], end + 2
+    elif end < len(tokens) and tokens[end].text == "+":
+        sign, end = ">", end + 1
+    if in_time and found.key.endswith((" s", " month")):
+        sign = ""
+    return Measure(found.kind, sign + found.key, end)
+
+
+def _lower(tokens: Sequence[Token], at: int) -> str:
+    return tokens[at].lower if 0 <= at < len(tokens) else ""
+
+
+def _comparison(tokens: Sequence[Token], at: int) -> tuple[str, int, bool]:
+    """The sign of the comparison that begins here, the place after it, and whether it is one of moments."""
+    word, following = tokens[at].lower, _lower(tokens, at + 1)
+    if word in ("no", "not") and following in _THAN:
+        sign, end, _ = _comparison(tokens, at + 1)
+        return _TURNED.get(sign, ""), end, False
+    sign, end, in_time = "", at, False
+    if word in _THAN and following == "than":
+        sign, end = _THAN[word], at + 2
+    elif (word, following) in _PAIRS:
+        sign, end = _PAIRS[word, following], at + 2
+    elif word in _BEFORE or word in _BOUNDS:
+        sign, end = _BEFORE.get(word) or _BOUNDS[word], at + 1
+    elif word in _IN_TIME:
+        sign, end, in_time = _IN_TIME[word], at + 1, True
+    elif word in _SIGNS:
+        sign, end = _SIGNS[word], at + 1
+    if end > at:
+        while _lower(tokens, end) in _LOOSE:
+            end += 1
+    return sign, end, in_time
+
+
+def _date(tokens: Sequence[Token], at: int) -> Measure | None:
+    token = tokens[at]
+    if token.kind == "number":
+        return _written_date(tokens, at)
+    if token.lower in _DAYS:
+        return Measure("date", _DAYS[token.lower], at + 1)
+    if token.lower in _MONTHS:
+        return _month_first(tokens, at)
+    return None
+
+
+def _written_date(tokens: Sequence[Token], at: int) -> Measure | None:
+    """A date or time of day that begins with digits."""
+    lower = tokens[at].lower
+    if found := _ISO.fullmatch(lower):
+        year, month, day = found.groups()
+        return Measure("date", _date_key(year, int(month), day), at + 1) if int(month) <= 12 else None
+    if (found := _CLOCK.fullmatch(lower)) and (time := _clock(found, _lower(tokens, at + 1))):
+        return Measure("date", time, at + 1 + (found[3] is None and _half(_lower(tokens, at + 1)) is not None))
+    if found := _DAY.fullmatch(lower):
+        after = at + 1 + (_lower(tokens, at + 1) == "of")
+        month_name = _lower(tokens, after)
+        if month_name in _MONTHS:
+            year, end = _year(tokens, after + 1)
+            return Measure("date", _date_key(year, _MONTHS[month_name], found[1]), end)
+    return None
+
+
+def _half(word: str) -> str | None:
+    return {"am": "am", "a.m": "am", "pm": "pm", "p.m": "pm"}.get(word)
+
+
+def _clock(found: re.Match[str], following: str) -> str | None:
+    hour, minute, half = int(found[1]), found[2], found[3] or _half(following)
+    if (minute is None and half is None) or hour > 24:
+        return None
+    if half is not None and hour <= 12:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    return f"{hour:02}:{minute or '00'}"
+
+
+def _month_first(tokens: Sequence[Token], at: int) -> Measure | None:
+    month = _MONTHS[tokens[at].lower]
+    place = at + 1 + (_lower(tokens, at + 1) == "." and len(tokens[at].lower) <= 4)
+    day = _DAY.fullmatch(_lower(tokens, place))
+    if day:
+        year, end = _year(tokens, place + 1)
+        return Measure("date", _date_key(year, month, day[1]), end)
+    year, end = _year(tokens, place)
+    if year is not None:
+        return Measure("date", _date_key(year, month, None), end)
+    # "May" and "march" are words of their own; a short month alone may be anything.
+    alone = tokens[at].lower not in _ALSO_WORDS or (_lower(tokens, at - 1) in _BEFORE_MONTHS and at > 0)
+    return Measure("date", _date_key(None, month, None), at + 1) if alone and tokens[at].text[0].isupper() else None
+
+
+def _year(tokens: Sequence[Token], at: int) -> tuple[str | None, int]:
+    return (tokens[at].text, at + 1) if _YEAR.fullmatch(_lower(tokens, at)) else (None, at)
+
+
+def _date_key(year: str | None, month: int, day: str | None) -> str:
+    # A range of days stays as it is written.
+    shown = "" if day is None else f"-{day:0>2}"
+    return f"{year or ''}-{month:02}{shown}"
+
+
+def _quantity(tokens: Sequence[Token], at: int) -> Measure | None:
+    currency = _CURRENCIES.get(_lower(tokens, at))
+    at += currency is not None
+    if at >= len(tokens):
+        return None
+    if tokens[at].kind == "number":
+        return _digits(tokens, at, currency or "")
+    word = tokens[at].lower
+    if word in _CROWDS:
+        return Measure("number", _CROWDS[word], at + 1)
+    if word in _ORDINALS:
+        # A second is more often a stretch of time than a place in a row.
+        counted = word != "second" or _lower(tokens, at - 1) in ("the", "its", "his", "her", "their", "our")
+        return Measure("number", f"#{_ORDINALS[word]}", at + 1) if counted else None
+    return _spelled(tokens, at, currency or "")
+
+
+def _digits(tokens: Sequence[Token], at: int, currency: str) -> Measure | None:
+    found = _NUMBER.fullmatch(tokens[at].text)
+    if found is None:
+        return None
+    minus, version, digits, glued, percent = found.groups()
+    value = digits.replace(",", "") if _THOUSANDS.fullmatch(digits) else digits
+    if glued in ("st", "nd", "rd", "th"):
+        return Measure("number", f"#{value}", at + 1)
+    if version or value.count(".") > 1:
+        return Measure("version", value, at + 1)
+    power = 6 if glued == "M" else _SHORT_POWERS.get(glued.lower(), 0)
+    unit = percent or (glued.lower() if glued.lower() in _UNITS else "")
+    if not _PLAIN.fullmatch(value) or len(value) > _EXACT or (glued and not power and not unit):
+        return Measure("number", f"{minus}{value} {glued.lower()}".rstrip(), at + 1)
+    bare = not power and not unit and _lower(tokens, at + 1) not in _FOLLOWING
+    if bare and (_is_version(tokens, at) or "." in value):  # 3.1 is not 3.10, so the digits stay as they are
+        kind: Literal["number", "version"] = "version" if _is_version(tokens, at) else "number"
+        return Measure(kind, minus + value, at + 1)
+    return _scaled(tokens, at + 1, float(minus + value), power, unit, currency)
+
+
+def _is_version(tokens: Sequence[Token], at: int) -> bool:
+    """Whether "version" or a capitalised word inside a sentence stands right before, as in "PostgreSQL 15"."""
+    if at < 1 or tokens[at - 1].kind != "word":
+        return False
+    named = at > 1 and tokens[at - 2].kind != "end" and tokens[at - 1].text[0].isupper()
+    short = len(tokens[at].text) < 3 or "." in tokens[at].text  # a long number is a port or a year
+    return tokens[at - 1].lower in ("version", "release") or (named and short)
+
+
+def _spelled(tokens: Sequence[Token], at: int, currency: str) -> Measure | None:
+    """A number in words: "twenty-three", "two hundred", "a million"; "one" alone is rarely a number."""
+    value, end, before = 0.0, at, ""
+    while (word := _lower(tokens, end)) and _goes_on(before, word):
+        if word in _POWERS:
+            value = max(value, 1.0) * 10.0 ** _POWERS[word]
+        else:
+            value = value * 12 if word == "dozen" and value else value + _COUNTS[word]
+        before, end = word, end + 1
+    if end == at or (before == "one" and end == at + 1 and _lower(tokens, end) not in _UNITS):
+        return None
+    return _scaled(tokens, end, value, 0, "", currency)
+
+
+def _goes_on(before: str, word: str) -> bool:
+    """Whether a word belongs to the same number as the one before it: "two hundred", not "two three"."""
+    if word in _POWERS:
+        return before not in _POWERS
+    if word == "dozen" or not before:
+        return word in _COUNTS
+    return (before in _TENS and 0 < _SMALL.get(word, 0) < 10) or (before == "hundred" and word in _COUNTS)
+
+
+def _scaled(tokens: Sequence[Token], end: int, value: float, power: int, unit: str, currency: str) -> Measure:
+    """A number with the magnitude and the unit that follow it."""
+    if not unit and not power and (following := _lower(tokens, end)) in _POWERS:
+        power, end = _POWERS[following], end + 1
+    if not unit and _lower(tokens, end) in _UNITS:
+        unit, end = tokens[end].lower, end + 1
+    factor, base = _UNITS.get(unit, (1.0, currency))
+    return Measure("number", f"{_shown(value * 10.0**power * factor)} {base}".rstrip(), end)
+
+
+def _shown(value: float) -> str:
+    return f"{value:.12g}"

@@ -1,0 +1,339 @@
+"""What a statement says, as far as it can be told apart from one that only looks alike. Pure.
+
+Two texts can share nearly all their words and mean different things: another number, version, date or environment, a
+negation, an opposite, another name, exchanged roles. All of these are read here, in one pass over the tokens. The
+rules for words are English; of other languages numbers, identifiers, quotations and the commonest negations are read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import Stemmer
+
+from .measures import STARTERS, Measure, Token, measure_at
+from .opposites import (
+    COMMON,
+    ENVIRONMENTS,
+    FOREIGN,
+    FOREIGN_NEGATIONS,
+    HEDGES,
+    NEGATIONS,
+    PARTICIPLES,
+    SIDES,
+    VERBS,
+    word_set,
+)
+
+__all__ = ["Statement", "code_blocks", "plain_text", "read_statement"]
+
+_TOKEN = re.compile(
+    r"""
+    (?P<word>[A-Za-z]+(?=[\s,]))  # most words, without a look at the rest
+  | (?P<fence>```.*?(?:```|\Z))
+  | (?P<url>(?<![\w.])[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s<>"'`)\]]+)
+  | (?P<mixed>(?<![\w.])\d+[A-Za-z_]+\d\w*)
+  | (?P<number>(?<![A-Za-z_\d.])[-+]?[vV]?\d(?:[\d.,:/-]*\d)?(?:[A-Za-zµ]{1,3}(?!\w))?%?)
+  | (?P<path>(?<![\w.])(?:(?:~|\.{1,2})?/[\w.@-]{0,80}\w(?:/[\w.@-]{0,80}\w)*
+        |[\w.@-]{1,80}(?:/[\w.@-]{0,80}\w){2,}|[\w@-]{1,80}/[\w@-]{1,80}\.[A-Za-z]\w{0,4}\b))
+  | (?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)
+  | (?P<tag>(?<![\w&])[\#@][A-Za-z][\w-]*|\b[A-Za-z](?:\+\+|\#)(?!\w))
+  | (?P<glyph>[\u3040-\u30ff\u3400-\u9fff])
+  | (?P<other>[^\W_]\w*(?:['’]\w+|\.\w+)*|_\w+)
+  | (?P<sign>[<>]=?|[≥≤$€£¥%+~])
+  | (?P<end>[.!?;:\n]+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_IDENTIFIER = re.compile(r"\w*_\w*|[a-z]+[A-Z]\w*|\w{2,}(?:\.[a-z]\w{0,4})+|[A-Z]{2,}[a-z]+[A-Z]\w*")
+_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_QUOTED = re.compile(
+    r"""["“„«]([^"“”„«»\n]{2,120})["”“»]|``\s?([^`'\n]{2,120}?)\s?''|(?<!\w)['‘]([^'‘’\n]{3,120})['’](?!\w)"""
+)
+_QUOTE_MARK = re.compile(r"""["“„«]|``|(?<!\w)['‘]""")
+_BACKTICKS = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_GLYPH_NEGATION = re.compile(r"[不没沒無无未非]|な[いく]|ませ?ん")
+_STEMMER = Stemmer.Stemmer("english")
+_BE = word_set("is are was were be been being gets get got")
+# What follows one of these has a role that it cannot exchange with another: from A to B, A before B, A rather than B.
+_MARKERS = word_set("from to into by than over before after behind under instead because against then")
+_DETERMINERS = word_set("a an the its our his her their this that my your each every all")
+_PLACES = word_set("in on to for from into the our")
+_SPECIAL = frozenset({*FOREIGN, *FOREIGN_NEGATIONS, *SIDES, *ENVIRONMENTS, *HEDGES, *_MARKERS, *_BE, "only"})
+_KEPT = 40  # letters of a word that is worth remembering
+_CODE_KINDS = frozenset(("url", "path", "flag", "tag", "mixed"))
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A text as it is compared: its telling words in order, and everything that must not differ.
+
+    The mappings go from what is compared to what was written, for people to read.
+    """
+
+    plain: str  # without case, spaces, punctuation and list marks
+    words: tuple[str, ...]  # stems and numbers
+    spelled: Mapping[str, str]  # how those words are written, the first time
+    numbers: Mapping[str, str]
+    versions: frozenset[str]  # those of the numbers that name a version
+    dates: Mapping[str, str]
+    names: Mapping[str, str]
+    identifiers: Mapping[str, str]
+    quotations: Mapping[str, str]
+    fences: tuple[str, ...]  # blocks of code, to the letter
+    environments: Mapping[str, bool]  # whether the word can mean nothing else
+    sides: Mapping[tuple[int, int], str]  # which side of which opposites
+    negations: int
+    bound: frozenset[tuple[str, str]]  # words with a role: what comes after "from", "before", "than"
+    passive: bool
+    tells_state: bool  # has a form of "be"
+    asks: bool
+    hedged: bool
+    only: bool
+    english: bool
+
+    @property
+    def empty(self) -> bool:
+        return not self.plain
+
+
+class _Word(NamedTuple):
+    """What can be said of a word wherever it stands."""
+
+    spelled: str
+    lower: str
+    stem: str
+    negates: bool
+    common: bool
+    special: bool
+    identifier: bool
+    capital: bool
+
+
+def read_statement(text: str) -> Statement:
+    """What the text says, ready to be compared."""
+    return _Reader(text).statement()
+
+
+class _Reader:
+    """One pass over the tokens of a text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words: list[str] = []
+        self.spelled: dict[str, str] = {}
+        self.numbers: dict[str, str] = {}
+        self.versions: set[str] = set()
+        self.dates: dict[str, str] = {}
+        self.names: dict[str, str] = {}
+        self.identifiers: dict[str, str] = {}
+        self.fences: list[str] = []
+        self.environments: dict[str, bool] = {}
+        self.sides: dict[tuple[int, int], str] = {}
+        self.bound: set[tuple[str, str]] = set()
+        self.negations = self.foreign_negations = self.foreign = self.familiar = self.glyphs = 0
+        self.passive = self.tells_state = self.asks = self.hedged = self.only = False
+        self.marker = ""
+        self.acted_on = False  # a form of "be" was the last word of weight
+        self.begins = True
+        self.tokens = _tokens(text)
+        self.titled = _titled(self.tokens)
+
+    def statement(self) -> Statement:
+        at = 0
+        while at < len(self.tokens):
+            at = self._step(at)
+        english = not self.glyphs and self.foreign <= self.familiar
+        negations = self.negations if english else self.negations + self.foreign_negations
+        if self.glyphs:
+            negations += len(_GLYPH_NEGATION.findall(self.text))
+        if "`" in self.text:
+            self.identifiers |= {plain_text(found[1]): found[1] for found in _BACKTICKS.finditer(self.text)}
+        return Statement(
+            plain=plain_text(self.text),
+            words=tuple(self.words),
+            spelled=self.spelled,
+            numbers=self.numbers,
+            versions=frozenset(self.versions),
+            dates=self.dates,
+            names=self.names,
+            identifiers=self.identifiers,
+            quotations=_quotations(self.text),
+            fences=tuple(self.fences),
+            environments=self.environments,
+            sides=self.sides,
+            negations=negations,
+            bound=frozenset(self.bound),
+            passive=self.passive,
+            tells_state=self.tells_state,
+            asks=self.asks,
+            hedged=self.hedged,
+            only=self.only,
+            english=english,
+        )
+
+    def _step(self, at: int) -> int:
+        """Read what begins at this token; the place of the next one."""
+        token = self.tokens[at]
+        if (token.kind == "number" or token.lower in STARTERS) and (found := measure_at(self.tokens, at)):
+            self._measure(found, at)
+            return found.end
+        if token.kind == "word":
+            self._word(at, _word(token.text) if len(token.text) <= _KEPT else _word.__wrapped__(token.text))
+            return at + 1 + (token.lower == "no" and self._following(at) == "longer")
+        if token.kind == "end":
+            self.begins = True
+            self.marker = ""
+            self.asks = self.asks or "?" in token.text
+        elif token.kind == "fence":
+            self.fences.append(_inside(token.text))
+        elif token.kind == "glyph":
+            self.glyphs += 1
+            self._tell(token.text, token.text)
+        elif token.kind in _CODE_KINDS:
+            written = token.text.rstrip(".,;:!?")
+            self.identifiers[written.lower()] = written
+            self._tell(written.lower(), written)
+        return at + 1
+
+    def _measure(self, found: Measure, at: int) -> None:
+        written = " ".join(token.text for token in self.tokens[at : found.end])
+        if found.kind == "date":
+            self.dates[found.key] = written
+        else:
+            self.numbers[found.key] = written
+            if found.kind == "version":
+                self.versions.add(found.key)
+        self._tell(f"#{found.key}", written)
+
+    def _tell(self, word: str, written: str) -> None:
+        """A word of weight, in its place."""
+        self.words.append(word)
+        self.spelled.setdefault(word, written)
+        if self.marker:
+            self.bound.add((self.marker, word))
+        self.marker = ""
+        self.acted_on = self.begins = False
+
+    def _word(self, at: int, word: _Word) -> None:
+        if word.negates:
+            self.negations += not (word.lower == "not" and self._following(at) == "only")
+            self.marker = "not"
+            return
+        if word.special:
+            self._special(at, word)
+        if word.common:
+            self.familiar += 1
+            self.begins = False
+            if word.lower not in _MARKERS and word.lower not in _DETERMINERS:
+                self.marker = ""
+        else:
+            self._telling(word)
+
+    def _special(self, at: int, word: _Word) -> None:
+        """What single words tell beside their meaning."""
+        lower = word.lower
+        self.foreign += lower in FOREIGN
+        self.foreign_negations += lower in FOREIGN_NEGATIONS
+        for side in SIDES.get(lower, ()):
+            self.sides[side] = lower
+        if lower in ENVIRONMENTS:
+            self._environment(lower, self.tokens[at - 1].lower if at else "")
+        if lower in _MARKERS:
+            self.marker = lower
+        if lower in _BE:
+            self.acted_on = self.tells_state = True
+        self.hedged = self.hedged or lower in HEDGES
+        self.only = self.only or lower == "only"
+
+    def _telling(self, word: _Word) -> None:
+        acted_on = self.acted_on
+        if word.identifier:
+            self.identifiers[word.lower] = word.spelled
+        elif word.capital and not self.titled and not self.begins:
+            self.names[word.lower] = word.spelled
+        self._tell(word.stem, word.spelled)
+        if acted_on:
+            self.passive = self.passive or word.lower.endswith("ed") or word.lower in PARTICIPLES
+            self.acted_on = word.lower.endswith("ly")  # "is automatically merged"
+
+    def _environment(self, lower: str, before: str) -> None:
+        name, telling = ENVIRONMENTS[lower]
+        self.environments[name] = self.environments.get(name, False) or telling or before in _PLACES
+
+    def _following(self, at: int) -> str:
+        return self.tokens[at + 1].lower if at + 1 < len(self.tokens) else ""
+
+
+def _tokens(text: str) -> list[Token]:
+    found = []
+    for match in _TOKEN.finditer(text):
+        kind, written = match.lastgroup or "", match[0]
+        if kind == "other":
+            found.append(Token("word", written, written.lower().replace("’", "'").removesuffix("'s")))
+        else:
+            found.append(Token(kind, written, written.lower()))
+    return found
+
+
+@lru_cache(maxsize=16384)
+def _word(text: str) -> _Word:
+    spelled = text.replace("’", "'")
+    lower = spelled.lower()
+    if lower.endswith("'s"):
+        spelled, lower = spelled[:-2], lower[:-2]
+    if re.fullmatch(r"(?:[a-z]\.)+[a-z]", lower):  # U.S is US
+        spelled, lower = spelled.replace(".", ""), lower.replace(".", "")
+    return _Word(
+        spelled=spelled,
+        lower=lower,
+        stem=str(_STEMMER.stemWord(VERBS.get(lower, lower))),
+        negates=lower in NEGATIONS or lower.endswith("n't"),
+        common=lower in COMMON,
+        special=lower in _SPECIAL,
+        identifier=_IDENTIFIER.fullmatch(spelled) is not None or any(map(str.isdigit, spelled)),
+        capital=len(spelled) > 1 and spelled[0].isupper(),
+    )
+
+
+def _quotations(text: str) -> dict[str, str]:
+    """What stands in quotes, by its words in any order."""
+    if not _QUOTE_MARK.search(text):
+        return {}
+    quoted = [next(filter(None, found.groups())) for found in _QUOTED.finditer(text)]
+    return {" ".join(sorted(plain_text(words).split())): words.strip() for words in quoted}
+
+
+def _titled(tokens: list[Token]) -> bool:
+    """Whether it is written like a headline, where a capital says nothing."""
+    capitals = 0
+    for token in tokens:
+        if token.kind == "word" and token.lower not in COMMON:
+            if not token.text[0].isupper():
+                return False
+            capitals += 1
+    return capitals > 3
+
+
+_MARKS = re.compile(r"^[ \t]*(?:[-*+•–—]|#{1,6}|>(?![ \t]+\d))[ \t]+", re.MULTILINE)
+_QUOTES = str.maketrans(dict.fromkeys("\"“”„«»‘’'`*", " "))
+_POINTS = re.compile(r"(?<![.,;:!…])[.,;:!…]++(?=\s|$)|(?<=\s)[-–—.,;:!]++(?=\s|$)|[()\[\]]")
+
+
+def code_blocks(text: str) -> tuple[str, ...]:
+    """The fenced blocks of a text, to the letter."""
+    return tuple(map(_inside, _FENCE.findall(text))) if "```" in text else ()
+
+
+def _inside(fenced: str) -> str:
+    return fenced.strip("`").strip()
+
+
+def plain_text(text: str) -> str:
+    """The text without case, list marks, quotes, punctuation between words and superfluous spaces."""
+    bare = _MARKS.sub("", text).translate(_QUOTES)
+    return " ".join(_POINTS.sub(" ", bare).lower().split())
