@@ -225,3 +225,28 @@ def test_no_reason_holds_a_secret(cortex: Cortex) -> None:
     assert newer.redactions
     assert [one.reason for one in newer.conflicts_with] == ["number: 7 / 8"]
     assert not any(token in repr(newer) for token in tokens)
+
+
+def test_a_purged_memory_leaves_no_pointer_to_it_and_no_count_of_it(cortex: Cortex) -> None:
+    older = cortex.memories.capture("The pool has 20 connections", namespace="decisions")
+    newer = cortex.memories.capture("The pool has 30 connections", namespace="decisions", supersedes=older.id)
+    cortex.memories.recall("pool connections")
+    cortex.memories.write_uses()
+    cortex.memories.delete(newer.id, hard=True)
+    left = cortex.memories.get(older.id)
+    assert (left.status, left.superseded_by) == ("superseded", None)
+    with cortex._store.database.read() as session:
+        assert cortex._store.recalls.last(session, [newer.id]) == {}
+    assert cortex.memories.update(older.id, status="active").superseded_by is None
+    assert [hit.memory.id for hit in cortex.memories.recall("pool connections").results] == [older.id]
+
+
+def test_a_purged_result_leaves_no_record_of_what_it_was_made_of(cortex: Cortex) -> None:
+    for text in ("Use tabs for indentation", "use tabs for indentation."):
+        cortex.memories.capture(text, namespace="patterns")
+    (group,) = cortex.memories.consolidate("patterns", strategy="dedupe").groups
+    cortex.memories.delete(str(group.result_id), hard=True)
+    with cortex._store.database.read() as session:
+        for table in ("consolidation", "consolidation_part"):
+            assert session.rows(f"SELECT * FROM {table}") == []
+    assert {cortex.memories.get(one).superseded_by for one in group.memories} == {None}

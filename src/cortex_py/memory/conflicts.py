@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..records import Contradiction, Memory
+from .enrichment import without_context
 from .likeness import conflict
 from .neighbours import Neighbours
 from .statements import read_statement
@@ -23,11 +24,11 @@ class ConflictFinder:
         """Other memories of the same scope that exclude this one, the nearest first, each with the reason."""
         if memory.kind != "note" or memory.role is not None or len(memory.content) > _LONGEST:
             return ()
-        statement = read_statement(memory.content)
+        statement = read_statement(without_context(memory.content))
         found = []
         for other, cosine in self._neighbours.of(memory, _LOOKED_AT):
             if other.role is not None or len(other.content) > _LONGEST:
                 continue
-            if difference := conflict(read_statement(other.content), statement, cosine):
+            if difference := conflict(read_statement(without_context(other.content)), statement, cosine):
                 found.append(Contradiction(other.id, str(difference)))
         return tuple(found[:_TOLD])

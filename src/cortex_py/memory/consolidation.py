@@ -25,6 +25,7 @@ from ..store.scope import View
 from ..store.store import Store
 from .annotating import Stored
 from .capture import Capture, Progress
+from .enrichment import without_context
 from .grouping import Pair, complete_groups, near_pairs
 from .likeness import difference, judge
 from .merging import Piece
@@ -93,7 +94,7 @@ class _Item:
 
     def statement(self) -> Statement:
         if not self._statement:
-            self._statement.append(read_statement(self.memory.content))
+            self._statement.append(read_statement(without_context(self.memory.content)))
         return self._statement[0]
 
 

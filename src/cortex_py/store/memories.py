@@ -33,6 +33,14 @@ _UPDATE = (
     f"UPDATE memory SET {', '.join(f'{column} = ?' for column in (*MEMORY_COLUMNS, *_EXTRA_COLUMNS[1:]))}, "
     "packed = NULL, packed_with = NULL WHERE space = ? AND num = ?"
 )
+# What a purged record took the place of points nowhere any more; it stays superseded until somebody decides.
+_FORGET_REPLACING = "UPDATE memory SET superseded_by = NULL WHERE space = ? AND superseded_by = ?"
+_FORGET_USES = (
+    "DELETE FROM recalled WHERE memory_id IN {ids}",
+    "DELETE FROM consolidation_part WHERE memory_id IN {ids}",
+    "DELETE FROM consolidation_part WHERE consolidation_id IN (SELECT id FROM consolidation WHERE result_id IN {ids})",
+    "DELETE FROM consolidation WHERE result_id IN {ids}",
+)
 # A name that only purged records held goes with them; what somebody made, described or related stays.
 _FORGET_NAME = (
     "DELETE FROM entity WHERE space = ? AND id = ? AND given = 0 AND properties = '{}' "
@@ -271,6 +279,11 @@ class MemoryTable:
                 f"AND m.id = history.id AND m.num IN {inside})",
                 batch,
             )
+            session.run_many(
+                _FORGET_REPLACING, session.rows(f"SELECT space, id FROM memory WHERE num IN {inside}", batch)
+            )
+            for statement in _FORGET_USES:
+                session.run(statement.format(ids=f"(SELECT id FROM memory WHERE num IN {inside})"), batch)
             named = session.rows(f"SELECT DISTINCT space, entity_id FROM mention WHERE num IN {inside}", batch)
             for table in ("tag", "chunk", "mention", "relationship", "entity_history", "memory"):
                 session.run(f"DELETE FROM {table} WHERE num IN {inside}", batch)
