@@ -451,3 +451,16 @@ def test_a_language_model_that_fails_is_an_exit_code_or_a_warning(
     (group,) = json.loads(out)["groups"]
     assert (code, group["content"], group["method"]) == (0, worded["content"], "llm:some-model")
     assert len(server.asked) == 3
+
+
+def test_a_chain_shows_what_replaced_what(shell: Shell, kept: Kept) -> None:
+    (first,) = kept("The pool has 20 connections")
+    (second,) = kept("The pool has 30 connections", supersedes=first.id)
+    for one in (first, second):
+        told = shell.json("get", one.id, "--chain")
+        assert [(memory["id"], memory.get("superseded_by")) for memory in told] == [
+            (first.id, second.id),
+            (second.id, None),
+        ]
+    printed = shell.text("get", first.id, "--chain")
+    assert printed.index("20 connections") < printed.index("30 connections")

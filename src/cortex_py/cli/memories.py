@@ -147,12 +147,18 @@ def recall_command(
 
 @click.command("get")
 @click.argument("memory_id")
+@click.option("--chain", is_flag=True, help="With all that it replaced and all that replaced it, oldest first.")
 @common
-def get_command(memory_id: str, home: str | None, project: str, as_json: bool) -> None:
+def get_command(memory_id: str, chain: bool, home: str | None, project: str, as_json: bool) -> None:
     """Show the memory with MEMORY_ID: an id, a unique prefix, or an address."""
     with open_cortex(home, project) as cortex:
-        memory = cortex.memories.get(memory_id)
-    print_json(memory_as_dict(memory)) if as_json else print_memory(memory)
+        memories = cortex.memories.chain(memory_id) if chain else [cortex.memories.get(memory_id)]
+    if as_json:
+        told = [memory_as_dict(memory) for memory in memories]
+        print_json(told if chain else told[0])
+        return
+    for memory in memories:
+        print_memory(memory)
 
 
 @click.command("update")
