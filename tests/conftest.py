@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from cortex_py import Cortex
 from cortex_py.embedding.backend import Backend
 
 from helpers import MODELS, FakeClock
+
+# Half the usual number: there are many properties, and the whole suite must stay short. Tests that need more say so.
+settings.register_profile("short", max_examples=50)
+settings.load_profile("short")
 
 
 @pytest.fixture(autouse=True)

@@ -134,6 +134,7 @@ def test_nothing_is_changed_by_looking(cortex: Cortex, clock: FakeClock) -> None
     assert cortex.memories.revision() == before
 
 
+@pytest.mark.soak
 def test_every_remedy_is_a_command_that_works(home: Path, project: Path, clock: FakeClock, model: Backend) -> None:
     def seen(cortex: Cortex, text: str) -> Memory:
         clock.advance(seconds=1)

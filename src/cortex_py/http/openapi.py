@@ -92,6 +92,9 @@ class StatusPage(_Model):
     top_tags: list[list[str | int]] = Field(description="Tags, each with how many memories have it.")
     size_bytes: int
     model: str | None
+    llm_use: list[list[str | int]] = Field(
+        description="Language models used today: name, calls, tokens asked, tokens answered, failures."
+    )
 
 
 class Described(BaseModel):
