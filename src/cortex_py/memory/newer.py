@@ -21,10 +21,10 @@ __all__ = ["prefer_newer"]
 
 # How many of the first results are looked at, and how much of the question's weight two of them must share. Set by
 # hand, on the shared part of LongMemEval.
-_FIRST = 20
+_FIRST = 10
 _SHARED = 0.4
 # A result this much less likely is not about the same thing.
-_LEAST = 0.1
+_LEAST = 0.2
 
 
 def prefer_newer(found: Found, scores: Scores, order: NDArray[np.int64], hashes: Sequence[int]) -> Scores:
