@@ -27,6 +27,7 @@ ALL = (
     "consolidation",
     "enrich",
     "likeness",
+    "grounding_text",
 )
 
 

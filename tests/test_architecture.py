@@ -23,6 +23,7 @@ ALLOWED = {
     "graph": {"store", "security", "memory", "worktree"},
     "context": {"store", "security", "embedding", "memory", "worktree", "graph", "llm"},
     "prompts": {"store", "security", "memory"},
+    "grounding": {"store", "security", "embedding", "memory", "worktree", "llm"},
     "app": {"memory", "context", "graph", "prompts", "store", "embedding", "worktree", "llm", "diagnosis"},
     "diagnosis": {"app"},
     "services": {"embedding"},

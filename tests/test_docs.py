@@ -107,7 +107,7 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 
 def test_every_module_is_named_in_the_architecture() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    rooms = ("memory", "context", "graph", "prompts", "worktree", "store", "embedding", "llm")
+    rooms = ("memory", "context", "graph", "prompts", "grounding", "worktree", "store", "embedding", "llm")
     for module in (path for room in rooms for path in (ROOT / "src" / "cortex_py" / room).glob("*.py")):
         if module.stem != "__init__":
             assert f"`{module.stem}`" in text or f"`{module.stem} " in text, module

@@ -1,0 +1,1 @@
+"""Whether what is said is borne out by what is known."""

@@ -1,0 +1,337 @@
+"""What an answer claims: its sentences as atomic, typed claims, and what in it cannot be checked. Pure.
+
+A claim has all the words that belong to it, wherever they stand: the file named in the heading above a bullet, the verb
+of "Changes:", the place that two coordinated claims share. Hedging never drops a claim, it only says how much is taken
+back; questions, plans, opinions, instructions and quotations are counted apart, each with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .claim_words import (
+    CHANGES,
+    ClaimType,
+    Reason,
+    Verb,
+    does,
+    first_verb,
+    heading_type,
+    is_doubt,
+    is_finite,
+    is_negated,
+    reason_for,
+)
+from .clauses import Clause, split_clauses
+from .hedging import hedging
+from .mentions import Mention, mentions
+from .passages import Passage, Span, read_passages
+
+__all__ = ["Claim", "ClaimType", "Reading", "Reason", "Uncheckable", "read_claims"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One thing that is said to be so.
+
+    `start` to `end` is where it is said; `text` is the claim in full, with the words that it shares with others. The
+    offsets of its mentions are those of the whole text, since some may stand in a heading. `hedge` is how much is taken
+    back: 0 for a plain claim.
+    """
+
+    text: str
+    start: int
+    end: int
+    type: ClaimType
+    mentions: tuple[Mention, ...]
+    negated: bool
+    hedge: float
+    subject: str
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(mention.value for mention in self.mentions if mention.kind == "file"))
+
+
+@dataclass(frozen=True, slots=True)
+class Uncheckable:
+    """Something that is said and cannot be checked, and why."""
+
+    text: str
+    start: int
+    end: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read in a text, both in its order."""
+
+    claims: tuple[Claim, ...]
+    uncheckable: tuple[Uncheckable, ...]
+
+
+def read_claims(text: str) -> Reading:
+    """The claims of a text and what in it cannot be checked."""
+    return _Reader(text).read()
+
+
+_LETTER = re.compile(r"[^\W\d_]")
+_DEFINITION = re.compile(
+    r"^[+ \t]*(?:(?:export|default|public|private|protected|static|async|pub|abstract|final|override)\s+){0,4}"
+    r"(?:def|class|function\*?|func|fn|interface|struct|enum|trait|type)\s+(?:\([^)\n]{0,60}\)\s*)?([A-Za-z_]\w{0,80})"
+    r"|^[+ \t]*(?:export\s+)?(?:const|let|var)\s+([A-Za-z_$]\w{0,80})\s*=\s*(?:async\s*)?(?:\(|function\b|\w+\s*=>)",
+    re.MULTILINE,
+)
+_COMMENT = re.compile(r"\s*(?:#|//|/\*|<!--|--)")
+_COMMIT_PREFIX = re.compile(r"(feat|fix|refactor|perf|docs|chore|test|style)(?:\([^)]{1,40}\))?!?:\s", re.IGNORECASE)
+_PREFIX_TYPES: dict[str, ClaimType] = {"feat": "implemented", "fix": "fixed"}
+_VALUE = re.compile(
+    r"\b(?:set|sets|defaults?|equals?|timeout|time-out|limit|ttl|port|size|threshold|maximum|minimum|max|min"
+    r"|interval|expir\w+|lasts?|rate|takes|delay)\b|=|\bfrom\b.+\bto\b|\b(?:is|are|was|were)\s+(?:now\s+)?[\d`]",
+    re.IGNORECASE,
+)
+_THERE = re.compile(
+    r"\bthere(?:['’]s|\s+(?:is|are|was|were|exists?))\b|\b(?:is|are|was|were)\s+(?:\w+ly\s+|already\s+"
+    r"|now\s+)?(?:defined|declared|located|found|present|missing|absent)\b"
+    r"|\bcan be found\b|\balready (?:exists?|has|have)\b|\b(?:no longer|does not|doesn['’]t|do not"
+    r"|don['’]t) exists?\b|\b(?:has|have) (?:an?|no|two|three|\d+)\b",
+    re.IGNORECASE,
+)
+_NEW = re.compile(r"(?:[^\s:]{1,80}:\s+)?new\b", re.IGNORECASE)
+_HERE = re.compile(r"\W*here(?:['’]s|\s+(?:is|are))\b", re.IGNORECASE)
+_LEAD = re.compile(
+    r"(?:(?:please\s+)?(?:note|keep in mind)\s+that\s+"
+    r"|(?:I|we)\s+(?:would\s+)?(?:think|believe|guess|suspect|assume|expect)\s+(?:that\s+)?"
+    r"|it\s+(?:seems|appears)\s+(?:that|like)\s+"
+    r"|(?:probably|perhaps|maybe|possibly|hopefully|presumably|apparently|most\s+likely|likely),?\s+)+",
+    re.IGNORECASE,
+)
+_REPORTS = re.compile(
+    r"^\W*(?:I|we)(?:['’]\w+)?\s+(?:\w+ly\s+)?(?:think|believe|verified|confirmed|checked|noticed|found|see|suspect"
+    r"|assume|guess"
+    r"|would say|expect|am sure|sure)\s+(?:that\s+)?",
+    re.IGNORECASE,
+)
+_THERE_IS = re.compile(
+    r"\W*there(?:['’]s|\s+(?:is|are|was|were))\s+(?:(?:now|also|still|already)\s+)*(?:(?:no|an?|the)\s+)?", re.I
+)
+_ADJUNCT = re.compile(r"^\W*(?:in|inside|within|for|under)\s+[^,]{1,120},\s*", re.IGNORECASE)
+_IN = re.compile(
+    r"\s(?:in|into|to|from|within|inside|under|of|on)\s+(?:the\s+)?(?:file\s+|module\s+)?`?$", re.IGNORECASE
+)
+_ANAPHORA = re.compile(
+    r"^\W*(?:it|this|that|they|there|the (?:same )?(?:file|function|class|module|method))\b|\b(?:the same|this"
+    r"|that) file\b",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\b(?:I|we)(?:['’]ve)?(?:\s|$)", re.IGNORECASE)
+_BE = re.compile(
+    r"\b(?:is|are|was|were|has been|have been|been|had|has|have|can|will|now|does|do|did|should|may|might|cannot"
+    r"|no longer|also)\b",
+    re.IGNORECASE,
+)
+
+
+class _Reader:
+    """Goes through the passages of one text, with the file that was last spoken of."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.claims: list[Claim] = []
+        self.uncheckable: list[Uncheckable] = []
+        self.files_of: dict[Span, tuple[Mention, ...]] = {}
+        self.asked: set[Span] = set()  # lead-ins that ask for something
+
+    def read(self) -> Reading:
+        for passage in read_passages(self.text):
+            if passage.kind == "code":
+                self._code(passage)
+            elif passage.kind == "quotation":
+                self._leave((passage.start, passage.end), "quotation")
+            elif _LETTER.search(self.text, passage.start, passage.end):
+                self._sentence(passage)
+        return Reading(tuple(self.claims), tuple(self.uncheckable))
+
+    def _sentence(self, passage: Passage) -> None:
+        span = (passage.start, passage.end)
+        found = mentions(self.text, *span)
+        if passage.introduces and all(mention.kind in ("file", "line") for mention in found):
+            self._leave(span, "heading")
+            return
+        if (reason := self._under(passage)) is not None:
+            self._leave(span, reason)
+            return
+        inherited = self._inherited(passage)
+        listed = passage.listed and (inherited is not None or passage.box is True)
+        clauses, carried = self._clauses(span, found, listed), self._carried(passage)
+        doubt = " ".join(words.rstrip(".!") for clause in clauses if is_doubt(words := self._shown(clause)))
+        for clause in clauses:
+            doubt = self._clause(clause, found, carried, inherited, listed, doubt)
+
+    def _clauses(self, span: Span, found: Sequence[Mention], listed: bool) -> list[Clause]:
+        """The clauses as they are without "I think that" before them, which stays with the first."""
+        lead = _LEAD.match(self.text, *span)
+        begin = lead.end() if lead and lead.end() < span[1] else span[0]
+        clauses = split_clauses(self.text, (begin, span[1]), found, listed)
+        return [
+            replace(clause, pieces=tuple((span[0] if a == begin else a, b) for a, b in clause.pieces))
+            for clause in clauses
+        ]
+
+    def _under(self, passage: Passage) -> Reason | None:
+        """Why nothing in a list can be checked: it is one of plans, or of steps for the reader."""
+        if passage.box is False:
+            return "plan"
+        if passage.box is None and passage.listed and passage.context:
+            kinds = [heading_type(self.text[start:end]) for start, end in self._above(passage)]
+            nearest = next((kind for kind in reversed(kinds) if kind is not None), None)
+            verb = first_verb(self.text, passage.start, passage.end)
+            if verb is not None and verb.form == "past":
+                return None  # what is told as done is a claim, whatever it stands under
+            return "plan" if nearest == "plan" else "instruction" if nearest == "instruction" else None
+        return None
+
+    def _above(self, passage: Passage) -> list[Span]:
+        """What the passage stands under, without its own line."""
+        return [span for span in passage.context if not span[0] <= passage.start < span[1]][-8:]
+
+    def _inherited(self, passage: Passage) -> tuple[ClaimType | None, Span] | None:
+        """The kind of change that a heading announces, and the heading; None for a kind that it leaves open."""
+        for span in reversed(self._above(passage)) if passage.listed else ():
+            kind = heading_type(self.text[span[0] : span[1]])
+            if kind is not None and kind != "plan" and kind != "instruction":
+                return (None if kind == "told" else kind), span
+        return ("implemented", (passage.start, passage.start)) if passage.box else None
+
+    def _carried(self, passage: Passage) -> tuple[Mention, ...]:
+        """The files of the nearest line above that names one."""
+        for span in reversed(self._above(passage)):
+            if span not in self.files_of:
+                near = mentions(self.text, span[0], min(span[1], span[0] + 1_000))
+                self.files_of[span] = tuple(mention for mention in near if mention.kind in ("file", "line"))
+            if any(mention.kind == "file" for mention in self.files_of[span]):
+                return self.files_of[span]
+        return ()
+
+    def _clause(
+        self,
+        clause: Clause,
+        found: Sequence[Mention],
+        carried: tuple[Mention, ...],
+        inherited: tuple[ClaimType | None, Span] | None,
+        listed: bool,
+        doubt: str,
+    ) -> str:
+        """Read one clause; what it says before its verb, since a doubt there is one about the next clause too."""
+        words, start, end = self._shown(clause), clause.pieces[0][0], clause.pieces[-1][1]
+        if not _LETTER.search(words):
+            return doubt
+        lead = _LEAD.match(words)
+        core = words[lead.end() :] if lead else words
+        verb = first_verb(core, 0, len(core), listed)
+        reason = "opinion" if is_doubt(words) else reason_for(core, listed, inherited is not None, verb)
+        if reason is not None:
+            self._leave((start, end), reason)
+            return doubt
+        own = [m for m in found if any(a <= m.start and m.end <= b for a, b in clause.pieces)]
+        kind = _type(core, own, verb, inherited[0] if inherited else None)
+        if kind is None:
+            self._leave((start, end), "not understood")
+            return doubt
+        if not any(mention.kind == "file" for mention in own):
+            own = [*(carried or self._spoken_of(words)), *own]
+        if inherited and inherited[0] and verb is None and kind in CHANGES:
+            heading = " ".join(self.text[inherited[1][0] : inherited[1][1]].replace("*", "").split()).strip("#: ")
+            words = f"{heading}: {words}" if heading else words
+        self.claims.append(
+            Claim(
+                words, min(a for a, _ in clause.pieces), max(b for _, b in clause.pieces), kind, tuple(own),
+                is_negated(words), hedging(f"{doubt} {words}"), _subject(core, verb, own),
+            )
+        )  # fmt: skip
+        return f"{doubt} {lead[0] if lead else ''} {core[: verb.start]}" if verb else doubt
+
+    def _shown(self, clause: Clause) -> str:
+        words = " ".join(self.text[start:end] for start, end in clause.pieces)
+        return " ".join(words.replace("**", "").split()).strip(" ,;|")
+
+    def _spoken_of(self, words: str) -> tuple[Mention, ...]:
+        """The file of the claim before, for "it" and "the same file"."""
+        if self.claims and _ANAPHORA.search(words):
+            return tuple(mention for mention in self.claims[-1].mentions if mention.kind == "file")[:1]
+        return ()
+
+    def _leave(self, span: Span, reason: Reason) -> None:
+        self.uncheckable.append(Uncheckable(" ".join(self.text[span[0] : span[1]].split()), *span, reason))
+        if reason in ("plan", "instruction", "question"):
+            self.asked.add(span)
+
+    def _code(self, block: Passage) -> None:
+        """A block that is said to be of a file claims that what it defines is there."""
+        if not block.context or any(span in self.asked for span in block.context):
+            return
+        line_end = self.text.find("\n", block.start, block.end)
+        first = (block.start, line_end if line_end >= 0 else block.end)
+        spans = [*block.context, *([first] if _COMMENT.match(self.text, *first) else [])]
+        files = self._carried(Passage("code", block.end, block.end, tuple(spans)))
+        for match in _DEFINITION.finditer(self.text, block.start, block.end) if files else ():
+            group = 1 if match[1] else 2
+            symbol = Mention("symbol", match[group], match.start(group), match.end(group), match[group])
+            start = match.start() + len(match[0]) - len(match[0].lstrip("+ \t"))
+            shown = " ".join(self.text[start : match.end()].split())
+            self.claims.append(Claim(shown, start, match.end(), "exists", (*files, symbol), False, 0.0, match[group]))
+
+
+def _type(words: str, found: Sequence[Mention], verb: Verb | None, inherited: ClaimType | None) -> ClaimType | None:
+    kinds = {mention.kind for mention in found}
+    if prefix := _COMMIT_PREFIX.match(words):
+        return _PREFIX_TYPES.get(prefix[1].lower(), "modified")
+    if "tests" in kinds:
+        return "test_result"
+    if "dependency" in kinds:
+        return "dependency"
+    stated = verb is not None or is_finite(words)
+    if "version" in kinds and (stated or does(words, 0, len(words))):
+        return "version"
+    if "number" in kinds and _VALUE.search(words) and (stated or "=" in words):
+        return "value"
+    # A later "exists" is of a clause inside this one: "returns 404 when the user does not exist".
+    if (there := _THERE.search(words)) and (verb is None or there.start() <= verb.start):
+        return "exists"
+    if verb is not None:
+        return verb.type
+    if inherited is not None:
+        return inherited
+    if _NEW.match(words):
+        return "implemented"
+    if is_finite(words) and not _HERE.match(words):
+        return "behaviour"
+    return "reference" if kinds - {"number", "quote"} else None
+
+
+def _subject(words: str, verb: Verb | None, found: Sequence[Mention]) -> str:
+    """What the claim is about, without the file that it is in."""
+    subject = _about(words, verb)
+    for mention in found:
+        if mention.kind == "file" and (at := subject.find(mention.text)) > 0 and (place := _IN.search(subject, 0, at)):
+            subject = subject[: place.start()]
+    return subject.strip(" .,:")
+
+
+def _about(words: str, verb: Verb | None) -> str:
+    """What was done by someone, or what does or is something."""
+    if there := _THERE_IS.match(words):
+        return words[there.end() :].strip(" .,:")
+    if verb is None:
+        place = _BE.search(words)
+        return words[: place.start()].strip(" ,:") if place else words.strip(" .,:")
+    before = _ADJUNCT.sub("", _REPORTS.sub("", words[: verb.start])).strip(" ,:")
+    bare = _BE.split(before, maxsplit=1)[0].strip(" ,:–—-|")
+    if "." in bare and " " not in bare and before.strip(" ,:–—-|") == bare:
+        bare = ""  # "auth.py – added login" is about the login
+    if verb.type in CHANGES and (not bare or _FIRST_PERSON.search(before) or verb.form == "s"):
+        return words[verb.end :].strip(" .,:")
+    return bare or words[verb.end :].strip(" .,:")
