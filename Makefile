@@ -18,7 +18,7 @@ serve: setup
 	$(BIN)/cortex serve --http
 
 test: setup $(MADE)/dev
-	$(BIN)/python -m pytest -n auto -m "not soak"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not soak"
 
 soak: setup $(MADE)/dev
 	$(BIN)/python -m pytest -n auto -m soak
