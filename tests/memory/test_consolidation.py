@@ -522,3 +522,17 @@ def test_a_home_from_before_consolidation_opens_and_gains_it(
         assert set(group.memories) == {one.id for one in notes}
         assert cortex.memories.status().llm_use == ()
         assert cortex.check() == []
+
+
+def test_a_secret_that_was_let_in_before_does_not_get_into_the_result(home: Path, project: Path) -> None:
+    token = "ghp_" + "1a2B3c4D5e" * 3 + "6F7g8h"
+    with Cortex.open(home, project=project, backend=StubBackend(), secrets="allow") as open_minded:
+        for text in (f"Deploy with {token} from the runner", f"deploy with {token} from the runner."):
+            open_minded.memories.capture(text, namespace="config")
+    with Cortex.open(home, project=project, backend=StubBackend()) as careful:
+        planned = careful.memories.consolidate("config", strategy="dedupe", dry_run=True)
+        (group,) = careful.memories.consolidate("config", strategy="dedupe").groups
+        stored = careful.memories.get(str(group.result_id))
+    assert token not in stored.content
+    assert stored.redactions
+    assert [stored.content, group.content] == [planned.groups[0].content] * 2

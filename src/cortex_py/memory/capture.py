@@ -142,6 +142,10 @@ class Capture:
         if in_project and memory.git_branch and memory.kind == "note":
             memory = replace(memory, confinement=self._place.confinement(memory.git_branch))
         check_fields(memory)
+        return self.screened(memory)
+
+    def screened(self, memory: Memory) -> Memory:
+        """The record as it may be kept, by the policy on secrets."""
         return without_secrets(memory, self._settings.secrets)
 
     def _check_branches(self, records: Sequence[Memory]) -> None:

@@ -218,8 +218,9 @@ class Consolidator:
                 sorted((part for one in group for part in one.parts), key=lambda one: (one.created_at, one.id))
             )
             worded = self._wording.of([Piece(part.content, part.created_at) for part in parts], strategy, method)
-            memory = _heir(parts, worded.content)
-            known = next((one for one in group if one.memory.content == worded.content), None)
+            # Whoever worded it, and whatever was allowed when the parts were stored.
+            memory = self._capture.screened(_heir(parts, worded.content))
+            known = next((one for one in group if one.memory.content == memory.content), None)
             vector = known.vector if known is not None else self._vector(memory)
             likeness = min([_least_cosine(group), *(one.likeness for one in group)])
             made.append(_Item(memory, vector, parts, worded, likeness))
@@ -383,7 +384,7 @@ def _group(item: _Item) -> Group:
     return Group(
         tuple(part.id for part in item.parts),
         round(item.likeness, 4),
-        worded.content,
+        item.memory.content,
         worded.method,
         item.memory.namespace,
     )

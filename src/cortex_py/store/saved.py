@@ -37,6 +37,11 @@ SAVED_STEP = (
 _JOIN = "LEFT JOIN saved_use u ON u.space = s.space AND u.kind = s.kind AND u.name = s.name"
 _SAVED = "s.kind, s.name, s.domain, s.description, s.tags, s.variables, s.redactions, s.version"
 _TIMES = "s.created_at, s.updated_at, u.uses, u.used_at"
+_VERSIONS = (
+    "SELECT s.kind, s.name, s.domain, v.description, v.tags, v.variables, v.redactions, v.version, "
+    f"s.created_at, v.saved_at, u.uses, u.used_at, v.content FROM saved s {_JOIN} "
+    "JOIN saved_version v ON v.space = s.space AND v.kind = s.kind AND v.name = s.name"
+)
 _KEY = "s.space = ? AND s.kind = ? AND s.name = ?"
 # A statement takes some 30,000 parameters; the files of a project may hold more names.
 _NAMES_AT_ONCE = 1_000
@@ -77,10 +82,7 @@ class SavedTable:
     def get(self, session: Session, space: str, kind: SavedKind, name: str, version: int | None = None) -> Saved | None:
         """A text as it is now, or as it was at a version."""
         rows = session.rows(
-            "SELECT s.kind, s.name, s.domain, v.description, v.tags, v.variables, v.redactions, v.version, "
-            f"s.created_at, v.saved_at, u.uses, u.used_at, v.content FROM saved s {_JOIN} "
-            "JOIN saved_version v ON v.space = s.space AND v.kind = s.kind AND v.name = s.name "
-            f"AND v.version = COALESCE(?, s.version) WHERE {_KEY}",
+            f"{_VERSIONS} AND v.version = COALESCE(?, s.version) WHERE {_KEY}",
             (version, space, kind, name),
         )
         return _saved(rows[0], rows[0][12]) if rows else None
@@ -88,10 +90,7 @@ class SavedTable:
     def versions(self, session: Session, space: str, kind: SavedKind, name: str) -> list[Saved]:
         """All versions, oldest first."""
         rows = session.rows(
-            "SELECT s.kind, s.name, s.domain, v.description, v.tags, v.variables, v.redactions, v.version, "
-            f"s.created_at, v.saved_at, u.uses, u.used_at, v.content FROM saved s {_JOIN} "
-            "JOIN saved_version v ON v.space = s.space AND v.kind = s.kind AND v.name = s.name "
-            f"WHERE {_KEY} ORDER BY v.version",
+            f"{_VERSIONS} WHERE {_KEY} ORDER BY v.version",
             (space, kind, name),
         )
         return [_saved(row, row[12]) for row in rows]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastmcp import Context
 from pydantic import Field
 
-from ...memory.namespaces import NAMESPACES, canonical_namespace
+from ...memory.namespaces import NAMESPACES
 from ...records import Detail, Mode
 from .. import answers, shapes
 from ..long_calls import run_long
@@ -117,8 +117,7 @@ class MemoryTools:
     ) -> answers.ConsolidationView:
         work = partial(
             self._cortex.memories.consolidate,
-            # Without one the library takes all; a client has to name one.
-            canonical_namespace(namespace),
+            namespace,
             strategy=strategy,
             query=query,
             dry_run=dry_run,
