@@ -5,16 +5,14 @@ Read when first needed, and again when the project was scanned since.
 
 from __future__ import annotations
 
-import json
-import re
 import threading
-import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..records import Project
 from ..store.store import Store
 from ..worktree.git import Repository, run_git, text_of
+from ..worktree.manifests import dependencies, short_name
 from .knowledge import NOTHING, Knowledge
 
 __all__ = ["ProjectNames", "packages_in"]
@@ -25,11 +23,16 @@ _COMMITS = 2_000
 _PATHS = 3_000
 _SYMBOLS = 3_000
 _SHORTEST_SYMBOL = 5
-_REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
-_GO_MODULE = re.compile(r"^[ \t]*(?:require[ \t]+)?([\w.-]+\.[a-z]{2,}/[\w./-]+)[ \t]+v\d", re.MULTILINE)
-# "/v2" and ".v2" tell the version of a module, not its name.
-_GO_VERSION = re.compile(r"[/.]v\d+$")
-_GEM = re.compile(r"^[ \t]*gem[ \t]+['\"]([\w.-]+)['\"]", re.MULTILINE)
+# Lock files name what these need in turn, which nobody speaks of.
+_MANIFESTS = (
+    "pyproject.toml",
+    "requirements*.txt",
+    "package.json",
+    "Cargo.toml",
+    "composer.json",
+    "go.mod",
+    "Gemfile",
+)
 
 
 class ProjectNames:
@@ -88,66 +91,14 @@ class ProjectNames:
 def packages_in(folder: Path) -> set[str]:
     """The packages that the manifests in a folder name."""
     found: set[str] = set()
-    for name, reader in _READERS.items():
+    for name in _MANIFESTS:
         for path in sorted(folder.glob(name)):
             try:
-                if path.is_file() and path.stat().st_size <= _MANIFEST_BYTES:
-                    found.update(one for one in reader(path.read_text("utf-8", "replace")) if isinstance(one, str))
-            except (OSError, ValueError, RecursionError, TypeError, AttributeError):
-                # Not readable, half written, or of another shape than manifests have: others may still tell.
+                if not path.is_file() or path.stat().st_size > _MANIFEST_BYTES:
+                    continue
+                text = path.read_text("utf-8", "replace")
+            except OSError:
+                # Not readable: others may still tell.
                 continue
+            found.update(short_name(one.name) for one in dependencies(path.name, text) if one.group != "language")
     return found
-
-
-def _pyproject(text: str) -> Iterator[str]:
-    content = tomllib.loads(text)
-    project = content.get("project", {})
-    optional = (line for group in project.get("optional-dependencies", {}).values() for line in group)
-    lines = [*project.get("dependencies", []), *optional]
-    yield from (match[1] for line in lines if isinstance(line, str) and (match := _REQUIREMENT.match(line)))
-    poetry = content.get("tool", {}).get("poetry", {}).get("dependencies", {})
-    yield from (name for name in poetry if name != "python")
-
-
-def _requirements(text: str) -> Iterator[str]:
-    lines = (line for line in text.splitlines() if not line.lstrip().startswith(("#", "-")))
-    yield from (match[1] for line in lines if (match := _REQUIREMENT.match(line)))
-
-
-def _node(text: str) -> Iterator[str]:
-    content = json.loads(text)
-    for group in ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies"):
-        named = content.get(group, {}) if isinstance(content, dict) else {}
-        yield from named if isinstance(named, dict) else ()
-
-
-def _cargo(text: str) -> Iterator[str]:
-    content = tomllib.loads(text)
-    for group in ("dependencies", "dev-dependencies", "build-dependencies"):
-        yield from content.get(group, {})
-
-
-def _composer(text: str) -> Iterator[str]:
-    content = json.loads(text)
-    for group in ("require", "require-dev"):
-        named = content.get(group, {}) if isinstance(content, dict) else {}
-        yield from (name for name in named if "/" in name)
-
-
-def _go(text: str) -> Iterator[str]:
-    yield from (_GO_VERSION.sub("", module).rpartition("/")[2] for module in _GO_MODULE.findall(text))
-
-
-def _ruby(text: str) -> Iterator[str]:
-    yield from _GEM.findall(text)
-
-
-_READERS: dict[str, Callable[[str], Iterator[str]]] = {
-    "pyproject.toml": _pyproject,
-    "requirements*.txt": _requirements,
-    "package.json": _node,
-    "Cargo.toml": _cargo,
-    "composer.json": _composer,
-    "go.mod": _go,
-    "Gemfile": _ruby,
-}

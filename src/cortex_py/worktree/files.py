@@ -19,7 +19,7 @@ from ..errors import CortexError, InvalidInput
 from .git import Repository, run_git
 from .ignoring import IgnoreRules
 
-__all__ = ["HUGE", "VENDORED", "FileRef", "blob_id", "project_files", "read_file"]
+__all__ = ["HUGE", "VENDORED", "FileRef", "blob_id", "folder_paths", "project_files", "read_file"]
 
 HUGE = 1_000_000
 # Folders of other people's code, or of built things, under any name that tools commonly give them.
@@ -65,7 +65,7 @@ def project_files(root: Path, *, max_bytes: int = HUGE) -> list[FileRef]:
     repository = Repository.discover(root)
     if repository is None:
         listing = _Listing(root, max_bytes)
-        found = (listing.ref(path, None) for path in _walk(root))
+        found = (listing.ref(path, None) for path in folder_paths(root))
     elif repository.is_bare:
         return []
     else:
@@ -178,7 +178,7 @@ def _git(root: Path, *arguments: str) -> list[bytes]:
     return [entry for entry in done.stdout.split(b"\0") if entry]
 
 
-def _walk(root: Path) -> Iterator[bytes]:
+def folder_paths(root: Path) -> Iterator[bytes]:
     """Paths in a plain folder, without ignored ones, vendored and hidden folders, and links."""
     count = 0
     waiting: list[tuple[bytes, IgnoreRules | None]] = [(b"", None)]

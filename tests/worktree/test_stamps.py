@@ -1,0 +1,152 @@
+"""A stamp changes with everything that a check of claims could see, and with nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cortex_py.worktree.git import Repository
+from cortex_py.worktree.stamps import stamp
+
+from helpers import git
+
+
+def make(root: Path) -> Path:
+    root.mkdir(parents=True, exist_ok=True)
+    git(root, "init", "-q", "-b", "main")
+    (root / "a.py").write_text("x = 1\n")
+    (root / "b.py").write_text("y = 1\n")
+    (root / ".gitignore").write_text("*.log\n")
+    git(root, "add", "--all")
+    git(root, "commit", "-q", "-m", "first")
+    return root
+
+
+def take(root: Path) -> str:
+    found = stamp(root, Repository.discover(root))
+    assert found is not None
+    return found
+
+
+def _edit(root: Path) -> None:
+    (root / "a.py").write_text("x = 1234\n")
+
+
+def _edit_of_the_same_size(root: Path) -> None:
+    (root / "a.py").write_text("x = 2\n")
+    # As if it had been written in the same moment as before.
+    facts = (root / "b.py").stat()
+    os.utime(root / "a.py", ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+def _commit(root: Path) -> None:
+    git(root, "commit", "-q", "--allow-empty", "-m", "second")
+
+
+def _switch(root: Path) -> None:
+    git(root, "checkout", "-q", "-b", "other")
+
+
+def _detach(root: Path) -> None:
+    git(root, "checkout", "-q", "--detach")
+
+
+def _stage(root: Path) -> None:
+    _edit(root)
+    git(root, "add", "a.py")
+
+
+def _name_with_odd_signs(root: Path) -> None:
+    (root / "new\n file é.py").write_text("z = 1\n")
+
+
+CHANGES: tuple[Callable[[Path], object], ...] = (
+    _edit,
+    _edit_of_the_same_size,
+    _commit,
+    _switch,
+    _detach,
+    _stage,
+    _name_with_odd_signs,
+    lambda root: (root / "new.py").write_text("z = 1\n"),
+    lambda root: (root / "a.py").unlink(),
+    lambda root: (root / "a.py").rename(root / "c.py"),
+    lambda root: git(root, "rm", "-q", "--cached", "a.py"),
+    lambda root: git(root, "tag", "v1"),
+    lambda root: git(root, "tag", "-a", "-m", "one", "v1"),
+    lambda root: (root / ".gitignore").write_text("*.log\n*.txt\n"),
+)
+
+
+@pytest.mark.parametrize("number", range(len(CHANGES)))
+def test_every_change_of_a_repository_changes_its_stamp(tmp_path: Path, number: int) -> None:
+    root = make(tmp_path / "r")
+    before = take(root)
+    assert take(root) == before
+    CHANGES[number](root)
+    after = take(root)
+    assert after != before
+    assert take(root) == after
+
+
+def test_what_is_staged_and_what_is_not_differ(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    _edit(root)
+    unstaged = take(root)
+    git(root, "add", "a.py")
+    staged = take(root)
+    git(root, "stash", "-q")
+    assert len({unstaged, staged, take(root)}) == 3
+
+
+def test_a_changed_file_that_changes_again_is_seen(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    seen = {take(root)}
+    for number in range(3):
+        (root / "a.py").write_text(f"x = {number}{number}\n")
+        (root / "new.py").write_text(f"{number}\n")
+        seen.add(take(root))
+    assert len(seen) == 4
+
+
+def test_a_file_that_git_ignores_changes_nothing(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    before = take(root)
+    (root / "noise.log").write_text("x\n")
+    assert take(root) == before
+
+
+def test_a_plain_folder_is_told_by_its_files(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.py").write_text("x = 1\n")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    before = stamp(tmp_path, None)
+    (tmp_path / "noise.log").write_text("x\n")
+    assert stamp(tmp_path, None) == before
+    (tmp_path / "deep" / "a.py").write_text("x = 22\n")
+    edited = stamp(tmp_path, None)
+    (tmp_path / "b.py").write_text("")
+    assert len({before, edited, stamp(tmp_path, None)}) == 3
+
+
+def test_a_bare_and_an_unborn_repository_have_stamps(tmp_path: Path) -> None:
+    bare = tmp_path / "bare.git"
+    bare.mkdir()
+    git(bare, "init", "-q", "--bare")
+    assert take(bare) == take(bare)
+    unborn = tmp_path / "unborn"
+    unborn.mkdir()
+    git(unborn, "init", "-q", "-b", "main")
+    before = take(unborn)
+    (unborn / "a.py").write_text("x = 1\n")
+    assert take(unborn) != before
+
+
+def test_where_git_does_not_answer_there_is_no_stamp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = make(tmp_path / "r")
+    repository = Repository.discover(root)
+    monkeypatch.setattr("cortex_py.worktree.stamps.run_git", lambda *_, **__: None)
+    assert stamp(root, repository) is None
