@@ -349,3 +349,21 @@ def test_the_time_is_linear(unit: str) -> None:
 
     seconds(2_000)
     assert seconds(32_000) < 12 * seconds(8_000) + 0.2
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "negated"),
+    [
+        ("`parse` doesn't raise an error.", "`parse`", True),
+        ("The parser never raises an error.", "The parser", True),
+        ("The hooks weren’t changed.", "The hooks", True),
+        ("Retries are enabled.", "Retries", False),
+        ("Fixes are not applied.", "Fixes", True),
+        ("`load` used to return None.", "`load` used to return None", False),
+        ("None of the tests were changed.", "None of the tests", True),
+        ("`verify` is not async.", "`verify`", True),
+    ],
+)
+def test_what_a_denied_claim_is_about(text: str, subject: str, negated: bool) -> None:
+    (claim,) = read_claims(text).claims
+    assert (claim.subject, claim.negated) == (subject, negated)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ..config import Device
 
-__all__ = ["OnnxBackend", "open_session"]
+__all__ = ["OnnxBackend", "open_session", "runtime_errors"]
 
 # Larger runs are no faster; they only take more memory and make a waiting query wait longer.
 _TOKENS_PER_RUN = 1024
@@ -159,3 +159,18 @@ def _default_threads() -> int:
     if hasattr(os, "sched_getaffinity"):
         return min(_MOST_THREADS, len(os.sched_getaffinity(0)))
     return min(_MOST_THREADS, os.cpu_count() or 1)
+
+
+def runtime_errors() -> tuple[type[Exception], ...]:
+    """The runtime's own errors have no common base; these are the ones that a graph or its input can cause."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as runtime
+
+    return (
+        runtime.Fail,
+        runtime.InvalidArgument,
+        runtime.InvalidGraph,
+        runtime.InvalidProtobuf,
+        runtime.NoSuchFile,
+        runtime.NotImplemented,
+        runtime.RuntimeException,
+    )

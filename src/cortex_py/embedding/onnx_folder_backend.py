@@ -179,21 +179,12 @@ def _output(signature: Signature, path: Path) -> Slot:
 
 @contextmanager
 def _faults(path: Path) -> Iterator[None]:
-    """The runtime's own errors have no common base; these are the ones that a graph or its input can cause."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as runtime
+    """What the runtime says against a graph or its input, in our own words."""
+    from .onnx_backend import runtime_errors
 
-    kinds = (
-        runtime.Fail,
-        runtime.InvalidArgument,
-        runtime.InvalidGraph,
-        runtime.InvalidProtobuf,
-        runtime.NoSuchFile,
-        runtime.NotImplemented,
-        runtime.RuntimeException,
-    )
     try:
         yield
-    except kinds as error:
+    except runtime_errors() as error:
         raise EmbeddingError(f"onnxruntime cannot run {path}: {error}") from error
 
 

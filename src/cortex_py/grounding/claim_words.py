@@ -128,6 +128,8 @@ def first_verb(text: str, start: int, end: int, listed: bool = False) -> Verb | 
         said = known is not None and known[1] == "s" and before in ("this", "that", "which")
         if known is not None and (said or before not in _BEFORE_NOUNS):
             kind, form = known
+            if form == "s" and not before and _IS.match(text, match.end(), end):
+                continue  # "Retries are enabled"
             if form != "base":
                 return _turned(text, start, Verb(match.start(), match.end(), kind, form))
             if form == "base" and (before in _AUXILIARIES or (listed and not before)):
@@ -142,6 +144,7 @@ def first_verb(text: str, start: int, end: int, listed: bool = False) -> Verb | 
     return weak
 
 
+_IS = re.compile(r"\s+(?:is|are|was|were|have|aren['’]t|weren['’]t)\b", re.IGNORECASE)
 _AUXILIARIES = word_set(
     "will can could should might may must did does do didn't doesn't don't cannot can't would won't not"
 )
@@ -173,8 +176,12 @@ def is_finite(text: str) -> bool:
 
 
 def is_negated(text: str) -> bool:
-    """Whether the clause denies something; "not only" and "without" do not."""
-    words = [found[0].lower().replace("’", "'") for found in _WORD.finditer(text)]
+    """Whether the clause denies something; "not only" and "without" do not, nor does the value `None`.
+
+    What a clause inside denies, this one does not: "raises for anything that is not a token".
+    """
+    main = _INNER.split(_NONE.sub(" ", text), maxsplit=1)[0]
+    words = [found[0].lower().replace("’", "'") for found in _WORD.finditer(main)]
     following = [*words[1:], ""]
     return any(
         (word in NEGATIONS or word.endswith("n't"))
@@ -182,6 +189,15 @@ def is_negated(text: str) -> bool:
         and (word, after) not in _NO_DENIAL
         for word, after in zip(words, following, strict=True)
     )
+
+
+_INNER = re.compile(
+    r"(?<=\S)\s+(?:when(?:ever)?|if|unless|because|while|where|until|in case|which|whose|who"
+    r"|(?<!verified )(?<!confirmed )(?<!checked )(?<!ensured )(?<!ensures )(?<!means )(?<!shows )(?<!sure )(?<!know )"
+    r"(?<!found )(?<!so )(?<!think )(?<!believe )(?<!say )(?<!says )(?<!note )(?<!guarantees )that)\s",
+    re.IGNORECASE,
+)
+_NONE = re.compile(r"(?<=[\w=:`] )None\b(?!\s+of\b)|(?<=[=(:,])\s*None\b")  # inside a sentence, with its capital
 
 
 _DOUBT = re.compile(
@@ -237,7 +253,7 @@ _INSTRUCTION = re.compile(
     r"|do not|consider|copy|paste|replace|add|create|change|update|edit|delete|remove|move|rename|go to|navigate"
     r"|click|verify|test|review|keep in mind|note"
     r"|start|stop|visit|refer|call|write|define|import|export|configure|avoid|commit|push|pull|merge|execute"
-    r"|implement|follow|look|read|wrap|put|pass)\b(?!\s*[:(])(?!\w*\s+(?:is|are|was|were|has|now)\b)"
+    r"|implement|follow|look|read|wrap|put|pass)\b(?!\s*[:(])(?!\w*`?\s+(?:is|are|was|were|has|now)\b)"
     r"|\byou(?:['’]ll|['’]d)?\s+(?:can|could|should|need|may|might|must|want|will|have to|need to)\b"
     r"|\blet me know\b|\bfeel free\b|\b(?:would|do) you (?:like|want)\b"
     r"|\bif you (?:want|need|like|prefer|['’]d like)\b|\byou(?:['’]re| are) (?:welcome|free|ready)\b",

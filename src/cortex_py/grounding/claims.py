@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from .absence import is_absent, is_taken_away
 from .claim_words import (
     CHANGES,
     ClaimType,
@@ -28,6 +29,7 @@ from .clauses import Clause, split_clauses
 from .hedging import hedging
 from .mentions import Mention, mentions
 from .passages import Passage, Span, read_passages
+from .words import telling_words
 
 __all__ = ["Claim", "ClaimType", "Reading", "Reason", "Uncheckable", "read_claims"]
 
@@ -75,9 +77,18 @@ class Reading:
 
 def read_claims(text: str) -> Reading:
     """The claims of a text and what in it cannot be checked."""
-    return _Reader(text).read()
+    # Where a link leads to is no part of what is said; blanks keep all places as they are.
+    return _Reader(_LINK.sub(lambda found: "]" + " " * (len(found[0]) - 1), text)).read()
 
 
+_LINK = re.compile(r"\]\([^()\s]{1,500}(?:\s\"[^\"\n]{0,200}\")?\)")
+# What may be done was not done.
+_MODAL = re.compile(
+    r"\b(?:can|may|might|must|should|could|will|would|to|cannot|gets?|is|are)\s+(?:\w+\s+)?be(?:ing)?\s+$",
+    re.IGNORECASE,
+)
+_A_COMMIT = re.compile(r"^commit\s+(?=`?[0-9a-f]{7,40}\b)", re.IGNORECASE)
+_PRESENCE = ("exists", "behaviour", "reference")
 _LETTER = re.compile(r"[^\W\d_]")
 _DEFINITION = re.compile(
     r"^[+ \t]*(?:(?:export|default|public|private|protected|static|async|pub|abstract|final|override)\s+){0,4}"
@@ -130,7 +141,7 @@ _ANAPHORA = re.compile(
 _FIRST_PERSON = re.compile(r"\b(?:I|we)(?:['’]ve)?(?:\s|$)", re.IGNORECASE)
 _BE = re.compile(
     r"\b(?:is|are|was|were|has been|have been|been|had|has|have|can|will|now|does|do|did|should|may|might|cannot"
-    r"|no longer|also)\b",
+    r"|no longer|also|never|\w{2,6}n['’]t)\b",
     re.IGNORECASE,
 )
 
@@ -230,7 +241,7 @@ class _Reader:
         if not _LETTER.search(words):
             return doubt
         lead = _LEAD.match(words)
-        core = words[lead.end() :] if lead else words
+        core = _A_COMMIT.sub("the commit ", words[lead.end() :] if lead else words)
         verb = first_verb(core, 0, len(core), listed)
         reason = "opinion" if is_doubt(words) else reason_for(core, listed, inherited is not None, verb)
         if reason is not None:
@@ -241,15 +252,22 @@ class _Reader:
         if kind is None:
             self._leave((start, end), "not understood")
             return doubt
+        if not own and not telling_words(core):
+            self._leave((start, end), "not understood")  # "but it doesn't now": what it is about was said before
+            return doubt
+        named = sum(mention.kind in ("file", "symbol") for mention in own)
+        in_table = " | " in words  # its cells deny nothing of each other
+        absent = kind in _PRESENCE and named > 0 and not in_table and is_absent(words, named)
         if not any(mention.kind == "file" for mention in own):
             own = [*(carried or self._spoken_of(words)), *own]
         if inherited and inherited[0] and verb is None and kind in CHANGES:
             heading = " ".join(self.text[inherited[1][0] : inherited[1][1]].replace("*", "").split()).strip("#: ")
             words = f"{heading}: {words}" if heading else words
+        denied = absent or (not in_table and is_negated(words))
         self.claims.append(
             Claim(
-                words, min(a for a, _ in clause.pieces), max(b for _, b in clause.pieces), kind, tuple(own),
-                is_negated(words), hedging(f"{doubt} {words}"), _subject(core, verb, own),
+                words, min(a for a, _ in clause.pieces), max(b for _, b in clause.pieces), "exists" if absent else kind,
+                tuple(own), denied, hedging(f"{doubt} {words}"), _subject(core, verb, own),
             )
         )  # fmt: skip
         return f"{doubt} {lead[0] if lead else ''} {core[: verb.start]}" if verb else doubt
@@ -291,6 +309,8 @@ def _type(words: str, found: Sequence[Mention], verb: Verb | None, inherited: Cl
         return _PREFIX_TYPES.get(prefix[1].lower(), "modified")
     if "tests" in kinds:
         return "test_result"
+    if is_taken_away(words):
+        return "removed"
     if "dependency" in kinds:
         return "dependency"
     stated = verb is not None or is_finite(words)
@@ -302,7 +322,8 @@ def _type(words: str, found: Sequence[Mention], verb: Verb | None, inherited: Cl
     if (there := _THERE.search(words)) and (verb is None or there.start() <= verb.start):
         return "exists"
     if verb is not None:
-        return verb.type
+        done = verb.type not in CHANGES or not _MODAL.search(words[: verb.start])
+        return verb.type if done else "behaviour"
     if inherited is not None:
         return inherited
     if _NEW.match(words):

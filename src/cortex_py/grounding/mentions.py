@@ -38,7 +38,7 @@ _EXTENSIONS = (
     "|yaml|yml|toml|ini|cfg|conf|env|lock|xml|svg|md|mdx|rst|txt|adoc|csv|tsv|sql|sh|bash|zsh|fish|ps1|bat|go|mod|sum"
     "|rs|java|kt|kts|scala|groovy|gradle|swift|c|h|cc|cpp|cxx|hpp|hh|cs|fs|vb|csproj|sln|rb|erb|gemspec|php|twig|lua|pl"
     "|pm|r|jl|ex|exs|erl|hrl|hs|ml|mli|clj|cljs|dart|zig|nim|proto|graphql|gql|tf|tfvars|hcl|nix|cmake|mk|dockerfile|j2|tmpl"
-    "|log|patch|diff|db|sqlite|parquet|png|jpg|jpeg|gif|pdf|zip|whl|tar\\.gz"
+    "|log|patch|diff|db|sqlite|bin|dat|typed|pem|crt|woff2?|ttf|ico|webp|wasm|dll|exe|parquet|png|jpg|jpeg|gif|pdf|zip|whl|tar\\.gz"
 )
 _NAMED = (
     r"Dockerfile|Makefile|Justfile|Gemfile|Pipfile|Procfile|Vagrantfile|Jenkinsfile|CODEOWNERS|README|LICENSE|CHANGELOG"
@@ -73,7 +73,7 @@ _MASTER = re.compile(
   | (?P<folder>(?<![A-Za-z0-9_@/.-])(?:\.{{0,2}}/|src/|tests?/|lib/|docs?/|app/|packages/)
         (?:[A-Za-z0-9_@.-]{{1,80}}/){{0,20}}
         [A-Za-z0-9_@-]{{0,80}}(?![A-Za-z0-9_]))
-  | (?P<line>\b(?:lines?|L(?=\d))\s*(?P<lines>\d+(?:\s*(?:-|–|to|through|and)\s*L?\d+)?)\b)
+  | (?P<line>\b(?:[Ll]ines?|L(?=\d))\s*(?P<lines>\d+(?:\s*(?:-|–|to|through|and)\s*L?\d+)?)\b)
   | (?P<command>(?:(?<=\$\s)|(?<=run\s)|(?<=ran\s)|(?<=running\s)|(?<=via\s)|(?<=executed\s))(?:{_PROGRAMS})
         (?:\s+(?:--?[A-Za-z][\w=./-]*|[\w@.-]*/[\w./@-]*
             |(?!and\b|to\b|in\b|on\b|with\b|then\b|for\b|from\b|again\b|it\b|but\b|the\b|or\b)[a-z][\w.:-]*)){{0,6}})
@@ -83,12 +83,12 @@ _MASTER = re.compile(
   | (?P<version>(?<![\w.])(?:v(?:ersion\s+)?\d+(?:\.\d+){{0,3}}|\d+\.\d+\.\d+)(?:\.\d+)*
         (?:[-+]?(?:rc|alpha|beta|a|b|dev|post)[.\d]*)?(?![\w]))
   | (?P<call>(?<![\w.])[A-Za-z_][\w.]{{0,120}}\(\))
-  | (?P<name>(?<![\w.@/-])(?:__\w{{1,60}}__|_?[A-Za-z]\w{{0,80}}(?:(?:\.|::|\#)_?[A-Za-z]\w{{0,80}}){{1,8}}
+  | (?P<name>(?<![\w.@/-])(?:__\w{{1,60}}__|_{{0,2}}[A-Za-z]\w{{0,80}}(?:(?:\.|::|\#)_{{0,2}}[A-Za-z]\w{{0,80}}){{1,8}}
         |_?[A-Za-z0-9]{{1,40}}(?:_[A-Za-z0-9]{{1,40}}){{1,12}}|_[A-Za-z]\w{{1,60}}
         |[a-z]{{1,40}}(?:[A-Z][a-z0-9]{{0,40}}){{1,12}}
         |[A-Z]{{3,8}}[a-z]{{3,40}}|(?:[A-Z]{{1,8}}[a-z0-9]{{1,40}}){{2,12}}[A-Z]{{0,4}})(?![\w/-]))
   | (?P<kinded>\b(?:class|function|method|def|struct|interface|enum|variable|constant|module|decorator|fixture)\s+
-        (?P<kinded_name>[A-Za-z_]\w{{1,60}})(?!\w))
+        (?P<kinded_name>[A-Za-z_]\w{{1,60}}(?:\.[A-Za-z_]\w{{1,60}}){{0,4}})(?!\w))
   | (?P<titled>\b(?!(?:The|This|A|An|Each|Every|New|No|That|One|Its|Our|Base|Added)\s)
         (?P<titled_name>[A-Z][A-Za-z0-9]{{1,40}})\s+
         (?:class|struct|interface|enum|method|function|component|decorator)\b)
@@ -99,11 +99,11 @@ _INSIDE_FILE = re.compile(
     rf"((?:~?/|\.{{1,2}}/)?(?:[^\s/`]{{1,80}}/){{0,20}}(?:[^\s/`]{{0,80}}\.(?:{_EXTENSIONS})|{_NAMED})|[^\s`]*/)"
     r"(:\d+(?:[-–:]\d+)?|#L\d+(?:-L?\d+)?)?"
 )
-_INSIDE_SYMBOL = re.compile(r"@?\$?[A-Za-z_][\w$]*(?:(?:\.|::|#|->)[A-Za-z_]\w*)*(?:\([^()]{0,80}\))?")
+_INSIDE_SYMBOL = re.compile(r"@?\$*[A-Za-z_][\w$]*(?:(?:\.|::|#|->)[A-Za-z_]\w*)*(?:\([^()]{0,80}\))?")
 _INSIDE_COMMAND = re.compile(rf"(?:\$\s+)?(?:(?:{_PROGRAMS})(?:\s|$)|\S+\s+--?\w).*|\./\S+.*")
 _INSIDE_VERSION = re.compile(r"v\d+(?:\.\d+)*|\d+(?:\.\d+){2,}\S*")
 _INSIDE_NUMBER = re.compile(r"[-+]?\d[\d_.,]*(?:\s?(?:ms|s|min|h|kb|mb|gb|%))?", re.IGNORECASE)
-_INSIDE_HASH = re.compile(r"(?=[0-9a-f]*\d)[0-9a-f]{7,40}")
+_INSIDE_HASH = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}")
 _PACKAGE = re.compile(
     r"\b(?i:depend(?:s|ed|ing)?\s+(?:up)?on|(?:add|install|upgrad|bump|downgrad|updat|pinn?|requir|us|import"
     r"|remov)(?:s|ed|es|e|ing)?"
@@ -113,8 +113,8 @@ _PACKAGE = re.compile(
     r"|[A-Z])`?(?=(\s+(?:from\s+\S{1,20}\s+)?(?:to\s+)?(?:version\s+)?`?v?\d+(?:\.\d+)+)?)"
 )
 _AS_PACKAGE = re.compile(
-    r"(?:the\s+|a\s+|an\s+)?`?(@?[A-Za-z][A-Za-z0-9_./-]{1,60})`?\s+(?:(?:as|is|was)\s+(?:added\s+as\s+)?(?:a\s+"
-    r"|an\s+)?(?:new\s+)?(?:dev(?:elopment)?\s+|runtime\s+|optional\s+|direct\s+)?dependency|package|library"
+    r"(?:the\s+|a\s+|an\s+)?`?(@?[A-Za-z][A-Za-z0-9_./-]{1,60})`?\s+(?:(?:as|is|was)\s+(?:(?:added|listed|declared|included|named|pinned)\s+as\s+)?(?:a\s+"
+    r"|an\s+)?(?:new\s+)?(?:dev(?:elopment)?\s+|runtime\s+|optional\s+|direct\s+)?dependency|package(?!\.json)|library"
     r"|dependency)\b"
 )
 _AND_PACKAGE = re.compile(
@@ -300,11 +300,11 @@ def _is_commit(match: re.Match[str]) -> bool:
 def _packages(text: str, start: int, end: int) -> Iterator[Mention]:
     for match in _PACKAGE.finditer(text, start, end):
         # "uses" and "added" say it of anything: only a version, or a word that means nothing else, makes it a package.
-        if match[1].lower() in _RUNTIMES:
+        if match[1].lower() in _RUNTIMES or match[1].lower() in _ARTICLES:
             continue
         if match[2]:
             yield from _and_packages(text, match.end(1), end)
-        if match[2] or (_DEPENDS.search(match[0]) and match[1].lower() not in _ARTICLES):
+        if match[2] or _DEPENDS.search(match[0]):
             yield Mention("dependency", match[1], match.start(1), match.end(1), match[1].lower())
     for match in _AS_PACKAGE.finditer(text, start, end):
         if match[1].lower() not in _ARTICLES:
@@ -321,7 +321,8 @@ def _and_packages(text: str, at: int, end: int) -> Iterator[Mention]:
 _RUNTIMES = word_set("python node node.js java go rust ruby php typescript c++ deno")
 _ARTICLES = word_set(
     """the a an this that these it its new each every any some our your standard missing extra all no whether how which
-    what and or as is was package library dependency another dev current unused whole shared"""
+    what and or as is was package library dependency another dev current unused whole shared in to from by at with on
+    for listed declared included named pinned added removed changed modified updated contains has have its my"""
 )
 
 

@@ -28,8 +28,13 @@ _QUOTED = re.compile(r"[ \t]{0,3}>")
 _RULE = re.compile(r"[ \t]*(?:[-=*_~][ \t]*){3,}$")
 _PAUSE = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_`]*+(?=\s)|[。！？｡।؟]++[\"'”’」』）】]*+")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|cf|vs|approx|nr|dr|mrs?|resp|incl|z\.\s?b|d\.\s?h|[^\W\d_]|no)\.$", re.I
+    r"(?:^|[\s(])(?:e\.g|i\.e|cf|vs|approx|nr|dr|mrs?|resp|incl|z\.\s?b|d\.\s?h|(?<!\d\s)[^\W\d_]|no)\.$", re.I
 )
+# A sentence may begin with the name of a file or of something in it, which has no capital.
+_NAMED = re.compile(
+    r"[a-z][\w-]*(?:/[\w.-]+|\.(?:py|js|ts|tsx|go|rs|java|json|toml|ya?ml|md|txt|cfg|ini|sh|c|h|cpp|rb)\b|_\w+|\(\))"
+)
+_LOOKED_AT = 60
 _EDGES = " \t\r\n\f\v*~|"
 _INDENTED = ("    ", "\t")
 
@@ -187,7 +192,9 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
     at = start
     for pause in _PAUSE.finditer(text, start, end):
         after = text[pause.end() : pause.end() + 2].strip()
-        if after[:1].islower() or _ABBREVIATION.search(text, max(at, pause.start() - 8), pause.end()):
+        if (after[:1].islower() and not _NAMED.match(after)) or _ABBREVIATION.search(
+            text, max(at, pause.start() - 8), pause.end()
+        ):
             continue
         yield from _cut(text, at, pause.end())
         at = pause.end()
