@@ -28,6 +28,9 @@ ALL = (
     "enrich",
     "likeness",
     "grounding_text",
+    "grounding_code",
+    "grounding_scale",
+    "suggestions",
 )
 
 

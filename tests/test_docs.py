@@ -10,8 +10,10 @@ import pytest
 from cortex_py.cli import cli
 from cortex_py.config import setting_names
 from cortex_py.context.service import Contexts
+from cortex_py.context.suggestions import Suggestions
 from cortex_py.errors import WIRE_FORMS
 from cortex_py.graph.service import Graph
+from cortex_py.grounding.service import Grounding
 from cortex_py.mcp.reference import REFERENCE_FILE, render
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.memory.filters import FILTER_KEYS
@@ -70,7 +72,7 @@ def test_every_filter_key_is_documented() -> None:
 
 def test_every_method_is_documented() -> None:
     text = _page("library")
-    for service in (Memories, Contexts, Graph, Prompts, Templates):
+    for service in (Memories, Contexts, Suggestions, Graph, Grounding, Prompts, Templates):
         for name in dir(service):
             if not name.startswith("_"):
                 assert re.search(rf"\b{name}\b", text), name
@@ -107,7 +109,7 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 
 def test_every_module_is_named_in_the_architecture() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    rooms = ("memory", "context", "graph", "prompts", "grounding", "worktree", "store", "embedding", "llm")
+    rooms = ("memory", "context", "graph", "prompts", "grounding", "worktree", "store", "embedding", "llm", "backup")
     for module in (path for room in rooms for path in (ROOT / "src" / "cortex_py" / room).glob("*.py")):
         if module.stem != "__init__":
             assert f"`{module.stem}`" in text or f"`{module.stem} " in text, module

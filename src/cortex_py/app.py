@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from .context.project import identify
 from .context.service import Contexts
 from .embedding.backend import Backend
 from .embedding.backends import open_backend
-from .errors import ConfigurationError, StorageError
+from .errors import ConfigurationError, CortexError, StorageError
 from .graph.naming import keys_of
 from .graph.service import Graph
 from .ids import IdMaker
@@ -31,8 +31,11 @@ from .store.store import Store
 from .store.where import Names
 
 if TYPE_CHECKING:
+    from .backup.entitlement import Gate
+    from .context.suggestions import Suggestions
     from .diagnosis import Diagnosis
     from .embedding.service import EmbeddingService
+    from .grounding.service import Grounding
     from .llm.client import LanguageModel
     from .prompts.service import Prompts
     from .prompts.templates import Templates
@@ -52,7 +55,8 @@ class Cortex:
         # A folder that is not there is told before anything is made.
         identify(folder)
         self._store = _open_store(settings, backend, clock)
-        self._desks = Desks(self._store, backend, settings, clock, IdMaker(clock), lambda: self.language_model)
+        self._ids = IdMaker(clock)
+        self._desks = Desks(self._store, backend, settings, clock, self._ids, lambda: self.language_model)
         try:
             self._desk = self._desks.at(folder)
         except BaseException:
@@ -111,10 +115,22 @@ class Cortex:
         """What memories speak of, and how it hangs together."""
         return self._desk.graph
 
+    @property
+    def grounding(self) -> Grounding:
+        """Whether what a text says is true of this project."""
+        return self._desks.grounding(self._desk)
+
     @cached_property
     def contexts(self) -> Contexts:
         """Projects and lines of work."""
         return Contexts(self._store, self._clock, self._desks, self._desk)
+
+    @cached_property
+    def suggestions(self) -> Suggestions:
+        """What a task will need, and what the answers to that teach."""
+        from .context.suggestions import Suggestions
+
+        return Suggestions(self._store, self._clock, self._ids, self.settings, self._desks, self._desk)
 
     @cached_property
     def embeddings(self) -> EmbeddingService:
@@ -158,6 +174,20 @@ class Cortex:
 
         return open_language_model(self.settings, StoreLedger(self._store), self._clock)
 
+    def require(self, tool: str, arguments: Mapping[str, object] | None = None) -> None:
+        """Raise `LicenseRequired` where the settings ask for a licence and it does not open a tool.
+
+        The MCP server asks before each call. The library's own methods are open to whoever holds them.
+        """
+        if self.settings.require_license:
+            self._gate.require(tool, arguments)
+
+    @cached_property
+    def _gate(self) -> Gate:
+        from .backup.entitlement import Gate
+
+        return Gate(self.settings, self._clock)
+
     @property
     def backend(self) -> Backend:
         """The embedding model behind recall."""
@@ -178,13 +208,18 @@ class Cortex:
         return diagnose(self)
 
     def upkeep(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
-        """What is done between calls: follow git, read old memories for the graph, pack what lies idle.
+        """What is done between calls: follow git, read the project, read old memories for the graph, pack what is idle.
 
         `stop` is asked between two batches.
         """
         self.memories.place.arrive()
         self.memories.write_uses()
+        self._desks.write_references()
         self.memories.annotate(stop)
+        if self._desk.repository is not None:
+            # A plain folder may be anything, a whole home too; it is read when somebody asks.
+            with suppress(CortexError):
+                self.grounding.refresh(stop)
         return self.memories.compress(stop)
 
     def close(self) -> None:
@@ -195,6 +230,8 @@ class Cortex:
         with suppress(StorageError):
             # A store that cannot be written now has lost a count, no memory.
             self.memories.write_uses()
+            self._desks.write_references()
+        self._desks.close()
         self._store.close()
 
     def __enter__(self) -> Cortex:

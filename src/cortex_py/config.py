@@ -16,9 +16,11 @@ from typing import Any, Literal, get_args
 from .errors import ConfigurationError
 
 __all__ = [
+    "AutomationPlan",
     "BranchMemories",
     "Device",
     "Fusion",
+    "GroundingJudge",
     "LLMProvider",
     "Precision",
     "Profile",
@@ -35,12 +37,16 @@ Fusion = Literal["learned", "weighted", "rrf"]
 Device = Literal["cpu", "cuda"]
 Profile = Literal["code", "strict"]
 BranchMemories = Literal["share", "isolate", "stage"]
+# Whether automatic behaviour acts or asks first: as the answers to it have it, or always one of the two.
+AutomationPlan = Literal["learned", "A", "B"]
 LLMProvider = Literal["openai", "anthropic"]
+GroundingJudge = Literal["rules", "onnx", "llm"]
 
 # Settings of the tool list. Each source bounds it: a later one can narrow what an earlier one allows, never widen it.
 _BOUNDS = ("toolsets", "tools", "exclude_tools", "read_only")
 _LISTS = ("toolsets", "tools", "exclude_tools", "allowed_hosts")
-_SWITCHES = ("read_only", "portable_names", "prefer_newer")
+_PATHS = ("models_dir", "grounding_model", "license_public_key")
+_SWITCHES = ("read_only", "portable_names", "prefer_newer", "require_license")
 _NUMBERS = (
     "threads",
     "max_content_bytes",
@@ -54,7 +60,7 @@ _NUMBERS = (
     "llm_concurrency",
 )
 
-_SECRETS = ("token", "embedding_api_key", "llm_api_key")
+_SECRETS = ("token", "embedding_api_key", "llm_api_key", "license_key")
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "secrets": get_args(SecretPolicy),
@@ -63,7 +69,9 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "embedding_device": get_args(Device),
     "security_profile": get_args(Profile),
     "branch_memories": get_args(BranchMemories),
+    "automation": get_args(AutomationPlan),
     "llm_provider": get_args(LLMProvider),
+    "grounding_judge": get_args(GroundingJudge),
 }
 
 
@@ -93,6 +101,7 @@ class Settings:
     org: str = "default"
     max_content_bytes: int = 16_000_000
     branch_memories: BranchMemories = "share"
+    automation: AutomationPlan = "learned"
     compress_after_minutes: int = 30
     prefer_newer: bool = False
     embedding_backend: str = "onnx"
@@ -112,6 +121,11 @@ class Settings:
     llm_timeout_seconds: int = 60
     llm_daily_tokens: int = 200_000
     llm_concurrency: int = 2
+    grounding_judge: GroundingJudge = "rules"
+    grounding_model: Path | None = None
+    require_license: bool = False
+    license_key: str | None = field(default=None, repr=False)
+    license_public_key: Path | None = None
     tool_bounds: tuple[ToolBound, ...] = ()
     portable_names: bool = False
     token: str | None = field(default=None, repr=False)
@@ -188,7 +202,7 @@ def _converted(name: str, value: object, source: str) -> object:
         if value not in _CHOICES[name]:
             raise _misread(name, value, source, f"Choose one of {', '.join(_CHOICES[name])}.")
         return value
-    if name == "models_dir":
+    if name in _PATHS:
         return Path(str(value)).expanduser().absolute()
     if name in _NUMBERS:
         text = str(value)

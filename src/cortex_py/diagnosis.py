@@ -85,5 +85,7 @@ def _outbound(cortex: Cortex) -> list[Outbound]:
         model = None
     if model is not None:
         what = "the memories that consolidate and enrich work on"
+        if cortex.settings.grounding_judge == "llm":
+            what += ", and claims with the passages of the project that bear on them"
         found.append(Outbound("language model", str(model.describe()["host"]), what))
     return found

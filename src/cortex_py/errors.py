@@ -9,6 +9,7 @@
     │   ├── UnknownNamespace
     │   ├── InvalidId
     │   ├── ContentTooLarge
+    │   ├── LicenceInvalid      a licence that was changed, has expired, or is none
     │   └── ConfigurationError
     ├── NotFound
     │   ├── MemoryNotFound
@@ -16,10 +17,13 @@
     │   ├── BranchNotFound
     │   ├── EntityNotFound
     │   ├── RelationshipNotFound
-    │   └── PromptNotFound      no saved prompt or template of that name
+    │   ├── PromptNotFound      no saved prompt or template of that name
+    │   └── SuggestionNotFound  no such session of suggestions
     ├── AmbiguousId             a prefix that names several records
     ├── ContentBlocked          a secret, under the policy "block"
     ├── Conflict                the record changed under the caller
+    │   └── SuggestionClosed    a session of suggestions that was answered or has expired
+    ├── LicenseRequired         the settings ask for a licence, and none opens this
     ├── RateLimited             too many requests; tells when to come back
     ├── StorageError
     │   ├── StoreBusy
@@ -28,6 +32,9 @@
     │   ├── StoreDenied         the operating system refused access
     │   ├── StoreCorrupt
     │   └── StoreTooNew         written by a later version of Cortex
+    ├── BackupError             a backup cannot be made or read
+    │   ├── BackupCorrupt       damaged or altered; nothing of it was used
+    │   └── WrongKey            a passphrase that does not open it
     ├── EmbeddingError
     │   ├── ModelMissing
     │   ├── ModelCorrupt
@@ -49,6 +56,8 @@ from dataclasses import dataclass
 __all__ = [
     "WIRE_FORMS",
     "AmbiguousId",
+    "BackupCorrupt",
+    "BackupError",
     "BadArguments",
     "BranchNotFound",
     "ConfigurationError",
@@ -65,6 +74,8 @@ __all__ = [
     "InvalidInput",
     "LLMBudgetSpent",
     "LLMError",
+    "LicenceInvalid",
+    "LicenseRequired",
     "LimitExceeded",
     "MemoryNotFound",
     "ModelCorrupt",
@@ -83,8 +94,11 @@ __all__ = [
     "StoreFull",
     "StoreReadOnly",
     "StoreTooNew",
+    "SuggestionClosed",
+    "SuggestionNotFound",
     "UnknownNamespace",
     "WireForm",
+    "WrongKey",
     "storage_error",
     "wire_form",
 ]
@@ -171,6 +185,10 @@ class ContentTooLarge(InvalidInput):
     pass
 
 
+class LicenceInvalid(InvalidInput):
+    pass
+
+
 class ConfigurationError(InvalidInput):
     pass
 
@@ -199,6 +217,10 @@ class RelationshipNotFound(NotFound):
     pass
 
 
+class SuggestionNotFound(NotFound):
+    pass
+
+
 class PromptNotFound(NotFound):
     pass
 
@@ -222,6 +244,14 @@ class ContentBlocked(CortexError):
 
 
 class Conflict(CortexError):
+    pass
+
+
+class SuggestionClosed(Conflict):
+    pass
+
+
+class LicenseRequired(CortexError):
     pass
 
 
@@ -258,6 +288,18 @@ class StoreCorrupt(StorageError):
 
 
 class StoreTooNew(StorageError):
+    pass
+
+
+class BackupError(CortexError):
+    pass
+
+
+class BackupCorrupt(BackupError):
+    pass
+
+
+class WrongKey(BackupError):
     pass
 
 
@@ -305,15 +347,19 @@ WIRE_FORMS: tuple[tuple[type[CortexError], WireForm], ...] = (
     (MemoryNotFound, WireForm("CONTEXT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
     (ProjectNotFound, WireForm("PROJECT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
     (BranchNotFound, WireForm("BRANCH_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
+    (SuggestionNotFound, WireForm("SESSION_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
     (PromptNotFound, WireForm("CONTEXT_NOT_FOUND", -32607, "VALIDATION_ERROR", 4)),
     (NotFound, WireForm("CONTEXT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
     (AmbiguousId, WireForm("INVALID_PARAMS", -32602, "VALIDATION_ERROR", 2)),
     (ContentTooLarge, WireForm("INVALID_PARAMS", -32602, "TEXT_TOO_LONG", 2)),
     (UnknownNamespace, WireForm("INVALID_PARAMS", -32608, "VALIDATION_ERROR", 2)),
     (InvalidInput, WireForm("INVALID_PARAMS", -32602, "VALIDATION_ERROR", 2)),
+    (SuggestionClosed, WireForm("SESSION_CLOSED", -32608, "VALIDATION_ERROR", 6)),
     (Conflict, WireForm("INVALID_PARAMS", -32608, "VALIDATION_ERROR", 6)),
+    (LicenseRequired, WireForm("LICENSE_REQUIRED", -32601, "VALIDATION_ERROR", 13)),
     (RateLimited, WireForm("RATE_LIMITED", -32603, "RATE_LIMITED", 9)),
     (StorageError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 7)),
+    (BackupError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 7)),
     (EmbeddingError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 8)),
     (LLMError, WireForm("STORAGE_ERROR", -32606, "INTERNAL_ERROR", 10)),
     (CortexError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 1)),

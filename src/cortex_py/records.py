@@ -123,6 +123,8 @@ class NewMemory:
     last_line: int | None = None
     # Id of the memory whose place it takes.
     supersedes: str | None = None
+    # How far a check against the project bears it out.
+    grounding: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -260,7 +260,7 @@ def _as_of_schema_2(cortex: Cortex) -> None:
         later = re.findall(r"CREATE TABLE (\w+)", " ".join(statement for step in MIGRATIONS[3:] for statement in step))
         for table in (*TABLES, *later):
             session.run(f"DROP TABLE {table}")
-        for index in ("memory_ungraphed", "scanned_at", "memory_superseded"):
+        for index in ("memory_ungraphed", "scanned_at", "memory_superseded", "memory_grounding"):
             session.run(f"DROP INDEX {index}")
         session.run("ALTER TABLE memory DROP COLUMN graphed")
         session.run("DELETE FROM schema_step WHERE version >= 3")

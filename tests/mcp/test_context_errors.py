@@ -17,12 +17,14 @@ from clients import MODES, Caller, connected
 from helpers import FakeClock
 from servers import http_server
 
-# No tool needs a licence or the network before backup and sync are there. Whoever adds them takes a name out.
-UNREACHABLE = {"LICENSE_REQUIRED", "NETWORK_ERROR"}
+# No tool needs the network before sync is there. Whoever adds it takes the name out.
+UNREACHABLE = {"NETWORK_ERROR"}
 # The embedding service limits its callers; the context tools do not.
 OF_OTHERS = {"RATE_LIMITED"}
-DOCUMENTED = {"PROJECT_NOT_FOUND", "BRANCH_NOT_FOUND", "INVALID_PARAMS", "STORAGE_ERROR", *UNREACHABLE}
-ADDED = {"CONTEXT_NOT_FOUND"}
+# Only where the settings ask for a licence: test_license_required.py.
+LICENSED = {"LICENSE_REQUIRED"}
+DOCUMENTED = {"PROJECT_NOT_FOUND", "BRANCH_NOT_FOUND", "INVALID_PARAMS", "STORAGE_ERROR", *LICENSED, *UNREACHABLE}
+ADDED = {"CONTEXT_NOT_FOUND", "SESSION_NOT_FOUND", "SESSION_CLOSED"}
 
 NOWHERE = "0" * 40
 TOKEN = "ghp_" + "1a2B3c4D5e" * 3 + "6F7g8h"
@@ -34,6 +36,7 @@ GOOD: dict[str, Arguments] = {
     "initialize_context": {"project_path": "$path", "mode": "none"},
     "create_branch": {"project_id": "$project", "branch_topic": "Prices", "parent_branch": "$branch"},
     "update_memory": {"project_id": "$project", "branch_id": "$branch", "content": "Use tabs", "role": "user"},
+    "verify_response": {"project_id": "$project", "response_text": "Use tabs", "evidence_sources": ["README.md"]},
     "get_active_summary": {"project_id": "$project", "branch_id": "$branch", "max_tokens": 100},
     "search_context": {
         "project_id": "$project",
@@ -44,11 +47,15 @@ GOOD: dict[str, Arguments] = {
         "max_tokens": 100,
     },
     "load_context": {"project_id": "$project", "branch_id": "$branch", "context_id": "$twin"},
+    "suggest_contexts": {"project_id": "$project", "current_context": "Use tabs", "top_k": 3},
+    "accept_suggestions": {"project_id": "$project", "session_id": "$session", "context_ids": [NOWHERE]},
+    "reject_suggestions": {"project_id": "$project", "session_id": "$session", "reason": "not relevant"},
+    "get_automation_status": {"project_id": "$project"},
     "get_context_graph_info": {"project_id": "$project", "branch_id": "$branch"},
     "link_git_branch": {"project_id": "$project", "cortex_branch_id": "$branch", "git_branch_name": "main"},
 }
 NUMBERS = {"top_k", "min_score", "max_tokens"}
-OPTIONAL = {"mode", "parent_branch", "top_k", "filter_category", "min_score", "max_tokens"} | {
+OPTIONAL = {"mode", "parent_branch", "top_k", "filter_category", "min_score", "max_tokens", "evidence_sources"} | {
     # Of one tool only.
     ("get_context_graph_info", "branch_id")
 }
@@ -107,6 +114,12 @@ def _unknown() -> Iterator[tuple[str, Bad]]:
         "$deleted",
     ):
         yield f"load of {id}", _changed("load_context", "CONTEXT_NOT_FOUND", "context_id", context_id=id)
+    for tool in ("accept_suggestions", "reject_suggestions"):
+        for session in ("suggestion_session_000000000000", "", "../x", "$branch"):
+            code = "SESSION_NOT_FOUND"
+            yield f"{tool} of {session!r}", _changed(tool, code, "session_id", session_id=session)
+        # What the fixture asked for is long ago.
+        yield f"{tool} of an expired session", _changed(tool, "SESSION_CLOSED", "session_id")
     yield (
         "load of theirs",
         _changed("load_context", "CONTEXT_NOT_FOUND", "context_id", branch_id="", context_id="$their_context"),
@@ -128,6 +141,10 @@ VALUES: dict[str, tuple[str, Arguments]] = {
     "content too large": ("update_memory", {"content": "x" * 2001}),
     "secret": ("update_memory", {"content": f"Deploy with {TOKEN} from the runner"}),
     "unknown role": ("update_memory", {"role": "system"}),
+    "answer too long": ("verify_response", {"response_text": "x" * 1_000_001}),
+    "empty source": ("verify_response", {"evidence_sources": ["README.md", " "]}),
+    "too many sources": ("verify_response", {"evidence_sources": ["README.md"] * 101}),
+    "source too long": ("verify_response", {"evidence_sources": ["x" * 501]}),
     "no tokens for a summary": ("get_active_summary", {"max_tokens": 0}),
     "empty query": ("search_context", {"query": " "}),
     "none wanted": ("search_context", {"top_k": 0}),
@@ -139,6 +156,12 @@ VALUES: dict[str, tuple[str, Arguments]] = {
     "unknown category": ("search_context", {"filter_category": "gardening"}),
     "empty category": ("search_context", {"filter_category": ""}),
     "no tokens for results": ("search_context", {"max_tokens": -5}),
+    "empty task": ("suggest_contexts", {"current_context": " "}),
+    "task too long": ("suggest_contexts", {"current_context": "x" * 10_001}),
+    "no suggestion wanted": ("suggest_contexts", {"top_k": 0}),
+    "too many suggestions wanted": ("suggest_contexts", {"top_k": 51}),
+    "nothing taken": ("accept_suggestions", {"context_ids": []}),
+    "no reason": ("reject_suggestions", {"reason": " "}),
     "no id": ("load_context", {"context_id": "the one about tabs"}),
     "id too short": ("load_context", {"context_id": "context_0000000"}),
     "id too long": ("load_context", {"context_id": NOWHERE + "0"}),
@@ -201,6 +224,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, model: Backend) -> Iterat
         elsewhere = contexts.append(other.id, "Use neither", "user").memory
         deleted = contexts.append(branch.id, "Use both", "user").memory
         cortex.memories.delete(deleted.id)
+        session = cortex.suggestions.suggest("Use tabs").session_id
         second = contexts.initialize(there, "none").project
         theirs = contexts.create_branch("Theirs", project_id=second.id)
         their_context = contexts.append(theirs.id, "Use none of ours", "user", project_id=second.id).memory
@@ -216,6 +240,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, model: Backend) -> Iterat
             "other": elsewhere.id,
             "deleted": deleted.id,
             "their_context": their_context.id,
+            "session": session,
         }
     with http_server(home, here, CORTEX_SECRETS="block", CORTEX_MAX_CONTENT_BYTES="2000") as server:
         yield Prepared(server.mcp, home, names)
@@ -243,7 +268,7 @@ def _is_told(told: dict[str, Any], code: str, named: str) -> None:
 
 def test_every_code_is_produced_here_or_cannot_be_yet() -> None:
     # What fails without the caller's doing is in test_context_faults.py.
-    produced = {bad.code for bad in BAD.values()} | {"STORAGE_ERROR"}
+    produced = {bad.code for bad in BAD.values()} | LICENSED | {"STORAGE_ERROR"}
     assert produced | UNREACHABLE == DOCUMENTED | ADDED
     assert {form.cortex for _, form in WIRE_FORMS} == produced | OF_OTHERS
     assert set(CORTEX_CODES) == produced | OF_OTHERS
@@ -259,9 +284,11 @@ def test_every_tool_and_every_argument_is_tried(client: Caller, prepared: Prepar
         assert tried >= good.keys()
     for tool in (
         "initialize_context",
+        "verify_response",
         "get_active_summary",
         "search_context",
         "load_context",
+        "get_automation_status",
         "get_context_graph_info",
     ):
         assert client.call(tool, **prepared.filled(GOOD[tool]))["success"] is True

@@ -146,8 +146,10 @@ def _fail_with(error: Exception, cortex: Cortex, monkeypatch: pytest.MonkeyPatch
     def fail(*_: object, **__: object) -> object:
         raise error
 
-    for name in ("initialize", "create_branch", "append", "resume", "search", "load", "graph", "link"):
+    for name in ("initialize", "create_branch", "append", "verify", "resume", "search", "load", "graph", "link"):
         monkeypatch.setattr(cortex.contexts, name, fail)
+    for name in ("suggest", "accept", "reject", "automation"):
+        monkeypatch.setattr(cortex.suggestions, name, fail)
 
 
 PROJECT = {"project_id": "0123456789ab"}
@@ -156,9 +158,14 @@ CALLS: dict[str, dict[str, Any]] = {
     "initialize_context": {"project_path": "/"},
     "create_branch": {**PROJECT, "branch_topic": "Prices"},
     "update_memory": {**PROJECT, "branch_id": "prices", "content": "They rise", "role": "user"},
+    "verify_response": {**PROJECT, "response_text": "They rise"},
     "get_active_summary": {**PROJECT, "branch_id": "prices"},
     "search_context": {**PROJECT, "query": "prices"},
     "load_context": {**PROJECT, "branch_id": "prices", "context_id": "0" * 40},
+    "suggest_contexts": {**PROJECT, "current_context": "prices"},
+    "accept_suggestions": {**PROJECT, "session_id": "suggestion_session_0", "context_ids": ["0" * 40]},
+    "reject_suggestions": {**PROJECT, "session_id": "suggestion_session_0", "reason": "They fell"},
+    "get_automation_status": PROJECT,
     "get_context_graph_info": PROJECT,
     "link_git_branch": {**PROJECT, "cortex_branch_id": "prices", "git_branch_name": "main"},
 }

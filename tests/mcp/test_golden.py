@@ -25,6 +25,8 @@ from stub_backend import StubBackend
 GOLDEN = Path(__file__).with_name("golden")
 # Read now: no variable of this kind reaches a test.
 WRITE = bool(os.environ.get("CORTEX_WRITE_GOLDEN"))
+# Tools that ask a language model where one is configured for what they do.
+REACHING_OUT = ("subcog_consolidate", "subcog_enrich", "update_memory", "verify_response")
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
 Definition = dict[str, Any]
@@ -114,7 +116,7 @@ def test_all_four_hints_are_given_and_agree_with_each_other(definition: Definiti
     hints = definition["annotations"]
     assert hints.keys() == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
     assert all(isinstance(hint, bool) for hint in hints.values())
-    assert hints["openWorldHint"] is (spec.name in ("subcog_consolidate", "subcog_enrich"))
+    assert hints["openWorldHint"] is (spec.name in REACHING_OUT)
     assert not (hints["readOnlyHint"] and hints["destructiveHint"])
     assert (hints["readOnlyHint"], hints["destructiveHint"], hints["idempotentHint"]) == (
         spec.read_only,
@@ -147,6 +149,9 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
         "initialize_context",
         "create_branch",
         "update_memory",
+        "suggest_contexts",
+        "accept_suggestions",
+        "reject_suggestions",
         "link_git_branch",
         "subcog_entities",
         "subcog_relationships",
@@ -163,6 +168,9 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
         "subcog_restore",
         "create_branch",
         "update_memory",
+        "suggest_contexts",
+        "accept_suggestions",
+        "reject_suggestions",
         "subcog_entities",
         "subcog_relationships",
         "subcog_prompts",
@@ -281,13 +289,12 @@ def test_answers_keep_what_the_definitions_promise(
         assert promised.pop(name) == promised["subcog_prompts"]
         seen["subcog_prompts"] |= seen.pop(name)
     unseen = {name: promised[name] - seen[name] for name in promised if promised[name] - seen[name]}
-    # What is wrong is told only when something is, grounding only once something checks it, and that a group was
-    # skipped only when another was faster. A list of saved texts leaves the contents out, and only a list tells which
-    # are hidden.
+    # What is wrong is told only when something is, and that a group was skipped only when another was faster. A list of
+    # saved texts leaves the contents out, and only a list tells which are hidden. Under plan A nothing asks first.
     assert unseen == {
+        "get_automation_status": {"held", "requires_confirmation"},
         "subcog_consolidate": {"skipped"},
         "health.status": {"problem"},
-        "update_memory": {"grounding_score"},
         "subcog_prompts": {"prompt.shadowed_by", "prompts[].content"},
         "subcog_templates": {"template.shadowed_by", "templates[].content"},
     }
@@ -323,11 +330,25 @@ def _use_contexts(call: Checked, project: Path) -> None:
     call("link_git_branch", project_id=id, cortex_branch_id=branch, git_branch_name="main")
     for role in ("user", "assistant"):
         call("update_memory", project_id=id, branch_id="active", content=f"`parts.csv` is for {role}", role=role)
+    call("subcog_status")
+    said = "Added `parts.csv` with the prices. Are they right? There is no file `parts.csv`. It is in `gone.py`."
+    call("verify_response", project_id=id, response_text=said, evidence_sources=["*.csv"])
+    call("verify_response", project_id=id, response_text=said)
     call("get_active_summary", project_id=id, branch_id=branch, max_tokens=300)
     found = call("search_context", project_id=id, query="`parts.csv`", min_score=0.0)["results"]
     for one in found:
         call("load_context", project_id=id, branch_id=one["branch_id"], context_id=one["context_id"])
     call("get_context_graph_info", project_id=id)
+    for answer in ("accept", "reject", "leave"):
+        told = call("suggest_contexts", project_id=id, current_context="Where are the parts of `parts.csv`?")
+        assert told["suggestions"]
+        session = {"project_id": id, "session_id": told["session_id"]}
+        if answer == "accept":
+            call("accept_suggestions", **session, context_ids=[told["suggestions"][0]["context_id"]])
+        elif answer == "reject":
+            call("reject_suggestions", **session, reason="Those are other parts")
+    call("suggest_contexts", project_id=id, current_context="Where are the parts of `parts.csv`?")
+    call("get_automation_status", project_id=id)
 
 
 def _use_graph(call: Checked) -> None:

@@ -27,6 +27,9 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "consolidate": ("tidy", "Make one memory of several that say the same."),
     "enrich": ("tidy", "Give a memory better tags, form and context."),
     "supersede": ("tidy", "Put a newer memory in the place of an older one."),
+    "suggest": ("suggest", "Suggest what a task will need, and learn from the answer."),
+    "automation": ("suggest", "Show whether automatic behaviour acts or asks first."),
+    "verify": ("verify", "Check what a text says against the project."),
     "branch": ("branch", "Lines of work: begin, resume, link to git branches, edit as files."),
     "graph": ("graph", "The knowledge graph: entities, relationships, ways, pictures."),
     "prompt": ("prompt", "Prompts: save, fill in, share as files."),
@@ -35,6 +38,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("tidy", "Check the memory, and tell what leaves this machine."),
     "embed": ("embed", "Turn texts into vectors."),
     "model": ("model", "Install the embedding model, or show it."),
+    "license": ("license", "Licences that open marked tools of a shared server: keys, issue, show, verify."),
     "serve": ("serve", "Serve the memory to MCP clients, on stdio or HTTP."),
 }
 

@@ -80,6 +80,7 @@ def print_memory(memory: Memory) -> None:
         "expires": memory.expires_at and iso(memory.expires_at),
         "duplicate of": memory.duplicate_of,
         "superseded by": memory.superseded_by,
+        "grounding": None if memory.grounding is None else f"{memory.grounding:.2f}",
         "redacted": ", ".join(memory.redactions),
     }
     for name, value in facts.items():
@@ -89,14 +90,15 @@ def print_memory(memory: Memory) -> None:
     click.echo(memory.content)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], wide: int | None = None) -> None:
-    """A table; `wide` is the column that takes the remaining width."""
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], wide: int | Sequence[int] = ()) -> None:
+    """A table; `wide` are the columns that share the remaining width."""
     from rich.markup import escape
     from rich.table import Table
 
+    flowing = (wide,) if isinstance(wide, int) else wide
     table = Table(box=None, header_style="bold", pad_edge=False)
     for number, name in enumerate(columns):
-        table.add_column(name, overflow="fold", no_wrap=number != wide, ratio=1 if number == wide else None)
+        table.add_column(name, overflow="fold", no_wrap=number not in flowing, ratio=1 if number in flowing else None)
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     console().print(table)

@@ -29,6 +29,7 @@ def status_command(home: str | None, project: str, as_json: bool) -> None:
         ("by status", ", ".join(f"{name} {count}" for name, count in status.status_counts.items()) or "-"),
         ("recent topics", ", ".join(status.recent_topics) or "-"),
         ("top tags", ", ".join(f"{tag} {count}" for tag, count in status.top_tags) or "-"),
+        ("grounding", ", ".join(f"{name} {count}" for name, count in status.grounding_counts.items()) or "-"),
         ("store", f"{status.engine}, {status.size_bytes / 1e6:.1f} MB"),
         ("model", status.model or "none yet"),
         *(

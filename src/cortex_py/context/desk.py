@@ -25,15 +25,19 @@ from ..memory.service import Memories
 from ..records import Memory, Project
 from ..store.store import Store
 from ..worktree.git import Repository
+from .automation import action_plan
 from .branch_store import BranchFiles
 from .following import Following
 from .known import remember
 from .project import identify
 from .projection import Projection
+from .reference_log import ReferenceLog
 from .scan import Scanner
 from .summaries import Summaries
 
 if TYPE_CHECKING:
+    from ..grounding.rejudging import Judge
+    from ..grounding.service import Grounding
     from ..llm.client import LanguageModel
 
 __all__ = ["Desk", "Desks"]
@@ -88,6 +92,9 @@ class Desks:
         self._ids = ids
         self._files = BranchFiles(settings.home)
         self._open: dict[tuple[str, Path | None], Desk] = {}
+        self._groundings: dict[tuple[str, Path | None], Grounding] = {}
+        self._judges: list[Judge | None] = []
+        self._logs: dict[str, ReferenceLog] = {}
         self._lock = threading.Lock()
 
     def at(self, folder: Path) -> Desk:
@@ -128,7 +135,15 @@ class Desks:
                 summaries.refresh(branch_id)
                 projection.try_refresh(branch_id)
 
-        following = Following(store, self._clock, project.id, repository, settings.branch_memories, touched)
+        following = Following(
+            store,
+            self._clock,
+            project.id,
+            repository,
+            settings.branch_memories,
+            touched,
+            lambda: self._asks(project.id),
+        )
         place = Place(
             project,
             settings.user_id,
@@ -171,6 +186,50 @@ class Desks:
         projection = Projection(store, self._clock, self._files, project.id, memories)
         summaries = Summaries(store, project.id, self._backend.count_tokens)
         return Desk(project, folder, repository, memories, graph, names, following, projection, summaries)
+
+    def grounding(self, desk: Desk) -> Grounding:
+        """What checks claims against the desk's project. Loaded when first needed: it brings the parsers along."""
+        from ..grounding.service import Grounding
+
+        key = (desk.project.id, desk.folder)
+        with self._lock:
+            if key not in self._groundings:
+                self._groundings[key] = Grounding(
+                    self._settings.home, desk.root, desk.repository, desk.memories, self._judge
+                )
+            return self._groundings[key]
+
+    def _judge(self) -> Judge | None:
+        from ..grounding.judges import open_judge
+
+        if not self._judges:
+            self._judges.append(open_judge(self._settings, self._model))
+        return self._judges[0]
+
+    def _asks(self, project_id: str) -> bool:
+        """Whether moving memories of ended branches is to be asked for first."""
+        with self._store.database.read() as session:
+            return action_plan(self._store.suggestions.trust(session, project_id), "promote", self._settings) == "B"
+
+    def references(self, desk: Desk) -> ReferenceLog:
+        """What is referred to in the desk's project."""
+        with self._lock:
+            if desk.project.id not in self._logs:
+                self._logs[desk.project.id] = ReferenceLog(self._store, self._clock, desk.project.id)
+            return self._logs[desk.project.id]
+
+    def write_references(self) -> None:
+        """Store what was noted in passing."""
+        with self._lock:
+            logs = list(self._logs.values())
+        for log in logs:
+            log.write()
+
+    def close(self) -> None:
+        """Let go of the files that are kept open."""
+        with self._lock:
+            for grounding in self._groundings.values():
+                grounding.close()
 
     def _names(self, memory: Memory) -> Knowledge:
         """What is known of a memory's project, wherever it is read: what belongs to none is read without."""

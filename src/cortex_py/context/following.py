@@ -30,13 +30,17 @@ class Following:
         repository: Repository | None,
         policy: BranchMemories,
         touched: Callable[[frozenset[str]], None],
+        asks: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`asks` tells whether memories of a branch that ended wait for somebody to say so before they move."""
         self._store = store
         self._clock = clock
         self._project = project_id
         self._repository = repository
         self._policy = policy
         self._touched = touched
+        self._asks = asks
+        self._held: dict[str, Fate] = {}
         self._lock = threading.Lock()
         self._branch: str | None = None
         self._mark: str | None = None
@@ -86,6 +90,8 @@ class Following:
             confined = self._store.upkeep.confined(session, self._project)
             tips = self._store.upkeep.tips(session, self._project, list(confined)) if confined else {}
         if not confined:
+            # Another process may have said yes.
+            self._held = {}
             return frozenset()
         if head.branch in confined and head.commit and tips.get(head.branch) != head.commit:
             tips[head.branch] = head.commit
@@ -97,9 +103,29 @@ class Following:
             return frozenset()
         staged = {name: tips.get(name) for name, how in confined.items() if how == "stage"}
         ended = {name: fate for name, fate in fates(repository, staged).items() if fate != "open"}
+        if ended and self._asks():
+            self._held = dict(ended)
+            return frozenset()
+        self._held = {}
         changed = [self._conclude(name, fate) for name, fate in ended.items()]
         self._mark = mark
         return frozenset().union(*changed)
+
+    def held(self) -> dict[str, Fate]:
+        """The git branches that ended and whose memories wait for a yes, each with what became of it."""
+        self.arrive()
+        with self._lock:
+            return dict(self._held)
+
+    def confirm(self) -> tuple[str, ...]:
+        """Let what waits happen; returns the git branches that it was about."""
+        self.arrive()
+        with self._lock:
+            held, self._held = self._held, {}
+            changed = [self._conclude(name, fate) for name, fate in held.items()]
+        if touched := frozenset[str]().union(*changed):
+            self._touched(touched)
+        return tuple(held)
 
     def _conclude(self, git_branch: str, fate: Fate) -> frozenset[str]:
         into = self._default_branch()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,13 +17,15 @@ from ..store.store import Store
 from ..worktree.git import Repository
 from .branch import branch_id as make_branch_id
 from .branch import check_git_branch, check_role, check_topic, task_id
-from .budget import Shown, check_tokens, newest_within, shown
+from .budget import check_tokens, newest_within, shown
 from .desk import Desk, Desks
 from .projection import BranchCheck, Synced
+from .results import Appended, Linked, Resumed, Searched
 from .scan import Progress, ScanMode, Scanned, check_mode
 from .summaries import BranchSummary
 
 if TYPE_CHECKING:
+    from ..grounding.verification import Verification
     from .relations import ContextGraph, Named
 
 __all__ = ["ACTIVE", "Appended", "Contexts", "Linked", "Resumed", "Searched"]
@@ -38,41 +39,8 @@ _RESUME_TOKENS = 1_200
 _RESUME_TURNS = 50
 _GRAPH_NODES = 500
 _GRAPH_ENTITIES = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """A turn that was stored. `grounding` is None as long as nothing has checked it."""
-
-    memory: Memory
-    task_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Resumed:
-    """A summary with the newest turns it was taken from."""
-
-    summary: BranchSummary
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Searched:
-    """Results within the budget, how many there are in all, the lines of work they name, and how long it took."""
-
-    results: tuple[Shown, ...]
-    total: int
-    topics: dict[str, str]
-    milliseconds: int
-
-
-@dataclass(frozen=True, slots=True)
-class Linked:
-    """A line of work joined to a git branch; `released` are those that were joined to it before."""
-
-    branch: Branch
-    released: tuple[str, ...]
-    exists: bool
+# Somebody waits for an update: so long may reading what changed in the project take.
+_CHECK_SECONDS = 0.5
 
 
 class Contexts:
@@ -229,9 +197,28 @@ class Contexts:
         check_role(role)
         desk = self._desk(project_id)
         branch = self._branch(desk, branch_id)
-        item = NewMemory(content=content, branch_id=branch.id, role=role, namespace=None)
+        found, unchecked = self._checked(desk, content) if role == "assistant" else (None, "")
+        score = found.score if found and found.findings else None
+        item = NewMemory(content=content, branch_id=branch.id, role=role, namespace=None, grounding=score)
         memory = desk.memories.capture_many([item])[0]
-        return Appended(memory, task_id(memory.id, memory.created_at))
+        if found is not None and found.findings:
+            from ..grounding.record import as_json
+
+            desk.memories.keep_verification(memory, as_json(found))
+        return Appended(memory, task_id(memory.id, memory.created_at), found, unchecked)
+
+    def _checked(self, desk: Desk, content: str) -> tuple[Verification | None, str]:
+        """What an assistant's words are worth. That they cannot be checked is no reason not to keep them."""
+        try:
+            return self._desks.grounding(desk).verify(content, seconds=_CHECK_SECONDS), ""
+        except CortexError as error:
+            return None, error.message
+
+    def verify(
+        self, text: str, *, evidence_sources: Sequence[str] | None = None, project_id: str | None = None
+    ) -> Verification:
+        """Whether what a text says is true of a project."""
+        return self._desks.grounding(self._desk(project_id)).verify(text, evidence_sources=evidence_sources)
 
     def summary(
         self, branch_id: str = ACTIVE, *, max_tokens: int | None = None, project_id: str | None = None
@@ -281,6 +268,7 @@ class Contexts:
         desk = self._desk(project_id)
         page = desk.memories.recall(query, limit=top_k, min_score=min_score, category=category)
         results = tuple(shown(page.results, max_tokens, desk.memories.count_tokens))
+        self._desks.references(desk).searched(hit.memory.id for hit in page.results)
         with self._store.database.read() as session:
             topics = {one.id: one.topic for one in self._store.branches.all(session, desk.project.id)}
         return Searched(results, page.total, topics, round((time.perf_counter() - started) * 1000))
@@ -300,7 +288,17 @@ class Contexts:
                 field="context_id",
             )
         desk.memories.used(memory)
+        self._desks.references(desk).loaded(memory.id, self._line(desk) or memory.branch_id)
         return memory
+
+    def _line(self, desk: Desk) -> str | None:
+        """The line of work that goes on now: what is loaded is used there, wherever it was written."""
+        name = desk.following.git_branch()
+        if name is None:
+            return None
+        with self._store.database.read() as session:
+            branch = self._store.branches.linked_to(session, desk.project.id, name)
+        return branch.id if branch else None
 
     def graph(self, branch_id: str | None = None, *, project_id: str | None = None) -> ContextGraph:
         """How the newest contexts of a project, or of one line of work, hang together."""

@@ -95,6 +95,9 @@ class StatusPage(_Model):
     llm_use: list[list[str | int]] = Field(
         description="Language models used today: name, calls, tokens asked, tokens answered, failures."
     )
+    grounding_counts: dict[str, int] = Field(
+        description="Memories that were checked against the project, by what was found: accept, warn, reject."
+    )
 
 
 class Described(BaseModel):

@@ -152,6 +152,7 @@ class Statistics(Answer):
     namespace_counts: dict[str, int]
     recent_topics: list[str]
     top_tags: list[TagCount]
+    grounding_counts: dict[str, int] | None = None
 
 
 class ModelUse(Answer):

@@ -10,19 +10,29 @@ from .answers import Answer
 
 __all__ = [
     "ActiveSummary",
+    "AutomationStatus",
     "BranchCreated",
     "ContextError",
     "ContextFound",
     "ContextLoaded",
     "ContextMetadata",
+    "EvidenceItem",
     "FoundContexts",
     "FoundMetadata",
     "GraphEdge",
     "GraphInfo",
     "GraphNode",
     "Initialized",
+    "LeftAside",
     "LinkedBranch",
     "MemoryUpdated",
+    "PendingSession",
+    "SaidAgainst",
+    "SuggestedContext",
+    "SuggestedContexts",
+    "SuggestionsAccepted",
+    "SuggestionsRejected",
+    "Verified",
 ]
 
 
@@ -68,6 +78,80 @@ class MemoryUpdated(_Success):
     risk_level: Literal["low", "medium", "high", "unknown"]
     ontology_category: str
     indexed: bool
+
+
+class EvidenceItem(Answer):
+    claim: str
+    evidence: str
+    grounding: float
+    verified: bool
+    verdict: Literal["supported", "contradicted", "not found", "not checkable"]
+
+
+class SaidAgainst(Answer):
+    claim: str
+    against: str
+    reason: str
+    source: str
+
+
+class LeftAside(Answer):
+    text: str
+    reason: str
+
+
+class Verified(_Success):
+    grounding_score: float
+    status: Literal["ACCEPT", "WARN", "REJECT"]
+    risk_level: Literal["low", "medium", "high"]
+    claims_extracted: int
+    claims_verified: int
+    evidence_items: list[EvidenceItem]
+    fuzzy_confidence: float
+    contradictions: list[SaidAgainst]
+    not_checked: list[LeftAside] | None = None
+
+
+class SuggestedContext(Answer):
+    context_id: str
+    branch_id: str
+    branch_topic: str
+    reason: str
+    confidence: float
+    source: Literal["reference_history", "ai_analysis", "user_selected"]
+
+
+class PendingSession(Answer):
+    session_id: str
+    task: str
+    suggestions: int
+    expires_at: str
+
+
+class SuggestedContexts(_Success):
+    session_id: str
+    suggestions: list[SuggestedContext]
+    total_suggestions: int
+    requires_confirmation: bool
+    pending: list[PendingSession] | None = None
+
+
+class SuggestionsAccepted(_Success):
+    accepted_count: int
+
+
+class SuggestionsRejected(_Success):
+    pass
+
+
+class AutomationStatus(_Success):
+    current_plan: Literal["A", "B"]
+    acceptance_rate: float
+    rejection_rate: float
+    feedback_count: int
+    requires_confirmation: list[str] | None = None
+    held: dict[str, str] | None = None
+    pending: list[PendingSession] | None = None
 
 
 class ActiveSummary(_Success):

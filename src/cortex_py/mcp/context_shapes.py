@@ -8,9 +8,11 @@ from ..clock import iso
 from ..context.branch import slug
 from ..context.projection import BranchCheck
 from ..context.relations import ContextGraph
+from ..context.results import Appended, Linked, Resumed, Searched
 from ..context.scan import Scanned
-from ..context.service import Appended, Linked, Resumed, Searched
 from ..errors import AmbiguousId, BadArguments, ContentBlocked, CortexError, wire_form
+from ..grounding.record import shown_evidence
+from ..grounding.verification import Verification
 from ..ids import context_id
 from ..records import Branch, Memory
 from . import context_answers as answers
@@ -25,7 +27,10 @@ __all__ = [
     "loaded",
     "resumed",
     "updated",
+    "verified",
 ]
+
+_MOST_ASIDE = 50
 
 # What the library calls a field where the tools' argument has another name.
 _ARGUMENTS = {
@@ -80,18 +85,51 @@ def created(branch: Branch, check: BranchCheck) -> answers.BranchCreated:
 
 
 def updated(appended: Appended) -> answers.MemoryUpdated:
-    memory = appended.memory
-    checked = "a user's own words are not checked" if memory.role == "user" else "no grounding check is available"
-    told = [f"Memory updated; {checked}"]
+    memory, found = appended.memory, appended.verification
+    if found is not None:
+        told = [f"Memory updated and verified; {found.message}"]
+    elif appended.unchecked:
+        told = [f"Memory updated; it could not be checked: {appended.unchecked}"]
+    else:
+        told = ["Memory updated; a user's own words are not checked"]
     if memory.redactions:
         told.append(f"redacted before storing: {', '.join(memory.redactions)}")
     return answers.MemoryUpdated(
         task_id=appended.task_id,
-        hallucination_status="NOT_AVAILABLE",
-        risk_level="unknown",
+        grounding_score=found.score if found else None,
+        hallucination_status=found.status if found else "NOT_AVAILABLE",
+        risk_level=found.risk_level if found else "unknown",
         ontology_category=memory.category or "general",
         indexed=True,
         message="; ".join(told),
+    )
+
+
+def verified(found: Verification) -> answers.Verified:
+    return answers.Verified(
+        grounding_score=found.score,
+        status=found.status,
+        risk_level=found.risk_level,
+        claims_extracted=len(found.findings),
+        claims_verified=found.verified,
+        evidence_items=[
+            answers.EvidenceItem(
+                claim=finding.claim.text,
+                evidence=shown_evidence(finding),
+                grounding=finding.probability,
+                verified=finding.verdict == "supported",
+                verdict=finding.verdict,
+            )
+            for finding in found.findings
+        ],
+        fuzzy_confidence=found.fuzzy_confidence,
+        contradictions=[
+            answers.SaidAgainst(claim=one.left, against=one.right, reason=one.reason, source=one.source or one.between)
+            for one in found.contradictions
+        ],
+        not_checked=[answers.LeftAside(text=one.text, reason=one.reason) for one in found.unchecked[:_MOST_ASIDE]]
+        or None,
+        message=found.message,
     )
 
 

@@ -7,7 +7,7 @@ translation happens there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -59,12 +59,20 @@ def expected_errors(kind: type[FastMCPError]) -> Iterator[None]:
 class WireErrors(Middleware):
     """Lets tools raise the library's errors and clients see the documented codes.
 
-    Also where a tool's other spelling is understood, because here the name can still be changed.
+    Also where a tool's other spelling is understood, because here the name can still be changed, and where
+    a call is refused for want of a licence: `require` is given each tool's name and arguments.
     """
 
-    def __init__(self, specs: list[ToolSpec], *, portable: bool) -> None:
+    def __init__(
+        self,
+        specs: list[ToolSpec],
+        *,
+        portable: bool,
+        require: Callable[[str, dict[str, Any]], None] | None = None,
+    ) -> None:
         self._specs = {spelling: spec for spec in specs for spelling in spec.spellings}
         self._portable = portable
+        self._require = require
 
     async def on_request(
         self, context: MiddlewareContext[mcp_types.Request[Any, Any]], call_next: CallNext[Any, Any]
@@ -93,6 +101,9 @@ class WireErrors(Middleware):
         if listed != name:
             context = context.copy(message=context.message.model_copy(update={"name": listed}))
         try:
+            if self._require is not None and spec is not None:
+                with expected_errors(ToolError):
+                    self._require(spec.name, arguments)
             return await call_next(context)
         except NotFoundError as error:
             raise MCPError(code=UNKNOWN_TOOL, message=f"Unknown tool: {name}", data={"tool": name}) from error

@@ -49,11 +49,12 @@ Ask in plain words; identifiers, paths and error codes are found whole and by pa
 Words of the form `key:value`, separated by spaces; all must hold.
 
 - Keys: `ns` `tag` `since` `before` `after` `source` `project` `branch` `path` `status` `entity` `category`
-  `kind` `role` `user` `agent`.
+  `kind` `role` `user` `agent` `grounded`.
 - `-key:value` excludes. A comma means or: `ns:decisions,patterns`. `tag:` twice means both.
 - Quotes hold spaces: `tag:"code review"`.
 - In `path` and `source`, `*` stays inside a folder and `**` crosses folders: `path:src/**`.
 - Times are durations (`30m`, `12h`, `7d`, `2w`, `3mo`, `1y`) or dates (`2026-01-31`).
+- `grounded` takes what a check against the project gave: `>=0.7`, `<0.3`, `accept`, `warn`, `reject`, `none`.
 - Without `status:` only active and pending memories are shown.
 
 Example: `ns:decisions tag:auth -tag:draft since:30d path:src/api/**`

@@ -22,7 +22,8 @@ repository already says, passing chatter, or anything secret; secrets are redact
 
 Follow the line of work. initialize_context gives the project_id; get_active_summary with branch_id "active"
 tells where the checked-out branch's work stands; create_branch when a new topic begins; update_memory keeps
-what matters of each turn there.
+what matters of each turn there. suggest_contexts offers what a task will need; answer it. Before you report
+work as done, verify_response tells which claims the project does not bear out.
 
 Keep it true. When something changed, subcog_update the old memory rather than adding a second one; delete
 what is wrong. If capture answers duplicate_of, the text was known already.

@@ -82,8 +82,8 @@ def _toolsets(listed: Iterable[Schema]) -> str:
     reading = _codes(spec.name for spec in TOOLS if spec.read_only)
     return "\n\n".join(
         (
-            f"Tools that reach outside this machine: {_codes(reaching) or 'none'}. With `--toolsets` a server offers\n"
-            "only the tools of these sets, with `--read-only` only those that read.",
+            f"Tools that may ask another machine, where one is configured: {_codes(reaching) or 'none'}.\n"
+            "With `--toolsets` a server offers only the tools of these sets, with `--read-only` only those that read.",
             _table(("toolset", "tools"), [*rows, ("(`--read-only`)", reading)]),
         )
     )

@@ -58,6 +58,7 @@ def build_server(cortex: Cortex) -> MemoryServer:
     The caller closes the Cortex when the server has stopped.
     """
     portable = cortex.settings.portable_names
+    require = cortex.require if cortex.settings.require_license else None
     specs = select(TOOLS, cortex.settings.tool_bounds)
     resources = MemoryResources(cortex)
     subscriptions = Subscriptions(resources.read, cortex.memories.revision, cortex.prompts.state)
@@ -65,7 +66,7 @@ def build_server(cortex: Cortex) -> MemoryServer:
         "cortex",
         version=__version__,
         instructions=INSTRUCTIONS,
-        middleware=[WireErrors(specs, portable=portable)],
+        middleware=[WireErrors(specs, portable=portable, require=require)],
         on_duplicate="error",
         mask_error_details=True,
         dereference_schemas=False,

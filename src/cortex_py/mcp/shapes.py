@@ -183,6 +183,7 @@ def status_view(status: Status) -> answers.StatusView:
             namespace_counts=status.namespace_counts,
             recent_topics=list(status.recent_topics),
             top_tags=[answers.TagCount(tag=tag, count=count) for tag, count in status.top_tags],
+            grounding_counts=status.grounding_counts or None,
         ),
         llm=[
             answers.ModelUse(model=model, calls=calls, input_tokens=asked, output_tokens=answered, failed=failed)

@@ -132,7 +132,7 @@ class Capture:
             expires_at=in_utc(item.expires_at) if item.expires_at else None,
             tombstoned_at=None,
             superseded_by=None,
-            grounding=None,
+            grounding=item.grounding,
             version=1,
             kind=item.kind,
             symbol=item.symbol,

@@ -4,7 +4,7 @@
     term    = ["-"] key ":" value { "," value }      commas are OR, "-" negates the whole term
     value   = bare | '"' … '"'               in quotes, \\" and \\\\ are escapes
 
-A repeated `tag`, a repeated time and a repeated negation are further conditions; any other repeated
+A repeated `tag`, time or `grounded` and a repeated negation are further conditions; any other repeated
 key adds alternatives to the condition that is there. Keys that nobody knows, and words without a
 key, are answered in warnings; a value that cannot be read is an error that says where it stands.
 Nothing here looks at stored memories.
@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from ..clock import in_utc
 from ..errors import FilterSyntaxError, InvalidInput, UnknownNamespace
 from ..records import KINDS, STATUSES
-from ..store.conditions import Condition, Filter, Key, Value
+from ..store.conditions import GROUNDED_WORDS, Condition, Filter, Key, Value
 from .namespaces import canonical_namespace
 from .ontology import canonical_category
 
@@ -61,11 +61,12 @@ FILTER_KEYS: dict[str, Key] = {
     "role": "role",
     "user": "user",
     "agent": "agent",
+    "grounded": "grounded",
 }
 
 _TIMES: frozenset[Key] = frozenset({"since", "before"})
-_SEPARATE: frozenset[Key] = _TIMES | {"tag"}
-_WITHOUT_GLOBS: frozenset[Key] = frozenset({"entity", "category", "kind", "role", "user", "agent"})
+_SEPARATE: frozenset[Key] = _TIMES | {"tag", "grounded"}
+_WITHOUT_GLOBS: frozenset[Key] = frozenset({"entity", "category", "kind", "role", "user", "agent", "grounded"})
 _CLOSED: dict[Key, tuple[str, ...]] = {"status": STATUSES, "kind": KINDS}
 _SHOWN = 40
 
@@ -77,6 +78,7 @@ _WORD = re.compile(r'[^\s"]+')
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPE = re.compile(r'\\(["\\])')
 _NEEDS_QUOTES = re.compile(r'[\s,"]')
+_SCORE = re.compile(r"(<=?|>=?|=?)([0-9]{1,3}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})")
 _DURATION = re.compile(r"([0-9]{1,9})(mo|[mhdwy])")
 _ISO = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -297,12 +299,27 @@ def _value(key: Key, piece: _Piece, now: datetime) -> Value:
             return canonical_category(piece.text)
         except InvalidInput as error:
             raise _fault(error.message.rstrip("."), piece.position, error.remedy) from None
+    if key == "grounded":
+        return _grounded(piece)
     if known := _CLOSED.get(key):
         value = piece.text.strip().lower()
         if value not in known:
             raise _fault(f"There is no {key} {_shown(piece.text)}", piece.position, f"Use one of: {', '.join(known)}.")
         return value
     return piece.text
+
+
+def _grounded(piece: _Piece) -> str:
+    """A comparison with a score, or a word for one: `<0.3`, `>=0.7`, `warn`, `none`."""
+    value = piece.text.strip().lower()
+    match = _SCORE.fullmatch(value)
+    if value in GROUNDED_WORDS or (match and 0 <= float(match[2]) <= 1):
+        return value
+    raise _fault(
+        f"{_shown(piece.text)} is no grounding score",
+        piece.position,
+        f"Write a comparison such as <0.3 or >=0.7, or one of: {', '.join(GROUNDED_WORDS)}.",
+    )
 
 
 def _fault(message: str, position: int, remedy: str | None) -> FilterSyntaxError:

@@ -100,6 +100,8 @@ class Lifecycle:
             expires_at=before.memory.expires_at if expires_at is None else expires_at,
             updated_at=now,
             version=before.memory.version + 1,
+            # Another wording was checked by nobody.
+            grounding=before.memory.grounding if content in (None, before.memory.content) else None,
             compressed=False,
         )
         check_fields(changed)
@@ -118,6 +120,8 @@ class Lifecycle:
                 session, before.space, current.memory, _operation(current.memory), to_micros(current.memory.updated_at)
             )
             memories.replace(session, before.num, record, memories.next_seq(session))
+            if record.memory.grounding is None:
+                self._store.verifications.drop(session, before.space, record.memory.id)
             if annotator:
                 annotator.write(session, [Stored(before.num, before.space, record.memory, note)])
         return record.memory

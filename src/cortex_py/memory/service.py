@@ -25,6 +25,7 @@ from .enrichment import Surroundings, known_nothing
 from .file_capture import FileCapture
 from .gc import Collected, GarbageCollector, StaleBranches
 from .lifecycle import Lifecycle, Reindexed
+from .looking import LookingOperations
 from .namespaces import NAMESPACES, Namespace
 from .place import Place
 from .recall import Query, Recall
@@ -40,7 +41,7 @@ __all__ = ["Memories", "Touched"]
 Touched = Callable[[frozenset[str]], None]
 
 
-class Memories(TidyOperations):
+class Memories(TidyOperations, LookingOperations):
     """The memories that a caller at one place sees and writes."""
 
     def __init__(
@@ -271,6 +272,18 @@ class Memories(TidyOperations):
     def used(self, memory: Memory) -> None:
         """Note that a memory was loaded, so that it does not count as idle."""
         self._compressor.used(memory.id)
+
+    def keep_verification(self, memory: Memory, result: str) -> None:
+        """Keep what a check of a memory against its project found, as JSON."""
+        with self._store.database.write() as session:
+            space = self._lifecycle.locate(session, memory.id)[1]
+            self._store.verifications.put(session, space, memory.id, to_micros(self._clock.now()), result)
+
+    def verification(self, ref: str) -> str | None:
+        """What a check of a memory against its project found, as JSON; None where none was made."""
+        with self._store.database.read() as session:
+            _, space, memory = self._lifecycle.locate(session, ref)
+            return self._store.verifications.get(session, space, memory.id)
 
     def reindex(self, *, project_id: str | None = None, progress: Progress | None = None) -> Reindexed:
         """Rebuild text index and vectors from the records: of the whole store, or of one project.

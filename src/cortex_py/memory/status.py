@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..clock import Clock, to_micros
 from ..store.conditions import EVERYTHING
@@ -36,6 +36,8 @@ class Status:
     model: str | None
     # Model, calls, tokens asked, tokens answered, failures: of today.
     llm_use: tuple[tuple[str, int, int, int, int], ...] = ()
+    # How many memories a check against the project found well grounded, doubtful, not grounded.
+    grounding_counts: dict[str, int] = field(default_factory=dict)
 
 
 def read_status(store: Store, clock: Clock, place: Place) -> Status:
@@ -59,4 +61,5 @@ def read_status(store: Store, clock: Clock, place: Place) -> Status:
             size_bytes=store.database.size_bytes(),
             model=store.settings.get(session, "embedding"),
             llm_use=tuple(store.llm_use.of_day(session, clock.now().date().isoformat())),
+            grounding_counts=store.verifications.counts(session, scope.where),
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-__all__ = ["EVERYTHING", "Condition", "Filter", "Key", "Value"]
+__all__ = ["EVERYTHING", "GROUNDED_WORDS", "Condition", "Filter", "Key", "Value"]
 
 Key = Literal[
     "namespace",
@@ -28,7 +28,16 @@ Key = Literal[
     "role",
     "user",
     "agent",
+    "grounded",
 ]
+
+# Names of the documented ranges of a grounding score: a lower bound that is in, an upper one that is not.
+GROUNDED_WORDS: dict[str, tuple[float, float] | None] = {
+    "accept": (0.7, 2.0),
+    "warn": (0.3, 0.7),
+    "reject": (0.0, 0.3),
+    "none": None,
+}
 
 # A text value may hold glob signs where its key allows them; a time value is a moment.
 Value = str | datetime

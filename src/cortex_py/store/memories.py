@@ -37,6 +37,13 @@ _UPDATE = (
 _FORGET_REPLACING = "UPDATE memory SET superseded_by = NULL WHERE space = ? AND superseded_by = ?"
 _FORGET_USES = (
     "DELETE FROM recalled WHERE memory_id IN {ids}",
+    "DELETE FROM verification WHERE memory_id IN {ids}",
+    "DELETE FROM reference WHERE memory_id IN {ids}",
+    "DELETE FROM referred WHERE memory_id IN {ids}",
+    "DELETE FROM referred_together WHERE memory_id IN {ids}",
+    "DELETE FROM referred_together WHERE other_id IN {ids}",
+    "DELETE FROM suggestion WHERE memory_id IN {ids}",
+    "DELETE FROM trust WHERE kind = 'memory' AND substr(key, 1, 40) IN {ids}",
     "DELETE FROM consolidation_part WHERE memory_id IN {ids}",
     "DELETE FROM consolidation_part WHERE consolidation_id IN (SELECT id FROM consolidation WHERE result_id IN {ids})",
     "DELETE FROM consolidation WHERE result_id IN {ids}",
@@ -70,6 +77,17 @@ class MemoryTable:
             rows = session.rows(f"SELECT {_COLUMNS}, m.num FROM memory m WHERE m.num IN ({marks(len(batch))})", batch)
             found.update((row[-1], self._memory(session, row)) for row in rows if row[-2] in spaces)
         return found
+
+    def named(self, session: Session, ids: Sequence[str], where: Where) -> list[tuple[int, Memory]]:
+        """Records by whole id, as far as a condition lets them through, in the order of the ids."""
+        found: dict[str, tuple[int, Memory]] = {}
+        for batch in _batches(list(dict.fromkeys(ids))):
+            rows = session.rows(
+                f"SELECT {_COLUMNS}, m.num FROM memory m WHERE m.id IN ({marks(len(batch))}) AND {where.sql}",
+                (*batch, *where.params),
+            )
+            found.update((row[0], (row[-1], self._memory(session, row))) for row in rows)
+        return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def terms(self, session: Session, num: int) -> list[bytes]:
         return [row[0] for row in session.rows("SELECT terms FROM chunk WHERE num = ? ORDER BY n", (num,))]

@@ -13,6 +13,8 @@ from .consolidations import CONSOLIDATION_STEP
 from .database import Database, Session
 from .graph_schema import GRAPH_STEP
 from .saved import SAVED_STEP
+from .suggestions import SUGGESTION_STEP
+from .verifications import VERIFICATION_STEP
 
 __all__ = ["MIGRATIONS", "SCHEMA_VERSION", "migrate"]
 
@@ -110,7 +112,15 @@ _THIRD = (
     "CREATE INDEX scanned_at ON scanned_file (project_id, scanned_at)",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD, SAVED_STEP, CONSOLIDATION_STEP)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    _FIRST,
+    _SECOND,
+    _THIRD,
+    SAVED_STEP,
+    CONSOLIDATION_STEP,
+    VERIFICATION_STEP,
+    SUGGESTION_STEP,
+)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 

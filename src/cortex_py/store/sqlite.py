@@ -45,6 +45,8 @@ _ENGINE_STEPS: tuple[tuple[str, ...], ...] = (
     (),
     (),
     (),
+    (),
+    (),
 )
 
 

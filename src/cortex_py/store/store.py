@@ -17,7 +17,9 @@ from .saved import SavedTable
 from .scans import ScanTable
 from .scope import Scope, View, open_scope
 from .statistics import StatisticsTable
+from .suggestions import SuggestionTable
 from .upkeep import UpkeepTable
+from .verifications import VerificationTable
 from .where import Names
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class Store:
         self.consolidations = ConsolidationTable()
         self.llm_use = LLMUseTable()
         self.recalls = RecallTable()
+        self.verifications = VerificationTable()
+        self.suggestions = SuggestionTable()
         self._dimensions = dimensions
         self._word = word
         self._space_word = space_word

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from ..clock import to_micros
 from ..records import LIVE_STATUSES
-from .conditions import Condition, Filter, Value
+from .conditions import GROUNDED_WORDS, Condition, Filter, Value
 from .database import Database, Session, Sql, marks
 from .globs import glob_literal_prefix, glob_matches, has_glob
 
@@ -86,6 +86,8 @@ class WhereCompiler:
         texts = [str(v) for v in values]
         if key == "status":
             return _in("m.status", texts)
+        if key == "grounded":
+            return _any_of([_grounded(text) for text in texts])
         if key in _COLUMNS:
             return _in(f"m.{_COLUMNS[key]}", texts)
         if key in _GLOB_COLUMNS:
@@ -162,6 +164,17 @@ def _names(pattern: str, fields: Sequence[str | None]) -> bool:
     wanted = pattern.casefold()
     matches = glob_matches if has_glob(pattern) else str.__eq__
     return any(field is not None and matches(wanted, field.casefold()) for field in fields)
+
+
+def _grounded(text: str) -> _Part:
+    """A record by how far it was found grounded; one that nothing checked is in no range."""
+    if text in GROUNDED_WORDS:
+        bounds = GROUNDED_WORDS[text]
+        if bounds is None:
+            return _Part("m.grounding IS NULL", [])
+        return _Part("(m.grounding >= ? AND m.grounding < ?)", list(bounds))
+    number = text.lstrip("<>=")
+    return _Part(f"m.grounding {text[: len(text) - len(number)] or '='} ?", [float(number)])
 
 
 def _asks_for_the_dead(filter: Filter) -> bool:

@@ -15,6 +15,7 @@ from ...context.scan import ScanMode
 from ...errors import InvalidInput
 from .. import context_answers as answers
 from .. import context_shapes as shapes
+from .. import suggestion_shapes
 from ..long_calls import run_long
 
 if TYPE_CHECKING:
@@ -61,6 +62,17 @@ class ContextTools:
     ) -> answers.MemoryUpdated:
         return shapes.updated(self._cortex.contexts.append(branch_id, content, role, project_id=project_id))
 
+    def verify_response(
+        self,
+        project_id: str,
+        response_text: str,
+        evidence_sources: Annotated[
+            list[str] | None, Field(description="Only these count: paths, globs, 'git log', 'memories', 'test report'")
+        ] = None,
+    ) -> answers.Verified:
+        contexts = self._cortex.contexts
+        return shapes.verified(contexts.verify(response_text, evidence_sources=evidence_sources, project_id=project_id))
+
     def get_active_summary(
         self, project_id: str, branch_id: BranchId, max_tokens: MaxTokens = None
     ) -> answers.ActiveSummary:
@@ -92,6 +104,27 @@ class ContextTools:
         context_id: str,
     ) -> answers.ContextLoaded:
         return shapes.loaded(self._cortex.contexts.load(context_id, branch_id, project_id=project_id))
+
+    def suggest_contexts(
+        self,
+        project_id: str,
+        current_context: Annotated[str, Field(description="The task at hand")],
+        top_k: int = 5,
+    ) -> answers.SuggestedContexts:
+        suggestions = self._cortex.suggestions
+        return suggestion_shapes.suggested(suggestions.suggest(current_context, top_k=top_k, project_id=project_id))
+
+    def accept_suggestions(
+        self, project_id: str, session_id: str, context_ids: list[str]
+    ) -> answers.SuggestionsAccepted:
+        count = self._cortex.suggestions.accept(session_id, context_ids, project_id=project_id)
+        return suggestion_shapes.accepted(count)
+
+    def reject_suggestions(self, project_id: str, session_id: str, reason: str) -> answers.SuggestionsRejected:
+        return suggestion_shapes.rejected(self._cortex.suggestions.reject(session_id, reason, project_id=project_id))
+
+    def get_automation_status(self, project_id: str) -> answers.AutomationStatus:
+        return suggestion_shapes.automation_status(self._cortex.suggestions.automation(project_id=project_id))
 
     def get_context_graph_info(self, project_id: str, branch_id: str | None = None) -> answers.GraphInfo:
         return shapes.graph_info(self._cortex.contexts.graph(branch_id, project_id=project_id))

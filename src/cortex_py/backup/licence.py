@@ -1,0 +1,355 @@
+"""Licences: what an operator lets somebody use until when, as a signed text that is checked without asking anybody.
+
+    cortex1.<payload>.<signature>
+
+The payload is JSON in one fixed spelling, the signature is Ed25519 over everything before it; both are base64url
+without padding. One licence has one text: whatever decodes to the same but is spelled otherwise is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from ..clock import Clock, SystemClock, in_utc
+from ..errors import InvalidInput, LicenceInvalid, storage_error
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+__all__ = [
+    "TIERS",
+    "TOLERANCE",
+    "KeyPair",
+    "Licence",
+    "Tier",
+    "check_time",
+    "issue",
+    "new_keypair",
+    "read",
+    "read_private_key",
+    "read_public_key",
+    "unseal",
+    "write_keypair",
+]
+
+Tier = Literal["free", "pro", "enterprise"]
+# Each opens all that those before it open.
+TIERS: tuple[Tier, ...] = get_args(Tier)
+
+# How far the clock of whoever issued a licence may be ahead.
+TOLERANCE = timedelta(minutes=5)
+
+_VERSION = "cortex1"
+_LONGEST = 16_000
+_LONGEST_HOLDER = 200
+_MOST_FEATURES = 64
+_LONGEST_KEY_FILE = 64_000
+_SIGNATURE_BYTES = 64
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_PARTS = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
+_FIELDS = frozenset(("id", "holder", "tier", "issued_at", "expires_at", "features"))
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """Who may use what. `features` are single tools opened beside those of the tier; without an end it lasts."""
+
+    id: str
+    holder: str
+    tier: Tier
+    issued_at: datetime
+    expires_at: datetime | None = None
+    features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A key to issue with, and the one to check by, both as PEM."""
+
+    private: bytes = field(repr=False)
+    public: bytes
+
+
+def issue(
+    private_key: bytes,
+    *,
+    holder: str,
+    tier: Tier,
+    expires_at: datetime | None = None,
+    features: Collection[str] = (),
+    id: str | None = None,
+    clock: Clock | None = None,
+) -> str:
+    """The text of a new licence, signed with a private key in PEM."""
+    licence = Licence(
+        id=id or secrets.token_hex(10),
+        holder=holder.strip(),
+        tier=tier,
+        issued_at=in_utc((clock or SystemClock()).now()).replace(microsecond=0),
+        expires_at=in_utc(expires_at).replace(microsecond=0) if expires_at else None,
+        features=tuple(sorted(set(features))),
+    )
+    _check(licence, InvalidInput)
+    signed = f"{_VERSION}.{_encoded(_payload(licence))}"
+    return f"{signed}.{_encoded(_private(private_key).sign(signed.encode('ascii')))}"
+
+
+def read(token: str, public_key: bytes, *, clock: Clock | None = None) -> Licence:
+    """The licence that a text is, if it was signed by the owner of the key, is unchanged, and holds now."""
+    licence = unseal(token, public_key)
+    check_time(licence, clock or SystemClock())
+    return licence
+
+
+def unseal(token: str, public_key: bytes) -> Licence:
+    """The licence that a text is, whether or not it holds now."""
+    from cryptography.exceptions import InvalidSignature
+
+    version, dot, rest = token.partition(".")
+    parts = _PARTS.fullmatch(rest) if len(token) <= _LONGEST else None
+    if not parts or not _NAME.fullmatch(version):
+        raise _refused("The text is not a licence.")
+    if version != _VERSION:
+        raise _refused("The licence has a form that this version of Cortex does not know.")
+    payload, signature = _decoded(parts[1]), _decoded(parts[2])
+    if len(signature) != _SIGNATURE_BYTES:
+        raise _refused("The signature of the licence has the wrong length.")
+    try:
+        # Before the payload is looked at: what nobody signed is not even read.
+        _public(public_key).verify(signature, f"{version}{dot}{parts[1]}".encode("ascii"))
+    except InvalidSignature:
+        raise _refused("The licence was changed, or signed with another key.") from None
+    return _licence(payload)
+
+
+def check_time(licence: Licence, clock: Clock) -> None:
+    """Refuse a licence that has expired, or begins later."""
+    now = clock.now()
+    if licence.expires_at is not None and now >= licence.expires_at:
+        raise _refused(f"The licence {licence.id} expired at {_written(licence.expires_at)}.", "Ask for a new one.")
+    if licence.issued_at > now + TOLERANCE:
+        raise _refused(
+            f"The licence {licence.id} is not valid before {_written(licence.issued_at)}.",
+            "Check the clock of this machine.",
+        )
+
+
+# -- the payload ---------------------------------------------------------------------------------
+
+
+def _payload(licence: Licence) -> bytes:
+    """The one spelling of a licence."""
+    values = {
+        "id": licence.id,
+        "holder": licence.holder,
+        "tier": licence.tier,
+        "issued_at": _written(licence.issued_at),
+        "expires_at": _written(licence.expires_at) if licence.expires_at else None,
+        "features": list(licence.features),
+    }
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def _licence(payload: bytes) -> Licence:
+    try:
+        values = json.loads(payload.decode("ascii"))
+    except (ValueError, RecursionError):
+        raise _refused("The content of the licence cannot be read.") from None
+    if not isinstance(values, dict) or values.keys() != _FIELDS:
+        raise _refused("The content of the licence has other fields than it should.")
+    features = values["features"]
+    if not isinstance(features, list):
+        raise _refused("The licence's 'features' cannot be read.")
+    licence = Licence(
+        id=_text(values, "id"),
+        holder=_text(values, "holder"),
+        tier=_tier(_text(values, "tier")),
+        issued_at=_moment(values, "issued_at"),
+        expires_at=None if values["expires_at"] is None else _moment(values, "expires_at"),
+        features=tuple(str(name) for name in features),
+    )
+    _check(licence, LicenceInvalid)
+    if _payload(licence) != payload:
+        # Doubled keys, other spacing, other order, trailing data: what two readers could read differently.
+        raise _refused("The content of the licence is not in its one spelling.")
+    return licence
+
+
+def _check(licence: Licence, kind: type[InvalidInput]) -> None:
+    """What every licence keeps to, when it is issued as when it is read."""
+    remedy = None if kind is LicenceInvalid else "Nothing was issued."
+    if licence.tier not in TIERS:
+        raise kind(f"Unknown tier {str(licence.tier)[:40]!r}.", remedy=f"Known: {', '.join(TIERS)}.", field="tier")
+    if not _NAME.fullmatch(licence.id):
+        raise kind("A licence's id is 1 to 64 letters, digits, dots, dashes.", remedy=remedy, field="id")
+    holder = licence.holder
+    if not 0 < len(holder) <= _LONGEST_HOLDER or not holder.isprintable() or holder != holder.strip():
+        raise kind(f"A holder is 1 to {_LONGEST_HOLDER} printable characters.", remedy=remedy, field="holder")
+    if len(licence.features) > _MOST_FEATURES or not all(_NAME.fullmatch(name) for name in licence.features):
+        raise kind(f"Features are up to {_MOST_FEATURES} names of tools.", remedy=remedy, field="features")
+    if licence.features != tuple(sorted(set(licence.features))):
+        raise kind("Features are named once, in order.", remedy=remedy, field="features")
+    if licence.expires_at is not None and licence.expires_at <= licence.issued_at:
+        raise kind("A licence ends after it begins.", remedy=remedy, field="expires_at")
+
+
+def _text(values: dict[str, object], name: str) -> str:
+    value = values[name]
+    if not isinstance(value, str):
+        raise _refused(f"The licence's {name!r} cannot be read.")
+    return value
+
+
+def _tier(text: str) -> Tier:
+    for tier in TIERS:
+        if tier == text:
+            return tier
+    raise _refused("The licence is of a tier that this version of Cortex does not know.")
+
+
+def _moment(values: dict[str, object], name: str) -> datetime:
+    try:
+        # Another spelling of the same moment does not survive the comparison with the one spelling.
+        return in_utc(datetime.fromisoformat(_text(values, name)))
+    except (ValueError, OverflowError):
+        raise _refused(f"The licence's {name!r} cannot be read.") from None
+
+
+def _written(moment: datetime) -> str:
+    return in_utc(moment).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        raise _refused("The text is not a licence.") from None
+    if _encoded(data) != text:
+        # The last digit holds spare bits; only one of their values is written.
+        raise _refused("The licence is not in its one spelling.")
+    return data
+
+
+def _refused(message: str, remedy: str = "Ask whoever issued it.") -> LicenceInvalid:
+    """Never with the text itself: a licence is worth as much as a password."""
+    return LicenceInvalid(message, remedy=remedy, field="license_key")
+
+
+# -- keys ----------------------------------------------------------------------------------------
+
+
+def new_keypair() -> KeyPair:
+    """Keys that nobody has seen before."""
+    from cryptography.hazmat.primitives import serialization as forms
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    return KeyPair(
+        key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()),
+        key.public_key().public_bytes(forms.Encoding.PEM, forms.PublicFormat.SubjectPublicKeyInfo),
+    )
+
+
+def write_keypair(pair: KeyPair, private_path: Path, public_path: Path) -> None:
+    """Two files that only their owner can read. What is there already is never replaced."""
+    _write_new(private_path, pair.private)
+    try:
+        _write_new(public_path, pair.public)
+    except BaseException:
+        private_path.unlink()
+        raise
+
+
+def read_public_key(path: Path) -> bytes:
+    """The key to check by, from its file."""
+    data = _read(path, "license_public_key")
+    _public(data)
+    return data
+
+
+def read_private_key(path: Path) -> bytes:
+    """The key to issue with. A file that others can read is refused: whoever reads it issues licences."""
+    data = _read(path, "private_key")
+    if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise InvalidInput(
+            f"Others than its owner can read {path}.", remedy=f"Run: chmod 600 {path}", field="private_key"
+        )
+    _private(data)
+    return data
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InvalidInput(f"{path} is there already.", remedy="Name another file.", field="path") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise InvalidInput(f"There is no folder {path.parent}.", remedy="Create it first.", field="path") from None
+    except OSError as error:
+        raise storage_error(error, path) from error
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _read(path: Path, name: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LONGEST_KEY_FILE)
+    except OSError as error:
+        raise LicenceInvalid(
+            f"The key file {path} cannot be read: {error.strerror or error}.",
+            remedy="Name the file that `cortex license keygen` wrote.",
+            field=name,
+        ) from error
+
+
+def _public(pem: bytes) -> Ed25519PublicKey:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        key = load_pem_public_key(pem)
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise LicenceInvalid(
+            "The key to check licences by is not a public Ed25519 key in PEM form.",
+            remedy="Name the public file that `cortex license keygen` wrote.",
+            field="license_public_key",
+        )
+    return key
+
+
+def _private(pem: bytes) -> Ed25519PrivateKey:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InvalidInput(
+            "The key to issue licences with is not a private Ed25519 key in PEM form, without a password.",
+            remedy="Name the private file that `cortex license keygen` wrote.",
+            field="private_key",
+        )
+    return key

@@ -1,0 +1,340 @@
+"""Which memories a task will need: one ranking over what is known of each, and what the answers to it have taught.
+
+Three sources speak for a memory: it was used together with what is in use (`reference_history`), it is about the task
+by meaning, by the things it names or by the files that changed (`ai_analysis`), or it was chosen by hand for such a
+task (`user_selected`). Each speaks as loudly as its answers have earned. Everything here computes and nothing is kept;
+`rejection.py` says what an answer changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp2, prod
+from typing import Literal
+
+__all__ = [
+    "BINS",
+    "PRIORS",
+    "SOURCES",
+    "Counts",
+    "Ranked",
+    "Signals",
+    "Source",
+    "Trust",
+    "TrustKind",
+    "age_key",
+    "bin_of",
+    "calibrated",
+    "posterior",
+    "rank",
+    "trust_keys",
+]
+
+Source = Literal["user_selected", "reference_history", "ai_analysis"]
+TrustKind = Literal["source", "memory", "branch", "area", "age", "category"]
+
+SOURCES: tuple[Source, ...] = ("user_selected", "reference_history", "ai_analysis")
+PRIORS: Mapping[Source, float] = {"user_selected": 1.00, "reference_history": 0.95, "ai_analysis": 0.70}
+# Answers that a prior is worth, and answers that are remembered. Together they say how fast a source is turned down
+# and how fast it comes back: twenty refusals about halve how often it is shown, twenty acceptances mend that.
+PRIOR_WEIGHT = 12.0
+MEMORY = 15.0
+
+# Evidence is half-way to certain at one shared use of two memories alone. One choice by hand is more than that.
+_TOGETHER_HALF = 1.0
+_NOT_CHOSEN = 0.3
+# A name or a file that is shared says less than meaning: many memories share it.
+_GRAPH, _GIT = 0.4, 0.6
+# What is used much is likelier to be used again, but use alone suggests nothing.
+_UNUSED, _USED_HALF = 0.9, 3.0
+
+# The most that a distrusted memory, branch and so on can take away, each and together: it may come back.
+_NEUTRAL = 0.7
+FLOOR = 0.15
+# By kind: the least that is kept, and the answers that the prior is worth. One memory is judged sooner than what many
+# memories share.
+_LOWERED: Mapping[TrustKind, tuple[float, float]] = {
+    "memory": (0.2, 2.0),
+    "branch": (0.5, 6.0),
+    "area": (0.5, 6.0),
+    "age": (0.7, 6.0),
+    "category": (0.7, 6.0),
+}
+
+SAME = 0.95  # of this likeness on, two memories are one
+_TRUSTED = 0.75  # of what it had to begin with: below, a source is given fewer places
+_DIVERSITY = 0.6  # the share of its worth that a memory loses beside one that is all but the same
+_ALIKE = 3  # suggestions for the same reason, before all others had their turn
+
+BINS = 10
+_RAW_WEIGHT = 6.0
+_SAYS_NOTHING = 1e-6
+_AGES = ((1.0, "day"), (7.0, "week"), (30.0, "month"), (90.0, "quarter"), (365.0, "year"))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How often something was accepted and refused; an answer may count for less than one."""
+
+    accepted: float = 0.0
+    refused: float = 0.0
+
+    def plus(self, new: Counts) -> Counts:
+        """The counts with an answer added; the older ones fade by as much as it weighs."""
+        keep = max(0.0, 1.0 - (new.accepted + new.refused) / MEMORY)
+        return Counts(self.accepted * keep + new.accepted, self.refused * keep + new.refused)
+
+
+Trust = Mapping[tuple[TrustKind, str], Counts]
+_UNKNOWN = Counts()
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What is known of a memory that could be suggested.
+
+    `together` and `used` are strengths as `references.py` keeps them; `semantic`, `graph` and `git` are 0..1.
+    """
+
+    memory_id: str
+    together: float = 0.0
+    together_with: str = ""
+    together_times: int = 0
+    semantic: float = 0.0
+    graph: float = 0.0
+    graph_entity: str = ""
+    git: float = 0.0
+    git_file: str = ""
+    selected: int = 0
+    used: float = 0.0
+    age_days: float = 0.0
+    branch_id: str | None = None
+    area: str = ""
+    category: str = ""
+    text_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A suggestion: `raw` as computed, `confidence` as experience has corrected it, and what it is made of."""
+
+    memory_id: str
+    source: Source
+    confidence: float
+    raw: float
+    reason: str
+    parts: Mapping[str, float]
+
+
+def posterior(prior_mean: float, prior_weight: float, accepted: float, refused: float) -> float:
+    """The mean of a Beta distribution that began as a prior worth so many answers."""
+    total = prior_weight + accepted + refused
+    return (prior_mean * prior_weight + accepted) / total if total > 0 else prior_mean
+
+
+def age_key(days: float) -> str:
+    """The name of an age: memories of about the same age are trusted alike."""
+    return next((name for limit, name in _AGES if days < limit), "older")
+
+
+def trust_keys(signals: Signals, source: Source) -> dict[TrustKind, str]:
+    """What a suggestion is made of, as far as it can be trusted or not; an answer is written under these."""
+    keys: dict[TrustKind, str] = {
+        "source": source,
+        "memory": signals.memory_id,
+        "branch": signals.branch_id or "",
+        "area": signals.area,
+        "age": age_key(signals.age_days),
+        "category": signals.category,
+    }
+    return {kind: key for kind, key in keys.items() if key}
+
+
+def rank(
+    candidates: Sequence[Signals],
+    trust: Trust,
+    top_k: int,
+    *,
+    near: Callable[[str, str], float] | None = None,
+    bins: Sequence[tuple[float, float]] = (),
+) -> list[Ranked]:
+    """The suggestions, the surest first; what nothing speaks for is not among them.
+
+    `near` tells how alike two memories are, in 0..1; `bins` is what `calibrated` takes. The order of the candidates
+    does not matter.
+    """
+    weights = {source: _weight(trust, source) for source in SOURCES}
+    judged = sorted((_judged(one, weights, trust) for one in candidates), key=_order)
+    places = {source: _places(weights[source] / PRIORS[source], top_k) for source in SOURCES}
+    chosen = _diverse([one for one in judged if one.raw > 0.0], top_k, near, places)
+    return [
+        Ranked(one.signals.memory_id, one.source, calibrated(one.raw, bins), one.raw, one.reason, one.parts)
+        for one in sorted(chosen, key=_order)
+    ]
+
+
+def bin_of(raw: float) -> int:
+    """The bin that an answer to a suggestion of this raw confidence is counted in."""
+    return min(BINS - 1, int(_clamped(raw) * BINS))
+
+
+def calibrated(raw: float, bins: Sequence[tuple[float, float]]) -> float:
+    """The raw confidence, corrected by how often suggestions like it were accepted and refused.
+
+    Each bin believes the raw confidence until answers outweigh it. A surer suggestion never comes out less sure:
+    bins that would say so are joined. Between the middles of two bins the line is straight.
+    """
+    raw = _clamped(raw)
+    if not bins:
+        return raw
+    size = len(bins)
+    means = [
+        posterior((number + 0.5) / size, _RAW_WEIGHT, accepted, refused)
+        for number, (accepted, refused) in enumerate(bins)
+    ]
+    # Only answers have a say in what joined bins come to: an empty one follows its neighbours.
+    levels = _monotone(means, [accepted + refused + _SAYS_NOTHING for accepted, refused in bins])
+    # Beyond the outer middles the line goes on as far as the raw confidence is still believed there.
+    first = max(0.0, levels[0] - 0.5 / size * _RAW_WEIGHT / (_RAW_WEIGHT + sum(bins[0])))
+    last = min(1.0, levels[-1] + 0.5 / size * _RAW_WEIGHT / (_RAW_WEIGHT + sum(bins[-1])))
+    places = [0.0, *((number + 0.5) / size for number in range(size)), 1.0]
+    values = [first, *levels, last]
+    at = min(size, int(raw * size + 0.5))
+    along = _clamped((raw - places[at]) / (places[at + 1] - places[at]))
+    # Rounding must not carry a value past the next one: the order is kept to the last digit.
+    return min(values[at + 1], values[at] + (values[at + 1] - values[at]) * along)
+
+
+def _monotone(means: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """The nearest values that never fall: neighbours that do are replaced by their weighed mean."""
+    pools: list[tuple[float, float, int]] = []
+    for mean, weight in zip(means, weights, strict=True):
+        pool = (mean, weight, 1)
+        while pools and pools[-1][0] > pool[0]:
+            value, heavy, count = pools.pop()
+            total = heavy + pool[1]
+            pool = ((value * heavy + pool[0] * pool[1]) / total, total, count + pool[2])
+        pools.append(pool)
+    return [value for value, _, count in pools for _ in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    signals: Signals
+    source: Source
+    raw: float
+    reason: str
+    alike: tuple[str, str]  # the source and the thing that the reason names
+    parts: Mapping[str, float]
+
+
+def _weight(trust: Trust, source: Source) -> float:
+    counts = trust.get(("source", source), _UNKNOWN)
+    return posterior(PRIORS[source], PRIOR_WEIGHT, counts.accepted, counts.refused)
+
+
+def _judged(signals: Signals, weights: Mapping[Source, float], trust: Trust) -> _Judged:
+    meaning = {
+        "semantic": _clamped(signals.semantic),
+        "graph": _GRAPH * _clamped(signals.graph),
+        "git": _GIT * _clamped(signals.git),
+    }
+    evidence: dict[Source, float] = {
+        "user_selected": 1.0 - _NOT_CHOSEN ** max(0, signals.selected),
+        "reference_history": 1.0 - exp2(-max(0.0, signals.together) / _TOGETHER_HALF),
+        "ai_analysis": 1.0 - prod(1.0 - value for value in meaning.values()),
+    }
+    spoken = {source: weights[source] * evidence[source] for source in SOURCES}
+    source = max(SOURCES, key=lambda one: spoken[one])
+    lively = 1.0 - (1.0 - _UNUSED) * exp2(-max(0.0, signals.used) / _USED_HALF)
+    trusted = _trusted(signals, source, trust)
+    raw = (1.0 - prod(1.0 - part for part in spoken.values())) * lively * trusted
+    reason, named = _reason(signals, source, max(meaning, key=lambda one: meaning[one]))
+    parts: dict[str, float] = {**{str(one): part for one, part in spoken.items()}, "use": lively, "trust": trusted}
+    return _Judged(signals, source, raw, reason, (source, named), parts)
+
+
+def _order(judged: _Judged) -> tuple[float, str]:
+    return -judged.raw, judged.signals.memory_id
+
+
+def _trusted(signals: Signals, source: Source, trust: Trust) -> float:
+    """How much of its worth a memory keeps: everything, unless it or what it shares with others was refused."""
+    kept = 1.0
+    for kind, key in trust_keys(signals, source).items():
+        counts = trust.get((kind, key))
+        if counts is not None and kind in _LOWERED:
+            floor, weight = _LOWERED[kind]
+            mean = posterior(_NEUTRAL, weight, counts.accepted, counts.refused)
+            kept *= floor + (1.0 - floor) * min(1.0, mean / _NEUTRAL)
+    return max(FLOOR, kept)
+
+
+def _reason(signals: Signals, source: Source, strongest: str) -> tuple[str, str]:
+    """Why, in words for a person, and the thing they name."""
+    if source == "user_selected":
+        return f"you chose it {_times(signals.selected)} for such tasks", ""
+    if source == "reference_history":
+        what = f"“{signals.together_with}”" if signals.together_with else "what is in use"
+        return f"loaded together with {what} {_times(signals.together_times)}".rstrip(), signals.together_with
+    if strongest == "git":
+        file = signals.git_file or "a file"
+        return f"about {file}, which is changed on this branch", signals.git_file
+    if strongest == "graph":
+        return f"names {signals.graph_entity or 'the same things'}, as the task does", signals.graph_entity
+    return f"matches the task by meaning ({signals.semantic:.2f})", ""
+
+
+def _times(count: int) -> str:
+    return "" if count < 1 else "once" if count == 1 else f"{count} times"
+
+
+def _places(kept: float, top_k: int) -> int:
+    """How many of the suggestions a source may fill: all, until it has lost a good part of its trust."""
+    return top_k if kept > _TRUSTED else max(1, int(top_k * kept))
+
+
+def _diverse(
+    judged: Sequence[_Judged],
+    top_k: int,
+    near: Callable[[str, str], float] | None,
+    places: Mapping[Source, int],
+) -> list[_Judged]:
+    """The best of those that differ: what is like one that was taken loses worth, what is the same is left out.
+
+    Where more than a few would be suggested for one reason, or by a source that is not trusted, others come first;
+    they fill what room is left.
+    """
+    taken: list[_Judged] = []
+    # The better one stays where a memory was given twice.
+    left = {one.signals.memory_id: one for one in reversed(judged)}
+    likeness = dict.fromkeys(left, 0.0)
+    reasons: Counter[tuple[str, str]] = Counter()
+    filled: Counter[Source] = Counter()
+
+    def place(one: _Judged) -> tuple[bool, bool, float, str]:
+        id = one.signals.memory_id
+        full = filled[one.source] >= places[one.source]
+        return full, reasons[one.alike] >= _ALIKE, -one.raw * (1.0 - _DIVERSITY * likeness[id]), id
+
+    while left and len(taken) < top_k:
+        best = min(left.values(), key=place)
+        taken.append(best)
+        filled[best.source] += 1
+        if best.alike[1]:
+            reasons[best.alike] += 1
+        del left[best.signals.memory_id]
+        for id, other in list(left.items()):
+            same = bool(best.signals.text_key) and best.signals.text_key == other.signals.text_key
+            alike = 1.0 if same else _clamped(near(best.signals.memory_id, id)) if near is not None else 0.0
+            likeness[id] = max(likeness[id], alike)
+            if alike >= SAME:
+                del left[id]
+    return taken
+
+
+def _clamped(value: float) -> float:
+    """Within 0..1; what is not a number counts as nothing."""
+    return min(1.0, value) if value > 0.0 else 0.0

@@ -1,0 +1,53 @@
+"""Looking at memories without using them: what other parts ask for on their own account counts as nobody's recall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..clock import Clock, to_micros
+from ..records import Hit, Memory, Mode
+from ..store.conditions import EVERYTHING
+from ..store.database import Session
+from ..store.scope import View
+from ..store.store import Store
+from .place import Place
+from .recall import Query, Recall
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["LookingOperations"]
+
+
+class LookingOperations:
+    _store: Store
+    _clock: Clock
+    _place: Place
+    _recall: Recall
+
+    def related(self, text: str, limit: int, *, mode: Mode = "text", filter: str = "") -> list[Hit]:
+        """Memories about a text, best first: by their words, or by meaning too."""
+        return list(self._recall.run(Query(text=text, filter=filter, mode=mode, limit=limit)).results)
+
+    def listed(self, filter: str, limit: int) -> list[Memory]:
+        """The newest memories that a filter lets through."""
+        return [hit.memory for hit in self._recall.run(Query(text=None, filter=filter, limit=limit)).results]
+
+    def visible(self, ids: Sequence[str]) -> dict[str, Memory]:
+        """Those of the memories that can be seen from here, by id, parts of scanned files among them."""
+        with self._store.database.read() as session:
+            return {memory.id: memory for _, memory in self._seen(session, ids)}
+
+    def vectors(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """One vector of length 1 for each of the memories that can be seen from here."""
+        with self._store.database.read() as session:
+            rows = {memory.id: num for num, memory in self._seen(session, ids)}
+            return dict(zip(rows, self._store.vectors(session, list(rows.values())), strict=True)) if rows else {}
+
+    def _seen(self, session: Session, ids: Sequence[str]) -> list[tuple[int, Memory]]:
+        place, now = self._place, to_micros(self._clock.now())
+        view = View((*place.spaces(), place.space("project", "file")), now, place.git_branch())
+        where = self._store.scope(session, EVERYTHING, view).where
+        return self._store.memories.named(session, ids, where) if ids else []

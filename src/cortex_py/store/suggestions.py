@@ -1,0 +1,314 @@
+"""What was referred to when, which suggestions were made, and how they were answered.
+
+References are kept twice: as events, the newest of them, for people to inspect; and summed up, so that a suggestion
+reads a handful of rows whatever the history. A sum fades with time: it is stored with its moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .database import Row, Session, marks
+
+__all__ = ["SUGGESTION_STEP", "ReferenceRow", "SessionRow", "SuggestedRow", "SuggestionTable", "TrustRow"]
+
+SUGGESTION_STEP = (
+    """CREATE TABLE reference (
+        project_id TEXT NOT NULL, n INTEGER NOT NULL, memory_id TEXT NOT NULL, kind TEXT NOT NULL, branch_id TEXT,
+        task TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (project_id, n))""",
+    "CREATE INDEX reference_branch ON reference (project_id, branch_id, n)",
+    "CREATE INDEX reference_memory ON reference (project_id, memory_id)",
+    "CREATE INDEX reference_kind ON reference (project_id, kind, n)",
+    # How much a record was used, and how much together with another; for both the ids in order.
+    """CREATE TABLE referred (
+        project_id TEXT NOT NULL, memory_id TEXT NOT NULL, strength REAL NOT NULL, times INTEGER NOT NULL,
+        at INTEGER NOT NULL, PRIMARY KEY (project_id, memory_id))""",
+    """CREATE TABLE referred_together (
+        project_id TEXT NOT NULL, memory_id TEXT NOT NULL, other_id TEXT NOT NULL, strength REAL NOT NULL,
+        times INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (project_id, memory_id, other_id))""",
+    "CREATE INDEX referred_strongest ON referred_together (project_id, memory_id, strength)",
+    "CREATE INDEX referred_other ON referred_together (project_id, other_id, strength)",
+    """CREATE TABLE suggestion_session (
+        project_id TEXT NOT NULL, id TEXT NOT NULL, task TEXT NOT NULL, branch_id TEXT, created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL, state TEXT NOT NULL, answered_at INTEGER, reason TEXT NOT NULL, share REAL,
+        PRIMARY KEY (project_id, id))""",
+    "CREATE INDEX suggestion_pending ON suggestion_session (project_id, state, created_at)",
+    # Without the reason that was shown: it quotes other records, and those may be purged.
+    """CREATE TABLE suggestion (
+        project_id TEXT NOT NULL, session_id TEXT NOT NULL, n INTEGER NOT NULL, memory_id TEXT NOT NULL,
+        source TEXT NOT NULL, raw REAL NOT NULL, confidence REAL NOT NULL, accepted INTEGER,
+        PRIMARY KEY (project_id, session_id, n))""",
+    "CREATE INDEX suggestion_memory ON suggestion (project_id, memory_id)",
+    # What was learned: how often something of a kind was taken and how often not, both fading.
+    """CREATE TABLE trust (
+        project_id TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, accepted REAL NOT NULL, refused REAL NOT NULL,
+        at INTEGER NOT NULL, PRIMARY KEY (project_id, kind, key))""",
+)
+
+_BATCH = 400
+_SESSION = "id, task, branch_id, created_at, expires_at, state, answered_at, reason, share"
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRow:
+    memory_id: str
+    kind: str
+    branch_id: str | None
+    task: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    id: str
+    task: str
+    branch_id: str | None
+    created_at: int
+    expires_at: int
+    state: str
+    answered_at: int | None
+    reason: str
+    # How well it was answered, 0..1: told here, because what was suggested may be purged later.
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedRow:
+    memory_id: str
+    source: str
+    raw: float
+    confidence: float
+    accepted: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrustRow:
+    accepted: float
+    refused: float
+    at: int
+
+
+class SuggestionTable:
+    # -- references ------------------------------------------------------------------------------
+
+    def add(self, session: Session, project_id: str, events: Sequence[ReferenceRow], most: int) -> None:
+        """Write events down; of more than `most` the oldest go."""
+        rows = session.rows("SELECT COALESCE(MAX(n), 0) FROM reference WHERE project_id = ?", (project_id,))
+        first = int(rows[0][0]) + 1
+        session.run_many(
+            "INSERT INTO reference (project_id, n, memory_id, kind, branch_id, task, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (project_id, first + place, one.memory_id, one.kind, one.branch_id, one.task, one.at)
+                for place, one in enumerate(events)
+            ],
+        )
+        session.run(
+            "DELETE FROM reference WHERE project_id = ? AND n <= ?", (project_id, first + len(events) - 1 - most)
+        )
+
+    def recent(
+        self, session: Session, project_id: str, branch_id: str | None, most: int, since: int = 0
+    ) -> list[ReferenceRow]:
+        """The newest events of a line of work, or of all for None, newest first."""
+        where, values = ("", ()) if branch_id is None else (" AND branch_id = ?", (branch_id,))
+        rows = session.rows(
+            "SELECT memory_id, kind, branch_id, task, at FROM reference "
+            f"WHERE project_id = ?{where} AND at >= ? ORDER BY n DESC LIMIT ?",
+            (project_id, *values, since, most),
+        )
+        return [ReferenceRow(*row) for row in rows]
+
+    def existing(self, session: Session, ids: Iterable[str]) -> set[str]:
+        """Those of the records that are there, deleted or not."""
+        some = sorted(set(ids))
+        found: set[str] = set()
+        for low in range(0, len(some), _BATCH):
+            batch = some[low : low + _BATCH]
+            rows = session.rows(f"SELECT id FROM memory WHERE id IN ({marks(len(batch))})", batch)
+            found.update(row[0] for row in rows)
+        return found
+
+    def chosen(self, session: Session, project_id: str, most: int) -> list[ReferenceRow]:
+        """The newest choices that somebody made for a task, newest first."""
+        rows = session.rows(
+            "SELECT memory_id, kind, branch_id, task, at FROM reference WHERE project_id = ? AND kind = 'accept' "
+            "AND task <> '' ORDER BY n DESC LIMIT ?",
+            (project_id, most),
+        )
+        return [ReferenceRow(*row) for row in rows]
+
+    def count(self, session: Session, project_id: str) -> int:
+        return int(session.rows("SELECT COUNT(*) FROM reference WHERE project_id = ?", (project_id,))[0][0])
+
+    def strengths(self, session: Session, project_id: str, ids: Sequence[str]) -> dict[str, tuple[float, int, int]]:
+        """How much records were used: strength, times, and the moment of that strength."""
+        found: dict[str, tuple[float, int, int]] = {}
+        for low in range(0, len(ids), _BATCH):
+            some = ids[low : low + _BATCH]
+            rows = session.rows(
+                "SELECT memory_id, strength, times, at FROM referred WHERE project_id = ? "
+                f"AND memory_id IN ({marks(len(some))})",
+                (project_id, *some),
+            )
+            found.update({row[0]: (row[1], row[2], row[3]) for row in rows})
+        return found
+
+    def put_strengths(self, session: Session, project_id: str, rows: Mapping[str, tuple[float, int, int]]) -> None:
+        session.run_many(
+            "INSERT INTO referred (project_id, memory_id, strength, times, at) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (project_id, memory_id) DO UPDATE SET strength = excluded.strength, times = excluded.times, "
+            "at = excluded.at",
+            [(project_id, memory_id, *row) for memory_id, row in rows.items()],
+        )
+
+    def together(
+        self, session: Session, project_id: str, ids: Sequence[str], most: int
+    ) -> list[tuple[str, str, float, int, int]]:
+        """The strongest pairs of each of the records: its id, the other's, strength, times, moment."""
+        found: list[tuple[str, str, float, int, int]] = []
+        for memory_id in ids:
+            # One after the other: each reads only the head of its own index, however many pairs there are.
+            for own, other in (("memory_id", "other_id"), ("other_id", "memory_id")):
+                rows = session.rows(
+                    f"SELECT {own}, {other}, strength, times, at FROM referred_together WHERE project_id = ? AND "
+                    f"{own} = ? ORDER BY strength DESC LIMIT ?",
+                    (project_id, memory_id, most),
+                )
+                found += [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+        return sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1]))
+
+    def pairs(
+        self, session: Session, project_id: str, pairs: Iterable[tuple[str, str]]
+    ) -> dict[tuple[str, str], tuple[float, int, int]]:
+        found = {}
+        for pair in pairs:
+            rows = session.rows(
+                "SELECT strength, times, at FROM referred_together WHERE project_id = ? AND memory_id = ? AND "
+                "other_id = ?",
+                (project_id, *pair),
+            )
+            if rows:
+                found[pair] = (rows[0][0], rows[0][1], rows[0][2])
+        return found
+
+    def put_pairs(
+        self, session: Session, project_id: str, rows: Mapping[tuple[str, str], tuple[float, int, int]]
+    ) -> None:
+        session.run_many(
+            "INSERT INTO referred_together (project_id, memory_id, other_id, strength, times, at) VALUES "
+            "(?, ?, ?, ?, ?, ?) ON CONFLICT (project_id, memory_id, other_id) DO UPDATE SET "
+            "strength = excluded.strength, times = excluded.times, at = excluded.at",
+            [(project_id, *pair, *row) for pair, row in rows.items()],
+        )
+
+    # -- sessions --------------------------------------------------------------------------------
+
+    def open(self, session: Session, project_id: str, made: SessionRow, shown: Sequence[SuggestedRow]) -> None:
+        session.run(
+            "INSERT INTO suggestion_session (project_id, id, task, branch_id, created_at, expires_at, state, "
+            "answered_at, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                project_id, made.id, made.task, made.branch_id, made.created_at, made.expires_at, made.state,
+                made.answered_at, made.reason,
+            ),
+        )  # fmt: skip
+        session.run_many(
+            "INSERT INTO suggestion (project_id, session_id, n, memory_id, source, raw, confidence) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (project_id, made.id, n, one.memory_id, one.source, one.raw, one.confidence)
+                for n, one in enumerate(shown)
+            ],
+        )
+
+    def session(self, session: Session, project_id: str, session_id: str) -> SessionRow | None:
+        rows = session.rows(
+            f"SELECT {_SESSION} FROM suggestion_session WHERE project_id = ? AND id = ?",
+            (project_id, session_id),
+        )
+        return SessionRow(*rows[0]) if rows else None
+
+    def suggested(self, session: Session, project_id: str, session_id: str) -> list[SuggestedRow]:
+        rows = session.rows(
+            "SELECT memory_id, source, raw, confidence, accepted FROM suggestion WHERE project_id = ? AND "
+            "session_id = ? ORDER BY n",
+            (project_id, session_id),
+        )
+        return [_suggested(row) for row in rows]
+
+    def pending(self, session: Session, project_id: str, now: int) -> list[SessionRow]:
+        """Sessions that wait for an answer and may still get one, the newest first."""
+        rows = session.rows(
+            f"SELECT {_SESSION} FROM suggestion_session "
+            "WHERE project_id = ? AND state = 'pending' AND expires_at > ? ORDER BY created_at DESC, id LIMIT 20",
+            (project_id, now),
+        )
+        return [SessionRow(*row) for row in rows]
+
+    def answered(self, session: Session, project_id: str, most: int) -> list[SessionRow]:
+        """The newest sessions that were answered, newest first."""
+        rows = session.rows(
+            f"SELECT {_SESSION} FROM suggestion_session "
+            "WHERE project_id = ? AND state IN ('accepted', 'rejected') ORDER BY answered_at DESC, id LIMIT ?",
+            (project_id, most),
+        )
+        return [SessionRow(*row) for row in rows]
+
+    def answer(
+        self, session: Session, project_id: str, session_id: str, state: str, at: int, reason: str, share: float
+    ) -> bool:
+        """Close a session that is still open; False where somebody else was quicker."""
+        session.run(
+            "UPDATE suggestion_session SET state = ?, answered_at = ?, reason = ?, share = ? WHERE project_id = ? AND "
+            "id = ? AND state = 'pending'",
+            (state, at, reason, share, project_id, session_id),
+        )
+        return session.changed() == 1
+
+    def mark(self, session: Session, project_id: str, session_id: str, accepted: Iterable[str]) -> None:
+        """Write down which of the suggestions were taken; all others were not."""
+        session.run(
+            "UPDATE suggestion SET accepted = 0 WHERE project_id = ? AND session_id = ?", (project_id, session_id)
+        )
+        session.run_many(
+            "UPDATE suggestion SET accepted = 1 WHERE project_id = ? AND session_id = ? AND memory_id = ?",
+            [(project_id, session_id, memory_id) for memory_id in accepted],
+        )
+
+    def trim(self, session: Session, project_id: str, before: int) -> None:
+        """Let go of sessions that ended long ago."""
+        old = "SELECT id FROM suggestion_session WHERE project_id = ? AND created_at < ?"
+        session.run(
+            f"DELETE FROM suggestion WHERE project_id = ? AND session_id IN ({old})", (project_id, project_id, before)
+        )
+        session.run("DELETE FROM suggestion_session WHERE project_id = ? AND created_at < ?", (project_id, before))
+
+    # -- trust -----------------------------------------------------------------------------------
+
+    def trust(
+        self, session: Session, project_id: str, memories: Sequence[str] | None = None
+    ) -> dict[tuple[str, str], TrustRow]:
+        """What is trusted how much; of single records all, or only those of some keys."""
+        columns = "SELECT kind, key, accepted, refused, at FROM trust WHERE project_id = ?"
+        if memories is None:
+            rows = list(session.rows(f"{columns} ORDER BY kind, key", (project_id,)))
+        else:
+            rows = list(session.rows(f"{columns} AND kind <> 'memory' ORDER BY kind, key", (project_id,)))
+            for low in range(0, len(memories), _BATCH):
+                some = memories[low : low + _BATCH]
+                inside = f"{columns} AND kind = 'memory' AND key IN ({marks(len(some))}) ORDER BY key"
+                rows += session.rows(inside, (project_id, *some))
+        return {(row[0], row[1]): TrustRow(row[2], row[3], row[4]) for row in rows}
+
+    def put_trust(self, session: Session, project_id: str, rows: Mapping[tuple[str, str], TrustRow]) -> None:
+        session.run_many(
+            "INSERT INTO trust (project_id, kind, key, accepted, refused, at) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (project_id, kind, key) DO UPDATE SET accepted = excluded.accepted, "
+            "refused = excluded.refused, at = excluded.at",
+            [(project_id, *key, row.accepted, row.refused, row.at) for key, row in rows.items()],
+        )
+
+
+def _suggested(row: Row) -> SuggestedRow:
+    return SuggestedRow(row[0], row[1], row[2], row[3], None if row[4] is None else bool(row[4]))

@@ -1,0 +1,137 @@
+"""A strength kept as one number is the sum over all uses, and memories used together find each other."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cortex_py.context.references import (
+    HALF_LIFE,
+    WEIGHTS,
+    WINDOW,
+    Event,
+    EventKind,
+    Strength,
+    Window,
+    bursts,
+    coreferences,
+    faded,
+    pairs,
+    uses,
+)
+
+HOUR = 3_600_000_000
+NOW = 1_767_000_000_000_000
+
+
+def load(memory: str, at: int = NOW, branch: str | None = "b1", task: str = "", kind: EventKind = "load") -> Event:
+    return Event(memory, kind, branch, task, at)
+
+
+moments = st.integers(NOW - 10 * HALF_LIFE, NOW)
+events = st.builds(
+    Event,
+    memory_id=st.sampled_from("abcdefgh"),
+    kind=st.sampled_from(sorted(WEIGHTS)),
+    branch_id=st.sampled_from([None, "b1", "b2"]),
+    task=st.sampled_from(["", "login", "search"]),
+    at=st.integers(NOW - 8 * HOUR, NOW),
+)
+
+
+def test_what_a_person_did_by_hand_weighs_most() -> None:
+    assert sorted(WEIGHTS, key=lambda kind: -WEIGHTS[kind]) == ["select", "accept", "load", "recall", "together"]
+
+
+def test_half_is_left_after_thirty_days() -> None:
+    assert HALF_LIFE == 30 * 24 * HOUR
+    assert faded(1.0, NOW, NOW + HALF_LIFE) == 0.5
+    assert faded(1.0, NOW, NOW) == 1.0
+    assert faded(1.0, NOW, NOW - HALF_LIFE) == 1.0, "a clock that went back makes nothing stronger"
+    assert faded(1.0, 0, 10**30) == 0.0
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 5.0), moments), max_size=40))
+def test_one_number_is_the_sum_over_all_uses_in_any_order(added: list[tuple[float, int]]) -> None:
+    kept = Strength()
+    for weight, at in added:
+        kept = kept.plus(weight, at)
+    for now in (NOW, NOW + HALF_LIFE // 3):
+        assert kept.at_time(now) == pytest.approx(sum(faded(weight, at, now) for weight, at in added), abs=1e-9)
+    assert kept.times == len(added)
+
+
+@given(st.lists(events, max_size=30))
+def test_uses_are_sums_over_events(done: list[Event]) -> None:
+    for memory, strength in uses(done).items():
+        own = [faded(WEIGHTS[one.kind], one.at, NOW) for one in done if one.memory_id == memory]
+        assert strength.at_time(NOW) == pytest.approx(sum(own))
+
+
+@given(st.lists(events, max_size=40))
+def test_bursts_part_events_by_line_of_work_and_time_and_lose_none(done: list[Event]) -> None:
+    found = bursts(done)
+    assert sorted(map(repr, done)) == sorted(repr(one) for burst in found for one in burst)
+    for burst in found:
+        assert burst[-1].at - burst[0].at <= WINDOW.span
+        assert len({one.branch_id for one in burst}) == 1
+        assert burst[0].branch_id is not None or len({one.task for one in burst}) == 1
+    assert [burst[0].at for burst in found] == sorted(burst[0].at for burst in found)
+
+
+@given(st.lists(events, max_size=12), st.randoms())
+def test_the_order_of_events_does_not_matter(done: list[Event], random: object) -> None:
+    mixed = list(done)
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    assert coreferences(mixed) == coreferences(done)
+
+
+@given(st.lists(events, max_size=40))
+def test_a_burst_gives_a_memory_no_more_than_one_use(done: list[Event]) -> None:
+    for burst in bursts(done):
+        shared = pairs(burst)
+        assert all(a < b for a, b in shared)
+        for memory in {one.memory_id for one in burst}:
+            total = sum(weight for pair, weight in shared.items() if memory in pair)
+            assert total <= max(WEIGHTS[one.kind] for one in burst if one.memory_id == memory) + 1e-9
+
+
+def test_two_loads_within_two_hours_belong_together() -> None:
+    assert coreferences([load("a"), load("b", NOW + 2 * HOUR)]) == {("a", "b"): Strength(1.0, NOW + 2 * HOUR, 1)}
+    assert coreferences([load("a"), load("b", NOW + 2 * HOUR + 1)]) == {}
+    assert coreferences([load("a"), load("a", NOW + 1)]) == {}
+
+
+def test_another_line_of_work_is_not_together() -> None:
+    assert not coreferences([load("a", branch="b1"), load("b", branch="b2")])
+    assert not coreferences([load("a", branch=None, task="x"), load("b", branch=None, task="y")])
+    assert coreferences([load("a", branch=None, task="x"), load("b", branch=None, task="x")])
+    assert coreferences([load("a", task="x"), load("b", task="y")]), "a branch is one line, whatever its tasks"
+
+
+def test_a_full_burst_ends_but_never_within_a_moment() -> None:
+    apart = [load(f"m{number}", NOW + number) for number in range(5)]
+    assert [len(burst) for burst in bursts(apart, Window(HOUR, 2))] == [2, 2, 1]
+    at_once = [load(f"m{number}") for number in range(5)]
+    assert [len(burst) for burst in bursts(at_once, Window(HOUR, 2))] == [5]
+
+
+def test_a_hundred_at_once_do_not_flood() -> None:
+    crowd = coreferences([load(f"m{number:03}") for number in range(100)])
+    few = coreferences([load("a"), load("b"), load("c")])
+    assert len(crowd) == 4950
+    assert {round(one.value, 9) for one in crowd.values()} == {round(1 / 99, 9)}
+    assert few[("a", "b")].value == 0.5
+    assert coreferences([load(f"m{number:03}") for number in range(1000)]) == {}, "an export says nothing"
+
+
+def test_a_pair_is_as_strong_as_its_weaker_use_and_counts_its_bursts() -> None:
+    done = [load("a", kind="select"), load("b", kind="recall")]
+    done += [load("a", NOW + 30 * HOUR), load("b", NOW + 31 * HOUR)]
+    for order in permutations(done):
+        pair = coreferences(order)[("a", "b")]
+        assert pair.times == 2
+        assert pair.at_time(NOW + 31 * HOUR) == pytest.approx(faded(WEIGHTS["recall"], NOW, NOW + 31 * HOUR) + 1.0)

@@ -1,0 +1,51 @@
+"""The step of the schema that brought suggestions: an older home gains it and keeps all it had."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cortex_py import Cortex
+from cortex_py.store import migrations, sqlite
+from cortex_py.store.suggestions import SUGGESTION_STEP
+
+from stub_backend import StubBackend
+
+TABLES = re.findall(r"CREATE TABLE (\w+)", " ".join(SUGGESTION_STEP))
+
+
+def test_a_home_from_before_suggestions_opens_and_gains_them(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = migrations.MIGRATIONS.index(SUGGESTION_STEP)
+    with monkeypatch.context() as old:
+        old.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:before])
+        old.setattr(migrations, "SCHEMA_VERSION", before)
+        old.setattr(sqlite, "_ENGINE_STEPS", sqlite._ENGINE_STEPS[:before])
+        with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+            note = cortex.memories.capture("The ledger rounding is half to even")
+            with cortex._store.database.read() as session:
+                assert not any(cortex._store.database.has_table(session, table) for table in TABLES)
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+        assert cortex.contexts.load(note.id).content == note.content
+        assert cortex.suggestions.automation().standing.feedback_count == 0
+        found = cortex.suggestions.suggest("Fix the ledger rounding")
+        assert cortex.suggestions.accept(found.session_id, [note.id]) == 1
+        assert [one.kind for one in cortex.suggestions.history()] == ["accept", "load"]
+        assert cortex.check() == []
+        cortex.memories.delete(note.id, hard=True)
+        assert cortex.suggestions.history() == []
+
+
+def test_only_so_many_events_are_kept(home: Path, project: Path) -> None:
+    from cortex_py.store.suggestions import ReferenceRow
+
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+        table = cortex._store.suggestions
+        with cortex._store.database.write() as session:
+            for number in range(10):
+                table.add(session, "p", [ReferenceRow(f"{number:040x}", "load", None, "", number)], 4)
+            table.add(session, "q", [ReferenceRow("f" * 40, "load", None, "", 0)], 4)
+        with cortex._store.database.read() as session:
+            assert [one.at for one in table.recent(session, "p", None, 100)] == [9, 8, 7, 6]
+            assert (table.count(session, "p"), table.count(session, "q")) == (4, 1)
