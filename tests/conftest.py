@@ -15,7 +15,7 @@ from cortex_py.embedding.backend import Backend
 from helpers import MODELS, FakeClock
 
 # Half the usual number: there are many properties, and the whole suite must stay short. Tests that need more say so.
-settings.register_profile("short", max_examples=50)
+settings.register_profile("short", max_examples=30)
 settings.load_profile("short")
 
 

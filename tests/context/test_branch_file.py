@@ -341,7 +341,7 @@ def test_the_file_of_another_branch_is_refused() -> None:
     assert "another branch" in refused(rendered("first"), replace(branch(), project_id="other"))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_file_changed_at_random_is_understood_or_refused(data: st.DataObject) -> None:
     stored = [entry(number, content) for number, content in enumerate(["first", "a\r\nb", "<!-- cortex:end -->\n"])]

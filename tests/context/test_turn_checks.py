@@ -7,6 +7,7 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.context import service
+from cortex_py.errors import CortexError
 from cortex_py.grounding import project_index
 
 from helpers import git
@@ -89,12 +90,19 @@ def test_what_one_process_read_the_next_need_not(home: Path, shop: Path, read: l
     assert sorted(read) == ["auth.py", "prices.py"]
 
 
-def test_a_check_that_cannot_be_made_keeps_no_turn_away(home: Path, shop: Path) -> None:
-    with Cortex.open(home, project=shop, backend=StubBackend(), grounding_judge="onnx") as cortex:
+def test_a_check_that_cannot_be_made_keeps_no_turn_away(
+    home: Path, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Cortex.open(home, project=shop, backend=StubBackend()) as cortex:
         line = cortex.contexts.create_branch("Signing in").id
+
+        def fail(*_: object, **__: object) -> None:
+            raise CortexError("git broke off.")
+
+        monkeypatch.setattr(cortex.grounding, "verify", fail)
         done = cortex.contexts.append(line, THERE, "assistant")
         assert (done.verification, done.memory.grounding) == (None, None)
-        assert "grounding_model is not set" in done.unchecked
+        assert done.unchecked == "git broke off."
         assert [one.content for one in cortex.contexts.content(line)] == [THERE]
         assert cortex.memories.verification(done.memory.id) is None
 

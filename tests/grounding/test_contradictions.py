@@ -412,7 +412,7 @@ def test_the_order_of_two_states_does_not_matter(pair: tuple[str, str], turned: 
     assert len(found(f"{first} {between} {second}")) == 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text: str) -> None:
     found(text)

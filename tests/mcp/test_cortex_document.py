@@ -366,7 +366,8 @@ def _suggests_as_documented(answers: Mapping[str, dict[str, Any]], branch: str) 
     assert told["message"].startswith(f"{count} relevant contexts suggested")
     for one in told["suggestions"]:
         assert re.fullmatch(r"context_[0-9a-f]{40}", one["context_id"])
-        assert (one["branch_id"], one["branch_topic"]) == (branch, "User Authentication Implementation")
+        # Parts of scanned files belong to no line of work.
+        assert (one["branch_id"], one["branch_topic"]) in ((branch, "User Authentication Implementation"), ("", ""))
         assert one["source"] in ("reference_history", "ai_analysis", "user_selected")
         assert 0 < one["confidence"] <= 1
         assert one["reason"]

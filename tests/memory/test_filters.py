@@ -329,7 +329,8 @@ def condition_on(key: Key) -> st.SearchStrategy[Condition]:
     if key in ("since", "before"):
         values = st.tuples(MOMENTS)
     else:
-        closed = {"status": STATUSES, "kind": KINDS, "category": CATEGORY_NAMES}
+        scores = ("<0.3", ">=0.7", "0.5", "=1", ">.25", "accept", "warn", "none")
+        closed = {"status": STATUSES, "kind": KINDS, "category": CATEGORY_NAMES, "grounded": scores}
         texts = st.sampled_from(closed[key]) if key in closed else NAMES if key == "namespace" else TEXTS
         values = st.lists(texts, min_size=1, max_size=2, unique=True).map(tuple)
     return st.builds(Condition, st.just(key), values, st.booleans())
@@ -342,7 +343,7 @@ def sayable(chosen: list[Condition]) -> Filter:
     """A filter of at most one positive condition for each key that cannot be repeated."""
     kept: list[Condition] = []
     for condition in chosen:
-        single = condition.key not in ("tag", "since", "before") and not condition.negated
+        single = condition.key not in ("tag", "since", "before", "grounded") and not condition.negated
         if not (single and any(c.key == condition.key and not c.negated for c in kept)):
             kept.append(condition)
     return Filter(tuple(kept))

@@ -288,17 +288,8 @@ class Contexts:
                 field="context_id",
             )
         desk.memories.used(memory)
-        self._desks.references(desk).loaded(memory.id, self._line(desk) or memory.branch_id)
+        self._desks.references(desk).loaded(memory.id, memory.branch_id)
         return memory
-
-    def _line(self, desk: Desk) -> str | None:
-        """The line of work that goes on now: what is loaded is used there, wherever it was written."""
-        name = desk.following.git_branch()
-        if name is None:
-            return None
-        with self._store.database.read() as session:
-            branch = self._store.branches.linked_to(session, desk.project.id, name)
-        return branch.id if branch else None
 
     def graph(self, branch_id: str | None = None, *, project_id: str | None = None) -> ContextGraph:
         """How the newest contexts of a project, or of one line of work, hang together."""
