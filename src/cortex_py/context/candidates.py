@@ -124,7 +124,8 @@ class CandidateFinder:
             chosen = _chosen(table.chosen(session, self._project, _CHOICES), task)
             ids = dict.fromkeys([*(pair[1] for pair in partners), *chosen])
             strengths = table.strengths(session, self._project, [*found.memories, *ids])
-        known = self._memories.visible([*ids, *anchors])
+        missing = [one for one in dict.fromkeys([*ids, *anchors]) if one not in found.memories]
+        known = found.memories | self._memories.visible(missing)
         self._weigh_partners(partners, anchors, known, now, found)
         for memory_id, times in chosen.items():
             if memory_id in known:

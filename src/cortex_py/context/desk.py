@@ -32,13 +32,13 @@ from .known import remember
 from .project import identify
 from .projection import Projection
 from .reference_log import ReferenceLog
-from .scan import Scanner
 from .summaries import Summaries
 
 if TYPE_CHECKING:
     from ..grounding.rejudging import Judge
     from ..grounding.service import Grounding
     from ..llm.client import LanguageModel
+    from .scan import Scanner
 
 __all__ = ["Desk", "Desks"]
 
@@ -69,6 +69,8 @@ class Desk:
                 remedy="Give the path at which it lies now.",
                 field="project",
             )
+        from .scan import Scanner
+
         return Scanner(store, self.project, self.root, self.memories.files)
 
 

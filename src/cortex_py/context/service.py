@@ -21,12 +21,12 @@ from .budget import check_tokens, newest_within, shown
 from .desk import Desk, Desks
 from .projection import BranchCheck, Synced
 from .results import Appended, Linked, Resumed, Searched
-from .scan import Progress, ScanMode, Scanned, check_mode
 from .summaries import BranchSummary
 
 if TYPE_CHECKING:
     from ..grounding.verification import Verification
     from .relations import ContextGraph, Named
+    from .scan import Progress, ScanMode, Scanned
 
 __all__ = ["ACTIVE", "Appended", "Contexts", "Linked", "Resumed", "Searched"]
 
@@ -90,6 +90,8 @@ class Contexts:
 
         `progress` is told (done, total) in files; what it raises stops the scan, and what is done stays done.
         """
+        from .scan import check_mode
+
         check_mode(mode)
         desk = self._here if path is None else self._desks.at(Path(path).expanduser())
         desk.following.arrive()

@@ -46,7 +46,7 @@ _KEPT_TASK = 500
 _LONGEST_REASON = 2_000
 _KEPT = 180 * 86_400 * 1_000_000
 _ANSWERS = 100
-_LOOKED_AT = 4
+_LOOKED_AT = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from ..records import Branch, Memory
 from ..store.store import Store
-from .summary import EMPTY, Summary, SummaryState, Turn, advance, render
+
+if TYPE_CHECKING:
+    # Reading turns brings many patterns along, which most commands have no use for.
+    from .summary import Summary, SummaryState
 
 __all__ = ["BranchSummary", "Summaries"]
 
@@ -36,6 +40,8 @@ class Summaries:
 
     def of(self, branch: Branch, max_tokens: int) -> BranchSummary:
         """The summary of a line of work, with every turn in it that is safe."""
+        from .summary import render
+
         state, rows, _ = self._current(branch.id)
         last = max([memory.updated_at for memory in rows], default=branch.updated_at)
         if not rows and state.turns:
@@ -53,6 +59,8 @@ class Summaries:
 
     def _current(self, branch_id: str) -> tuple[SummaryState, list[Memory], int]:
         """The state with all turns read, those that were not in the stored one, and the change it is current with."""
+        from .summary import EMPTY, Turn, advance
+
         with self._store.database.read() as session:
             text, seq = self._store.branches.summary(session, self._project, branch_id)
             state = _loaded(text)
@@ -67,6 +75,8 @@ class Summaries:
 
 
 def _loaded(text: str | None) -> SummaryState:
+    from .summary import EMPTY, SummaryState
+
     if text is None:
         return EMPTY
     try:

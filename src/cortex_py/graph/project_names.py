@@ -12,7 +12,6 @@ from pathlib import Path
 from ..records import Project
 from ..store.store import Store
 from ..worktree.git import Repository, run_git, text_of
-from ..worktree.manifests import dependencies, short_name
 from .knowledge import NOTHING, Knowledge
 
 __all__ = ["ProjectNames", "packages_in"]
@@ -90,6 +89,8 @@ class ProjectNames:
 
 def packages_in(folder: Path) -> set[str]:
     """The packages that the manifests in a folder name."""
+    from ..worktree.manifests import dependencies, short_name
+
     found: set[str] = set()
     for name in _MANIFESTS:
         for path in sorted(folder.glob(name)):
