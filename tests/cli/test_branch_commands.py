@@ -57,6 +57,7 @@ def test_a_line_of_work_on_the_command_line(shell: Shell) -> None:
     assert {node["kind"] for node in graph["nodes"]} == {"context", "branch"}
 
 
+@pytest.mark.soak
 def test_people_see_short_answers(shell: Shell) -> None:
     created = shell.run("branch", "create", "Prices [bold]up[/bold]")
     branch = created.stdout.strip()

@@ -50,6 +50,7 @@ def test_a_memorys_life_on_the_command_line(home: Path, project: Path) -> None:
     assert as_json(home, project, "reindex")["indexed"] == 1
 
 
+@pytest.mark.soak
 def test_people_see_tables_and_short_answers(home: Path, project: Path) -> None:
     identity = run(home, project, "capture", "-", given="Lunch [bold]is[/bold] at noon").stdout.strip()
     assert len(identity) == 40

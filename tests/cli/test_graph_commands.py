@@ -80,6 +80,7 @@ def test_entities_on_the_command_line(shell: Shell) -> None:
     assert shell.json("entities")["total"] == 4
 
 
+@pytest.mark.soak
 def test_what_a_text_names_and_states_is_shown_and_kept_when_asked(shell: Shell) -> None:
     text = "Bob from Initech uses PostgreSQL."
     found = shell.json("extract", "-", given=text)
@@ -95,6 +96,7 @@ def test_what_a_text_names_and_states_is_shown_and_kept_when_asked(shell: Shell)
     assert shell.json("entities")["total"] == 7
 
 
+@pytest.mark.soak
 def test_merges_are_tried_done_and_taken_back(shell: Shell) -> None:
     shell.text("create", "Rustlang", "--type", "Technology")
     tried = shell.text("merge", "Rust", "Rustlang", "--name", "Rust language", "--dry-run")
@@ -168,6 +170,7 @@ def test_what_memories_suggest_is_told_with_the_reason(shell: Shell) -> None:
     assert shell.json("infer", "Alice", "Rust", "--store", "--min-confidence", "1") == []
 
 
+@pytest.mark.soak
 def test_ways_on_the_command_line(shell: Shell) -> None:
     near = shell.json("neighbors", "Rust", "--depth", "2")
     assert near["entity"]["id"] == "entity_rust"

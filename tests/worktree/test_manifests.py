@@ -121,7 +121,7 @@ version = "==1.34.2"
     ),
     "uv.lock": (
         'version = 1\n\n[[package]]\nname = "idna"\nversion = "3.7"\n'
-        'source = { registry = "https://pypi.org/simple" }\n\n'
+        'source = { registry = "https://packages.example/simple" }\n\n'
         '[[package]]\nname = "weaver"\nversion = "0.1.0"\nsource = { editable = "." }\n',
         [("idna", "", "3.7", 4, "lock")],
     ),
