@@ -100,7 +100,7 @@ def check_whole(parsed: Parsed, file: BranchFile) -> None:
 # Round trips
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(files, st.sampled_from(sorted(RESAVES)))
 def test_any_content_is_read_back_exactly_however_the_file_was_saved(file: BranchFile, how: str) -> None:
     check_whole(parse(RESAVES[how](render(file)), file.branch), file)
@@ -341,7 +341,7 @@ def test_the_file_of_another_branch_is_refused() -> None:
     assert "another branch" in refused(rendered("first"), replace(branch(), project_id="other"))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_file_changed_at_random_is_understood_or_refused(data: st.DataObject) -> None:
     stored = [entry(number, content) for number, content in enumerate(["first", "a\r\nb", "<!-- cortex:end -->\n"])]

@@ -149,7 +149,7 @@ def test_bad_input_is_refused_and_nothing_changes(desk: Cortex, line: Branch) ->
     assert desk.memories.recall().total == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(name=NAMES.filter(lambda name: 0 < len(name.encode()) < 200 and "\0" not in name and name != "@"))
 @example("HEAD")
 @example("-x")

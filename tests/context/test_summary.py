@@ -345,7 +345,7 @@ class TestProperties:
         assert advance(stored, second) == whole
 
     @given(branches, st.integers(0, 60), st.sampled_from(COUNTERS), st.text(max_size=80))
-    @settings(max_examples=120, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @example([], 0, count_with_ends, "topic")
     def test_the_budget_is_kept(
         self, branch: list[Turn], budget: int, count_tokens: Callable[[str], int], topic: str

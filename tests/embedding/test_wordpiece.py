@@ -80,7 +80,7 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(pieces=st.lists(PIECES, max_size=12))
 def test_random_texts(pieces: list[str], tokeniser: WordPiece, reference: Tokenizer) -> None:
     text = "".join(pieces)

@@ -169,7 +169,7 @@ def test_the_projects_names_are_known_by_whole_words_and_case() -> None:
     assert not {name for name, _, _ in found} & {"rich", "will"}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.one_of(st.text(max_size=300), st.lists(PIECES, max_size=60).map(" ".join)))
 def test_any_text_is_read_without_fail(text: str) -> None:
     check(text, extract(text))

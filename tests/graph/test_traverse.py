@@ -58,7 +58,7 @@ def _networkx(edges: Sequence[Edge]) -> nx.Graph:
 
 
 @given(edges=graphs(), hops=st.integers(1, 8))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_path_is_as_short_as_can_be_and_hangs_together(edges: list[Edge], hops: int) -> None:
     lengths = dict(nx.all_pairs_shortest_path_length(_networkx(edges)))
     # Some edges only: where they are enough the way must be as short, and where not it must still be found.
@@ -84,7 +84,7 @@ def test_a_path_is_as_short_as_can_be_and_hangs_together(edges: list[Edge], hops
 
 
 @given(edges=graphs(), depth=st.integers(1, 3))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_neighbours_are_those_of_a_breadth_first_search(edges: list[Edge], depth: int) -> None:
     expected = nx.single_source_shortest_path_length(_networkx(edges), "n00", depth)
     found = neighbours("n00", _asked(edges), depth)

@@ -324,7 +324,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join) | st.text(max_size=120))
 def test_offsets_point_at_any_text(text: str) -> None:
     _checked(text)

@@ -396,7 +396,7 @@ def test_against_what_is_known(text: str, sentences: list[str], expected: tuple[
     assert answer is None or len(answer[1].split()) > 3
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(SENTENCES), max_size=8))
 def test_saying_it_twice_adds_nothing(sentences: list[str]) -> None:
     text = "\n\n".join(sentences)
@@ -412,7 +412,7 @@ def test_the_order_of_two_states_does_not_matter(pair: tuple[str, str], turned: 
     assert len(found(f"{first} {between} {second}")) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text: str) -> None:
     found(text)
@@ -420,7 +420,7 @@ def test_any_text_can_be_read(text: str) -> None:
         against(claim, [text])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([*" `.\n#-:,", "not ", "is ", "foo", "30 s", "a.py", "removed ", "tests pass", "or "])))
 def test_any_scraps_can_be_read(scraps: list[str]) -> None:
     found("".join(scraps))

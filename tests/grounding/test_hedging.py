@@ -55,7 +55,7 @@ def test_a_doubt_weighs_less_in_a_long_answer() -> None:
     assert confidence("It might work.") < confidence("It might work. " + PLAIN * 10)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from([*WORDS, *sorted(HEDGES), *sorted(BOOSTERS)]), max_size=14),
     st.sampled_from(sorted(HEDGES)),

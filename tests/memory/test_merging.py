@@ -116,7 +116,7 @@ def test_no_fact_of_any_note_is_lost_and_order_does_not_matter(join, texts: list
 
 @pytest.mark.parametrize("join", [merge, digest])
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=4))
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_any_unicode_is_merged_and_nothing_is_lost(join, texts: list[str]) -> None:
     notes = pieces(*texts)
     result = join(notes)

@@ -113,7 +113,7 @@ def test_scores_lie_between_0_and_1(fusion: Fusion, mode: Mode, size: int) -> No
     assert ((scores.score >= 0) & (scores.score <= 1)).all()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     size=st.sampled_from([1, 2, 3, 5, 12, 101, 102, 130]),
     seed=st.integers(0, 10_000),

@@ -216,7 +216,7 @@ _PIECES = (
 _NOTES = st.one_of(st.text(max_size=150), st.lists(st.sampled_from(_PIECES.split("|")), max_size=25).map("".join))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_NOTES)
 def test_no_word_is_lost_and_nothing_is_done_twice(text: str) -> None:
     _check(text)

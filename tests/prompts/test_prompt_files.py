@@ -118,7 +118,7 @@ def refused(text: str | bytes, filename: str, kind: SavedKind = "prompt") -> str
 
 class TestRoundTrip:
     @pytest.mark.parametrize("format", FORMATS)
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(saved=saved_texts)
     @example(saved=prompt("---\nname: other\n---\n"))
     @example(saved=prompt("\ufeff---\n"))
@@ -147,7 +147,7 @@ class TestRoundTrip:
             saved = prompt(f"{text}\n{text}", name=text, description=f"{text}\n", tags=(text,))
             assert load(dump(saved, format), filename=NAMES[format], kind="prompt") == [as_draft(saved)]
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(saved=saved_texts.filter(lambda one: len(one.variables) < 2))
     def test_other_readers_of_yaml_agree_on_texts(self, saved: Saved) -> None:
         found = yaml.safe_load(dump(saved, "yaml"))
@@ -468,7 +468,7 @@ class TestHostile:
         assert caught.value.message.isprintable()
 
     @pytest.mark.parametrize("name", NAMES.values())
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(data=st.binary(max_size=60) | texts.map(str.encode) | texts.map(lambda text: f"---\n{text}\n---\n".encode()))
     def test_any_bytes_are_read_or_refused(self, name: str, data: bytes) -> None:
         try:

@@ -278,7 +278,7 @@ def test_hostile_templates_are_refused(content: str) -> None:
         parse(content)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TEXTS)
 @example("{{#each xs}}{{else}}{{else}}{{/each}}{{/each}}")
 @example("{{#}}{{/}}{{else}}")
