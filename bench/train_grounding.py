@@ -29,7 +29,7 @@ from cortex_py.grounding.weighing import FEATURES, ClaimModel, features_of
 Floats = NDArray[np.float64]
 
 RIDGE = 2.0
-MOST = 600
+MOST = 200
 # Test reports, lines and commits are not part of the labelled claims; what they are worth is set by hand.
 FIXED = {
     "tests_holds": 3.5, "tests_fails": -3.5, "line_holds": 1.5, "line_fails": -2.0, "commit_holds": 0.5,

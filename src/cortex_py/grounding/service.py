@@ -13,7 +13,7 @@ from ..security.secrets import redact
 from ..worktree.git import Repository
 from .check_text import Remembered, check_memories
 from .claims import Claim, read_claims
-from .contradictions import Contradiction, against, inside
+from .contradictions import Contradiction, Kind, against, inside
 from .hedging import confidence
 from .judging import judge
 from .lookup import Lookup
@@ -132,7 +132,6 @@ class Grounding:
         """Stored memories about what a claim says. What an assistant said before proves nothing about it."""
         if not sources.memories:
             return []
-        # So many that an assistant's own words cannot crowd out those of others.
         found = self._memories.related(claim.text[:500], _MEMORIES, filter="kind:note -role:assistant")
         return [Remembered(hit.memory.id, _sentences(hit.memory.content)) for hit in found]
 
@@ -140,7 +139,7 @@ class Grounding:
         """What the project says against claims, with where it says so."""
         return [
             Contradiction(
-                finding.claim.text, finding.reason, "the project says otherwise", "existence", "evidence",
+                finding.claim.text, finding.reason, "the project says otherwise", _kind(finding), "evidence",
                 finding.evidence[0].location if finding.evidence else "",
             )
             for finding in findings
@@ -159,6 +158,21 @@ class Grounding:
                     )
                     break
         return found
+
+
+_KINDS: dict[str, Kind] = {
+    "value": "number",
+    "version": "version",
+    "tests": "tests",
+    "placed": "place",
+    "line": "place",
+}
+
+
+def _kind(finding: Finding) -> Kind:
+    """In what a claim and the project differ, by the check that speaks against it."""
+    against_it = (check.name for check in finding.checks if not check.holds)
+    return next((_KINDS[name] for name in against_it if name in _KINDS), "existence")
 
 
 def _beginning(text: str) -> str:
