@@ -25,7 +25,17 @@ from ..security.policy import screen
 from ..store.database import Session
 from ..store.store import Store
 from ..store.suggestions import ReferenceRow, SessionRow, SuggestedRow, TrustRow
-from .automation import ACTIONS, WINDOW, Standing, last_plan, next_plan, override_of, standing, standing_after
+from .automation import (
+    ACTIONS,
+    WINDOW,
+    Standing,
+    last_plan,
+    next_plan,
+    override_of,
+    requires_confirmation,
+    standing,
+    standing_after,
+)
 from .candidates import CandidateFinder, Gathered, task_kind
 from .desk import Desk, Desks
 from .learning import learned, share, taught
@@ -166,7 +176,7 @@ class Suggestions:
                 for one in ranked
             ),
             waiting,
-            plan == "B",
+            requires_confirmation(plan),
         )  # fmt: skip
 
     def accept(self, session_id: str, context_ids: Sequence[str], *, project_id: str | None = None) -> int:
