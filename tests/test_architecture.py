@@ -24,7 +24,7 @@ ALLOWED = {
     "context": {"store", "security", "embedding", "memory", "worktree", "graph", "grounding", "llm"},
     "prompts": {"store", "security", "memory"},
     "grounding": {"store", "security", "embedding", "memory", "worktree", "llm"},
-    "backup": set(),
+    "backup": {"store"},
     "app": {
         "memory",
         "context",
@@ -40,7 +40,7 @@ ALLOWED = {
     },
     "diagnosis": {"app"},
     "services": {"embedding"},
-    "mcp": {"app", "memory", "context", "graph", "grounding", "prompts", "embedding"},
+    "mcp": {"app", "memory", "context", "graph", "grounding", "prompts", "backup", "embedding"},
     "http": {"app", "mcp", "embedding"},
     "cli": {
         "app",

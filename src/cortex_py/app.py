@@ -20,11 +20,12 @@ from .errors import ConfigurationError, CortexError, StorageError
 from .graph.naming import keys_of
 from .graph.service import Graph
 from .ids import IdMaker
+from .memory.carrying import tag_of
 from .memory.compressing import Compressed
 from .memory.prepare import entity_words, space_word
 from .memory.service import Memories
 from .memory.terms import index_word
-from .records import Project
+from .records import Domain, Project
 from .store.ledger_of_use import StoreLedger
 from .store.sqlite import open_sqlite
 from .store.store import Store
@@ -32,6 +33,8 @@ from .store.where import Names
 
 if TYPE_CHECKING:
     from .backup.entitlement import Gate
+    from .backup.service import Backups
+    from .context.holding import HeldSpace
     from .context.suggestions import Suggestions
     from .diagnosis import Diagnosis
     from .embedding.service import EmbeddingService
@@ -133,6 +136,16 @@ class Cortex:
         return Suggestions(self._store, self._clock, self._ids, self.settings, self._desks, self._desk)
 
     @cached_property
+    def backups(self) -> Backups:
+        """Snapshots, and encrypted copies elsewhere."""
+        from .backup.service import Backups
+
+        def held(project_id: str | None, domain: Domain) -> HeldSpace:
+            return self._desks.held(self._desk if project_id is None else self._desks.of(project_id), domain)
+
+        return Backups(self._store, self._clock, self.settings, held, self._backend.fingerprint)
+
+    @cached_property
     def embeddings(self) -> EmbeddingService:
         """Vectors for callers outside the engine, by the engine's own model; checked, cached and limited."""
         from .embedding.cache import VectorCache
@@ -220,6 +233,9 @@ class Cortex:
             # A plain folder may be anything, a whole home too; it is read when somebody asks.
             with suppress(CortexError):
                 self.grounding.refresh(stop)
+        self.memories.fill_vectors(stop)
+        if not stop():
+            self.backups.scheduled()
         return self.memories.compress(stop)
 
     def close(self) -> None:
@@ -250,4 +266,5 @@ def _open_store(settings: Settings, backend: Backend, clock: Clock) -> Store:
         word=index_word,
         space_word=space_word,
         names=Names(entity_words, keys_of),
+        tag=lambda: tag_of(backend),
     )

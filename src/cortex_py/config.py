@@ -26,6 +26,7 @@ __all__ = [
     "Profile",
     "SecretPolicy",
     "Settings",
+    "SnapshotEvery",
     "ToolBound",
     "load_settings",
     "setting_names",
@@ -41,11 +42,12 @@ BranchMemories = Literal["share", "isolate", "stage"]
 AutomationPlan = Literal["learned", "A", "B"]
 LLMProvider = Literal["openai", "anthropic"]
 GroundingJudge = Literal["rules", "onnx", "llm"]
+SnapshotEvery = Literal["off", "hourly", "daily", "weekly"]
 
 # Settings of the tool list. Each source bounds it: a later one can narrow what an earlier one allows, never widen it.
 _BOUNDS = ("toolsets", "tools", "exclude_tools", "read_only")
 _LISTS = ("toolsets", "tools", "exclude_tools", "allowed_hosts")
-_PATHS = ("models_dir", "grounding_model", "license_public_key")
+_PATHS = ("models_dir", "grounding_model", "license_public_key", "passphrase_file")
 _SWITCHES = ("read_only", "portable_names", "prefer_newer", "require_license")
 _NUMBERS = (
     "threads",
@@ -58,9 +60,12 @@ _NUMBERS = (
     "llm_timeout_seconds",
     "llm_daily_tokens",
     "llm_concurrency",
+    "snapshot_keep_hourly",
+    "snapshot_keep_daily",
+    "snapshot_keep_weekly",
 )
 
-_SECRETS = ("token", "embedding_api_key", "llm_api_key", "license_key")
+_SECRETS = ("token", "embedding_api_key", "llm_api_key", "license_key", "passphrase")
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "secrets": get_args(SecretPolicy),
@@ -72,6 +77,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "automation": get_args(AutomationPlan),
     "llm_provider": get_args(LLMProvider),
     "grounding_judge": get_args(GroundingJudge),
+    "snapshot_every": get_args(SnapshotEvery),
 }
 
 
@@ -126,6 +132,13 @@ class Settings:
     require_license: bool = False
     license_key: str | None = field(default=None, repr=False)
     license_public_key: Path | None = None
+    snapshot_every: SnapshotEvery = "daily"
+    snapshot_keep_hourly: int = 24
+    snapshot_keep_daily: int = 7
+    snapshot_keep_weekly: int = 8
+    cloud_url: str | None = None
+    passphrase: str | None = field(default=None, repr=False)
+    passphrase_file: Path | None = None
     tool_bounds: tuple[ToolBound, ...] = ()
     portable_names: bool = False
     token: str | None = field(default=None, repr=False)

@@ -82,11 +82,13 @@ __all__ = [
     "ModelInstallFailed",
     "ModelMismatch",
     "ModelMissing",
+    "NetworkError",
     "NotFound",
     "ProjectNotFound",
     "PromptNotFound",
     "RateLimited",
     "RelationshipNotFound",
+    "SnapshotNotFound",
     "StorageError",
     "StoreBusy",
     "StoreCorrupt",
@@ -217,6 +219,10 @@ class RelationshipNotFound(NotFound):
     pass
 
 
+class SnapshotNotFound(NotFound):
+    pass
+
+
 class SuggestionNotFound(NotFound):
     pass
 
@@ -303,6 +309,10 @@ class WrongKey(BackupError):
     pass
 
 
+class NetworkError(BackupError):
+    """The place for backups cannot be reached, or refuses."""
+
+
 class EmbeddingError(CortexError):
     pass
 
@@ -348,6 +358,7 @@ WIRE_FORMS: tuple[tuple[type[CortexError], WireForm], ...] = (
     (ProjectNotFound, WireForm("PROJECT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
     (BranchNotFound, WireForm("BRANCH_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
     (SuggestionNotFound, WireForm("SESSION_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
+    (SnapshotNotFound, WireForm("SNAPSHOT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
     (PromptNotFound, WireForm("CONTEXT_NOT_FOUND", -32607, "VALIDATION_ERROR", 4)),
     (NotFound, WireForm("CONTEXT_NOT_FOUND", -32604, "VALIDATION_ERROR", 4)),
     (AmbiguousId, WireForm("INVALID_PARAMS", -32602, "VALIDATION_ERROR", 2)),
@@ -359,6 +370,7 @@ WIRE_FORMS: tuple[tuple[type[CortexError], WireForm], ...] = (
     (LicenseRequired, WireForm("LICENSE_REQUIRED", -32601, "VALIDATION_ERROR", 13)),
     (RateLimited, WireForm("RATE_LIMITED", -32603, "RATE_LIMITED", 9)),
     (StorageError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 7)),
+    (NetworkError, WireForm("NETWORK_ERROR", -32603, "INTERNAL_ERROR", 14)),
     (BackupError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 7)),
     (EmbeddingError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 8)),
     (LLMError, WireForm("STORAGE_ERROR", -32606, "INTERNAL_ERROR", 10)),

@@ -120,6 +120,21 @@ class BranchFiles:
                 raise storage_error(error, path) from error
         return stamp
 
+    def names(self, project_id: str) -> list[str]:
+        """Branches that have a file which was written here: a note lies beside it."""
+        folder = self._folder(project_id)
+        notes = folder.glob(".*.note") if folder.is_dir() else ()
+        return sorted(branch for note in notes if (branch := note.name[1:-5]) and (folder / f"{branch}.md").is_file())
+
+    def remove(self, project_id: str, branch_id: str) -> None:
+        """Take a file away with its note."""
+        with self.locked(project_id, branch_id):
+            for path in (self.path(project_id, branch_id), self._note_path(project_id, branch_id)):
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise storage_error(error, path) from error
+
     def stamp(self, project_id: str, branch_id: str) -> str | None:
         """A text that differs once anybody has touched the file; None where there is none."""
         path = self.path(project_id, branch_id)

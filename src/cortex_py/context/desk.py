@@ -22,7 +22,7 @@ from ..ids import IdMaker
 from ..memory.enrichment import without_context
 from ..memory.place import Place
 from ..memory.service import Memories
-from ..records import Memory, Project
+from ..records import Domain, Memory, Project
 from ..store.store import Store
 from ..worktree.git import Repository
 from .automation import action_plan
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..grounding.rejudging import Judge
     from ..grounding.service import Grounding
     from ..llm.client import LanguageModel
+    from .holding import HeldSpace
     from .scan import Scanner
 
 __all__ = ["Desk", "Desks"]
@@ -212,6 +213,12 @@ class Desks:
         """Whether moving memories of ended branches is to be asked for first."""
         with self._store.database.read() as session:
             return action_plan(self._store.suggestions.trust(session, project_id), "promote", self._settings) == "B"
+
+    def held(self, desk: Desk, domain: Domain) -> HeldSpace:
+        """What backups hold of the desk's project, or of its person or organisation."""
+        from .holding import HeldSpace
+
+        return HeldSpace(self._store, self._files, desk, domain)
 
     def references(self, desk: Desk) -> ReferenceLog:
         """What is referred to in the desk's project."""

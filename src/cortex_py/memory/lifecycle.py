@@ -17,7 +17,7 @@ from ..store.scope import files_space
 from ..store.store import Store
 from .annotating import Stored
 from .capture import Capture, Progress
-from .model import check_model, mark_changing, set_model
+from .model import check_model, mark_changing, set_model, set_spaces_without_vectors, spaces_without_vectors
 from .namespaces import canonical_namespace
 from .prepare import check_fields, check_text, clean_tags, embed_drafts, index_entry, without_secrets
 
@@ -190,6 +190,30 @@ class Lifecycle:
                 same = [row for row in before if current.get(row[0]) == row[3].version]
                 annotator.write(session, [Stored(num, space, memory, notes[num]) for num, space, _, memory in same])
             done += len(same)
+        return done
+
+    def fill_vectors(self, stop: Callable[[], bool]) -> int:
+        """Give vectors to records that came without any, batch by batch."""
+        done = 0
+        while not stop():
+            with self._store.database.read() as session:
+                spaces = spaces_without_vectors(self._store, session)
+                if not spaces:
+                    break
+                nums = self._store.memories.without_vectors(session, spaces[0], _REINDEX_BATCH)
+                before = self._store.memories.located(session, nums)
+            records = embed_drafts(
+                [self._capture.redraft(memory, space, key) for _, space, key, memory in before], self._backend
+            )
+            with self._store.database.write() as session:
+                seq = self._store.memories.next_seq(session)
+                current = {num: memory.version for num, _, _, memory in self._located(session, nums)}
+                for (num, _, _, memory), record in zip(before, records, strict=True):
+                    if current.get(num) == memory.version:
+                        self._store.memories.reindex(session, num, record, seq)
+                if not nums:
+                    set_spaces_without_vectors(self._store, session, spaces[1:])
+            done += len(nums)
         return done
 
     def _located(self, session: Session, nums: Iterable[int]) -> list[tuple[int, str, str | None, Memory]]:

@@ -11,6 +11,7 @@ from ..store.conditions import EVERYTHING
 from ..store.database import Session
 from ..store.scope import View
 from ..store.store import Store
+from ..store.where import Where
 from .place import Place
 from .recall import Query, Recall
 
@@ -37,17 +38,20 @@ class LookingOperations:
 
     def visible(self, ids: Sequence[str]) -> dict[str, Memory]:
         """Those of the memories that can be seen from here, by id, parts of scanned files among them."""
+        if not ids:
+            return {}
         with self._store.database.read() as session:
-            return {memory.id: memory for _, memory in self._seen(session, ids)}
+            return {memory.id: memory for _, memory in self._store.memories.named(session, ids, self._sight(session))}
 
     def vectors(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """One vector of length 1 for each of the memories that can be seen from here."""
+        if not ids:
+            return {}
         with self._store.database.read() as session:
-            rows = {memory.id: num for num, memory in self._seen(session, ids)}
-            return dict(zip(rows, self._store.vectors(session, list(rows.values())), strict=True)) if rows else {}
+            rows = self._store.memories.numbers(session, ids, self._sight(session))
+            return dict(zip(rows, self._store.vectors(session, list(rows.values())), strict=True))
 
-    def _seen(self, session: Session, ids: Sequence[str]) -> list[tuple[int, Memory]]:
+    def _sight(self, session: Session) -> Where:
         place, now = self._place, to_micros(self._clock.now())
         view = View((*place.spaces(), place.space("project", "file")), now, place.git_branch())
-        where = self._store.scope(session, EVERYTHING, view).where
-        return self._store.memories.named(session, ids, where) if ids else []
+        return self._store.scope(session, EVERYTHING, view).where

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 from ..embedding.backend import Backend
 from ..errors import ModelMismatch
 from ..store.database import Session
 from ..store.store import Store
 
-__all__ = ["check_model", "mark_changing", "set_model"]
+__all__ = [
+    "check_model",
+    "mark_changing",
+    "set_model",
+    "set_spaces_without_vectors",
+    "spaces_without_vectors",
+]
 
 _KEY = "embedding"
+_MISSING = "spaces_without_vectors"
 
 
 def check_model(store: Store, session: Session, backend: Backend, *, claim: bool = False) -> None:
@@ -34,3 +44,12 @@ def mark_changing(store: Store, session: Session, backend: Backend) -> None:
 
 def set_model(store: Store, session: Session, backend: Backend) -> None:
     store.settings.put(session, _KEY, backend.fingerprint)
+
+
+def spaces_without_vectors(store: Store, session: Session) -> list[str]:
+    """Spaces in which records may wait for their vectors."""
+    return [str(space) for space in json.loads(store.settings.get(session, _MISSING) or "[]")]
+
+
+def set_spaces_without_vectors(store: Store, session: Session, spaces: Sequence[str]) -> None:
+    store.settings.put(session, _MISSING, json.dumps(sorted(set(spaces))))

@@ -20,6 +20,7 @@ from ..store.store import Store
 from ..store.where import Where
 from .annotating import Annotator
 from .capture import Capture, Progress, expiry
+from .carrying import Carried
 from .compressing import Compressed, Compressor
 from .enrichment import Surroundings, known_nothing
 from .file_capture import FileCapture
@@ -91,6 +92,14 @@ class Memories(TidyOperations, LookingOperations):
     def files(self) -> FileCapture:
         """The parts of the project's files among the memories."""
         return self._files
+
+    def carried(self, space: str) -> Carried:
+        """Makes memories that come from elsewhere ready for a space."""
+        return Carried(self._store, self._capture, self._backend, space)
+
+    def fill_vectors(self, stop: Callable[[], bool] = lambda: False) -> int:
+        """Make the vectors of memories that came without any, or with those of another model."""
+        return self._lifecycle.fill_vectors(stop)
 
     def capture(
         self,

@@ -6,7 +6,7 @@ Every method takes the session it runs in; the caller decides what is one transa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from ..clock import from_micros
@@ -80,14 +80,22 @@ class MemoryTable:
 
     def named(self, session: Session, ids: Sequence[str], where: Where) -> list[tuple[int, Memory]]:
         """Records by whole id, as far as a condition lets them through, in the order of the ids."""
-        found: dict[str, tuple[int, Memory]] = {}
+        rows = self._of_ids(session, f"{_COLUMNS}, m.num", ids, where)
+        found = {row[0]: (row[-1], self._memory(session, row)) for row in rows}
+        return [found[one] for one in dict.fromkeys(ids) if one in found]
+
+    def numbers(self, session: Session, ids: Sequence[str], where: Where) -> dict[str, int]:
+        """The numbers of records by whole id, as far as a condition lets them through."""
+        return {row[0]: row[1] for row in self._of_ids(session, "m.id, m.num", ids, where)}
+
+    def _of_ids(self, session: Session, columns: str, ids: Sequence[str], where: Where) -> Iterator[Row]:
         for batch in _batches(list(dict.fromkeys(ids))):
-            rows = session.rows(
-                f"SELECT {_COLUMNS}, m.num FROM memory m WHERE m.id IN ({marks(len(batch))}) AND {where.sql}",
+            # The ids come first, by an order of tables that the planner keeps: it would rather read the whole space.
+            yield from session.rows(
+                f"WITH asked AS MATERIALIZED (SELECT num FROM memory WHERE id IN ({marks(len(batch))})) "
+                f"SELECT {columns} FROM asked CROSS JOIN memory m ON m.num = asked.num WHERE {where.sql}",
                 (*batch, *where.params),
             )
-            found.update((row[0], (row[-1], self._memory(session, row))) for row in rows)
-        return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def terms(self, session: Session, num: int) -> list[bytes]:
         return [row[0] for row in session.rows("SELECT terms FROM chunk WHERE num = ? ORDER BY n", (num,))]
@@ -117,6 +125,13 @@ class MemoryTable:
         """Numbers of all records, or of those in one space."""
         where, params = ("WHERE space = ?", (space,)) if space is not None else ("", ())
         return [row[0] for row in session.rows(f"SELECT num FROM memory {where} ORDER BY num", params)]
+
+    def without_vectors(self, session: Session, space: str, limit: int) -> list[int]:
+        """Numbers of records of which a part has no vector."""
+        rows = session.rows(
+            "SELECT DISTINCT num FROM chunk WHERE space = ? AND vector IS NULL ORDER BY num LIMIT ?", (space, limit)
+        )
+        return [row[0] for row in rows]
 
     def listing(self, session: Session, where: Where, limit: int, offset: int) -> list[Memory]:
         rows = session.rows(
@@ -284,8 +299,11 @@ class MemoryTable:
         )
         self._database.index_text(session, num, words)
 
-    def purge(self, session: Session, nums: Sequence[int], seq: int) -> None:
-        """Remove records and every trace of them; what stays is that a number is gone."""
+    def purge(self, session: Session, nums: Sequence[int], seq: int, *, names: bool = True) -> None:
+        """Remove records and every trace of them; what stays is that a number is gone.
+
+        `names` False leaves the names that only they held, for a caller who decides about those too.
+        """
         for batch in _batches(nums):
             inside = f"({marks(len(batch))})"
             session.run(
@@ -305,6 +323,8 @@ class MemoryTable:
             named = session.rows(f"SELECT DISTINCT space, entity_id FROM mention WHERE num IN {inside}", batch)
             for table in ("tag", "chunk", "mention", "relationship", "entity_history", "memory"):
                 session.run(f"DELETE FROM {table} WHERE num IN {inside}", batch)
+            if not names:
+                continue
             session.run_many(_FORGET_NAME, named)
             for table, column in (("entity_alias", "entity_id"), ("entity_history", "into_id")):
                 session.run_many(

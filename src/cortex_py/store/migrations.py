@@ -12,6 +12,7 @@ from ..errors import StoreTooNew
 from .consolidations import CONSOLIDATION_STEP
 from .database import Database, Session
 from .graph_schema import GRAPH_STEP
+from .replicas import REPLICA_STEP
 from .saved import SAVED_STEP
 from .suggestions import SUGGESTION_STEP
 from .verifications import VERIFICATION_STEP
@@ -120,6 +121,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     CONSOLIDATION_STEP,
     VERIFICATION_STEP,
     SUGGESTION_STEP,
+    REPLICA_STEP,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

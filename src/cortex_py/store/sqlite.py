@@ -47,6 +47,7 @@ _ENGINE_STEPS: tuple[tuple[str, ...], ...] = (
     (),
     (),
     (),
+    (),
 )
 
 

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from .conditions import Filter
 from .consolidations import ConsolidationTable, LLMUseTable, RecallTable
 from .database import Database, Session
+from .document_memories import MemoryDocuments
+from .documents import DocumentTable
 from .graph import GraphTable
 from .memories import MemoryTable
 from .packing import Dictionaries
 from .places import BranchTable, ProjectTable, SettingTable
+from .replicas import ReplicaTable
 from .saved import SavedTable
 from .scans import ScanTable
 from .scope import Scope, View, open_scope
@@ -40,8 +43,12 @@ class Store:
         word: Callable[[int], str],
         space_word: Callable[[str], str],
         names: Names,
+        tag: Callable[[], bytes] = lambda: bytes(8),
     ) -> None:
-        """The functions spell the text index's entries: of a term, of a space; and how names are looked up."""
+        """The functions spell the text index's entries: of a term, of a space; and how names are looked up.
+
+        `tag` marks what is made of a text for search, wherever that is carried elsewhere.
+        """
         self.database = database
         dictionaries = Dictionaries()
         self.memories = MemoryTable(database, dictionaries)
@@ -58,6 +65,10 @@ class Store:
         self.recalls = RecallTable()
         self.verifications = VerificationTable()
         self.suggestions = SuggestionTable()
+        self.documents = DocumentTable(
+            self.memories, MemoryDocuments(database, self.memories, dictionaries, tag), self.graph
+        )
+        self.replicas = ReplicaTable()
         self._dimensions = dimensions
         self._word = word
         self._space_word = space_word

@@ -119,6 +119,14 @@ class SuggestionTable:
         )
         return [ReferenceRow(*row) for row in rows]
 
+    def used(self, session: Session, project_id: str, branch_id: str, most: int) -> list[tuple[str, int]]:
+        """What a line of work used last, and when, newest first."""
+        rows = session.rows(
+            "SELECT memory_id, at FROM reference WHERE project_id = ? AND branch_id = ? ORDER BY n DESC LIMIT ?",
+            (project_id, branch_id, most),
+        )
+        return [(row[0], row[1]) for row in rows]
+
     def existing(self, session: Session, ids: Iterable[str]) -> set[str]:
         """Those of the records that are there, deleted or not."""
         some = sorted(set(ids))
@@ -129,14 +137,19 @@ class SuggestionTable:
             found.update(row[0] for row in rows)
         return found
 
-    def chosen(self, session: Session, project_id: str, most: int) -> list[ReferenceRow]:
-        """The newest choices that somebody made for a task, newest first."""
-        rows = session.rows(
-            "SELECT memory_id, kind, branch_id, task, at FROM reference WHERE project_id = ? AND kind = 'accept' "
-            "AND task <> '' ORDER BY n DESC LIMIT ?",
-            (project_id, most),
+    def chosen(self, session: Session, project_id: str, most: int) -> list[tuple[str, str]]:
+        """The newest choices that somebody made for a task: what was chosen, and the task."""
+        # One kind after the other: each reads only the end of its own index.
+        parts = " UNION ALL ".join(
+            "SELECT * FROM (SELECT memory_id, task, n FROM reference WHERE project_id = ? "
+            f"AND kind = '{kind}' AND task <> '' ORDER BY n DESC LIMIT ?)"
+            for kind in ("accept", "select")
         )
-        return [ReferenceRow(*row) for row in rows]
+        rows = session.rows(
+            f"SELECT memory_id, task FROM ({parts}) ORDER BY n DESC LIMIT ?",
+            (project_id, most, project_id, most, most),
+        )
+        return [(row[0], row[1]) for row in rows]
 
     def count(self, session: Session, project_id: str) -> int:
         return int(session.rows("SELECT COUNT(*) FROM reference WHERE project_id = ?", (project_id,))[0][0])
@@ -166,17 +179,28 @@ class SuggestionTable:
         self, session: Session, project_id: str, ids: Sequence[str], most: int
     ) -> list[tuple[str, str, float, int, int]]:
         """The strongest pairs of each of the records: its id, the other's, strength, times, moment."""
-        found: list[tuple[str, str, float, int, int]] = []
-        for memory_id in ids:
-            # One after the other: each reads only the head of its own index, however many pairs there are.
-            for own, other in (("memory_id", "other_id"), ("other_id", "memory_id")):
-                rows = session.rows(
-                    f"SELECT {own}, {other}, strength, times, at FROM referred_together WHERE project_id = ? AND "
-                    f"{own} = ? ORDER BY strength DESC LIMIT ?",
-                    (project_id, memory_id, most),
-                )
-                found += [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
-        return sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1]))
+        if not ids:
+            return []
+        # Each part reads only the head of its own index, however many pairs there are.
+        parts = [
+            f"SELECT * FROM (SELECT {own}, {other}, strength, times, at FROM referred_together "
+            f"WHERE project_id = ? AND {own} = ? ORDER BY strength DESC LIMIT ?)"
+            for own, other in (("memory_id", "other_id"), ("other_id", "memory_id"))
+        ]
+        statement = " UNION ALL ".join(parts * len(ids))
+        rows = session.rows(statement, [value for one in ids for value in (project_id, one, most) * 2])
+        return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+
+    def named_by_both(self, session: Session, ids: Sequence[str], others: Sequence[str]) -> dict[tuple[str, str], str]:
+        """The name of something that both of two records mention, for those of which there is one."""
+        rows = session.rows(
+            "SELECT m.id, o.id, MIN(e.name) FROM memory m JOIN mention a ON a.num = m.num "
+            "JOIN mention b ON b.space = a.space AND b.entity_id = a.entity_id JOIN memory o ON o.num = b.num "
+            "JOIN entity e ON e.space = a.space AND e.id = a.entity_id "
+            f"WHERE m.id IN ({marks(len(ids))}) AND o.id IN ({marks(len(others))}) GROUP BY m.id, o.id",
+            (*ids, *others),
+        )
+        return {(row[0], row[1]): row[2] for row in rows}
 
     def pairs(
         self, session: Session, project_id: str, pairs: Iterable[tuple[str, str]]
@@ -237,14 +261,15 @@ class SuggestionTable:
         )
         return [_suggested(row) for row in rows]
 
-    def pending(self, session: Session, project_id: str, now: int) -> list[SessionRow]:
-        """Sessions that wait for an answer and may still get one, the newest first."""
+    def pending(self, session: Session, project_id: str, now: int) -> list[tuple[SessionRow, int]]:
+        """Sessions that wait for an answer and may still get one, the newest first, and how much each suggests."""
         rows = session.rows(
-            f"SELECT {_SESSION} FROM suggestion_session "
+            f"SELECT {_SESSION}, (SELECT COUNT(*) FROM suggestion x WHERE x.project_id = suggestion_session.project_id "
+            "AND x.session_id = suggestion_session.id) FROM suggestion_session "
             "WHERE project_id = ? AND state = 'pending' AND expires_at > ? ORDER BY created_at DESC, id LIMIT 20",
             (project_id, now),
         )
-        return [SessionRow(*row) for row in rows]
+        return [(SessionRow(*row[:-1]), int(row[-1])) for row in rows]
 
     def answered(self, session: Session, project_id: str, most: int) -> list[SessionRow]:
         """The newest sessions that were answered, newest first."""

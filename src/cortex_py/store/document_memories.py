@@ -1,0 +1,257 @@
+"""Memories as documents: the record with its earlier versions, and apart from it what was read from it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..errors import BackupCorrupt
+from ..records import DOMAINS, STATUSES, Memory
+from .database import Database, Row, Session, Sql, marks
+from .document import Document
+from .document_index import CarriedIndex, written_index
+from .document_shapes import checked, columns, from_sql, to_sql
+from .memories import MemoryTable
+from .packing import Dictionaries, unpack
+from .rows import MEMORY_COLUMNS, Prepared, PreparedChunk, memory_from, qualified
+
+__all__ = ["ABOUT_KINDS", "MEMORY_FIELDS", "MemoryDocuments", "check_about", "memory_of"]
+
+# Documents about a memory, under its id.
+ABOUT_KINDS = ("mention", "verification", "use")
+
+# `accessed_at` and `grounding` change without anybody changing the memory: they travel in documents of their own.
+MEMORY_FIELDS = columns(
+    "domain:text project_id:text? branch_id:text? namespace:text category:text? role:text? content:text summary:text? "
+    "tags:json source:text? path:text? git_branch:text? user_id:text? agent_id:text? status:text created_at:int "
+    "updated_at:int expires_at:int? tombstoned_at:int? superseded_by:text? version:int duplicate_of:text? "
+    "redactions:json kind:text symbol:text? first_line:int? last_line:int? confinement:text? prior_status:text? "
+    "idempotency_key:text?"
+)
+_VERSION = columns("version:int recorded_at:int operation:text namespace:text tags:json source:text? content:text")
+_MENTION = columns("entity_id:text first:int past:int confidence:real method:text")
+_VERIFICATION = columns("grounding:real? checked_at:int? result:text?")
+_USE = columns("accessed_at:int? recalls:int? recalled_at:int?")
+_ID = re.compile(r"[0-9a-f]{40}\Z")
+_NAMES = [column.name for column in MEMORY_FIELDS]
+_BATCH = 400
+
+
+class MemoryDocuments:
+    """`tag` marks what this process makes of a text, see `document_index`."""
+
+    def __init__(
+        self, database: Database, memories: MemoryTable, dictionaries: Dictionaries, tag: Callable[[], bytes]
+    ) -> None:
+        self._database = database
+        self._memories = memories
+        self._dictionaries = dictionaries
+        self._tag = tag
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def scan(self, session: Session, space: str, kind: str, *, vectors: bool) -> Iterator[Document]:
+        """All of a kind in the order of their keys, read in batches."""
+        last = ""
+        while True:
+            rows = session.rows(
+                "SELECT num, id FROM memory WHERE space = ? AND id > ? ORDER BY id LIMIT ?", (space, last, _BATCH)
+            )
+            if not rows:
+                return
+            last = rows[-1][1]
+            yield from self._read(session, space, kind, [row[0] for row in rows], vectors=vectors)
+
+    def some(self, session: Session, space: str, kind: str, keys: Sequence[str]) -> list[Document]:
+        """Those of the keys that are there."""
+        found: list[Document] = []
+        for low in range(0, len(keys), _BATCH):
+            batch = keys[low : low + _BATCH]
+            rows = session.rows(
+                f"SELECT num FROM memory WHERE space = ? AND id IN ({marks(len(batch))}) ORDER BY id", (space, *batch)
+            )
+            found += self._read(session, space, kind, [row[0] for row in rows], vectors=False)
+        return found
+
+    def _read(self, session: Session, space: str, kind: str, nums: Sequence[int], *, vectors: bool) -> list[Document]:
+        if not nums:
+            return []
+        if kind == "memory":
+            return self._records(session, space, nums, vectors=vectors)
+        if kind == "mention":
+            return self._mentions(session, nums)
+        return self._verifications(session, nums) if kind == "verification" else self._uses(session, nums)
+
+    def _records(self, session: Session, space: str, nums: Sequence[int], *, vectors: bool) -> list[Document]:
+        inside = marks(len(nums))
+        rows = session.rows(
+            f"SELECT {qualified(_NAMES, 'm')}, m.packed, m.packed_with, m.id, m.num, m.digest, m.length, m.flags, "
+            f"m.author FROM memory m WHERE m.num IN ({inside}) ORDER BY m.id",
+            nums,
+        )
+        versions: dict[str, list[dict[str, Any]]] = {}
+        names = qualified([column.name for column in _VERSION], "h")
+        for identity, *version in session.rows(
+            f"SELECT h.id, {names} FROM history h JOIN memory m ON m.space = h.space AND m.id = h.id "
+            f"WHERE h.space = ? AND m.num IN ({inside}) ORDER BY h.id, h.version",
+            (space, *nums),
+        ):
+            versions.setdefault(identity, []).append(from_sql(version, _VERSION))
+        chunks = self._chunks(session, nums) if vectors else {}
+        found = []
+        for row in rows:
+            fields, (packed, packed_with, identity, num, digest, *traits) = row[: len(_NAMES)], row[len(_NAMES) :]
+            data = from_sql(fields, MEMORY_FIELDS)
+            if packed is not None:
+                data["content"] = unpack(packed, self._dictionaries.get(session, space, packed_with))
+            data["versions"] = versions.get(identity, [])
+            index = b""
+            if vectors:
+                index = written_index(self._tag(), CarriedIndex(digest, *traits, tuple(chunks.get(num, ()))))
+            found.append(Document("memory", identity, data, index))
+        return found
+
+    def _chunks(self, session: Session, nums: Sequence[int]) -> dict[int, list[PreparedChunk]]:
+        found: dict[int, list[PreparedChunk]] = {}
+        for num, first, past, by_assistant, terms, vector in session.rows(
+            "SELECT num, first, past, by_assistant, terms, vector FROM chunk "
+            f"WHERE num IN ({marks(len(nums))}) ORDER BY num, n",
+            nums,
+        ):
+            found.setdefault(num, []).append(PreparedChunk(first, past, bool(by_assistant), terms, vector))
+        return found
+
+    def _mentions(self, session: Session, nums: Sequence[int]) -> list[Document]:
+        """Those of memories that mention something, and of those that nobody has read yet."""
+        inside = marks(len(nums))
+        mentioned: dict[int, list[dict[str, Any]]] = {}
+        names = qualified([column.name for column in _MENTION], "n")
+        for num, *mention in session.rows(
+            f"SELECT n.num, {names} FROM mention n WHERE n.num IN ({inside}) ORDER BY n.num, n.first, n.entity_id", nums
+        ):
+            mentioned.setdefault(num, []).append(from_sql(mention, _MENTION))
+        rows = session.rows(f"SELECT num, id, graphed FROM memory WHERE num IN ({inside}) ORDER BY id", nums)
+        return [
+            Document("mention", identity, {"read": graphed, "mentions": mentioned.get(num, [])})
+            for num, identity, graphed in rows
+            if num in mentioned or not graphed
+        ]
+
+    def _verifications(self, session: Session, nums: Sequence[int]) -> list[Document]:
+        rows = session.rows(
+            "SELECT m.id, m.grounding, v.checked_at, v.result FROM memory m LEFT JOIN verification v "
+            f"ON v.space = m.space AND v.memory_id = m.id WHERE m.num IN ({marks(len(nums))}) "
+            "AND (m.grounding IS NOT NULL OR v.result IS NOT NULL) ORDER BY m.id",
+            nums,
+        )
+        return [Document("verification", row[0], from_sql(row[1:], _VERIFICATION)) for row in rows]
+
+    def _uses(self, session: Session, nums: Sequence[int]) -> list[Document]:
+        rows = session.rows(
+            "SELECT m.id, m.accessed_at, r.recalls, r.recalled_at FROM memory m LEFT JOIN recalled r "
+            f"ON r.memory_id = m.id WHERE m.num IN ({marks(len(nums))}) "
+            "AND (m.accessed_at IS NOT NULL OR r.recalls IS NOT NULL) ORDER BY m.id",
+            nums,
+        )
+        return [Document("use", row[0], from_sql(row[1:], _USE)) for row in rows]
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def put(self, session: Session, record: Prepared, document: Document, seq: int) -> None:
+        """Write a memory and its versions in place of what is there."""
+        identity, data = document.key, document.data
+        known = session.rows(
+            "SELECT num, accessed_at, grounding FROM memory WHERE space = ? AND id = ?", (record.space, identity)
+        )
+        if known:
+            num = known[0][0]
+            self._memories.replace(session, num, record, seq)
+            session.run("UPDATE memory SET accessed_at = ?, grounding = ? WHERE num = ?", (*known[0][1:], num))
+            if record.memory.status == "tombstoned":
+                self._database.unindex_text(session, num)
+            session.run("DELETE FROM history WHERE space = ? AND id = ?", (record.space, identity))
+        else:
+            num = self._memories.insert(session, record, seq)
+            # What says nothing else was read: a document of its own follows where that is not so.
+            session.run("UPDATE memory SET graphed = 1 WHERE num = ?", (num,))
+        session.run("UPDATE memory SET prior_status = ? WHERE num = ?", (data["prior_status"], num))
+        session.run_many(
+            "INSERT INTO history (space, id, version, recorded_at, operation, namespace, tags, source, content) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(record.space, identity, *to_sql(one, _VERSION)) for one in data["versions"]],
+        )
+
+    def put_about(self, session: Session, space: str, document: Document) -> None:
+        """Write what was read, found or counted about a memory; nothing where the memory is not there."""
+        found = session.rows("SELECT num FROM memory WHERE space = ? AND id = ?", (space, document.key))
+        if found:
+            self._write_about(session, space, found[0][0], document.kind, document.key, document.data)
+
+    def remove_about(self, session: Session, space: str, kind: str, key: str) -> None:
+        found = session.rows("SELECT num FROM memory WHERE space = ? AND id = ?", (space, key))
+        if found:
+            nothing: dict[str, Any] = {
+                "mention": {"read": 1, "mentions": []},
+                "verification": dict.fromkeys(("grounding", "checked_at", "result")),
+                "use": dict.fromkeys(("accessed_at", "recalls", "recalled_at")),
+            }
+            self._write_about(session, space, found[0][0], kind, key, nothing[kind])
+
+    def _write_about(self, session: Session, space: str, num: int, kind: str, key: str, data: Any) -> None:
+        if kind == "mention":
+            session.run("DELETE FROM mention WHERE num = ?", (num,))
+            session.run("UPDATE memory SET graphed = ? WHERE num = ?", (data["read"], num))
+            session.run_many(
+                "INSERT INTO mention (space, num, entity_id, first, past, confidence, method) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(space, num, *to_sql(one, _MENTION)) for one in data["mentions"]],
+            )
+        elif kind == "verification":
+            session.run("UPDATE memory SET grounding = ? WHERE num = ?", (data["grounding"], num))
+            session.run("DELETE FROM verification WHERE space = ? AND memory_id = ?", (space, key))
+            if data["result"] is not None:
+                session.run(
+                    "INSERT INTO verification (space, memory_id, checked_at, result) VALUES (?, ?, ?, ?)",
+                    (space, key, data["checked_at"] or 0, data["result"]),
+                )
+        else:
+            session.run("UPDATE memory SET accessed_at = ? WHERE num = ?", (data["accessed_at"], num))
+            session.run("DELETE FROM recalled WHERE memory_id = ?", (key,))
+            if data["recalls"] is not None:
+                session.run(
+                    "INSERT INTO recalled (memory_id, recalls, recalled_at) VALUES (?, ?, ?)",
+                    (key, data["recalls"], data["recalled_at"] or 0),
+                )
+
+
+def check_about(document: Document) -> None:
+    """Refuse what could not be written."""
+    if document.kind == "mention":
+        data = checked(document.data, columns("read:int mentions:json"), what="mention")
+        for one in data["mentions"]:
+            checked(one, _MENTION, what="mention")
+    else:
+        checked(document.data, _VERIFICATION if document.kind == "verification" else _USE, what=document.kind)
+
+
+def memory_of(document: Document) -> Memory:
+    """The record a document holds, once its fields are found to be what they should be."""
+    data = checked(document.data, MEMORY_FIELDS, ("versions",), what="memory")
+    for one in data["versions"] if isinstance(data["versions"], list) else [None]:
+        checked(one, _VERSION, what="version of a memory")
+    tags = [data["tags"], data["redactions"], *(one["tags"] for one in data["versions"])]
+    fits = data["status"] in STATUSES and data["domain"] in DOMAINS and _ID.match(document.key)
+    if not fits or not all(isinstance(tag, str) for names in tags for tag in names):
+        raise BackupCorrupt(
+            f"The memory {document.key[:12]!r} cannot be taken in: its id, domain, status or tags are none.",
+            remedy="Use another copy of the backup.",
+        )
+    values = {**data, "id": document.key, "accessed_at": None, "grounding": None}
+    row: Row = tuple(_as_column(values[name]) for name in MEMORY_COLUMNS)
+    return memory_from(row, data["content"], compressed=False)
+
+
+def _as_column(value: Any) -> Sql:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value

@@ -1,0 +1,342 @@
+"""A space as documents: all of it in one order, some of it by name, and documents written into it.
+
+Every method takes the session it runs in; the caller decides what is one transaction. What is written
+must have been checked and, for memories, prepared before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..errors import BackupCorrupt
+from .database import Row, Session, Sql, marks
+from .document import KINDS, Document
+from .document_memories import ABOUT_KINDS, MemoryDocuments, check_about
+from .document_shapes import SHAPES, Child, Shape, checked, columns, from_sql, to_sql
+from .graph import GraphTable
+from .memories import MemoryTable
+from .rows import Prepared
+
+__all__ = ["DocumentTable", "check_document", "key_order"]
+
+_BATCH = 400
+_RELATIONSHIP = columns(
+    "source_id:text target_id:text type:text confidence:real method:text evidence:text properties:json "
+    "valid_from:int? valid_to:int? recorded_at:int ended_at:int?"
+)
+_MERGE = columns("into_id:text recorded_at:int")
+_LOGGED = columns("n:int kind:text memory:text? data:json")
+_ITEMS = {"saved": 2, "saved_use": 2, "together": 2, "trust": 2}
+
+
+class DocumentTable:
+    def __init__(self, memories: MemoryTable, of_memories: MemoryDocuments, graph: GraphTable) -> None:
+        self._table = memories
+        self._memories = of_memories
+        self._graph = graph
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def scan(
+        self, session: Session, space: str, kinds: Sequence[str] = KINDS, *, vectors: bool = False
+    ) -> Iterator[Document]:
+        """All documents of a space, by kind and key. What is written behind the last one given does not disturb."""
+        for kind in kinds:
+            if kind == "memory" or kind in ABOUT_KINDS:
+                yield from self._memories.scan(session, space, kind, vectors=vectors)
+            elif kind == "relationship":
+                yield from self._relationships(session, space)
+            elif kind == "merge":
+                yield from self._merges(session, space)
+            else:
+                yield from _scan_shape(session, space, SHAPES[kind])
+
+    def some(self, session: Session, space: str, kind: str, keys: Sequence[str]) -> list[Document]:
+        """Those of the keys that are there, without vectors."""
+        if kind == "memory" or kind in ABOUT_KINDS:
+            return self._memories.some(session, space, kind, keys)
+        if kind == "relationship":
+            return [
+                _relationship(row)
+                for low in range(0, len(keys), _BATCH)
+                for row in _relationship_rows(
+                    session,
+                    f"r.space = ? AND r.id IN ({marks(len(keys[low : low + _BATCH]))})",
+                    (space, *keys[low : low + _BATCH]),
+                )
+            ]
+        if kind == "merge":
+            return [one for key in keys for one in [self._merge(session, space, key)] if one is not None]
+        return [one for key in keys for one in _shape_rows(session, space, SHAPES[kind], key)]
+
+    def _relationships(self, session: Session, space: str) -> Iterator[Document]:
+        last = ""
+        while rows := _relationship_rows(
+            session, "r.space = ? AND r.id > ? ORDER BY r.id LIMIT ?", (space, last, _BATCH)
+        ):
+            last = rows[-1][0]
+            yield from map(_relationship, rows)
+
+    def _merges(self, session: Session, space: str) -> Iterator[Document]:
+        ids = session.rows("SELECT DISTINCT merge_id FROM entity_history WHERE space = ? ORDER BY merge_id", (space,))
+        for (merge_id,) in ids:
+            if found := self._merge(session, space, merge_id):
+                yield found
+
+    def _merge(self, session: Session, space: str, merge_id: str) -> Document | None:
+        rows = session.rows(
+            "SELECT h.into_id, h.recorded_at, h.n, h.kind, m.id, h.data FROM entity_history h "
+            "LEFT JOIN memory m ON m.num = h.num WHERE h.space = ? AND h.merge_id = ? ORDER BY h.n",
+            (space, merge_id),
+        )
+        if not rows:
+            return None
+        log = [_logged(from_sql(row[2:], _LOGGED), None) for row in rows]
+        return Document("merge", merge_id, {"into_id": rows[0][0], "recorded_at": rows[0][1], "log": log})
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def put(
+        self, session: Session, space: str, document: Document, seq: int, prepared: Callable[[Document], Prepared]
+    ) -> None:
+        """Write a document in place of the one of that name."""
+        kind, key, data = document.kind, document.key, document.data
+        if kind == "memory":
+            self._memories.put(session, _with_free_key(session, prepared(document)), document, seq)
+        elif kind in ABOUT_KINDS:
+            self._memories.put_about(session, space, document)
+        elif kind == "relationship":
+            self._put_relationship(session, space, key, data)
+        elif kind == "merge":
+            self._put_merge(session, space, key, data)
+        else:
+            self._put_shape(session, space, SHAPES[kind], key, data)
+
+    def remove(self, session: Session, space: str, kind: str, key: str, seq: int) -> None:
+        """Take a document away with all that cannot be without it."""
+        if kind == "memory":
+            rows = session.rows("SELECT num FROM memory WHERE space = ? AND id = ?", (space, key))
+            self._table.purge(session, [row[0] for row in rows], seq, names=False)
+        elif kind in ABOUT_KINDS:
+            self._memories.remove_about(session, space, kind, key)
+        elif kind == "relationship":
+            self._graph.delete_relationships(session, space, [key])
+        elif kind == "merge":
+            session.run("DELETE FROM entity_history WHERE space = ? AND merge_id = ?", (space, key))
+        elif kind == "entity":
+            self._graph.delete_entities(session, space, [key])
+        else:
+            _delete_shape(session, space, SHAPES[kind], key)
+            if kind == "saved":
+                _saved_changed(session, space, key)
+
+    def mend(self, session: Session, space: str) -> None:
+        """Drop what points at something that is not there: two machines may have changed both ends."""
+        session.run(
+            "DELETE FROM mention WHERE space = ? AND NOT EXISTS "
+            "(SELECT 1 FROM entity e WHERE e.space = mention.space AND e.id = mention.entity_id)",
+            (space,),
+        )
+        for end in ("source_id", "target_id"):
+            session.run(
+                "DELETE FROM relationship WHERE space = ? AND NOT EXISTS "
+                f"(SELECT 1 FROM entity e WHERE e.space = relationship.space AND e.id = relationship.{end})",
+                (space,),
+            )
+
+    def _put_relationship(self, session: Session, space: str, key: str, data: Any) -> None:
+        num = _num(session, space, data["memory"])
+        session.run("DELETE FROM relationship WHERE space = ? AND id = ?", (space, key))
+        if data["memory"] is not None and num is None:
+            return  # stated by a memory that is gone
+        names = ", ".join(column.name for column in _RELATIONSHIP)
+        session.run(
+            f"INSERT INTO relationship (space, id, num, {names}) VALUES ({marks(3 + len(_RELATIONSHIP))})",
+            (space, key, num, *to_sql(data, _RELATIONSHIP)),
+        )
+
+    def _put_merge(self, session: Session, space: str, key: str, data: Any) -> None:
+        session.run("DELETE FROM entity_history WHERE space = ? AND merge_id = ?", (space, key))
+        for one in data["log"]:
+            num = _num(session, space, one["memory"])
+            if one["memory"] is not None and num is None:
+                continue
+            session.run(
+                "INSERT INTO entity_history (space, merge_id, into_id, recorded_at, n, kind, num, data) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (space, key, data["into_id"], data["recorded_at"], one["n"], one["kind"], num, _log_json(one, num)),
+            )
+
+    def _put_shape(self, session: Session, space: str, shape: Shape, key: str, data: Any) -> None:
+        _delete_shape(session, space, shape, key)
+        keys = _key_values(shape, key)
+        names = ", ".join((shape.scope, *shape.keys, *(column.name for column in shape.columns)))
+        values = (space, *keys, *to_sql(data, shape.columns))
+        session.run(f"INSERT INTO {shape.table} ({names}) VALUES ({marks(len(values))})", values)
+        for child in shape.children:
+            names = ", ".join((shape.scope, *child.keys, *(column.name for column in child.columns)))
+            session.run_many(
+                f"INSERT INTO {child.table} ({names}) VALUES ({marks(1 + len(keys) + len(child.columns))})",
+                [(space, *keys, *to_sql(one, child.columns)) for one in data[child.name]],
+            )
+        if shape.kind == "saved":
+            kind, name = keys
+            session.run_many(
+                "INSERT INTO saved_tag (space, kind, tag, name) VALUES (?, ?, ?, ?)",
+                [(space, kind, tag, name) for tag in dict.fromkeys(str(tag).casefold() for tag in data["tags"])],
+            )
+            _saved_changed(session, space, key)
+
+
+def check_document(document: Document) -> None:
+    """Refuse a document that could not be written; memories are checked where they are prepared."""
+    kind, what = document.kind, document.kind.replace("_", " ")
+    if kind in ABOUT_KINDS:
+        check_about(document)
+    elif kind == "relationship":
+        checked({k: v for k, v in document.data.items() if k != "memory"}, _RELATIONSHIP, what=what)
+        checked({"memory": document.data.get("memory")}, columns("memory:text?"), what=what)
+    elif kind == "merge":
+        for one in checked(document.data, _MERGE, ("log",), what=what)["log"]:
+            checked(one, _LOGGED, what=what)
+    elif kind != "memory":
+        shape = SHAPES[kind]
+        data = checked(document.data, shape.columns, [child.name for child in shape.children], what=what)
+        for child in shape.children:
+            for one in data[child.name] if isinstance(data[child.name], list) else [None]:
+                checked(one, child.columns, what=what)
+        _key_values(shape, document.key)
+
+
+def key_order(document: Document) -> tuple[int, tuple[str, ...]]:
+    """The place of a document in a scan."""
+    parts = _ITEMS.get(document.kind, 1)
+    return KINDS.index(document.kind), tuple(document.key.split("/", parts - 1))
+
+
+def _key_values(shape: Shape, key: str) -> tuple[Sql, ...]:
+    parts = key.split("/", len(shape.keys) - 1)
+    if len(parts) != len(shape.keys) or (shape.numbered and not key.isdecimal()):
+        raise BackupCorrupt(f"{key[:80]!r} does not name a {shape.kind}.", remedy="Use another copy of the backup.")
+    return (int(key),) if shape.numbered else tuple(parts)
+
+
+def _key_of(shape: Shape, values: Sequence[Any]) -> str:
+    return f"{values[0]:012d}" if shape.numbered else "/".join(values)
+
+
+def _scan_shape(session: Session, space: str, shape: Shape) -> Iterator[Document]:
+    keys = ", ".join(shape.keys)
+    past = f"({keys}) > ({marks(len(shape.keys))})"
+    last: tuple[Sql, ...] = (-1,) if shape.numbered else ("",) * len(shape.keys)
+    while True:
+        rows = _rows(session, shape, f"{past} ORDER BY {keys} LIMIT ?", (space, *last, _BATCH))
+        if not rows:
+            return
+        last = tuple(rows[-1][: len(shape.keys)])
+        yield from _shaped(session, space, shape, rows)
+
+
+def _shape_rows(session: Session, space: str, shape: Shape, key: str) -> list[Document]:
+    where = " AND ".join(f"{name} = ?" for name in shape.keys)
+    rows = _rows(session, shape, where, (space, *_key_values(shape, key)))
+    return _shaped(session, space, shape, rows)
+
+
+def _rows(session: Session, shape: Shape, where: str, params: Sequence[Sql]) -> list[Row]:
+    names = ", ".join((*shape.keys, *(column.name for column in shape.columns)))
+    return session.rows(f"SELECT {names} FROM {shape.table} WHERE {shape.scope} = ? AND {where}", params)
+
+
+def _shaped(session: Session, space: str, shape: Shape, rows: Sequence[Row]) -> list[Document]:
+    keys = len(shape.keys)
+    found = []
+    belonging = [_children(session, space, shape, child, rows) for child in shape.children] if rows else []
+    for row in rows:
+        data = from_sql(row[keys:], shape.columns)
+        for child, of in zip(shape.children, belonging, strict=True):
+            data[child.name] = of.get(tuple(row[:keys]), [])
+        found.append(Document(shape.kind, _key_of(shape, row[:keys]), data))
+    return found
+
+
+def _children(
+    session: Session, space: str, shape: Shape, child: Child, rows: Sequence[Row]
+) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """What belongs to a run of rows, by their keys: one statement for all from the first to the last."""
+    keys = len(shape.keys)
+    names = ", ".join((*child.keys, *(column.name for column in child.columns)))
+    key = ", ".join(child.keys)
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in session.rows(
+        f"SELECT {names} FROM {child.table} WHERE {shape.scope} = ? AND ({key}) >= ({marks(keys)}) "
+        f"AND ({key}) <= ({marks(keys)}) ORDER BY {key}, {', '.join(child.order)}",
+        (space, *rows[0][:keys], *rows[-1][:keys]),
+    ):
+        found.setdefault(tuple(row[:keys]), []).append(from_sql(row[keys:], child.columns))
+    return found
+
+
+def _delete_shape(session: Session, space: str, shape: Shape, key: str) -> None:
+    values = (space, *_key_values(shape, key))
+    tables = [(shape.table, shape.keys), *((child.table, child.keys) for child in shape.children)]
+    if shape.kind == "saved":
+        tables.append(("saved_tag", shape.keys))
+    for table, keys in tables:
+        where = " AND ".join(f"{name} = ?" for name in (shape.scope, *keys))
+        session.run(f"DELETE FROM {table} WHERE {where}", values)
+
+
+def _saved_changed(session: Session, space: str, key: str) -> None:
+    """Other processes look at this counter."""
+    session.run(
+        "INSERT INTO saved_change (space, kind, changes) VALUES (?, ?, 1) "
+        "ON CONFLICT (space, kind) DO UPDATE SET changes = saved_change.changes + 1",
+        (space, key.split("/", 1)[0]),
+    )
+
+
+def _relationship_rows(session: Session, where: str, params: Sequence[Sql]) -> list[Row]:
+    names = ", ".join(f"r.{column.name}" for column in _RELATIONSHIP)
+    return session.rows(
+        f"SELECT r.id, m.id, {names} FROM relationship r LEFT JOIN memory m ON m.num = r.num WHERE {where}", params
+    )
+
+
+def _relationship(row: Row) -> Document:
+    return Document("relationship", row[0], {"memory": row[1], **from_sql(row[2:], _RELATIONSHIP)})
+
+
+def _num(session: Session, space: str, memory_id: str | None) -> int | None:
+    if memory_id is None:
+        return None
+    rows = session.rows("SELECT num FROM memory WHERE space = ? AND id = ?", (space, memory_id))
+    return int(rows[0][0]) if rows else None
+
+
+def _logged(one: dict[str, Any], num: int | None) -> dict[str, Any]:
+    """A logged row that names its memory by number, with another number in it: None where it travels."""
+    data = one["data"]
+    if one["kind"] == "mention":
+        data = [*data[:2], num, *data[3:]]
+    elif one["kind"] in ("moved", "dropped"):
+        data = {**data, "num": num}
+    return {**one, "data": data}
+
+
+def _log_json(one: dict[str, Any], num: int | None) -> str:
+    return json.dumps(_logged(one, num)["data"], ensure_ascii=False, sort_keys=True)
+
+
+def _with_free_key(session: Session, record: Prepared) -> Prepared:
+    """The record, without its idempotency key where another one has it: two machines may have used the same."""
+    if record.idempotency_key is None:
+        return record
+    taken = session.rows(
+        "SELECT 1 FROM memory WHERE space = ? AND idempotency_key = ? AND id <> ?",
+        (record.space, record.idempotency_key, record.memory.id),
+    )
+    return replace(record, idempotency_key=None) if taken else record

@@ -1,0 +1,43 @@
+"""A space as documents: everything goes out, and the same comes back in another home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cortex_py.store.document import KINDS
+from cortex_py.store.documents import check_document, key_order
+from homes import fill, opened, state
+
+
+def test_every_kind_of_thing_becomes_documents_in_their_order(home: Path, project: Path) -> None:
+    with opened(home, project) as cortex:
+        fill(cortex)
+        store = cortex._store
+        with store.database.read() as session:
+            found = list(store.documents.scan(session, cortex.project.id, vectors=True))
+    kinds = {one.kind for one in found}
+    assert kinds >= {"branch", "entity", "memory", "mention", "saved", "use", "reference", "session"}
+    assert kinds <= set(KINDS)
+    places = [key_order(one) for one in found]
+    assert places == sorted(set(places))
+    for one in found:
+        check_document(one)
+    assert all(one.vectors for one in found if one.kind == "memory")
+
+
+def test_documents_written_into_another_home_make_the_same_state(tmp_path: Path, project: Path) -> None:
+    with opened(tmp_path / "one", project) as cortex, opened(tmp_path / "two", project) as other:
+        fill(cortex)
+        space = cortex.project.id
+        held = other._desks.held(other._desk, "project")
+        with cortex._store.database.read() as source, other._store.database.write() as target:
+            seq = other._store.memories.next_seq(target)
+            for one in cortex._store.documents.scan(source, space, vectors=True):
+                other._store.documents.put(target, space, one, seq, held.prepared)
+        assert state(other) == state(cortex)
+        hits = [
+            [hit.memory.id for hit in one.memories.recall("PostgreSQL").results if hit.memory.domain == "project"]
+            for one in (cortex, other)
+        ]
+        assert hits[0] == hits[1] != []
+        assert not other.check()
