@@ -31,6 +31,7 @@ ALL = (
     "grounding_code",
     "grounding_scale",
     "suggestions",
+    "backups",
 )
 
 

@@ -24,7 +24,7 @@ ALLOWED = {
     "context": {"store", "security", "embedding", "memory", "worktree", "graph", "grounding", "llm"},
     "prompts": {"store", "security", "memory"},
     "grounding": {"store", "security", "embedding", "memory", "worktree", "llm"},
-    "backup": {"store"},
+    "backup": {"store", "memory", "graph", "prompts", "security"},
     "app": {
         "memory",
         "context",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cortex_py.backup.service import Backups
 from cortex_py.cli import cli
 from cortex_py.config import setting_names
 from cortex_py.context.service import Contexts
@@ -72,7 +73,7 @@ def test_every_filter_key_is_documented() -> None:
 
 def test_every_method_is_documented() -> None:
     text = _page("library")
-    for service in (Memories, Contexts, Suggestions, Graph, Grounding, Prompts, Templates):
+    for service in (Memories, Contexts, Suggestions, Graph, Grounding, Prompts, Templates, Backups):
         for name in dir(service):
             if not name.startswith("_"):
                 assert re.search(rf"\b{name}\b", text), name

@@ -143,7 +143,10 @@ class Cortex:
         def held(project_id: str | None, domain: Domain) -> HeldSpace:
             return self._desks.held(self._desk if project_id is None else self._desks.of(project_id), domain)
 
-        return Backups(self._store, self._clock, self.settings, held, self._backend.fingerprint)
+        def memories(project_id: str | None) -> Memories:
+            return self.memories if project_id is None else self._desks.of(project_id).memories
+
+        return Backups(self._store, self._clock, self.settings, held, self._backend.fingerprint, memories)
 
     @cached_property
     def embeddings(self) -> EmbeddingService:

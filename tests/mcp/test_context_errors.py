@@ -1,6 +1,7 @@
 """How the context tools fail: the documented form and codes, in both protocols; what is refused changes nothing."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,20 +11,18 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.embedding.backend import Backend
 from cortex_py.errors import WIRE_FORMS
-from cortex_py.mcp.reference_words import CORTEX_CODES, CORTEX_CODES_LATER
+from cortex_py.mcp.reference_words import CORTEX_CODES
 from cortex_py.mcp.registry import CONTEXT_TOOLS
 
 from clients import MODES, Caller, connected
 from helpers import FakeClock
 from servers import http_server
 
-# No tool needs the network before sync is there. Whoever adds it takes the name out.
-UNREACHABLE = {"NETWORK_ERROR"}
-# The embedding service limits its callers; the context tools do not.
-OF_OTHERS = {"RATE_LIMITED"}
+# Of the tools for snapshots and sync: test_backup_tools.py.
+OF_OTHERS = {"RATE_LIMITED", "NETWORK_ERROR", "SNAPSHOT_NOT_FOUND"}
 # Only where the settings ask for a licence: test_license_required.py.
 LICENSED = {"LICENSE_REQUIRED"}
-DOCUMENTED = {"PROJECT_NOT_FOUND", "BRANCH_NOT_FOUND", "INVALID_PARAMS", "STORAGE_ERROR", *LICENSED, *UNREACHABLE}
+DOCUMENTED = {"PROJECT_NOT_FOUND", "BRANCH_NOT_FOUND", "INVALID_PARAMS", "STORAGE_ERROR", *LICENSED, "NETWORK_ERROR"}
 ADDED = {"CONTEXT_NOT_FOUND", "SESSION_NOT_FOUND", "SESSION_CLOSED"}
 
 NOWHERE = "0" * 40
@@ -246,10 +245,22 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, model: Backend) -> Iterat
         yield Prepared(server.mcp, home, names)
 
 
-@pytest.fixture(scope="module", params=MODES)
-def client(prepared: Prepared, request: pytest.FixtureRequest) -> Iterator[Caller]:
-    with connected(prepared.mcp, request.param) as caller:
-        yield caller
+# Each is connected once; a fixture of the module with these as its parameters would be made anew at every change.
+@pytest.fixture(scope="module")
+def callers(prepared: Prepared) -> Iterator[dict[str, Caller]]:
+    with ExitStack() as stack:
+        yield {mode: stack.enter_context(connected(prepared.mcp, mode)) for mode in MODES}
+
+
+@pytest.fixture(params=MODES)
+def client(callers: dict[str, Caller], request: pytest.FixtureRequest) -> Caller:
+    return callers[request.param]
+
+
+@pytest.fixture(scope="module")
+def untouched(callers: dict[str, Caller], prepared: Prepared) -> Any:
+    """What there was before any call: nothing that is asked here changes it."""
+    return _state(callers["auto"], prepared)
 
 
 def _state(client: Caller, prepared: Prepared) -> Any:
@@ -266,16 +277,15 @@ def _is_told(told: dict[str, Any], code: str, named: str) -> None:
     assert named in told["details"], told
 
 
-def test_every_code_is_produced_here_or_cannot_be_yet() -> None:
+def test_every_code_is_produced() -> None:
     # What fails without the caller's doing is in test_context_faults.py.
     produced = {bad.code for bad in BAD.values()} | LICENSED | {"STORAGE_ERROR"}
-    assert produced | UNREACHABLE == DOCUMENTED | ADDED
+    assert produced | {"NETWORK_ERROR"} == DOCUMENTED | ADDED
     assert {form.cortex for _, form in WIRE_FORMS} == produced | OF_OTHERS
     assert set(CORTEX_CODES) == produced | OF_OTHERS
-    assert set(CORTEX_CODES_LATER) == UNREACHABLE
 
 
-def test_every_tool_and_every_argument_is_tried(client: Caller, prepared: Prepared) -> None:
+def test_every_tool_and_every_argument_is_tried(client: Caller, prepared: Prepared, untouched: Any) -> None:
     listed = {tool.name: tool.input_schema for tool in client.portal.call(client.client.list_tools)}
     assert GOOD.keys() == {spec.name for spec in CONTEXT_TOOLS}
     for tool, good in GOOD.items():
@@ -292,15 +302,26 @@ def test_every_tool_and_every_argument_is_tried(client: Caller, prepared: Prepar
         "get_context_graph_info",
     ):
         assert client.call(tool, **prepared.filled(GOOD[tool]))["success"] is True
+    assert _state(client, prepared) == untouched
 
 
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-def test_a_bad_call_is_refused_and_changes_nothing(client: Caller, prepared: Prepared, bad: Bad) -> None:
-    before = _state(client, prepared)
+# All of them in one protocol; in the other the first of each tool with each code, for it is the same code that answers.
+_FIRST = {(bad.tool, bad.code): name for name, bad in reversed(BAD.items())}
+_TRIED = [("auto", name) for name in BAD] + [("legacy", name) for name in _FIRST.values()]
+
+
+@pytest.mark.parametrize(
+    ("client", "bad"),
+    [pytest.param(mode, BAD[name], id=f"{mode}-{name}") for mode, name in _TRIED],
+    indirect=["client"],
+)
+def test_a_bad_call_is_refused_and_changes_nothing(
+    client: Caller, prepared: Prepared, untouched: Any, bad: Bad
+) -> None:
     told = client.failed(bad.tool, **prepared.filled(bad.arguments))
     _is_told(told, bad.code, bad.named)
     assert TOKEN not in str(told)
-    assert _state(client, prepared) == before
+    assert _state(client, prepared) == untouched
 
 
 def test_a_prefix_of_several_ids_names_the_candidates(client: Caller, prepared: Prepared) -> None:

@@ -336,7 +336,8 @@ def _use_contexts(call: Checked, project: Path) -> None:
     call("verify_response", project_id=id, response_text=said)
     call("get_active_summary", project_id=id, branch_id=branch, max_tokens=300)
     found = call("search_context", project_id=id, query="`parts.csv`", min_score=0.0)["results"]
-    for one in found:
+    # The others are for suggestions: what is loaded in the line of work at hand is not suggested in it.
+    for one in found[:1]:
         call("load_context", project_id=id, branch_id=one["branch_id"], context_id=one["context_id"])
     call("get_context_graph_info", project_id=id)
     for answer in ("accept", "reject", "leave"):

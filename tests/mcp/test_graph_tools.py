@@ -80,13 +80,16 @@ def _facts(relationships: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
     return {(one["from_entity"], one["type"], one["to_entity"]) for one in relationships}
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture
 def graph(home: Path, project: Path, clock: FakeClock, request: pytest.FixtureRequest) -> Iterator[Graph]:
-    """A client of a server whose model knows only words: meaning has nothing to do with the graph."""
+    """A client of a server whose model knows only words: meaning has nothing to do with the graph.
+
+    It speaks one protocol unless a test asks for both: what tools do does not depend on it.
+    """
     git(project, "init", "-q", "-b", "main")
     with (
         Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as cortex,
-        connected(build_server(cortex), request.param) as caller,
+        connected(build_server(cortex), getattr(request, "param", "auto")) as caller,
     ):
         yield Graph(caller)
 
@@ -105,6 +108,7 @@ def chain(graph: Graph) -> Graph:
 # -- what texts name and state -----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("graph", MODES, indirect=True)
 def test_the_documents_sentence_gives_its_entities_and_relationships(graph: Graph) -> None:
     told = graph.entities("extract", content=SENTENCE, store=True, min_confidence=0.7)
     assert {one["id"]: one["type"] for one in told["entities"]} == NAMED
@@ -276,6 +280,7 @@ def test_a_removed_entity_takes_its_relationships_and_mentions_along(graph: Grap
     assert graph.caller.call("subcog_get", memory_id=memory)["content"] == SENTENCE
 
 
+@pytest.mark.parametrize("graph", MODES, indirect=True)
 def test_a_merge_is_told_before_it_is_done(graph: Graph) -> None:
     memory = graph.capture("Alice uses Rust.")
     lang, owner = graph.create("Rustlang", properties={"year": 2015}), graph.create("Mozilla", "Organization")
@@ -360,6 +365,7 @@ def test_relationships_are_listed_by_their_ends(chain: Graph) -> None:
     assert (len(page["relationships"]), page["total"]) == (2, 3)
 
 
+@pytest.mark.parametrize("graph", MODES, indirect=True)
 def test_what_held_once_is_seen_by_looking_back(graph: Graph) -> None:
     """The clock stands at 2026-01-02."""
     for name, kind in (("Alice", "Person"), ("Acme", "Organization"), ("Initech", "Organization")):
@@ -487,6 +493,7 @@ def test_statistics_count_all_there_is(chain: Graph) -> None:
     assert [one["id"] for one in stats["entities"]][:1] == ["entity_alice"]
 
 
+@pytest.mark.parametrize("graph", MODES, indirect=True)
 def test_an_empty_graph_has_statistics_and_a_drawing(graph: Graph) -> None:
     assert set(graph.walk("stats")["counts"].values()) == {0}
     assert graph.walk("visualize")["content"] == "flowchart LR\n"
@@ -523,6 +530,7 @@ def test_a_drawing_shows_what_was_asked_for(
     assert ({one["name"] for one in drawn["nodes"]}, drawn["left_out"]) == (shown, left_out)
 
 
+@pytest.mark.parametrize("graph", MODES, indirect=True)
 def test_parameters_have_the_documented_defaults(graph: Graph) -> None:
     listed = {tool.name: tool.input_schema for tool in graph.caller.portal.call(graph.caller.client.list_tools)}
     for tool, defaults in DEFAULTS.items():

@@ -30,6 +30,8 @@ MARKED: dict[str, tuple[str, dict[str, Any]]] = {
     "verify_response": ("verify_response", {"response_text": "It works."}),
     "suggest_contexts": ("suggest_contexts", {"current_context": "sign in"}),
     "get_context_graph_info": ("get_context_graph_info", {}),
+    "sync_to_cloud": ("sync_to_cloud", {}),
+    "sync_from_cloud": ("sync_from_cloud", {}),
     "search_context.filter_category": ("search_context", {"query": "tabs", "filter_category": "bug_fix"}),
 }
 FREE: dict[str, dict[str, Any]] = {
@@ -46,7 +48,8 @@ def _token(tier: Any, clock: FakeClock, keys: KeyPair = KEYS, **more: Any) -> st
 def _client(home: Path, project: Path, mode: str, clock: FakeClock, **settings: Any) -> Iterator[tuple[Caller, str]]:
     key = home.parent / "public.pem"
     key.write_bytes(KEYS.public)
-    settings = {"require_license": True, "license_public_key": key, **settings}
+    cloud = {"cloud_url": str(home.parent / "cloud"), "passphrase": "correct horse battery"}
+    settings = {"require_license": True, "license_public_key": key, **cloud, **settings}
     with (
         Cortex.open(home, project=project, backend=StubBackend(), clock=clock, **settings) as cortex,
         connected(build_server(cortex), mode) as caller,

@@ -26,9 +26,10 @@ def cortex(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
         yield opened
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture
 def client(cortex: Cortex, request: pytest.FixtureRequest) -> Iterator[Caller]:
-    with connected(build_server(cortex), request.param) as caller:
+    """A client of one protocol unless a test asks for both: what stands in a page does not depend on it."""
+    with connected(build_server(cortex), getattr(request, "param", "auto")) as caller:
         yield caller
 
 
@@ -50,6 +51,7 @@ def _contents(client: Caller, uri: str) -> list[str]:
 # -- what there is ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("client", MODES, indirect=True)
 def test_the_fixed_addresses_are_listed(client: Caller) -> None:
     listed = {str(one.uri): one.mime_type for one in client.portal.call(client.client.list_resources)}
     assert listed == {
@@ -59,6 +61,7 @@ def test_the_fixed_addresses_are_listed(client: Caller) -> None:
     }
 
 
+@pytest.mark.parametrize("client", MODES, indirect=True)
 def test_the_templates_are_listed(client: Caller) -> None:
     templates = client.portal.call(client.client.list_resource_templates)
     assert {one.uri_template: (one.name, one.mime_type) for one in templates} == {
@@ -74,6 +77,7 @@ def test_the_templates_are_listed(client: Caller) -> None:
 # -- one memory ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("client", MODES, indirect=True)
 def test_a_memory_is_read_by_its_id_and_by_a_prefix(client: Caller, memory: Memory) -> None:
     whole = _json(client, f"subcog://memory/{memory.id}")
     assert whole == client.call("subcog_get", memory_id=memory.id)
@@ -120,6 +124,7 @@ def test_an_updated_memory_is_read_as_it_is_now(cortex: Cortex, client: Caller, 
     assert _json(client, f"subcog://memory/{memory.id}")["content"] == "Use SQLite"
 
 
+@pytest.mark.parametrize("client", MODES, indirect=True)
 def test_a_prefix_of_several_memories_names_them(cortex: Cortex, client: Caller) -> None:
     twins = [cortex.memories.capture(text).id for text in ("one", "two")]
     uri = f"subcog://memory/{twins[0][:8]}"
@@ -210,6 +215,7 @@ QUERIES = [
 ]
 
 
+@pytest.mark.parametrize("client", MODES, indirect=True)
 def test_a_search_takes_any_text_once_encoded(cortex: Cortex, client: Caller) -> None:
     decoys = ("escape A kept", "escape / kept", "a b c", "Zoe", "nothing of the kind")
     cortex.memories.capture_many([NewMemory(content=text, namespace="testing") for text in (*QUERIES, *decoys)])
@@ -220,6 +226,7 @@ def test_a_search_takes_any_text_once_encoded(cortex: Cortex, client: Caller) ->
         assert found["results"][0]["score"] > 0.5
 
 
+@pytest.mark.parametrize("client", MODES, indirect=True)
 def test_a_search_reads_the_address_as_it_was_sent(cortex: Cortex, client: Caller) -> None:
     cortex.memories.capture("up .. and away", namespace="testing")
     for query, sent in (("..", ".."), ("Zoë", "Zoë"), ("a b", "a b")):
@@ -256,6 +263,7 @@ NOTHING = [
 ]
 
 
+@pytest.mark.parametrize("client", MODES, indirect=True)
 def test_an_address_of_nothing_is_an_error_that_names_it(client: Caller, memory: Memory) -> None:
     errors = {uri: client.unreadable(uri) for uri in NOTHING}
     assert {uri: error.code for uri, error in errors.items()} == dict.fromkeys(NOTHING, -32602)

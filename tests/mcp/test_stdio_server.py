@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +93,12 @@ def _call(id: Any, name: str, *, modern: bool = False, **arguments: Any) -> dict
     return {"id": id, "method": "tools/call", "params": params}
 
 
-def _piped(home: Path, project: Path, text: bytes, *options: str) -> "subprocess.CompletedProcess[bytes]":
+def _piped(
+    home: Path, project: Path, text: bytes, *options: str, own_interpreter: bool = False
+) -> "subprocess.CompletedProcess[bytes]":
     """What comes of `echo text | cortex serve`."""
     return subprocess.run(
-        serve_command(*options),
+        serve_command(*options, own_interpreter=own_interpreter),
         input=text,
         cwd=project,
         env=serve_environment(home),
@@ -146,18 +147,15 @@ def _processes_of(home: Path) -> set[int]:
     return found
 
 
-@pytest.fixture
-def loaded(home: Path, project: Path) -> Iterator[StdioServer]:
-    """A server that has answered a call."""
-    with stdio_server(home, project) as server:
-        server.handshake()
-        assert "result" in server.call(1, "subcog_status")
-        yield server
+def _load(server: StdioServer) -> None:
+    """Wait until the server is there: it has answered a call."""
+    server.handshake()
+    assert "result" in server.call(1, "subcog_status")
 
 
 @pytest.mark.parametrize("modern", [False, True], ids=["legacy", "modern"])
 def test_a_whole_session_is_protocol_and_nothing_else(home: Path, project: Path, tmp_path: Path, modern: bool) -> None:
-    with stdio_server(home, project, **_customized(tmp_path, CHATTY)) as plain:
+    with stdio_server(home, project, own_interpreter=True, **_customized(tmp_path, CHATTY)) as plain:
         server = Session(plain.process, modern=modern)
         hello = server.ask(0, "server/discover") if modern else server.handshake()
         named = hello["result"]["_meta"]["io.modelcontextprotocol/serverInfo"] if modern else None
@@ -193,13 +191,13 @@ def test_a_whole_session_is_protocol_and_nothing_else(home: Path, project: Path,
 
 
 def test_it_leaves_at_once_when_its_input_ends(home: Path, project: Path) -> None:
-    done = _piped(home, project, b"")
+    done = _piped(home, project, b"", own_interpreter=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_it_leaves_after_a_handshake_that_nothing_follows(home: Path, project: Path) -> None:
     hello = {"id": 1, "method": "initialize", "params": HELLO}
-    done = _piped(home, project, _lines(hello, {"method": "notifications/initialized"}))
+    done = _piped(home, project, _lines(hello, {"method": "notifications/initialized"}), own_interpreter=True)
     assert done.returncode == 0
     assert _answers(done.stdout)[1]["serverInfo"]["name"] == "cortex"
 
@@ -226,7 +224,7 @@ def test_what_was_asked_is_answered_before_it_leaves(home: Path, project: Path, 
 
 @pytest.mark.parametrize("names", SIGNALS, ids=_spelled)
 def test_a_signal_stops_it_while_it_loads(home: Path, project: Path, names: list[signal.Signals]) -> None:
-    with stdio_server(home, project) as server:
+    with stdio_server(home, project, own_interpreter=True) as server:
         server.handshake()
         for name in names:
             server.process.send_signal(name)
@@ -235,17 +233,17 @@ def test_a_signal_stops_it_while_it_loads(home: Path, project: Path, names: list
 
 
 @pytest.mark.parametrize("names", SIGNALS, ids=_spelled)
-def test_a_signal_stops_it_when_it_is_loaded(loaded: StdioServer, home: Path, names: list[signal.Signals]) -> None:
-    assert loaded.process.pid in _processes_of(home)
-    for name in names:
-        loaded.process.send_signal(name)
-    assert loaded.rest() == b""
-    assert _ended(loaded) == (0, "")
-    assert _processes_of(home) == set()
+def test_a_signal_stops_it_when_it_is_loaded(home: Path, project: Path, names: list[signal.Signals]) -> None:
+    with stdio_server(home, project) as server:
+        _load(server)
+        for name in names:
+            server.process.send_signal(name)
+        assert server.rest() == b""
+        assert _ended(server) == (0, "")
 
 
 def test_a_call_that_waits_is_answered_before_a_signal_is_heeded(home: Path, project: Path) -> None:
-    with stdio_server(home, project) as server:
+    with stdio_server(home, project, own_interpreter=True) as server:
         server.handshake()
         server.send("tools/call", {"name": "subcog_status", "arguments": {}}, 1)
         # Once this is answered, the call before it has been read.
@@ -255,12 +253,18 @@ def test_a_call_that_waits_is_answered_before_a_signal_is_heeded(home: Path, pro
         assert _ended(server) == (0, "")
 
 
-def test_its_end_leaves_no_process_behind(loaded: StdioServer, home: Path) -> None:
-    assert loaded.process.pid in _processes_of(home)
-    loaded.close_input()
-    assert loaded.rest() == b""
-    assert _ended(loaded) == (0, "")
-    assert _processes_of(home) == set()
+@pytest.mark.parametrize("names", [[], SIGNALS[-1]], ids=["end of input", _spelled(SIGNALS[-1])])
+def test_its_end_leaves_no_process_behind(home: Path, project: Path, names: list[signal.Signals]) -> None:
+    with stdio_server(home, project, own_interpreter=True) as server:
+        _load(server)
+        assert server.process.pid in _processes_of(home)
+        for name in names:
+            server.process.send_signal(name)
+        if not names:
+            server.close_input()
+        assert server.rest() == b""
+        assert _ended(server) == (0, "")
+        assert _processes_of(home) == set()
 
 
 def test_a_damaged_store_is_told_to_every_request(home: Path, project: Path) -> None:
@@ -329,7 +333,7 @@ def test_settings_that_make_no_sense_are_told_on_the_wire(
 
 
 def test_a_server_that_dies_tells_its_client(home: Path, project: Path, tmp_path: Path) -> None:
-    with stdio_server(home, project, **_customized(tmp_path, MORTAL)) as server:
+    with stdio_server(home, project, own_interpreter=True, **_customized(tmp_path, MORTAL)) as server:
         server.handshake()
         error = server.call(1, "subcog_status")["error"]
         assert (error["code"], error["message"]) == (-32603, "The server does not run: boom")
@@ -371,7 +375,7 @@ def test_two_servers_on_one_home_see_each_others_memories_at_once(home: Path, pr
 
 
 def test_what_was_acknowledged_survives_a_kill(home: Path, project: Path, model: Backend) -> None:
-    with stdio_server(home, project) as server:
+    with stdio_server(home, project, own_interpreter=True) as server:
         server.handshake()
         texts = [f"{DECISION}, part {number}" for number in range(5)]
         kept = {
@@ -390,7 +394,7 @@ def test_what_was_acknowledged_survives_a_kill(home: Path, project: Path, model:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_official_client_is_served(home: Path, project: Path, mode: str) -> None:
-    with connected(stdio_transport(home, project), mode) as caller:
+    with connected(stdio_transport(home, project, own_interpreter=mode == "auto"), mode) as caller:
         tools = caller.portal.call(caller.client.list_tools)
         assert {tool.name for tool in tools} == {spec.name for spec in TOOLS}
         id = caller.call("subcog_capture", content=DECISION, namespace="decisions")["id"]

@@ -45,5 +45,4 @@ def test_the_form_and_every_code_of_the_context_tools_is_explained() -> None:
     assert all(f'"{field}"' in section for field in ("success", "error", "error_code", "details"))
     assert {row[0].strip("`") for row in _rows(section)} == {form.cortex for _, form in WIRE_FORMS}
     assert all(meaning in section for meaning in words.CORTEX_CODES.values())
-    assert all(f"`{code}`" in section for code in words.CORTEX_CODES_LATER)
     assert all(f"`{spec.name}`" in section for spec in TOOLS if spec.errors == "cortex")

@@ -81,11 +81,12 @@ class Desk:
         )
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture
 def desk(home: Path, shop: Path, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    """A client of one protocol unless a test asks for both: what is found does not depend on it."""
     with (
         Cortex.open(home, project=shop, backend=StubBackend()) as cortex,
-        connected(build_server(cortex), request.param) as caller,
+        connected(build_server(cortex), getattr(request, "param", "auto")) as caller,
     ):
         yield Desk(caller, caller.call("initialize_context", project_path=str(shop), mode="none")["project_id"])
 
@@ -114,6 +115,7 @@ def _status(score: float) -> str:
     return "ACCEPT" if score >= 0.7 else "WARN" if score >= 0.3 else "REJECT"
 
 
+@pytest.mark.parametrize("desk", MODES, indirect=True)
 def test_what_the_project_has_is_accepted_with_the_place(desk: Desk) -> None:
     told = desk.verify(EXAMPLE, "auth.py", "git log")
     _has_the_published_types(told)
@@ -124,6 +126,7 @@ def test_what_the_project_has_is_accepted_with_the_place(desk: Desk) -> None:
     assert "supported" in told["message"]
 
 
+@pytest.mark.parametrize("desk", MODES, indirect=True)
 def test_a_symbol_that_is_not_there_is_a_contradiction(desk: Desk) -> None:
     told = desk.verify(MISSING)
     _has_the_published_types(told)
@@ -247,6 +250,7 @@ def test_where_nothing_is_claimed_nothing_was_checked(desk: Desk, text: str) -> 
     assert ("not_checked" in told) is bool(text.strip())
 
 
+@pytest.mark.parametrize("desk", MODES, indirect=True)
 def test_what_was_left_aside_is_told_with_the_reason(desk: Desk) -> None:
     told = desk.verify("`issue_refresh_token` is in auth.py. Will you merge it? Please review auth.py.")
     assert told["not_checked"] == [
@@ -271,6 +275,7 @@ def test_what_was_left_aside_is_told_with_the_reason(desk: Desk) -> None:
         ({"surprise": 1}, "INVALID_PARAMS", "surprise"),
     ],
 )
+@pytest.mark.parametrize("desk", MODES, indirect=True)
 def test_a_bad_call_is_told_in_the_published_form(desk: Desk, arguments: dict[str, Any], code: str, named: str) -> None:
     told = desk.failed(**arguments)
     assert {name: type(value) for name, value in told.items()} == {
@@ -329,6 +334,7 @@ def _say(desk: Desk, branch: str, content: str, role: str = "assistant") -> dict
     return desk.call("update_memory", branch_id=branch, content=content, role=role)
 
 
+@pytest.mark.parametrize("desk", MODES, indirect=True)
 def test_an_assistants_turn_is_checked(desk: Desk, branch: str) -> None:
     good, bad = _say(desk, branch, EXAMPLE), _say(desk, branch, MISSING)
     assert (good["hallucination_status"], good["risk_level"]) == ("ACCEPT", "low")

@@ -480,16 +480,17 @@ def _told(ask: Ask, client: Caller) -> mcp_types.ErrorData:
     return caught.value.error
 
 
-@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+# All of them on one server: making one costs more than all the calls.
 def test_an_unforeseen_error_is_told_without_its_words(
-    cortex: Cortex, mode: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
+    cortex: Cortex, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _fail_with(RuntimeError(LEAK), cortex, monkeypatch)
     with connected(build_server(cortex), mode) as client:
-        error = _told(ask, client)
-        assert client.call("subcog_namespaces")["namespaces"]
-    assert error.code == -32603
-    assert "hunter2" not in error.model_dump_json()
+        for asked, ask in ASKED.items():
+            error = _told(ask, client)
+            assert error.code == -32603, asked
+            assert "hunter2" not in error.model_dump_json(), asked
+            assert client.call("subcog_namespaces")["namespaces"], asked
 
 
 def test_an_unforeseen_error_of_a_watch_is_told_without_its_words(
@@ -502,15 +503,13 @@ def test_an_unforeseen_error_of_a_watch_is_told_without_its_words(
     assert "hunter2" not in error.model_dump_json()
 
 
-@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
-def test_an_error_of_the_store_is_told_in_full(
-    cortex: Cortex, mode: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_the_store_is_told_in_full(cortex: Cortex, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _fail_with(StoreBusy("Another process writes.", remedy="Try again."), cortex, monkeypatch)
     with connected(build_server(cortex), mode) as client:
-        error = _told(ask, client)
-    assert (error.code, error.message) == (-32603, "Another process writes. Try again.")
-    assert error.data["error"] == "StoreBusy"
+        for asked, ask in ASKED.items():
+            error = _told(ask, client)
+            assert (error.code, error.message) == (-32603, "Another process writes. Try again."), asked
+            assert error.data["error"] == "StoreBusy", asked
 
 
 # The framework drops what a provider raises unless it is told not to: server.provider_error_strategy = "raise".

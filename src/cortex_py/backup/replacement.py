@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from ..errors import BackupCorrupt
 from ..store.database import Session
@@ -23,22 +23,23 @@ class Replaced:
         self.removed: list[tuple[str, str]] = []
 
 
-def replace_state(
-    store: Store, session: Session, held: Held, wanted: Callable[[], Iterable[Document]], digest: str
-) -> Replaced:
+def replace_state(store: Store, session: Session, held: Held, wanted: Iterable[Document], digest: str) -> Replaced:
     """Make the space hold exactly the wanted documents, and read it all again to see that it does."""
     done = Replaced()
     seq = store.memories.next_seq(session)
     documents = store.documents
-    # First what goes, then what comes: something new may need a name that something old still has.
-    for old, new in paired(documents.scan(session, held.space), wanted()):
+    waiting = []
+    for old, new in paired(documents.scan(session, held.space), wanted):
         if new is None and old is not None:
             documents.remove(session, held.space, old.kind, old.key, seq)
             done.removed.append((old.kind, old.key))
-    for old, new in paired(documents.scan(session, held.space), wanted()):
-        if new is not None and (old is None or old.line != new.line):
-            documents.put(session, held.space, new, seq, held.prepared)
+        elif new is not None and (old is None or old.line != new.line):
             done.written += 1
+            if not documents.put(session, held.space, new, seq, held.prepared):
+                waiting.append(new)
+    for new in waiting:
+        # What had its key then is gone by now.
+        documents.put(session, held.space, new, seq, held.prepared)
     held.written(session)
     found = state_of(store, session, held.space)
     if found.hexdigest() != digest:

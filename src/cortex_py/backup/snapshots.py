@@ -21,6 +21,7 @@ from ..errors import (
     StoreBusy,
     storage_error,
 )
+from ..store.document_memories import check_memory
 from ..store.store import Store
 from .archive import Part, write_archive
 from .archive_manifest import Manifest
@@ -216,7 +217,7 @@ class Snapshots:
         state = StateDigest()
         for document in documents_in(read_parts(path), state):
             if document.kind == "memory":
-                self._held.prepared(document)
+                check_memory(document)
             yield document
         self._check_facts(manifest, state)
 
@@ -255,7 +256,7 @@ class Snapshots:
                     self._store,
                     session,
                     self._held,
-                    lambda: documents_in(read_parts(path), StateDigest()),
+                    documents_in(read_parts(path), StateDigest(), checked=True),
                     str(manifest.facts["state_sha256"]),
                 )
                 self._store.replicas.forget(session, self._held.space, done.removed)

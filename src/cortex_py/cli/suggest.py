@@ -100,20 +100,27 @@ def _ask(found: Suggested, accept, reject) -> None:  # type: ignore[no-untyped-d
         return
     places = range(1, len(found.suggestions) + 1) if chosen == ["a"] else [int(one) for one in chosen if one.isdigit()]
     ids = [found.suggestions[place - 1].memory.id for place in places if 1 <= place <= len(found.suggestions)]
-    click.echo(f"{accept(found.session_id, ids)} taken.")
+    click.echo(f"{accept(found.session_id, ids, by_hand=True)} taken.")
 
 
 @click.command("automation")
 @click.option("--confirm", is_flag=True, help="Let happen what waits for a yes.")
+@click.option("--refuse", is_flag=True, help="Keep what waits for a yes from happening, for good.")
 @click.option("--right", type=click.Choice(ACTIONS), help="Something that was done unasked was right.")
 @click.option("--wrong", type=click.Choice(ACTIONS), help="Something that was done unasked was not.")
 @common
 def automation_command(
-    confirm: bool, right: str | None, wrong: str | None, home: str | None, project: str, as_json: bool
+    confirm: bool, refuse: bool, right: str | None, wrong: str | None, home: str | None, project: str, as_json: bool
 ) -> None:
     """Show whether automatic behaviour acts (plan A) or asks first (plan B), and what waits for an answer."""
+    if confirm and refuse:
+        raise InvalidInput("Both --confirm and --refuse are given.", remedy="Give one.", field="confirm")
     with open_cortex(home, project) as cortex:
         suggestions = cortex.suggestions
+        if refuse:
+            left = suggestions.refuse()
+            _tell({"refused": list(left)}, f"Left where they are: {', '.join(left) or 'nothing waited'}.", as_json)
+            return
         if confirm:
             done = suggestions.confirm()
             _tell({"confirmed": list(done)}, f"Done for: {', '.join(done) or 'nothing waited'}.", as_json)
@@ -134,7 +141,7 @@ def automation_command(
         wide=4,
     )
     for name, fate in found.held.items():
-        click.echo(f"Waits for a yes (--confirm): memories of {name}, which was {fate}.")
+        click.echo(f"Waits for a yes (--confirm) or a no (--refuse): memories of {name}, which was {fate}.")
     for one in found.pending:
         click.echo(f"Unanswered: {one.session_id} ({one.task})")
 

@@ -28,6 +28,7 @@ __all__ = [
     "MemoryUpdated",
     "PendingSession",
     "SaidAgainst",
+    "Success",
     "SuggestedContext",
     "SuggestedContexts",
     "SuggestionsAccepted",
@@ -51,27 +52,29 @@ def _always_told(schema: dict[str, Any]) -> None:
     schema["required"].insert(0, "success")
 
 
-class _Success(Answer):
+class Success(Answer):
+    """What a call of this family answers when it did what was asked."""
+
     model_config = ConfigDict(json_schema_extra=_always_told)
 
     success: Literal[True] = True
     message: str
 
 
-class Initialized(_Success):
+class Initialized(Success):
     project_id: str
     mode: Literal["full", "light", "none"]
     files_scanned: int
     contexts_created: int
 
 
-class BranchCreated(_Success):
+class BranchCreated(Success):
     branch_id: str
     branch_path: str
     verified: bool
 
 
-class MemoryUpdated(_Success):
+class MemoryUpdated(Success):
     task_id: str
     grounding_score: float | None = None
     hallucination_status: Literal["ACCEPT", "WARN", "REJECT", "NOT_AVAILABLE"]
@@ -100,7 +103,7 @@ class LeftAside(Answer):
     reason: str
 
 
-class Verified(_Success):
+class Verified(Success):
     grounding_score: float
     status: Literal["ACCEPT", "WARN", "REJECT"]
     risk_level: Literal["low", "medium", "high"]
@@ -128,7 +131,7 @@ class PendingSession(Answer):
     expires_at: str
 
 
-class SuggestedContexts(_Success):
+class SuggestedContexts(Success):
     session_id: str
     suggestions: list[SuggestedContext]
     total_suggestions: int
@@ -136,15 +139,15 @@ class SuggestedContexts(_Success):
     pending: list[PendingSession] | None = None
 
 
-class SuggestionsAccepted(_Success):
+class SuggestionsAccepted(Success):
     accepted_count: int
 
 
-class SuggestionsRejected(_Success):
+class SuggestionsRejected(Success):
     pass
 
 
-class AutomationStatus(_Success):
+class AutomationStatus(Success):
     current_plan: Literal["A", "B"]
     acceptance_rate: float
     rejection_rate: float
@@ -154,7 +157,7 @@ class AutomationStatus(_Success):
     pending: list[PendingSession] | None = None
 
 
-class ActiveSummary(_Success):
+class ActiveSummary(Success):
     summary: str
     content: str
     branch_topic: str
@@ -178,7 +181,7 @@ class ContextFound(Answer):
     metadata: FoundMetadata
 
 
-class FoundContexts(_Success):
+class FoundContexts(Success):
     results: list[ContextFound]
     total_results: int
     search_time_ms: int
@@ -190,7 +193,7 @@ class ContextMetadata(Answer):
     created_at: str
 
 
-class ContextLoaded(_Success):
+class ContextLoaded(Success):
     context_id: str
     content: str
     metadata: ContextMetadata
@@ -210,7 +213,7 @@ class GraphEdge(Answer):
     weight: float
 
 
-class GraphInfo(_Success):
+class GraphInfo(Success):
     nodes: list[GraphNode]
     edges: list[GraphEdge]
     total_nodes: int
@@ -218,6 +221,6 @@ class GraphInfo(_Success):
     orphans: list[str]
 
 
-class LinkedBranch(_Success):
+class LinkedBranch(Success):
     linked: bool
     auto_switch: bool

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import errors
 from .help_pages import HELP
-from .reference_words import CORTEX_CODES, CORTEX_CODES_LATER, FIELDS, PARAMETERS, PARAMETERS_EVERYWHERE
+from .reference_words import CORTEX_CODES, FIELDS, PARAMETERS, PARAMETERS_EVERYWHERE
 from .registry import TOOLS, TOOLSETS, ToolSpec
 from .snapshot import HANDSHAKE_VERSIONS, SNAPSHOT_FILE
 
@@ -173,8 +173,7 @@ def _cortex_errors() -> str:
             f"A failed call of {tools}\nis answered with a result that is marked as an error (`isError`) and holds:",
             f"```json\n{_CORTEX_FORM}\n```",
             "`error` says what is wrong. `details` names the kind of error and the argument at fault, then says what\n"
-            "to do; for an id that begins several others it lists the candidates. Nothing was changed. No tool of\n"
-            f"this version answers {' or '.join(f'`{code}`' for code in CORTEX_CODES_LATER)}.",
+            "to do; for an id that begins several others it lists the candidates. Nothing was changed.",
             _table(("code", "meaning", "errors"), rows),
         )
     )

@@ -5,9 +5,13 @@ Words in a schema cost tokens in every client, words on a page do not.
 
 from __future__ import annotations
 
-__all__ = ["CORTEX_CODES", "CORTEX_CODES_LATER", "FIELDS", "PARAMETERS", "PARAMETERS_EVERYWHERE"]
+from .backup_words import BACKUP_FIELDS, BACKUP_PARAMETERS
+from .error_words import CORTEX_CODES
+
+__all__ = ["CORTEX_CODES", "FIELDS", "PARAMETERS", "PARAMETERS_EVERYWHERE"]
 
 PARAMETERS: dict[tuple[str, str], str] = {
+    **BACKUP_PARAMETERS,
     ("subcog_capture", "tags"): "What it is about; two to four do best",
     ("subcog_recall", "namespace"): "Only this namespace",
     ("subcog_recall", "mode"): "Meaning and words, meaning alone, or words alone",
@@ -104,6 +108,7 @@ PARAMETERS_EVERYWHERE = {
 
 # By the last part of a field's path; a path of its own where one word means two things.
 FIELDS: dict[str, str] = {
+    **BACKUP_FIELDS,
     "id": "The memory's id, 40 hexadecimal digits",
     "urn": "Its scoped address, with domain and namespace",
     "uri": "Its short address",
@@ -381,17 +386,3 @@ FIELDS: dict[str, str] = {
     "linked": "True",
     "auto_switch": "True: `active` follows the git branch that is checked out",
 }
-
-# How a call of the context tools fails, and what then helps.
-CORTEX_CODES: dict[str, str] = {
-    "PROJECT_NOT_FOUND": "No project has this `project_id`; call `initialize_context` first",
-    "BRANCH_NOT_FOUND": "The project has no such line of work; call `create_branch` first",
-    "CONTEXT_NOT_FOUND": "There is no such context, or it belongs to another line of work or project",
-    "SESSION_NOT_FOUND": "The project has no such session; give the `session_id` that `suggest_contexts` returned",
-    "SESSION_CLOSED": "The suggestions were answered before, or expired; ask for new ones",
-    "LICENSE_REQUIRED": "This server asks for a licence (`require_license`), and none opens this; `details` says why",
-    "INVALID_PARAMS": "An argument is missing, unknown, of the wrong kind or breaks a rule; `details` names it",
-    "RATE_LIMITED": "Too many requests; `details` says when to come back",
-    "STORAGE_ERROR": "The disk, the database or the model failed; `details` says what to do",
-}
-CORTEX_CODES_LATER = ("NETWORK_ERROR",)

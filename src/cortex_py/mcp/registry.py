@@ -6,6 +6,7 @@ packages.
 
 from __future__ import annotations
 
+from .backup_rows import BACKUP_TOOLS
 from .context_rows import CONTEXT_TOOLS
 from .embedding_rows import EMBEDDING_TOOLS
 from .graph_rows import GRAPH_TOOLS
@@ -14,6 +15,7 @@ from .prompt_rows import PROMPT_TOOLS
 from .tool_spec import TOOLSETS, ErrorForm, Toolset, ToolSpec
 
 __all__ = [
+    "BACKUP_TOOLS",
     "CONTEXT_TOOLS",
     "EMBEDDING_TOOLS",
     "GRAPH_TOOLS",
@@ -27,4 +29,11 @@ __all__ = [
 ]
 
 # First a tool that reads and needs no arguments: whoever tries a server out calls what is listed first.
-TOOLS: tuple[ToolSpec, ...] = (*MEMORY_TOOLS, *CONTEXT_TOOLS, *GRAPH_TOOLS, *PROMPT_TOOLS, *EMBEDDING_TOOLS)
+TOOLS: tuple[ToolSpec, ...] = (
+    *MEMORY_TOOLS,
+    *CONTEXT_TOOLS,
+    *GRAPH_TOOLS,
+    *PROMPT_TOOLS,
+    *EMBEDDING_TOOLS,
+    *BACKUP_TOOLS,
+)

@@ -23,6 +23,7 @@ from .resources import MemoryResources, register_resources
 from .selection import select
 from .subscriptions import Subscriptions
 from .tool_making import make_tool
+from .tools.backup import BackupTools
 from .tools.context import ContextTools
 from .tools.embedding import CortexPyMCPTools
 from .tools.graph import GraphTools
@@ -77,6 +78,7 @@ def build_server(cortex: Cortex) -> MemoryServer:
     families = {
         "memory": MemoryTools(cortex),
         "context": ContextTools(cortex),
+        "backup": BackupTools(cortex),
         "graph": GraphTools(cortex),
         "prompts": PromptTools(cortex),
         "embedding": CortexPyMCPTools(cortex.embeddings),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
+from copy import deepcopy
+from functools import cache, wraps
 from typing import Any, get_args, get_type_hints
 
 from fastmcp.exceptions import ToolError
@@ -27,7 +28,7 @@ def make_tool(spec: ToolSpec, function: Callable[..., Any], *, portable: bool) -
         name=spec.portable_name if portable else spec.name,
         title=spec.title,
         description=spec.description,
-        output_schema=_slim(_answer_type(function).model_json_schema()),
+        output_schema=deepcopy(_answer_schema(_answer_type(function))),
         annotations=ToolAnnotations(
             read_only_hint=spec.read_only,
             destructive_hint=spec.destructive,
@@ -71,6 +72,13 @@ def _answer_type(function: Callable[..., Any]) -> type[BaseModel]:
     returned = get_type_hints(function)["return"]
     kinds: tuple[type[BaseModel], ...] = get_args(returned) or (returned,)
     return next(kind for kind in kinds if kind is not ToolErrorResponse)
+
+
+@cache
+def _answer_schema(answered: type[BaseModel]) -> dict[str, Any]:
+    """Half the work of making a tool, and the same for every server of a process."""
+    schema: dict[str, Any] = _slim(answered.model_json_schema())
+    return schema
 
 
 def _result(answer: Answer | ToolErrorResponse) -> ToolResult:

@@ -13,7 +13,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-__all__ = ["KINDS", "SHARED_KINDS", "Document", "canonical_json", "parse_document"]
+__all__ = ["KINDS", "SHARED_KINDS", "Document", "canonical_json", "parse_canonical", "parse_document"]
 
 # In the order in which they are written and read back: what is referred to comes first.
 KINDS = (
@@ -60,9 +60,12 @@ class Document:
 
 def canonical_json(value: object) -> bytes:
     """One spelling for each value: sorted names, no spaces, no escapes that are not needed."""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
     # A lone surrogate cannot be UTF-8; it can come only from a damaged store, and is kept readable.
-    return text.encode("utf-8", "surrogatepass")
+    return _canonical(value).encode("utf-8", "surrogatepass")
+
+
+# Made once: `json.dumps` would make one for each call.
+_canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def parse_document(line: bytes, vectors: bytes = b"") -> Document:
@@ -74,3 +77,10 @@ def parse_document(line: bytes, vectors: bytes = b"") -> Document:
     if kind not in KINDS or not isinstance(key, str) or not isinstance(data, dict):
         raise ValueError("not a document")
     return Document(kind, key, data, vectors)
+
+
+def parse_canonical(line: bytes, vectors: bytes = b"") -> Document:
+    """A document from a line that is taken to be the canonical one, which is then not made again."""
+    document = parse_document(line, vectors)
+    vars(document)["line"] = line
+    return document

@@ -17,7 +17,7 @@ from .memories import MemoryTable
 from .packing import Dictionaries, unpack
 from .rows import MEMORY_COLUMNS, Prepared, PreparedChunk, memory_from, qualified
 
-__all__ = ["ABOUT_KINDS", "MEMORY_FIELDS", "MemoryDocuments", "check_about", "memory_of"]
+__all__ = ["ABOUT_KINDS", "MEMORY_FIELDS", "MemoryDocuments", "check_about", "check_memory", "memory_of"]
 
 # Documents about a memory, under its id.
 ABOUT_KINDS = ("mention", "verification", "use")
@@ -32,6 +32,7 @@ MEMORY_FIELDS = columns(
 )
 _VERSION = columns("version:int recorded_at:int operation:text namespace:text tags:json source:text? content:text")
 _MENTION = columns("entity_id:text first:int past:int confidence:real method:text")
+_MENTIONS = columns("read:int mentions:json")
 _VERIFICATION = columns("grounding:real? checked_at:int? result:text?")
 _USE = columns("accessed_at:int? recalls:int? recalled_at:int?")
 _ID = re.compile(r"[0-9a-f]{40}\Z")
@@ -102,14 +103,16 @@ class MemoryDocuments:
         chunks = self._chunks(session, nums) if vectors else {}
         found = []
         for row in rows:
-            fields, (packed, packed_with, identity, num, digest, *traits) = row[: len(_NAMES)], row[len(_NAMES) :]
-            data = from_sql(fields, MEMORY_FIELDS)
+            packed, packed_with, identity, num, digest, length, flags, author = row[len(_NAMES) :]
+            data = from_sql(row[: len(_NAMES)], MEMORY_FIELDS)
             if packed is not None:
                 data["content"] = unpack(packed, self._dictionaries.get(session, space, packed_with))
             data["versions"] = versions.get(identity, [])
             index = b""
             if vectors:
-                index = written_index(self._tag(), CarriedIndex(digest, *traits, tuple(chunks.get(num, ()))))
+                index = written_index(
+                    self._tag(), CarriedIndex(digest, length, flags, author, tuple(chunks.get(num, ())))
+                )
             found.append(Document("memory", identity, data, index))
         return found
 
@@ -229,15 +232,15 @@ class MemoryDocuments:
 def check_about(document: Document) -> None:
     """Refuse what could not be written."""
     if document.kind == "mention":
-        data = checked(document.data, columns("read:int mentions:json"), what="mention")
+        data = checked(document.data, _MENTIONS, what="mention")
         for one in data["mentions"]:
             checked(one, _MENTION, what="mention")
     else:
         checked(document.data, _VERIFICATION if document.kind == "verification" else _USE, what=document.kind)
 
 
-def memory_of(document: Document) -> Memory:
-    """The record a document holds, once its fields are found to be what they should be."""
+def check_memory(document: Document) -> dict[str, Any]:
+    """The data of a memory's document, once its fields are found to be what they should be."""
     data = checked(document.data, MEMORY_FIELDS, ("versions",), what="memory")
     for one in data["versions"] if isinstance(data["versions"], list) else [None]:
         checked(one, _VERSION, what="version of a memory")
@@ -248,6 +251,12 @@ def memory_of(document: Document) -> Memory:
             f"The memory {document.key[:12]!r} cannot be taken in: its id, domain, status or tags are none.",
             remedy="Use another copy of the backup.",
         )
+    return data
+
+
+def memory_of(document: Document) -> Memory:
+    """The record a document holds, checked."""
+    data = check_memory(document)
     values = {**data, "id": document.key, "accessed_at": None, "grounding": None}
     row: Row = tuple(_as_column(values[name]) for name in MEMORY_COLUMNS)
     return memory_from(row, data["content"], compressed=False)

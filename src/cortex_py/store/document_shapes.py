@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import BackupCorrupt
 from .database import Sql
 
-__all__ = ["SHAPES", "Child", "Column", "Shape", "checked", "columns", "from_sql", "to_sql"]
+__all__ = ["SHAPES", "Child", "Column", "Columns", "Shape", "checked", "columns", "from_sql", "to_sql"]
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "text": (str,),
@@ -28,10 +28,20 @@ class Column:
     optional: bool
 
 
-def columns(text: str) -> tuple[Column, ...]:
+class Columns(tuple[Column, ...]):
+    """Columns in their order, and what is looked up for every row."""
+
+    names: frozenset[str]
+    types: tuple[tuple[str, tuple[type, ...], bool], ...]
+
+
+def columns(text: str) -> Columns:
     """Columns as `name:type`, with a `?` where there may be nothing."""
     found = (part.split(":") for part in text.split())
-    return tuple(Column(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in found)
+    made = Columns(Column(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in found)
+    made.names = frozenset(column.name for column in made)
+    made.types = tuple((column.name, _TYPES[column.type], column.optional) for column in made)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,7 @@ class Child:
     table: str
     keys: tuple[str, ...]
     order: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +61,7 @@ class Shape:
     table: str
     scope: str
     keys: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: Columns
     children: tuple[Child, ...] = ()
     # Columns of other tables by which a record of this kind is found; they follow from the columns above.
     numbered: bool = False
@@ -168,17 +178,17 @@ def to_sql(data: Mapping[str, Any], of: Sequence[Column]) -> tuple[Sql, ...]:
     )
 
 
-def checked(data: object, of: Sequence[Column], also: Sequence[str] = (), what: str = "document") -> dict[str, Any]:
+def checked(data: object, of: Columns, also: Sequence[str] = (), what: str = "document") -> dict[str, Any]:
     """The data, if it has exactly these columns with values of their types; `also` are names checked elsewhere."""
-    if not isinstance(data, dict) or set(data) != {column.name for column in of} | set(also):
+    if not isinstance(data, dict) or data.keys() != (of.names.union(also) if also else of.names):
         raise _unfit(what, "its fields are not those of its kind")
-    for column in of:
-        value = data[column.name]
-        if value is None and column.optional:
+    for name, types, optional in of.types:
+        value = data[name]
+        if value is None and optional:
             continue
-        fits = isinstance(value, _TYPES[column.type]) and not isinstance(value, bool)
+        fits = isinstance(value, types) and value is not True and value is not False
         if not fits or (isinstance(value, int) and not -_MOST <= value < _MOST):
-            raise _unfit(what, f"{column.name} is not of type {column.type}")
+            raise _unfit(what, f"{name} is not of its type")
     return data
 
 

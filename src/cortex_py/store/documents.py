@@ -27,6 +27,7 @@ _RELATIONSHIP = columns(
     "source_id:text target_id:text type:text confidence:real method:text evidence:text properties:json "
     "valid_from:int? valid_to:int? recorded_at:int ended_at:int?"
 )
+_STATED_BY = columns("memory:text?")
 _MERGE = columns("into_id:text recorded_at:int")
 _LOGGED = columns("n:int kind:text memory:text? data:json")
 _ITEMS = {"saved": 2, "saved_use": 2, "together": 2, "trust": 2}
@@ -101,12 +102,15 @@ class DocumentTable:
 
     def put(
         self, session: Session, space: str, document: Document, seq: int, prepared: Callable[[Document], Prepared]
-    ) -> None:
-        """Write a document in place of the one of that name."""
+    ) -> bool:
+        """Write a document in place of the one of that name; False where its idempotency key had to be left out."""
         kind, key, data = document.kind, document.key, document.data
         if kind == "memory":
-            self._memories.put(session, _with_free_key(session, prepared(document)), document, seq)
-        elif kind in ABOUT_KINDS:
+            given = prepared(document)
+            record = _with_free_key(session, given)
+            self._memories.put(session, record, document, seq)
+            return record is given
+        if kind in ABOUT_KINDS:
             self._memories.put_about(session, space, document)
         elif kind == "relationship":
             self._put_relationship(session, space, key, data)
@@ -114,6 +118,7 @@ class DocumentTable:
             self._put_merge(session, space, key, data)
         else:
             self._put_shape(session, space, SHAPES[kind], key, data)
+        return True
 
     def remove(self, session: Session, space: str, kind: str, key: str, seq: int) -> None:
         """Take a document away with all that cannot be without it."""
@@ -198,7 +203,7 @@ def check_document(document: Document) -> None:
         check_about(document)
     elif kind == "relationship":
         checked({k: v for k, v in document.data.items() if k != "memory"}, _RELATIONSHIP, what=what)
-        checked({"memory": document.data.get("memory")}, columns("memory:text?"), what=what)
+        checked({"memory": document.data.get("memory")}, _STATED_BY, what=what)
     elif kind == "merge":
         for one in checked(document.data, _MERGE, ("log",), what=what)["log"]:
             checked(one, _LOGGED, what=what)

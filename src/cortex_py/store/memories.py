@@ -126,6 +126,10 @@ class MemoryTable:
         where, params = ("WHERE space = ?", (space,)) if space is not None else ("", ())
         return [row[0] for row in session.rows(f"SELECT num FROM memory {where} ORDER BY num", params)]
 
+    def states(self, session: Session, space: str) -> set[tuple[str, int]]:
+        """Id and last change of every record of a space."""
+        return {(row[0], row[1]) for row in session.rows("SELECT id, seq FROM memory WHERE space = ?", (space,))}
+
     def without_vectors(self, session: Session, space: str, limit: int) -> list[int]:
         """Numbers of records of which a part has no vector."""
         rows = session.rows(

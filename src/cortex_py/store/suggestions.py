@@ -107,14 +107,22 @@ class SuggestionTable:
             "DELETE FROM reference WHERE project_id = ? AND n <= ?", (project_id, first + len(events) - 1 - most)
         )
 
-    def recent(
-        self, session: Session, project_id: str, branch_id: str | None, most: int, since: int = 0
+    def recent(self, session: Session, project_id: str, most: int) -> list[ReferenceRow]:
+        """The newest events, newest first."""
+        rows = session.rows(
+            "SELECT memory_id, kind, branch_id, task, at FROM reference WHERE project_id = ? ORDER BY n DESC LIMIT ?",
+            (project_id, most),
+        )
+        return [ReferenceRow(*row) for row in rows]
+
+    def uses(
+        self, session: Session, project_id: str, branch_id: str | None, most: int, since: int
     ) -> list[ReferenceRow]:
-        """The newest events of a line of work, or of all for None, newest first."""
+        """The newest uses in a line of work, or in all for None, newest first; not what is only told of them."""
         where, values = ("", ()) if branch_id is None else (" AND branch_id = ?", (branch_id,))
         rows = session.rows(
             "SELECT memory_id, kind, branch_id, task, at FROM reference "
-            f"WHERE project_id = ?{where} AND at >= ? ORDER BY n DESC LIMIT ?",
+            f"WHERE project_id = ?{where} AND at >= ? AND kind <> 'together' ORDER BY n DESC LIMIT ?",
             (project_id, *values, since, most),
         )
         return [ReferenceRow(*row) for row in rows]
@@ -122,7 +130,8 @@ class SuggestionTable:
     def used(self, session: Session, project_id: str, branch_id: str, most: int) -> list[tuple[str, int]]:
         """What a line of work used last, and when, newest first."""
         rows = session.rows(
-            "SELECT memory_id, at FROM reference WHERE project_id = ? AND branch_id = ? ORDER BY n DESC LIMIT ?",
+            "SELECT memory_id, at FROM reference WHERE project_id = ? AND branch_id = ? "
+            "AND kind <> 'together' ORDER BY n DESC LIMIT ?",
             (project_id, branch_id, most),
         )
         return [(row[0], row[1]) for row in rows]

@@ -104,6 +104,13 @@ class UpkeepTable:
             [(git_branch, at, seq, num) for num in nums],
         )
 
+    def isolate(self, session: Session, nums: Sequence[int], at: int, seq: int) -> None:
+        """Let staged records stay on their git branch, whatever becomes of it."""
+        session.run_many(
+            "UPDATE memory SET confinement = 'isolate', updated_at = ?, seq = ? WHERE num = ?",
+            [(at, seq, num) for num in nums],
+        )
+
     def tips(self, session: Session, project_id: str, git_branches: Sequence[str]) -> dict[str, str]:
         """The last commit seen on each git branch."""
         rows = session.rows(

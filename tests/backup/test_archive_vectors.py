@@ -1,0 +1,341 @@
+"""Fixed archives of the format: Cortex writes and reads them, and so does a decoder made from docs/formats.md alone.
+
+`python tests/backup/test_archive_vectors.py` writes the vectors anew. A released vector never changes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cortex_py.errors as errors
+from cortex_py.backup.archive import Part, write_archive
+from cortex_py.backup.archive_reading import read_manifest, read_parts, verify_archive
+from cortex_py.store.document import KINDS
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "tests" / "vectors" / "archive"
+Vector = dict[str, Any]
+
+
+def _vectors() -> list[Any]:
+    vectors = [json.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.json"))]
+    return [pytest.param(vector, id=vector["name"]) for vector in vectors]
+
+
+# -- A second decoder, from the document ---------------------------------------------------------
+
+
+def _escaped(text: str) -> str:
+    short = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    return "".join(short.get(char) or (f"\\u{ord(char):04x}" if ord(char) < 32 else char) for char in text)
+
+
+def _canonical(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return f'"{_escaped(value)}"'
+    if isinstance(value, list):
+        return f"[{','.join(map(_canonical, value))}]"
+    fields = (f'"{_escaped(name)}":{_canonical(value[name])}' for name in sorted(value, key=lambda n: [*map(ord, n)]))
+    return f"{{{','.join(fields)}}}"
+
+
+def _member(data: bytes) -> tuple[bytes, int]:
+    """The content of the member at the start of the data, and where the member ends."""
+    assert data[:8] == bytes.fromhex("1F8B0800 00000000")
+    assert data[8] in (0, 4)
+    assert data[9] == 0xFF
+    inflater = zlib.decompressobj(-15)
+    content = inflater.decompress(data[10:])
+    assert inflater.eof
+    end = len(data) - len(inflater.unused_data)
+    assert int.from_bytes(data[end : end + 4], "little") == zlib.crc32(content)
+    assert int.from_bytes(data[end + 4 : end + 8], "little") == len(content) % 2**32
+    assert len(data) >= end + 8
+    return content, end + 8
+
+
+def _entry(content: bytes, end: bytes) -> tuple[str, bytes]:
+    """The name and the data of the one entry in the content of a member."""
+    header = content[:512]
+    name = header[:100].rstrip(b"\0").decode("ascii")
+    size = int(header[124:135], 8)
+    spaced = header[:148] + b" " * 8 + header[156:]
+    none = b"0000000\0"
+    assert header == b"".join(
+        (
+            name.encode("ascii").ljust(100, b"\0"),
+            b"0000600\0",
+            none,
+            none,
+            b"%011o\0" % size,
+            b"00000000000\0",
+            b"%06o\0 " % sum(spaced),
+            b"0",
+            bytes(100),
+            b"ustar\x0000",
+            bytes(64),
+            none,
+            none,
+            bytes(167),
+        )
+    )
+    data = content[512 : 512 + size]
+    assert len(data) == size
+    assert content[512 + size :] == bytes(-size % 512) + end
+    return name, data
+
+
+def _check_names(names: list[str]) -> None:
+    step = r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_-])?"
+    for at, name in enumerate(names):
+        assert len(name) <= 100
+        form = rf"documents/[0-9]{{6}}\.jsonl|vectors/[0-9]{{6}}\.bin|files(/{step}){{1,8}}"
+        assert re.fullmatch(form, name, re.ASCII)
+        assert "/000000." not in name or name.startswith("files/")
+        folder = name.split("/")[0]
+        before = [other for other in names[:at] if other.split("/")[0] == folder]
+        assert not before or max(before) < name
+        if folder == "vectors":
+            assert name.replace("vectors", "documents").replace(".bin", ".jsonl") in names[:at]
+        for other in names:
+            assert other == name or other.lower() != name.lower()
+            assert not other.lower().startswith(name.lower() + "/")
+
+
+def independent(data: bytes) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
+    """The facts and the parts of an archive; AssertionError, ValueError or zlib.error where anything is wrong."""
+    trailer = data[-74:]
+    assert trailer[:16] == bytes.fromhex("1F8B0804 00000000 00FF 3400 4358 3000")
+    assert int.from_bytes(trailer[60:64], "big") == zlib.crc32(trailer[:60])
+    assert trailer[64:] == bytes.fromhex("0300") + bytes(8)
+    assert trailer[16:20] == b"\0\1\0\0"
+    place = int.from_bytes(trailer[20:28], "big")
+    assert hashlib.sha256(data[: len(data) - 74 + 28]).digest() == trailer[28:60]
+
+    content, end = _member(data[place:-74])
+    assert place + end == len(data) - 74
+    name, text = _entry(content, bytes(1024))
+    assert name == "manifest.json"
+    manifest = json.loads(text.decode("utf-8"))
+    assert _canonical(manifest).encode("utf-8") == text
+    assert set(manifest) == {"content_sha256", "facts", "format", "parts", "version"}
+    assert (manifest["format"], manifest["version"]) == ("cortex-snapshot", 1)
+    parts = manifest["parts"]
+    assert hashlib.sha256(_canonical(parts).encode("utf-8")).hexdigest() == manifest["content_sha256"]
+    _check_names([part["name"] for part in parts])
+
+    at, held = 0, []
+    for part in parts:
+        content, end = _member(data[at:place])
+        name, found = _entry(content, b"")
+        assert part == {"name": name, "sha256": hashlib.sha256(found).hexdigest(), "size": len(found)}
+        held.append((name, found))
+        at += end
+    assert at == place
+    return manifest["facts"], held
+
+
+def documents(held: list[tuple[str, bytes]]) -> list[tuple[dict[str, Any], bytes]]:
+    """The documents of an archive, each with its vectors."""
+    parts = dict(held)
+    found = []
+    for name, text in held:
+        if not name.startswith("documents/"):
+            continue
+        assert text == b"" or text.endswith(b"\n")
+        lines = text.split(b"\n")[:-1]
+        vectors = parts.get(name.replace("documents", "vectors").replace(".jsonl", ".bin"))
+        at = 0
+        for line in lines:
+            document = json.loads(line.decode("utf-8"))
+            assert set(document) == {"data", "key", "kind"}
+            assert _canonical(document).encode("utf-8") == line
+            size = 0 if vectors is None else int.from_bytes(vectors[at : at + 4], "big")
+            found.append((document, b"" if vectors is None else vectors[at + 4 : at + 4 + size]))
+            at += 4 + size
+        assert vectors is None or at == len(vectors)
+    return found
+
+
+# -- Reading and writing the vectors -------------------------------------------------------------
+
+
+def _held(vector: Vector) -> list[Part]:
+    return [Part(part["name"], _plain(part), part["compress"]) for part in vector["parts"]]
+
+
+def _plain(part: Vector) -> bytes:
+    """Text, or bytes in hexadecimal, and how often they are repeated."""
+    data = bytes.fromhex(part["hex"]) if "hex" in part else part["text"].encode("utf-8")
+    return bytes(data) * int(part["repeated"])
+
+
+@pytest.mark.parametrize("vector", _vectors())
+def test_cortex_reads_the_vector(vector: Vector, tmp_path: Path) -> None:
+    path = tmp_path / "vector"
+    path.write_bytes(bytes.fromhex(vector["file"]))
+    assert list(read_parts(path)) == _held(vector)
+    manifest = verify_archive(path)
+    assert manifest == read_manifest(path)
+    assert manifest.facts == vector["facts"]
+    assert manifest.content_sha256 == vector["content_sha256"]
+
+
+@pytest.mark.parametrize("vector", _vectors())
+def test_the_document_is_enough_to_read_the_vector(vector: Vector) -> None:
+    facts, held = independent(bytes.fromhex(vector["file"]))
+    assert facts == vector["facts"]
+    assert held == [(part.name, part.data) for part in _held(vector)]
+    found = [{"document": document, "vectors": packed.hex()} for document, packed in documents(held)]
+    assert found == vector["documents"]
+
+
+@pytest.mark.parametrize("vector", _vectors())
+def test_cortex_writes_the_vector(vector: Vector, tmp_path: Path) -> None:
+    """All but how a build of zlib compresses."""
+    path = tmp_path / "written"
+    write_archive(path, _held(vector), vector["facts"])
+    right, written = bytes.fromhex(vector["file"]), path.read_bytes()
+    assert gzip.decompress(written) == gzip.decompress(right)
+    assert independent(written) == independent(right)
+    assert _extra_flags(written) == _extra_flags(right)
+
+
+def _extra_flags(data: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(data) - 74:
+        found.append(data[at + 8])
+        at += _member(data[at:])[1]
+    return found
+
+
+@pytest.mark.parametrize("vector", _vectors())
+def test_both_refuse_what_was_altered(vector: Vector, tmp_path: Path) -> None:
+    data = bytes.fromhex(vector["file"])
+    path = tmp_path / "altered"
+    assert vector["altered"]
+    for change in vector["altered"]:
+        at = change["offset"]
+        altered = data[:at] + bytes.fromhex(change["new"]) + data[at + len(change["new"]) // 2 :]
+        altered = altered[: change.get("cut", len(altered))]
+        path.write_bytes(altered)
+        with pytest.raises(getattr(errors, change["error"])) as caught:
+            verify_archive(path)
+        assert type(caught.value).__name__ == change["error"]
+        with pytest.raises((AssertionError, ValueError, zlib.error)):
+            independent(altered)
+
+
+def test_there_are_vectors() -> None:
+    assert len(_vectors()) >= 4
+
+
+def test_the_document_names_every_kind() -> None:
+    text = (ROOT / "docs" / "formats.md").read_text("utf-8")
+    told = re.search(r"The kind is one of (.*?);", text, re.DOTALL)
+    assert told
+    assert tuple(re.findall(r"`(\w+)`", told[1])) == KINDS
+
+
+# -- Making them ---------------------------------------------------------------------------------
+
+
+def _make() -> None:
+    import tempfile
+
+    def text(name: str, content: str, repeated: int = 1, compress: bool = True) -> Vector:
+        return {"name": name, "text": content, "repeated": repeated, "compress": compress}
+
+    def raw(name: str, content: str, repeated: int = 1) -> Vector:
+        return {"name": name, "hex": content, "repeated": repeated, "compress": False}
+
+    one = '{"data":{"content":"zwölf Boxkämpfer"},"key":"a","kind":"memory"}\n'
+    other = '{"data":{"content":"\\u0001\\n\\"€😀","stars":0.1},"key":"b","kind":"memory"}\n'
+    branch = '{"data":{},"key":"main","kind":"branch"}\n'
+    vectors: list[tuple[str, Vector, list[Vector]]] = [
+        ("nothing", {}, []),
+        (
+            "documents and vectors",
+            {"project": "Zürich", "counts": {"branch": 1, "memory": 2}, "created_at": "2026-01-02T03:04:05Z"},
+            [
+                text("documents/000001.jsonl", branch),
+                text("documents/000002.jsonl", one + other),
+                raw("vectors/000002.bin", "00000003010203" + "00000000"),
+            ],
+        ),
+        (
+            "sizes around a block",
+            {"a": [None, True, False, 0, -1, 1.5, 1e-7, "\x7f\u2028"], "B": {}},
+            [text(f"files/{size}/x.txt", "0", size) for size in (1023, 1024, 1025, 511, 512, 513)],
+        ),
+        (
+            "all folders in turn",
+            {"note": ""},
+            [
+                text("files/A_1-b.md", "Prompt\n"),
+                text("documents/000001.jsonl", one, 3),
+                raw("vectors/000001.bin", "00000001ff", 3),
+                text("files/a/b/c/d/e/f/g/h", "deep"),
+                text("documents/000007.jsonl", ""),
+                text("files/b", "stored " * 20, 3, compress=False),
+            ],
+        ),
+    ]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, facts, parts in vectors:
+        vector: Vector = {"name": name, "version": 1, "facts": facts, "parts": parts}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "vector"
+            vector["content_sha256"] = write_archive(path, _held(vector), facts).content_sha256
+            data = path.read_bytes()
+        held = [(part.name, part.data) for part in _held(vector)]
+        vector["documents"] = [{"document": each, "vectors": packed.hex()} for each, packed in documents(held)]
+        vector["file"] = data.hex()
+        vector["altered"] = _altered(data)
+        path = FOLDER / f"{name.replace(' ', '-')}.json"
+        path.write_text(json.dumps(vector, indent=1, ensure_ascii=True) + "\n", "utf-8")
+
+
+def _altered(data: bytes) -> list[Vector]:
+    end = len(data) - 74
+
+    def anew(start: bytes) -> str:
+        """The trailer with its check made anew."""
+        return (start + zlib.crc32(start).to_bytes(4, "big") + data[-10:]).hex()
+
+    later = data[end : end + 16] + b"\0\2" + data[end + 18 : end + 60]
+    other_digest = data[end : end + 28] + bytes(32)
+    reserved = data[end : end + 18] + b"\0\1" + data[end + 20 : end + 28]
+    reserved += hashlib.sha256(data[:end] + reserved).digest()
+    elsewhere = data[end : end + 20] + bytes(7) + b"\1"
+    elsewhere += hashlib.sha256(data[:end] + elsewhere).digest()
+    flipped = bytes([data[12] ^ 4]).hex()
+    return [
+        {"what": "later version", "offset": end, "new": anew(later), "error": "BackupError"},
+        {"what": "version damaged", "offset": end + 16, "new": "0002", "error": "BackupCorrupt"},
+        {"what": "bytes that are zero", "offset": end, "new": anew(reserved), "error": "BackupCorrupt"},
+        {"what": "place of the manifest", "offset": end, "new": anew(elsewhere), "error": "BackupCorrupt"},
+        {"what": "digest of the file", "offset": end, "new": anew(other_digest), "error": "BackupCorrupt"},
+        {"what": "time of the first member", "offset": 4, "new": "01", "error": "BackupCorrupt"},
+        {"what": "system of the first member", "offset": 9, "new": "03", "error": "BackupCorrupt"},
+        {"what": "content of the first member", "offset": 12, "new": flipped, "error": "BackupCorrupt"},
+        {"what": "last byte cut off", "offset": 0, "new": "", "cut": len(data) - 1, "error": "BackupCorrupt"},
+        {"what": "byte appended", "offset": len(data), "new": "00", "error": "BackupCorrupt"},
+        {"what": "no trailer", "offset": 0, "new": "", "cut": end, "error": "BackupCorrupt"},
+    ]
+
+
+if __name__ == "__main__":
+    _make()
