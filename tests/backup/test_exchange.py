@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from cortex_py import Cortex
+from cortex_py.backup import exchange
 from cortex_py.errors import BackupError, ConfigurationError, NetworkError, RateLimited, WrongKey
 from cortex_py.store.document import SHARED_KINDS
 
+from cloud_servers import s3_server, webdav_server
 from helpers import FakeClock
 from homes import fill, opened, state
+from in_memory import ANY, FAST
 
 WORDS = "correct horse battery staple"
 
 
 @pytest.fixture(autouse=True)
-def _cheap_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Deriving a key takes its time on purpose; once for each test is enough."""
-    from cortex_py.backup import key_derivation
-
-    real = key_derivation.derive
-    known: dict[object, bytes] = {}
-
-    def derive(passphrase: str, salt: bytes, parameters: object) -> bytes:
-        key = (passphrase, salt, parameters)
-        if key not in known:
-            known[key] = real(passphrase, salt, parameters)  # type: ignore[arg-type]
-        return known[key]
-
-    monkeypatch.setattr(key_derivation, "derive", derive)
+def _quick_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deriving a key takes its time on purpose; that it does is tested elsewhere."""
+    monkeypatch.setattr(exchange, "Sync", partial(exchange.Sync, parameters=FAST, limits=ANY))
+    monkeypatch.setattr(exchange, "change_passphrase", partial(exchange.change_passphrase, parameters=FAST, limits=ANY))
 
 
 def machine(tmp_path: Path, name: str, project: Path, clock: FakeClock, **settings: object) -> Cortex:
@@ -42,8 +38,32 @@ def shared(cortex: Cortex) -> list[bytes]:
     return state(cortex, SHARED_KINDS)
 
 
-def test_a_new_machine_gets_everything(tmp_path: Path, project: Path, clock: FakeClock) -> None:
-    with machine(tmp_path, "one", project, clock) as one, machine(tmp_path, "two", project, clock) as two:
+@pytest.fixture(params=["folder", "s3", "webdav"])
+def target(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of each kind of target, the last two on real servers."""
+    with ExitStack() as stack:
+        if request.param == "folder":
+            yield str(tmp_path / "cloud")
+        elif request.param == "s3":
+            server = stack.enter_context(s3_server())
+            for name, value in server.environment.items():
+                monkeypatch.setenv(name, value)
+            yield server.url("memory")
+        else:
+            folder = tmp_path / "dav"
+            folder.mkdir()
+            dav = stack.enter_context(webdav_server(folder))
+            for name, value in dav.environment.items():
+                monkeypatch.setenv(name, value)
+            yield f"{dav.url}/cortex"
+
+
+def test_a_new_machine_gets_everything(tmp_path: Path, project: Path, clock: FakeClock, target: str) -> None:
+    given = {"cloud_url": target}
+    with (
+        machine(tmp_path, "one", project, clock, **given) as one,
+        machine(tmp_path, "two", project, clock, **given) as two,
+    ):
         fill(one)
         sent = one.backups.push()
         assert sent.uploaded_bytes > 1_000

@@ -15,9 +15,9 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.errors import InvalidInput, StorageError
 from cortex_py.store.document import KINDS
-from homes import OtherBackend, fill, opened, state
 
 from helpers import FakeClock
+from homes import OtherBackend, fill, opened, state
 
 
 def everything(cortex: Cortex) -> list[str]:
@@ -230,6 +230,10 @@ def test_a_reworded_memory_is_read_anew_for_the_graph(home: Path, project: Path,
         mentions = b"".join(state(cortex, ["mention"]))
         assert b'"read":1' in mentions
         assert b"entity_redis" not in mentions
+        before = state(cortex)
+        again = cortex.backups.import_from([path], replace=True)
+        assert (again.added, again.replaced, again.conflicts) == ({}, {}, ())
+        assert state(cortex) == before
 
 
 def test_a_missing_line_is_told_and_what_hung_on_it_is_mended(tmp_path: Path, project: Path, clock: FakeClock) -> None:

@@ -17,9 +17,9 @@ from cortex_py import Cortex, NewMemory
 from cortex_py.backup.markdown_form import memory_data, memory_markdown, memory_name, plain_name, read_note
 from cortex_py.errors import CortexError, InvalidInput
 from cortex_py.store.document import Document
-from homes import fill, opened, state
 
 from helpers import FakeClock
+from homes import fill, opened, state
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 MOMENT = st.integers(0, 253_402_300_799_999_999)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from cortex_py import Cortex
 from cortex_py.errors import ContentBlocked, ContentTooLarge, CortexError, InvalidInput, UnknownNamespace
-from homes import fill, opened, state
 
 from helpers import FakeClock
+from homes import fill, opened, state
 
 SECRET = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 END = '{"cortex_export_end":{}}'
@@ -263,7 +263,7 @@ def with_secrets(lines: list[str]) -> str:
             content=f"token {SECRET} here", versions=[{**past, "content": f"once {SECRET}"}], version=2
         ),
         "branch": lambda d: d["data"].update(topic=f"rotate {SECRET}"),
-        "entity": lambda d: d["data"].update(properties={"token": SECRET}),
+        "entity": lambda d: d.update(key=f"entity_{SECRET}", data={**d["data"], "properties": {"token": SECRET}}),
         "relationship": lambda d: d["data"].update(evidence=f"it says {SECRET}"),
         "verification": lambda d: d["data"].update(result=json.dumps({"found": SECRET})),
         "saved": lambda d: [one.update(content=f"{one['content']} {SECRET}") for one in d["data"]["versions"]],
@@ -286,6 +286,7 @@ def test_no_secret_comes_in_under_the_policy(home: Path, project: Path, lines: l
         assert whole.count(b"[REDACTED:github-token]") >= 7
         assert taken.redacted == 6
         assert {one.split()[0] for one in taken.left_out if "secret" in one} == {"entity", "verification"}
+        assert SECRET not in repr(taken)
         marked = [one.data["redactions"] for one in _documents(cortex) if one.kind == "memory"]
         assert ["github-token"] in marked
         again = cortex.backups.import_from([path])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.backup.conflict_copies import conflict_copy
+from cortex_py.backup.conflict_copies import conflict_copy, same_work
 from cortex_py.backup.merging import CONFLICT_MAKER, Settled, copy_entry, local_changes, local_entry, settle
 from cortex_py.backup.replica import Entry, Name
 from cortex_py.store.document import Document
@@ -289,6 +289,21 @@ def test_a_saved_text_is_copied_under_a_name_that_can_be_one(key: str) -> None:
 def test_small_facts_are_not_copied() -> None:
     for kind in ("branch", "entity", "relationship", "mention"):
         assert conflict_copy(Document(kind, "1", {})) is None
+
+
+def test_the_same_done_at_other_moments_is_the_same_work() -> None:
+    def memory(**data: object) -> Document:
+        return Document("memory", "1", {"content": "x", "tags": [], "updated_at": 1, "version": 2, **data})
+
+    def saved(content: str, at: int) -> Document:
+        versions = [{"content": "first", "saved_at": at}, {"content": content, "saved_at": at}]
+        return Document("saved", "prompt/p", {"updated_at": at, "versions": versions})
+
+    assert same_work(memory(), memory(updated_at=9, tombstoned_at=9, version=3, versions=[{}]))
+    assert not same_work(memory(), memory(content="y"))
+    assert not same_work(memory(), memory(tags=["t"]))
+    assert same_work(saved("x", 1), saved("x", 2))
+    assert not same_work(saved("x", 1), saved("y", 1))
 
 
 def test_all_machines_make_the_same_copy_and_a_deletion_of_it_stands() -> None:

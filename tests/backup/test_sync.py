@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable
 
 import pytest
-from in_memory import ANY, FAST, SPACE, Machine, MemoryReplica, MemoryTarget
 
 from cortex_py.backup.collection import KEY_PATH, change_passphrase
 from cortex_py.backup.replica import Name
 from cortex_py.backup.sync import Sync
 from cortex_py.errors import BackupCorrupt, BackupError, Conflict, NetworkError, WrongKey
+
+from in_memory import ANY, FAST, SPACE, Machine, MemoryReplica, MemoryTarget
 
 M1, M2 = "1" * 40, "2" * 40
 
@@ -69,6 +70,21 @@ def test_changes_and_deletions_arrive(place: MemoryTarget) -> None:
     assert anvil.replica.texts == {"second"}
 
 
+def test_a_push_tells_what_was_changed_here_from_what_was_heard(place: MemoryTarget) -> None:
+    anvil, brook = _machines(place, "anvil", "brook")
+    anvil.replica.write("memory", M1, "first")
+    anvil.push()
+    brook.pull()
+    pushed = brook.push()
+    assert (pushed.documents, pushed.changed_here) == (1, 0)
+    brook.replica.write("memory", M2, "second")
+    anvil.replica.write("memory", M1, "third")
+    anvil.push()
+    brook.pull()
+    pushed = brook.push()
+    assert (pushed.documents, pushed.changed_here) == (2, 1)
+
+
 def test_spaces_do_not_meet(place: MemoryTarget) -> None:
     anvil, brook = _machines(place, "anvil", "brook")
     anvil.replica.write("memory", M1, "of one project")
@@ -97,16 +113,27 @@ def test_of_two_texts_the_later_stays_and_the_other_is_kept_beside_it(place: Mem
     anvil.push()
     brook.push()
     pulled = anvil.pull()
-    entity, memory = pulled.conflicts
-    assert entity == (Name("entity", "e"), None)
+    (memory,) = pulled.conflicts
     assert memory.name == Name("memory", M1)
-    assert memory.kept is not None
+    assert pulled.overruled == 1
+    assert anvil.replica.held[Name("entity", "e")][0].data["content"] == "later"
     assert anvil.replica.held[memory.name][0].data["content"] == "later"
     kept = anvil.replica.held[memory.kept][0].data
     assert (kept["content"], kept["source"], kept["tags"]) == ("earlier", f"conflict:{M1}", ["conflict"])
     anvil.push()
     assert brook.pull().conflicts == ()
     assert brook.replica.lines == anvil.replica.lines
+
+
+def test_the_same_done_on_two_machines_is_no_conflict(place: MemoryTarget) -> None:
+    anvil, brook = _machines(place, "anvil", "brook")
+    anvil.replica.write("memory", M1, "same", updated_at=1)
+    brook.replica.write("memory", M1, "same", updated_at=2)
+    for machine in (anvil, brook, anvil):
+        machine.push()
+        assert machine.pull().conflicts == ()
+    assert anvil.replica.lines == brook.replica.lines
+    assert len(anvil.replica.held) == 1
 
 
 def test_a_clock_that_is_years_ahead_does_not_stop_later_changes(place: MemoryTarget) -> None:
@@ -266,6 +293,43 @@ def test_seven_days_are_kept_and_packs_go_a_week_after_the_last_of_them(place: M
     fresh = Machine("fresh", place)
     fresh.pull()
     assert fresh.replica.texts == {"day 29", "brook's"}
+
+
+def test_every_restore_point_can_be_read_however_rarely_something_is_pushed(place: MemoryTarget) -> None:
+    (anvil,) = _machines(place, "anvil")
+    for push in range(12):
+        anvil.replica.write("memory", M1, f"push {push}")
+        anvil.push()
+        anvil.clock.advance(days=10)
+    heads = sorted(_heads(place))
+    assert len(heads) == 7
+    texts = []
+    for head in heads:
+        others = {name: place.objects.pop(name) for name in heads if name != head}
+        fresh = Machine("fresh", place)
+        fresh.pull()
+        texts += sorted(fresh.replica.texts)
+        place.objects.update(others)
+    assert texts == [f"push {push}" for push in range(5, 12)]
+    assert len(_packs(place)) < 12
+
+
+def test_a_reader_of_the_head_before_still_finds_its_packs(place: MemoryTarget) -> None:
+    (anvil,) = _machines(place, "anvil")
+    anvil.replica.write("memory", M1, "push 0")
+    anvil.push()
+    (first,) = _packs(place)
+    for push in range(1, 7):
+        anvil.clock.advance(minutes=1)
+        anvil.replica.write("memory", M1, f"push {push}")
+        anvil.push()
+    assert first in place.objects
+    for _ in range(2):
+        anvil.clock.advance(days=8)
+        anvil.replica.write("memory", M1, "a week later")
+        anvil.replica.write("memory", M2, f"{anvil.clock.now()}")
+        anvil.push()
+    assert first not in place.objects
 
 
 def test_a_clock_put_back_does_not_hide_the_latest_push(place: MemoryTarget) -> None:

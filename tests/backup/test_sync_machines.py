@@ -7,11 +7,12 @@ from contextlib import suppress
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from in_memory import Machine, MemoryReplica, MemoryTarget, broken_home
 
 from cortex_py.backup.replica import Name
 from cortex_py.backup.target import Stored
 from cortex_py.errors import BackupError, NetworkError, StorageError
+
+from in_memory import Machine, MemoryReplica, MemoryTarget, broken_home
 
 KEYS = {"memory": ("1" * 40, "2" * 40), "saved": ("prompt/review",), "entity": ("e",)}
 NAMES = [Name(kind, key) for kind, keys in KEYS.items() for key in keys]

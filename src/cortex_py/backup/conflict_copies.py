@@ -1,4 +1,7 @@
-"""The further document under which a rival that lost is kept, made alike by every machine that sees the two."""
+"""The further document under which a rival that lost is kept, made alike by every machine that sees the two.
+
+Of rivals that differ only in when the same was done, none is kept: that is no conflict.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from typing import Any
 
 from ..store.document import Document
 
-__all__ = ["COPIED_KINDS", "conflict_copy"]
+__all__ = ["COPIED_KINDS", "conflict_copy", "same_work"]
 
 # What somebody wrote. The other kinds are small facts, of which the later one holds.
 COPIED_KINDS = frozenset(("memory", "saved"))
 
+# When something was done, and how often: differs also where two did the same.
+_MOMENTS = frozenset(("updated_at", "tombstoned_at", "saved_at", "version"))
 _ID_DIGITS = 40
 _MARK_DIGITS = 8
 # What a name of a saved text may have; see `prompts/checks.py`.
@@ -42,3 +47,17 @@ def conflict_copy(document: Document) -> Document | None:
     if "id" in data:
         data["id"] = key
     return Document(document.kind, key, data, document.vectors)
+
+
+def same_work(left: Document, right: Document) -> bool:
+    """Whether two rivals differ in nothing that somebody wrote or chose, only in when it was done."""
+    return left.kind == right.kind and _work(left) == _work(right)
+
+
+def _work(document: Document) -> dict[str, Any]:
+    data = {name: value for name, value in document.data.items() if name not in _MOMENTS and name != "versions"}
+    versions = document.data.get("versions")
+    if document.kind == "saved" and isinstance(versions, list) and versions and isinstance(versions[-1], dict):
+        # The text of a saved one lies in its last version.
+        data["versions"] = {name: value for name, value in versions[-1].items() if name not in _MOMENTS}
+    return data

@@ -19,6 +19,7 @@ from ..memory.ontology import canonical_category
 from ..memory.prepare import check_fields, check_text, clean_tags, path_in, without_secrets
 from ..records import STATUSES, Confinement, Domain, Memory
 from ..security.policy import screen
+from ..security.secrets import redact
 from ..store.document import Document
 from ..store.document_memories import memory_of
 from ..store.documents import check_document
@@ -47,15 +48,19 @@ _PROSE = {"branch": ("topic",), "relationship": ("evidence",), "session": ("task
 
 
 class Checks:
-    """Counts what was redacted, and tells what was left out."""
+    """Counts what was redacted."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.redacted = 0
-        self.left_out: list[str] = []
+        # Memories whose text is no longer the one that came.
+        self.reworded: set[str] = set()
 
     def document(self, document: Document, domain: Domain, project_id: str | None) -> Document | None:
-        """The document as it may be written into a space of this domain and project; None where it must not be."""
+        """The document as it may be written into a space of this domain and project.
+
+        None where it holds a secret that cannot be blotted out.
+        """
         _check_plain(document)
         if document.kind == "memory":
             return self._memory(document, domain, project_id)
@@ -104,6 +109,8 @@ class Checks:
             "redactions": list(dict.fromkeys((*memory.redactions, *cleaned.redactions))),
             "versions": [self._version(one, memory) for one in document.data["versions"]],
         }
+        if cleaned.content != memory.content:
+            self.reworded.add(document.key)
         known = {one["content"] for one in document.data["versions"]}
         self.redacted += cleaned is not memory or any(one["content"] not in known for one in data["versions"])
         return replace(document, data=data)
@@ -123,11 +130,13 @@ class Checks:
         for name in _PROSE.get(document.kind, ()):
             (data[name],), kinds = screen([data[name]], self._settings.secrets)
             found = found or bool(kinds)
-        # All the rest at once: that most documents hold no secret is told in one look.
         rest = {name: value for name, value in data.items() if name not in _PROSE.get(document.kind, ())}
-        _, kinds = screen(["\n".join(_texts([document.key, rest]))], self._settings.secrets)
-        if kinds:
-            self.left_out.append(f"{document.kind} {document.key[:80]}: it holds what looks like a secret")
+        texts = [document.key, *_texts(rest)]
+        if isinstance(rest.get("properties"), dict):
+            # Some are known for secrets by the name before them.
+            texts.append(json.dumps(rest["properties"], ensure_ascii=False))
+        # All at once first: that most documents hold no secret is told in one look.
+        if redact("\n".join(texts)).findings and screen(texts, self._settings.secrets)[1]:
             return None
         self.redacted += found
         return replace(document, data=data) if found else document
@@ -241,8 +250,7 @@ def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield str(name)
+        for inner in value.values():
             yield from _texts(inner)
     elif isinstance(value, list):
         for inner in value:

@@ -53,6 +53,7 @@ class Gathered:
         self._checks = Checks(settings)
         self._ignored: Counter[str] = Counter()
         self._notes: list[str] = []
+        self.left_out: list[str] = []
         self.plain: list[NewMemory] = []
 
     @property
@@ -60,8 +61,9 @@ class Gathered:
         return self._checks.redacted
 
     @property
-    def left_out(self) -> list[str]:
-        return self._checks.left_out
+    def reworded(self) -> set[str]:
+        """Memories out of which secrets were taken: what was read from them stands elsewhere now."""
+        return self._checks.reworded
 
     @property
     def notes(self) -> list[str]:
@@ -130,7 +132,8 @@ class Gathered:
                 raise fault(line.place, "it stands behind the end of the export")
             else:
                 count += 1
-                self._document(part, line)
+                if self._domain in (None, part.domain):
+                    self._document(part, line)
         if part is not None:
             raise fault(
                 name,
@@ -157,7 +160,8 @@ class Gathered:
             except (ValueError, TypeError, RecursionError) as error:
                 raise InvalidInput("It is no document of an export.", field="file") from error
             document = self._checks.document(found, part.domain, part.held.facts.get("project_id"))
-        if self._domain not in (None, part.domain) or document is None:
+        if document is None:
+            self._holds_secret(found.kind, line.place)
             return
         if document.kind == "merge" and part.space != part.held.space:
             # What undoes a merge names the space it was made in.
@@ -197,8 +201,7 @@ class Gathered:
         domain: Domain = data["domain"]
         project_id = self._hold(domain).facts.get("project_id")
         document = self._checks.document(Document("memory", memory_id, data), domain, project_id)
-        if document is not None:
-            self._partial(domain, document, name)
+        self._partial(domain, document, name)
 
     def _branches(self, note: Note, domain: Domain, name: str) -> None:
         listed = note.fields.get("branches")
@@ -210,12 +213,17 @@ class Gathered:
                 for given, column in BRANCH_FIELDS
             }
             document = self._checks.document(Document("branch", str(one["id"]), data), domain, None)
-            if document is not None:
-                self._partial(domain, document, name)
+            self._partial(domain, document, name)
 
-    def _partial(self, domain: Domain, document: Document, name: str) -> None:
-        if self._domain in (None, domain):
+    def _partial(self, domain: Domain, document: Document | None, name: str) -> None:
+        if document is None:
+            self._holds_secret("branch", name)
+        elif self._domain in (None, domain):
             self._spool.add(domain, document, one_line(name), partial=True)
+
+    def _holds_secret(self, kind: str, place: str) -> None:
+        # Its key may be the secret, so only the place is told.
+        self.left_out.append(f"{kind} in {one_line(place)}: it holds what looks like a secret")
 
     @property
     def _now(self) -> int:
@@ -240,4 +248,7 @@ def _place(place: str) -> Iterator[None]:
     except CortexError as error:
         if Path(told).name in error.message or told in error.message:
             raise
-        raise placed(error, told) from error
+        moved = placed(error, told)
+        if moved is error:
+            raise
+        raise moved from error

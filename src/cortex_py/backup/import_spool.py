@@ -75,8 +75,8 @@ class Spool:
     def domains(self) -> list[Domain]:
         return sorted({domain for domain, _ in self._entries})
 
-    def keys(self, domain: Domain, kind: str) -> frozenset[str]:
-        return frozenset(self._entries.get((domain, kind), ()))
+    def has(self, domain: Domain, kind: str, key: str) -> bool:
+        return key in self._entries.get((domain, kind), ())
 
     def batches(self, domain: Domain, kind: str, size: int) -> Iterator[Sequence[tuple[Entry, Document]]]:
         """The documents of a kind by key, some at a time."""

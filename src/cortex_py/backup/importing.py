@@ -6,8 +6,9 @@ What is there already stays as it is unless it may be replaced; where it differs
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,8 +52,8 @@ class ImportConflict:
 class Imported:
     """What became of the documents of files, counted by kind.
 
-    `kept` counts statistics of this home that differ from those that came. `left_out` tells what could not be taken,
-    `notes` what else the caller should know.
+    `kept` counts what this home itself counted, read from a memory or found out about it, where that differs from
+    what came. `left_out` tells what could not be taken, `notes` what else the caller should know.
     """
 
     added: Mapping[str, int]
@@ -78,6 +79,15 @@ class _Outcome:
     unread: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """Whether what differs is replaced, which memories have another text than came, and the moment."""
+
+    replace: bool
+    reworded: Set[str]
+    now: int
+
+
 class Importer:
     """`hold` gives the space that documents of a domain go to."""
 
@@ -98,13 +108,14 @@ class Importer:
             for path in paths:
                 gathered.read(path)
             outcome = _Outcome()
+            terms = _Terms(replace, gathered.reworded, to_micros(self._clock.now()))
             if dry_run:
                 with self._store.database.read() as session:
                     for one in spool.domains():
-                        _Space(self, session, one, spool, outcome, replace).look()
+                        _Space(self._store, session, self._hold(one), one, spool, outcome, terms).look()
                     self._look_at_plain(session, gathered.plain, outcome)
             else:
-                self._write(spool, gathered.plain, outcome, replace)
+                self._write(spool, gathered.plain, outcome, terms)
         return Imported(
             added=dict(outcome.added),
             replaced=dict(outcome.replaced),
@@ -117,14 +128,13 @@ class Importer:
             dry_run=dry_run,
         )
 
-    def _write(self, spool: Spool, plain: Sequence[NewMemory], outcome: _Outcome, replace: bool) -> None:
+    def _write(self, spool: Spool, plain: Sequence[NewMemory], outcome: _Outcome, terms: _Terms) -> None:
         domains = spool.domains()
         held = {domain: self._hold(domain) for domain in domains}
         if domains:
             with self._store.database.write() as session:
                 for domain in domains:
-                    space = _Space(self, session, domain, spool, outcome, replace)
-                    space.write(held[domain])
+                    _Space(self._store, session, held[domain], domain, spool, outcome, terms).write()
                 self._look_at_plain(session, plain, outcome)
         else:
             with self._store.database.read() as session:
@@ -153,65 +163,71 @@ class _Space:
     """The documents of one domain against those that are there, in one transaction."""
 
     def __init__(
-        self, importer: Importer, session: Session, domain: Domain, spool: Spool, outcome: _Outcome, replace: bool
+        self, store: Store, session: Session, held: Held, domain: Domain, spool: Spool, outcome: _Outcome, terms: _Terms
     ) -> None:
-        self._store = importer._store
-        self._now = to_micros(importer._clock.now())
+        self._store = store
         self._session = session
-        self._domain = domain
-        self._space = importer._hold(domain).space
+        self._held = held
+        self._domain: Domain = domain
         self._spool = spool
         self._outcome = outcome
-        self._replace = replace
-        self._here = {memory_id for memory_id, _ in self._store.memories.states(session, self._space)}
-        # Memories of the import that are not taken, and those whose text becomes another.
+        self._terms = terms
+        self._here = {memory_id for memory_id, _ in store.memories.states(session, held.space)}
+        self._entities: dict[str, bool] = {}
+        # Memories of the import: not taken, taken, and taken with a text from which nothing was read yet.
         self._refused: set[str] = set()
-        self._reworded: set[str] = set()
+        self._taken: set[str] = set()
+        self._unread: set[str] = set()
+        self._verified: set[str] = set()
 
     def look(self) -> None:
         """Count what would be written."""
         for kind in KINDS:
             self._decide(kind, lambda _document: None)
-        self._forget_readings(lambda _document: None)
 
-    def write(self, held: Held) -> None:
-        documents, session = self._store.documents, self._session
+    def write(self) -> None:
+        documents, session, space = self._store.documents, self._session, self._held.space
         seq = self._store.memories.next_seq(session)
 
         def put(document: Document) -> None:
-            documents.put(session, self._space, document, seq, held.prepared)
+            documents.put(session, space, document, seq, self._held.prepared)
 
         for kind in KINDS:
             self._decide(kind, put)
-        self._forget_readings(put)
+        for key in sorted(self._unread):
+            # What was read from another wording, and found out about it, is no longer true.
+            put(Document("mention", key, _UNREAD))
+            if key not in self._verified:
+                documents.remove(session, space, "verification", key, seq)
+        self._outcome.unread = self._outcome.unread or bool(self._unread)
         if self._domain in self._outcome.changed:
-            documents.mend(session, self._space)
-            held.written(session)
+            documents.mend(session, space)
+            self._held.written(session)
 
     def _decide(self, kind: str, put: Callable[[Document], None]) -> None:
         for batch in self._spool.batches(self._domain, kind, _BATCH):
-            there = {
-                one.key: one
-                for one in self._store.documents.some(
-                    self._session, self._space, kind, [entry.key for entry, _ in batch]
-                )
-            }
+            there = {one.key: one for one in self._some(kind, [entry.key for entry, _ in batch])}
             for entry, document in batch:
                 chosen = self._chosen(entry, document, there.get(entry.key))
                 if chosen is not None:
                     put(chosen)
                     self._outcome.changed.add(self._domain)
 
+    def _some(self, kind: str, keys: Sequence[str]) -> list[Document]:
+        return self._store.documents.some(self._session, self._held.space, kind, keys)
+
     def _chosen(self, entry: Entry, document: Document, there: Document | None) -> Document | None:
         """What is to be written, if anything."""
         if not self._belongs(entry, document):
             return None
+        if document.kind in ("mention", "verification"):
+            return self._about(document, there)
         if there is None:
             return self._new(entry, document)
         if same(document, there, partial=entry.partial):
             self._outcome.unchanged += 1
             return None
-        if not self._replace:
+        if not self._terms.replace:
             if document.kind in SHARED_KINDS:
                 self._conflict(entry, document.kind, "It differs from what is here.")
             else:
@@ -219,56 +235,80 @@ class _Space:
                 self._outcome.kept += 1
             return None
         self._outcome.replaced[document.kind] += 1
-        if document.kind == "memory" and document.data["content"] != there.data["content"]:
-            self._reworded.add(entry.key)
-        return joined(document, there, self._now) if entry.partial else document
+        if document.kind == "memory":
+            self._taken.add(entry.key)
+            if document.data["content"] != there.data["content"]:
+                self._unread.add(entry.key)
+        return joined(document, there, self._terms.now) if entry.partial else document
 
     def _new(self, entry: Entry, document: Document) -> Document | None:
         if document.kind == "memory":
-            found = self._store.memories.find(self._session, entry.key, limit=1)
-            if found:
+            if self._store.memories.find(self._session, entry.key, limit=1):
                 self._conflict(entry, "memory", "A memory of another project or domain has this id.")
                 return None
             self._here.add(entry.key)
+            self._taken.add(entry.key)
             if entry.partial:
-                self._reworded.add(entry.key)
+                self._unread.add(entry.key)
         self._outcome.added[document.kind] += 1
         return document
 
-    def _belongs(self, entry: Entry, document: Document) -> bool:
-        """Whether the memory that a document is about is here; where another one was kept, so is what is about it."""
-        about = entry.key if document.kind in ABOUT_KINDS else None
-        if document.kind == "relationship":
-            about = document.data["memory"]
-        if about is None:
-            return True
-        if about in self._refused:
-            return document.kind == "relationship" and about in self._here
-        if about not in self._here:
-            self._outcome.left_out.append(f"{document.kind} {entry.key[:80]}: its memory is not here")
-            return False
-        if document.kind == "mention":
-            return self._is_read_from(document)
-        return True
+    def _about(self, document: Document, there: Document | None) -> Document | None:
+        """What was read from a memory or found out about it comes with the memory, or not at all.
 
-    def _is_read_from(self, document: Document) -> bool:
-        """Whether mentions were read from the text of their memory as it will be, and not from one edited since."""
+        An edit of the text in the file leaves it behind: it is then what is here already, or stands outside the text.
+        """
+        key, equal = document.key, there is not None and there.line == document.line
+        if key not in self._taken:
+            self._outcome.unchanged += equal
+            self._outcome.kept += not equal
+            return None
+        if document.kind == "mention":
+            document = self._with_known_entities(document)
+            if self._stands_elsewhere(document) or (equal and key in self._unread):
+                self._unread.add(key)
+                return None
+            self._unread.discard(key)
+            if there is None and document.data["read"] == 1 and not document.data["mentions"]:
+                return None  # that is what no document says
+        elif equal and key in self._unread:
+            return None
+        else:
+            self._verified.add(key)
+        counts = self._outcome.added if there is None else self._outcome.replaced
+        if equal:
+            self._outcome.unchanged += 1
+            return None
+        counts[document.kind] += 1
+        return document
+
+    def _stands_elsewhere(self, document: Document) -> bool:
         memory = self._spool.one(self._domain, "memory", document.key)
         past = max((one["past"] for one in document.data["mentions"]), default=0)
-        outside = memory is not None and past > len(memory.data["content"])
-        if document.key in self._reworded or outside:
-            there = self._store.documents.some(self._session, self._space, "mention", [document.key])
-            if outside or (there and there[0].line == document.line):
-                self._reworded.add(document.key)
-                return False
-            self._reworded.discard(document.key)
-        return True
+        return document.key in self._terms.reworded or (memory is not None and past > len(memory.data["content"]))
 
-    def _forget_readings(self, put: Callable[[Document], None]) -> None:
-        """What was read from another wording is no longer true: the graph reads those memories anew."""
-        for key in sorted(self._reworded):
-            put(Document("mention", key, _UNREAD))
-            self._outcome.unread = True
+    def _with_known_entities(self, document: Document) -> Document:
+        mentions = [one for one in document.data["mentions"] if self._is_entity(one["entity_id"])]
+        return replaced(document, data={**document.data, "mentions": mentions})
+
+    def _is_entity(self, entity_id: str) -> bool:
+        if entity_id not in self._entities:
+            coming = self._spool.has(self._domain, "entity", entity_id)
+            self._entities[entity_id] = coming or bool(self._some("entity", [entity_id]))
+        return self._entities[entity_id]
+
+    def _belongs(self, entry: Entry, document: Document) -> bool:
+        """Whether all that a document points at is here; where another memory was kept, so is what is about it."""
+        about, missing = (entry.key if document.kind in ABOUT_KINDS else None), "memory is"
+        if document.kind == "relationship":
+            about = document.data["memory"]
+            if not all(self._is_entity(document.data[end]) for end in ("source_id", "target_id")):
+                about, missing = "", "entities are"
+        if about is None or (about in self._here and (about not in self._refused or document.kind == "relationship")):
+            return True
+        if about not in self._refused:
+            self._outcome.left_out.append(f"{document.kind} {entry.key[:80]}: its {missing} not here")
+        return False
 
     def _conflict(self, entry: Entry, kind: str, reason: str) -> None:
         self._outcome.conflicts.append(ImportConflict(kind, entry.key, entry.place, reason))

@@ -71,7 +71,6 @@ class PackBuilder:
             "stamp": entry.stamp,
             "versions": dict(entry.versions),
         }
-        before = self.size
         if document is None:
             self._append(canonical_json({**told, "gone": list(name)}))
         else:
@@ -80,7 +79,6 @@ class PackBuilder:
             self._vectors.append(document.vectors)
             self.size += len(document.vectors)
         self.entries[name] = entry
-        assert self.size > before
 
     def plain(self) -> bytes:
         """What is named and sealed."""

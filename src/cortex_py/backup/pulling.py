@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, overload
 
 from ..store.document import KINDS, Document
-from .conflict_copies import conflict_copy
+from .conflict_copies import conflict_copy, same_work
 from .gathering import Arrived, Gathered, Spool
 from .merging import CONFLICT_MAKER, copy_entry, local_changes, settle
 from .replica import Change, Entry, Name, Replica
@@ -16,10 +16,10 @@ __all__ = ["ConflictFound", "Plan", "plan_changes"]
 
 
 class ConflictFound(NamedTuple):
-    """Two machines changed a document apart from each other: `kept` is the copy of what lost, where one is kept."""
+    """Two machines changed a document apart from each other: `kept` is the copy of what lost."""
 
     name: Name
-    kept: Name | None
+    kept: Name
 
 
 class _Planned(NamedTuple):
@@ -68,6 +68,7 @@ class Plan:
     changed: int = 0
     removed: int = 0
     conflicts: list[ConflictFound] = field(default_factory=list)
+    overruled: int = 0
 
 
 def plan_changes(replica: Replica, gathered: Gathered, spool: Spool, *, actor: str, now: int) -> Plan:
@@ -107,7 +108,11 @@ class _Planning:
                 self._join(name, None, None, arrived)
         while self._lost:
             name, document, entry = self._lost.pop()
-            self._plan.conflicts.append(ConflictFound(name, self._keep_copy(document, entry, known)))
+            kept = self._keep_copy(document, entry, known)
+            if kept is None:
+                self._plan.overruled += 1
+            else:
+                self._plan.conflicts.append(ConflictFound(name, kept))
 
     def plan(self) -> Plan:
         plan = self._plan
@@ -137,8 +142,13 @@ class _Planning:
             pack = None if settled.winner is None else arrived[settled.winner - offset].pack
             self._planned[name] = _Planned(name, present, pack, None)
         for place in settled.losers:
-            lost = document if place < offset else self._spool.document(arrived[place - offset].pack, name)
-            if lost is not None:
+            rivals = [
+                document if one < offset else self._spool.document(arrived[one - offset].pack, name)
+                for one in (place, settled.winner)
+                if one is not None
+            ]
+            lost, won = rivals
+            if lost is not None and won is not None and not same_work(lost, won):
                 self._lost.append((name, lost, states[place]))
 
     def _own_pack(self, merged: Entry, arrived: Sequence[Arrived]) -> str:

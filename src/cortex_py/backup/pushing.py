@@ -30,13 +30,15 @@ _HEAD_ID_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What a push came to. `documents` and `gone` are the states written, those packed anew among them; `total` is
-    what the head now tells of. `cleared` is false where superseded objects could not be removed: the next push does."""
+    """What a push came to. `documents` and `gone` are the states written, those heard from others and those packed
+    anew among them; `changed_here` of the documents were changed on this machine. `total` is what the head now
+    tells of. `cleared` is false where superseded objects could not be removed: the next push does."""
 
     cloud_path: str
     uploaded_bytes: int
     packs: int
     documents: int
+    changed_here: int
     gone: int
     total: int
     sequence: int
@@ -51,6 +53,7 @@ class _Written:
     uploads: int = 0
     plain: int = 0
     documents: int = 0
+    changed_here: int = 0
     gone: int = 0
     total: int = 0
 
@@ -123,9 +126,8 @@ class Push:
         stored = sum(pack.size for pack in kept)
         written = _Written()
         builder = PackBuilder(space, replica.machine)
-        states = local_changes(
-            replica.documents(), known, self._remembered.actor, changed_at=replica.changed_at, now=self._now
-        )
+        actor = self._remembered.actor
+        states = local_changes(replica.documents(), known, actor, changed_at=replica.changed_at, now=self._now)
         try:
             with closing(states):
                 for name, entry, document in states:
@@ -137,6 +139,7 @@ class Push:
                         written.gone += 1
                     else:
                         written.documents += 1
+                        written.changed_here += entry.maker == actor and not entry.pack
                     if builder.size >= pack_limit(stored + written.plain):
                         self._upload(builder, written, whole)
                         builder = PackBuilder(space, replica.machine)
@@ -193,6 +196,7 @@ class Push:
             written.bytes,
             written.uploads,
             written.documents,
+            written.changed_here,
             written.gone,
             written.total,
             head.sequence,

@@ -33,8 +33,9 @@ _ACTOR_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """What a pull came to. `machines` are those of which something new was merged; `faults` tell what could not be
-    read, `rolled_back` of which machines the target showed an older state than was merged before."""
+    """What a pull came to. `conflicts` tell the copies of what lost, `overruled` counts what lost of kinds without
+    copies; `machines` are those of which something new was merged; `faults` tell what could not be read,
+    `rolled_back` of which machines the target showed an older state than was merged before."""
 
     downloaded_bytes: int
     packs: int
@@ -42,6 +43,7 @@ class Pulled:
     changed: int
     removed: int
     conflicts: tuple[ConflictFound, ...]
+    overruled: int
     machines: tuple[str, ...]
     faults: tuple[HeadFault, ...]
     rolled_back: tuple[str, ...]
@@ -136,6 +138,7 @@ class Sync:
             plan.changed,
             plan.removed,
             tuple(plan.conflicts),
+            plan.overruled,
             tuple(sorted(head.machine for _, head in gathered.merged)),
             tuple(gathered.faults),
             tuple(sorted(head.machine for head in gathered.rolled_back)),
@@ -207,7 +210,7 @@ class Sync:
                 plan = self._applied(replica, gathered, spool, remembered.actor)
                 if told is not None:
                     told.added, told.changed, told.removed = plan.added, plan.changed, plan.removed
-                    told.conflicts = plan.conflicts
+                    told.conflicts, told.overruled = plan.conflicts, plan.overruled
         for name, head in gathered.merged:
             if name.machine == own_mark:
                 remembered.own_is(OwnHead(head.sequence, head.head, name.day))
