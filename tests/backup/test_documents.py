@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cortex_py.store.document import KINDS
 from cortex_py.store.documents import check_document, key_order
+
 from homes import fill, opened, state
 
 

@@ -48,7 +48,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
             server = stack.enter_context(s3_server())
             for name, value in server.environment.items():
                 monkeypatch.setenv(name, value)
-            yield server.url("memory")
+            yield f"{server.new_bucket('memory')}/cortex{server.query}"
         else:
             folder = tmp_path / "dav"
             folder.mkdir()
@@ -74,7 +74,7 @@ def test_a_new_machine_gets_everything(tmp_path: Path, project: Path, clock: Fak
         assert state(two, SHARED_KINDS, user) == state(one, SHARED_KINDS, user) != []
         assert got.memories == 7
         assert not got.conflicts and not got.faults
-        assert [hit.memory.content for hit in two.memories.recall("Kafka events").results][0] == (
+        assert two.memories.recall("Kafka events").results[0].memory.content == (
             "first: we decided on Kafka for events"
         )
         branch = two.contexts.branches()[0]
@@ -95,7 +95,8 @@ def test_changes_go_both_ways_and_deletions_too(tmp_path: Path, project: Path, c
         assert shared(one) == shared(two)
         assert one.memories.get(ids[1]).content == "we decided on NATS after all"
         assert len(one.memories.history(ids[1])) == len(two.memories.history(ids[1]))
-        assert one.backups.push().documents == 0
+        assert one.backups.push().changed_here == 0
+        assert one.backups.push().uploaded_bytes == 0
 
 
 def test_of_two_rival_changes_both_are_kept_and_told(tmp_path: Path, project: Path, clock: FakeClock) -> None:

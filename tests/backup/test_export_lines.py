@@ -19,6 +19,8 @@ from cortex_py.store.document import KINDS
 from helpers import FakeClock
 from homes import OtherBackend, fill, opened, state
 
+SECRET = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+
 
 def everything(cortex: Cortex) -> list[str]:
     """Something of every kind there is."""
@@ -220,6 +222,7 @@ def test_what_a_person_edits_need_be_neither_canonical_nor_in_order(
 def test_a_reworded_memory_is_read_anew_for_the_graph(home: Path, project: Path, tmp_path: Path) -> None:
     with opened(home, project) as cortex:
         kept = cortex.memories.capture("The cache uses Redis for sessions")
+        cortex.memories.keep_verification(kept, "{}")
         path = tmp_path / "all.jsonl"
         cortex.backups.export_to(path, domains=["project"])
         path.write_text(path.read_text("utf-8").replace("The cache uses Redis for sessions", "We use Kafka"), "utf-8")
@@ -230,10 +233,32 @@ def test_a_reworded_memory_is_read_anew_for_the_graph(home: Path, project: Path,
         mentions = b"".join(state(cortex, ["mention"]))
         assert b'"read":1' in mentions
         assert b"entity_redis" not in mentions
+        assert cortex.memories.verification(kept.id) is None, "another wording was checked by nobody"
         before = state(cortex)
         again = cortex.backups.import_from([path], replace=True)
         assert (again.added, again.replaced, again.conflicts) == ({}, {}, ())
         assert state(cortex) == before
+
+
+@pytest.mark.parametrize(
+    ("before", "edited"), [("The cache uses Redis for sessions", "Redis"), (f"{SECRET} opens Redis", None)]
+)
+def test_mentions_stand_where_the_text_has_them(
+    tmp_path: Path, project: Path, clock: FakeClock, before: str, edited: str | None
+) -> None:
+    """An edit of the file moves them, and so does a secret that is taken out."""
+    with opened(tmp_path / "one", project, clock, secrets="allow") as cortex:
+        kept = cortex.memories.capture(before)
+        path = tmp_path / "all.jsonl"
+        cortex.backups.export_to(path, domains=["project"])
+    if edited:
+        path.write_text(path.read_text("utf-8").replace(before, edited), "utf-8")
+    with opened(tmp_path / "two", project, clock) as other:
+        other.backups.import_from([path])
+        content = other.memories.get(kept.id).content
+        assert content != before
+        places = other.graph.get("Redis").mentions
+        assert [content[one.start : one.end] for one in places] == ["Redis"]
 
 
 def test_a_missing_line_is_told_and_what_hung_on_it_is_mended(tmp_path: Path, project: Path, clock: FakeClock) -> None:

@@ -16,9 +16,9 @@ from cortex_py import Cortex
 from cortex_py.backup import archive
 from cortex_py.backup.retention import Kept, Retention, kept
 from cortex_py.errors import BackupCorrupt, BackupError, CortexError, InvalidId, SnapshotNotFound, StorageError
-from homes import OtherBackend, fill, opened, state
 
 from helpers import FakeClock
+from homes import OtherBackend, fill, opened, state
 
 
 def found(cortex: Cortex, text: str) -> list[str]:

@@ -38,8 +38,13 @@ class Collection:
     keys: ObjectKeys
 
 
-def open_collection(target: Target, passphrase: str, *, limits: KdfLimits = LIMITS) -> Collection | None:
-    """The collection of a target, or None where there is none yet."""
+def open_collection(
+    target: Target, passphrase: str, *, limits: KdfLimits = LIMITS, known: dict[bytes, Collection] | None = None
+) -> Collection | None:
+    """The collection of a target, or None where there is none yet.
+
+    `known` remembers what was opened by its bytes: deriving a key takes a while, on purpose.
+    """
     sealed = target.get(KEY_PATH, _MOST_BYTES)
     if sealed is None:
         if next(iter(target.list(ROOT)), None) is None:
@@ -51,7 +56,11 @@ def open_collection(target: Target, passphrase: str, *, limits: KdfLimits = LIMI
             f"{target.shown} holds a backup whose key, {KEY_PATH}, is missing.",
             remedy=f"Put {KEY_PATH} back from a copy, or use an empty place.",
         )
-    return _opened(sealed, passphrase, limits)
+    if known is None:
+        return _opened(sealed, passphrase, limits)
+    if sealed not in known:
+        known[sealed] = _opened(sealed, passphrase, limits)
+    return known[sealed]
 
 
 def open_or_make_collection(
@@ -61,9 +70,10 @@ def open_or_make_collection(
     parameters: KdfParameters | None = None,
     limits: KdfLimits = LIMITS,
     random: Random = os.urandom,
+    known: dict[bytes, Collection] | None = None,
 ) -> Collection:
     """The collection of a target, made where there is none. Of several who make one at once, one does."""
-    found = open_collection(target, passphrase, limits=limits)
+    found = open_collection(target, passphrase, limits=limits, known=known)
     if found is not None:
         return found
     content = canonical_json({"form": 1, "id": random(_ID_BYTES).hex(), "root": random(_ROOT_BYTES).hex()})

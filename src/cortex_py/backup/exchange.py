@@ -33,18 +33,21 @@ _LOCK_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a push brought. `cloud_path` is where the project's state begins in the target."""
+    """What a push brought. `cloud_path` is where the project's state begins in the target; `changed_here` are those of
+    the documents that were changed on this machine, the others came from elsewhere or are packed anew."""
 
     target: str
     cloud_path: str
     uploaded_bytes: int
     documents: int
+    changed_here: int
     total: int
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a pull brought. `memories` counts those added or changed; `faults` tell what could not be read."""
+    """What a pull brought. `memories` counts those added or changed, `overruled` small facts of which the later one
+    holds; `faults` tell what could not be read, `rolled_back` of which machines the target showed an older state."""
 
     target: str
     downloaded_bytes: int
@@ -54,6 +57,8 @@ class Received:
     memories: int
     machines: tuple[str, ...]
     conflicts: tuple[ConflictFound, ...]
+    overruled: int
+    rolled_back: tuple[str, ...]
     faults: tuple[HeadFault, ...]
 
 
@@ -91,6 +96,7 @@ class Exchange:
                 done[0].cloud_path,
                 sum(one.uploaded_bytes for one in done),
                 sum(one.documents for one in done),
+                sum(one.changed_here for one in done),
                 sum(one.total for one in done),
             )
 
@@ -116,6 +122,8 @@ class Exchange:
                 memories,
                 tuple(sorted({machine for one in done for machine in one.machines})),
                 tuple(conflict for one in done for conflict in one.conflicts),
+                sum(one.overruled for one in done),
+                tuple(sorted({machine for one in done for machine in one.rolled_back})),
                 tuple(fault for one in done for fault in one.faults),
             )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -264,13 +263,10 @@ class _Space:
             self._outcome.kept += not equal
             return None
         if document.kind == "mention":
-            document = self._with_known_entities(document)
             if self._stands_elsewhere(document) or (equal and key in self._unread):
                 self._unread.add(key)
                 return None
             self._unread.discard(key)
-            if there is None and document.data["read"] == 1 and not document.data["mentions"]:
-                return None  # that is what no document says
         elif equal and key in self._unread:
             return None
         else:
@@ -286,10 +282,6 @@ class _Space:
         memory = self._spool.one(self._domain, "memory", document.key)
         past = max((one["past"] for one in document.data["mentions"]), default=0)
         return document.key in self._terms.reworded or (memory is not None and past > len(memory.data["content"]))
-
-    def _with_known_entities(self, document: Document) -> Document:
-        mentions = [one for one in document.data["mentions"] if self._is_entity(one["entity_id"])]
-        return replaced(document, data={**document.data, "mentions": mentions})
 
     def _is_entity(self, entity_id: str) -> bool:
         if entity_id not in self._entities:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import os
+from collections import Counter, deque
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -26,6 +28,8 @@ RETAINED_HEADS = 7
 
 _LEAVING_MICROS = 7 * 24 * 3600 * 1_000_000
 _HEAD_ID_BYTES = 16
+_WORKERS = max(1, min(4, os.cpu_count() or 1))
+_AHEAD = _WORKERS + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +132,10 @@ class Push:
         builder = PackBuilder(space, replica.machine)
         actor = self._remembered.actor
         states = local_changes(replica.documents(), known, actor, changed_at=replica.changed_at, now=self._now)
+        # Compressing takes most of the time and lets other threads run; what is sent goes out in order.
+        packing: deque[tuple[PackBuilder, Future[bytes]]] = deque()
         try:
-            with closing(states):
+            with ThreadPoolExecutor(_WORKERS, "cortex-pack") as pool, closing(states):
                 for name, entry, document in states:
                     written.total += 1
                     if entry.pack in names:
@@ -141,10 +147,15 @@ class Push:
                         written.documents += 1
                         written.changed_here += entry.maker == actor and not entry.pack
                     if builder.size >= pack_limit(stored + written.plain):
-                        self._upload(builder, written, whole)
+                        written.plain += builder.size
+                        packing.append((builder, pool.submit(builder.plain)))
                         builder = PackBuilder(space, replica.machine)
-            if builder.entries:
-                self._upload(builder, written, whole)
+                        if len(packing) > _AHEAD:
+                            self._upload(*packing.popleft(), written, whole)
+                if builder.entries:
+                    packing.append((builder, pool.submit(builder.plain)))
+                while packing:
+                    self._upload(*packing.popleft(), written, whole)
         finally:
             if written.packs:
                 # The counts have to be kept before a head shows them: a count is never given twice. Packs that
@@ -153,14 +164,13 @@ class Push:
                 replica.keep(written.entries)
         return written
 
-    def _upload(self, builder: PackBuilder, written: _Written, whole: bool) -> None:
-        name, sealed = seal_pack(builder.plain(), self._collection.keys, self._random)
+    def _upload(self, builder: PackBuilder, plain: Future[bytes], written: _Written, whole: bool) -> None:
+        name, sealed = seal_pack(plain.result(), self._collection.keys, self._random)
         pack = PackRef(name, len(sealed), len(builder.entries))
         if whole or not self._is_there(pack):
             self._target.put(pack_path(name), sealed)
             written.bytes += len(sealed)
             written.uploads += 1
-        written.plain += builder.size
         written.packs.append(pack)
         written.entries.update((name_, replace(entry, pack=name)) for name_, entry in builder.entries.items())
 

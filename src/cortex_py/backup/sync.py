@@ -95,11 +95,17 @@ class Sync:
         self._limits = limits
         self._random = random
         self._spool_bytes = spool_bytes
+        self._known: dict[bytes, Collection] = {}
 
     def push(self, replica: Replica, space: str, *, whole: bool = False) -> Pushed:
         """Bring what changed here since the last push. `whole` writes all anew, also over what may be damaged there."""
         collection = open_or_make_collection(
-            self._target, self._passphrase, parameters=self._parameters, limits=self._limits, random=self._random
+            self._target,
+            self._passphrase,
+            parameters=self._parameters,
+            limits=self._limits,
+            random=self._random,
+            known=self._known,
         )
         remembered = Remembered(replica, collection)
         own = _own_name(collection, replica, space)
@@ -146,7 +152,7 @@ class Sync:
 
     def status(self, replica: Replica, space: str) -> Status:
         """How things stand; nothing is changed, and of the target only heads are read."""
-        collection = open_collection(self._target, self._passphrase, limits=self._limits)
+        collection = open_collection(self._target, self._passphrase, limits=self._limits, known=self._known)
         if collection is None:
             return Status(self._target.shown, False, sum(1 for _ in replica.documents()))
         remembered = Remembered(replica, collection)
@@ -185,7 +191,7 @@ class Sync:
         return names
 
     def _existing(self) -> Collection:
-        collection = open_collection(self._target, self._passphrase, limits=self._limits)
+        collection = open_collection(self._target, self._passphrase, limits=self._limits, known=self._known)
         if collection is None:
             raise BackupError(f"{self._target.shown} holds no backup.", remedy="Push from a machine first.")
         return collection

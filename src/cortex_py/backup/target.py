@@ -19,7 +19,8 @@ class Target(Protocol):
     """Objects by name; a name is lower-case letters, digits, `_`, `-`, `.`, in parts joined by `/`.
 
     No part begins with a dot or has more than 180 characters, a name has at most 512 and holds no `.sync-conflict-`:
-    such files are made by programs that carry folders around. An object is seen whole or not at all. Faults are `NetworkError`, which says what to do.
+    such files are made by programs that carry folders around. An object is seen whole or not at all. Faults are
+    `NetworkError`, which says what to do.
     """
 
     @property
