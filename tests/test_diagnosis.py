@@ -26,7 +26,7 @@ def told(report: Diagnosis, name: str) -> str:
 
 def test_a_store_without_a_language_model_is_well_and_sends_nothing(cortex: Cortex, home: Path, model: Backend) -> None:
     report = cortex.doctor()
-    assert checks(report) == {"store": True, "embedding model": True, "language model": True}
+    assert checks(report) == {"store": True, "embedding model": True, "language model": True, "snapshots": True}
     assert report.outbound == ()
     assert str(home) in told(report, "store")
     assert told(report, "embedding model") == model.fingerprint
@@ -101,7 +101,7 @@ class Broken(StubBackend):
 def test_a_model_that_does_not_work_is_told(home: Path, project: Path, clock: FakeClock) -> None:
     with Cortex.open(home, project=project, clock=clock, backend=Broken()) as cortex:
         report = cortex.doctor()
-        assert checks(report) == {"store": True, "embedding model": False, "language model": True}
+        assert checks(report) == {"store": True, "embedding model": False, "language model": True, "snapshots": True}
         assert told(report, "embedding model") == "The model file is damaged."
 
 
@@ -117,5 +117,18 @@ def test_a_damaged_store_is_told_and_does_not_stop_the_report(home: Path, projec
     cortex.settings.database.write_bytes(bytes(content))
     with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as again:
         report = again.doctor()
-        assert checks(report) == {"store": False, "embedding model": True, "language model": True}
+        assert checks(report) == {"store": False, "embedding model": True, "language model": True, "snapshots": True}
         assert told(report, "store")
+
+
+def test_a_damaged_snapshot_and_the_target_of_sync_are_told(home: Path, project: Path, clock: FakeClock) -> None:
+    address = "https://me@dav.example.org/cortex"
+    with Cortex.open(home, project=project, clock=clock, backend=StubBackend(), cloud_url=address) as cortex:
+        cortex.memories.capture("something")
+        made = cortex.backups.create()
+        assert checks(cortex.doctor())["snapshots"]
+        made.path.write_bytes(made.path.read_bytes()[:-1])
+        report = cortex.doctor()
+        assert not checks(report)["snapshots"]
+        assert made.id in told(report, "snapshots")
+        assert [(one.purpose, one.host) for one in report.outbound] == [("sync", "dav.example.org")]

@@ -40,7 +40,8 @@ class Diagnosis:
 
 def diagnose(cortex: Cortex) -> Diagnosis:
     """Look at everything; nothing is sent for it."""
-    return Diagnosis((_store(cortex), _model(cortex), _language_model(cortex)), tuple(_outbound(cortex)))
+    checks = (_store(cortex), _model(cortex), _language_model(cortex), _snapshots(cortex))
+    return Diagnosis(checks, tuple(_outbound(cortex)))
 
 
 def _store(cortex: Cortex) -> Check:
@@ -73,6 +74,16 @@ def _language_model(cortex: Cortex) -> Check:
     return Check("language model", not told["resting"], f"{told['provider']} {told['model']} at {told['host']}, {day}")
 
 
+def _snapshots(cortex: Cortex) -> Check:
+    try:
+        found = cortex.backups.snapshots()
+    except CortexError as error:
+        return Check("snapshots", False, str(error))
+    faults = [f"{one.id}: {one.fault}" for one in found if not one.verified]
+    newest = f"{len(found)}, the newest of {found[0].created_at:%Y-%m-%d %H:%M} UTC" if found else "none yet"
+    return Check("snapshots", not faults, "; ".join(faults) or newest)
+
+
 def _outbound(cortex: Cortex) -> list[Outbound]:
     found = []
     settings = cortex.settings
@@ -88,4 +99,8 @@ def _outbound(cortex: Cortex) -> list[Outbound]:
         if cortex.settings.grounding_judge == "llm":
             what += ", and claims with the passages of the project that bear on them"
         found.append(Outbound("language model", str(model.describe()["host"]), what))
+    if settings.cloud_url:
+        parts = urlsplit(settings.cloud_url)
+        where = parts.netloc.rpartition("@")[2] or parts.path
+        found.append(Outbound("sync", where, "encrypted memories, prompts and graph, when you push"))
     return found

@@ -241,7 +241,11 @@ def test_a_reworded_memory_is_read_anew_for_the_graph(home: Path, project: Path,
 
 
 @pytest.mark.parametrize(
-    ("before", "edited"), [("The cache uses Redis for sessions", "Redis"), (f"{SECRET} opens Redis", None)]
+    ("before", "edited"),
+    [
+        ("The cache uses Redis for sessions", "Redis"),
+        (f"{SECRET} opens Redis, which the cache needs for its sessions", None),
+    ],
 )
 def test_mentions_stand_where_the_text_has_them(
     tmp_path: Path, project: Path, clock: FakeClock, before: str, edited: str | None

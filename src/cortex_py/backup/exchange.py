@@ -29,6 +29,8 @@ __all__ = ["DAILY", "Exchange", "Received", "Sent", "SyncState"]
 DAILY = {"push": 100, "pull": 20}
 _MACHINE = "machine"
 _LOCK_SECONDS = 60
+# A pack of 4 MB over a slow line.
+_OPERATION_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ class Exchange:
                 remedy="Set CORTEX_CLOUD_URL, for example to file:///path/to/a/synced/folder or s3://bucket/prefix.",
                 field="cloud_url",
             )
-        target = open_target(self._settings.cloud_url)
+        target = open_target(self._settings.cloud_url, timeout=_OPERATION_SECONDS)
         try:
             yield target
         finally:

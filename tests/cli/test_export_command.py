@@ -1,0 +1,104 @@
+"""`cortex export` and `cortex import` as a person runs them: files, what is printed, and exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cortex_py import Cortex
+from cortex_py.cli import cli
+from cortex_py.errors import InvalidInput, wire_form
+
+from homes import fill, opened
+from stub_backend import StubBackend
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(project: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The command in this process, with a model that needs no file."""
+    monkeypatch.chdir(project)
+    monkeypatch.setattr("cortex_py.app.open_backend", lambda **_: StubBackend())
+    return lambda *words: CliRunner().invoke(cli, list(words), catch_exceptions=True)
+
+
+@pytest.fixture
+def filled(home: Path, project: Path) -> list[str]:
+    with opened(home, project) as cortex:
+        return fill(cortex)
+
+
+def test_everything_goes_to_a_file_or_the_screen_and_comes_back(
+    run: Run, filled: list[str], home: Path, project: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "all.jsonl"
+    done = run("export", "-o", str(path))
+    assert done.exit_code == 0, done.output
+    assert "7 memory" in done.output
+    assert str(path) in done.output
+    printed = run("export", "--domain", "user")
+    assert [json.loads(line).get("kind", "-") for line in printed.stdout.splitlines()].count("memory") == 1
+    told = json.loads(run("export", "-o", str(path), "--domain", "project", "--domain", "user", "--json").stdout)
+    assert (told["path"], told["domains"], told["documents"]["memory"]) == (str(path), ["project", "user"], 7)
+
+    other = str(tmp_path / "other")
+    tried = run("import", str(path), "--home", other, "--dry-run")
+    assert tried.exit_code == 0, tried.output
+    assert "would be added: " in tried.output
+    taken = json.loads(run("import", str(path), "--home", other, "--json").stdout)
+    assert (taken["added"]["memory"], taken["dry_run"], taken["conflicts"]) == (7, False, [])
+    again = run("import", str(path), "--home", other)
+    assert "added: nothing" in again.output
+    with opened(tmp_path / "other", project) as cortex:
+        assert cortex.memories.get(filled[1]).content == "first: we decided on Kafka for events"
+
+
+def test_conflicts_have_an_exit_code_and_can_be_replaced(
+    run: Run, filled: list[str], home: Path, project: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    assert run("export", "--format", "markdown", "-o", str(folder)).exit_code == 0
+    with opened(home, project) as cortex:
+        cortex.memories.update(filled[1], content="another thing")
+    kept = run("import", str(folder))
+    assert kept.exit_code == 6
+    assert f"conflict: memory {filled[1]}" in kept.stderr
+    replaced = run("import", str(folder), "--replace")
+    assert replaced.exit_code == 0, replaced.output
+    assert "replaced: 1 memory" in replaced.output
+
+
+def test_plain_files_go_where_they_are_sent(run: Run, home: Path, project: Path, tmp_path: Path) -> None:
+    path = tmp_path / "other.jsonl"
+    path.write_text('{"content": "token ghp_abcdefghijklmnopqrstuvwxyz0123456789", "score": 1}\n')
+    done = run("import", str(path), "--domain", "user")
+    assert done.exit_code == 0, done.output
+    assert "secrets taken out of: 1" in done.output
+    assert "'score' was ignored" in done.stderr
+    with opened(home, project) as cortex:
+        found = [hit.memory for hit in cortex.memories.recall().results]
+    assert [(one.domain, one.content) for one in found] == [("user", "token [REDACTED:github-token]")]
+
+
+def test_bad_calls_and_bad_files_are_told(run: Run, tmp_path: Path) -> None:
+    assert run("export", "--format", "markdown").exit_code == 2
+    assert run("import", str(tmp_path / "nowhere")).exit_code == 2
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"content": "fine"}\n{"content"\n')
+    done = run("import", str(path))
+    assert isinstance(done.exception, InvalidInput)
+    assert wire_form(done.exception).exit_code == 2
+    assert "bad.jsonl, line 2" in str(done.exception)
+
+
+def test_the_library_says_the_same(home: Path, project: Path, filled: list[str], tmp_path: Path) -> None:
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+        done = cortex.backups.export_to(tmp_path / "all.jsonl", domains=("org",), project_id=cortex.project.id)
+        assert (done.domains, done.documents) == (("org",), {})
+        taken = cortex.backups.import_from([str(tmp_path / "all.jsonl")], project_id=cortex.project.id)
+        assert (taken.added, taken.conflicts) == ({}, ())
