@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from cortex_py import Cortex
 from cortex_py.clock import to_micros
-from cortex_py.context.suggestions import Suggested
 from cortex_py.embedding.backend import Backend
 from cortex_py.store.suggestions import ReferenceRow, TrustRow
 from suggestion_histories import History, Step
@@ -59,31 +59,32 @@ def shares(history: History, backend: Backend) -> list[dict[str, object]]:
     return rows
 
 
-def _ask(scene: Scene, step: Step, source: str, top_k: int) -> Suggested:
-    """Ask, with one file of the step at hand where history is to speak; asking leaves no trace in what was used."""
-    cortex, now = scene.cortex, to_micros(scene.clock.now())
-    if source != "reference_history":
-        return cortex.suggestions.suggest(step.task, top_k=top_k, branch_id=scene.line)
-    at_hand = ReferenceRow(scene.ids[step.files[0]], "load", scene.line, "", now)
+@contextmanager
+def _at_hand(scene: Scene, step: Step, source: str) -> Iterator[str | None]:
+    """The line of work to ask in: with one file of the step at hand where history is to speak, and none otherwise.
+
+    What was written down meanwhile is taken off the table again, so that all is asked at one moment; what it added up
+    to stays.
+    """
+    cortex, project = scene.cortex, scene.cortex._desk.project.id
+    history = source == "reference_history"
+    cortex.suggestions.history(limit=1)  # writes what waits: it was done before
+    row = ReferenceRow(scene.ids[step.files[0]], "load", scene.line, "", to_micros(scene.clock.now()))
     with cortex._store.database.write() as session:
-        cortex._store.suggestions.add(session, cortex._desk.project.id, [at_hand], 100_000)
-    try:
-        return cortex.suggestions.suggest(step.task, top_k=top_k, branch_id=scene.line)
-    finally:
-        _forget_last(scene)
-
-
-def _forget_last(scene: Scene) -> None:
-    """Take the newest event off the table, so that all is asked at one moment; what it added up to stays."""
-    project = scene.cortex._desk.project.id
-    newest = "SELECT MAX(n) FROM reference WHERE project_id = ?"
-    with scene.cortex._store.database.write() as session:
-        session.run(f"DELETE FROM reference WHERE project_id = ? AND n = ({newest})", (project, project))
+        (last,) = session.rows("SELECT COALESCE(MAX(n), 0) FROM reference WHERE project_id = ?", (project,))
+        cortex._store.suggestions.add(session, project, [row] if history else [], 100_000)
+    yield scene.line if history else None
+    with cortex._store.database.write() as session:
+        session.run("DELETE FROM reference WHERE project_id = ? AND n > ?", (project, last[0]))
 
 
 def _share(scene: Scene, steps: Sequence[Step], source: str) -> float:
     """The share of a source over all steps; nothing is answered."""
-    shown = [str(one.source) for step in steps for one in _ask(scene, step, source, 5).suggestions]
+    shown: list[str] = []
+    for step in steps:
+        with _at_hand(scene, step, source) as line:
+            given = scene.cortex.suggestions.suggest(step.task, top_k=5, branch_id=line)
+        shown += [str(one.source) for one in given.suggestions]
     return shown.count(source) / max(1, len(shown))
 
 
@@ -98,15 +99,15 @@ def _answer(scene: Scene, steps: Sequence[Step], source: str, *, accept: bool) -
         for step in steps:
             if done == ANSWERS:
                 break
-            given = _ask(scene, step, source, top_k)
-            mine = [one.memory.id for one in given.suggestions if one.source == source]
-            if not mine or (not accept and len(mine) < len(given.suggestions)):
-                continue
-            if accept:
-                scene.cortex.suggestions.accept(given.session_id, mine[:1])
-                _forget_last(scene)
-            else:
-                scene.cortex.suggestions.reject(given.session_id, REASON)
+            with _at_hand(scene, step, source) as line:
+                given = scene.cortex.suggestions.suggest(step.task, top_k=top_k, branch_id=line)
+                mine = [one.memory.id for one in given.suggestions if one.source == source]
+                if not mine or (not accept and len(mine) < len(given.suggestions)):
+                    continue
+                if accept:
+                    scene.cortex.suggestions.accept(given.session_id, mine[:1])
+                else:
+                    scene.cortex.suggestions.reject(given.session_id, REASON)
             done += 1
     return done
 

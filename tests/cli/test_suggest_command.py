@@ -139,3 +139,6 @@ def test_on_a_terminal_it_asks(shell: Shell, note: str, keys: str, told: str) ->
     assert told in shown.decode()
     left = shell.json("automation")
     assert (left["standing"]["feedback_count"], len(left["pending"])) == ((0, 1) if keys == "\n" else (1, 0))
+    # What a person picks is told apart from what a script accepts.
+    picked = ["select"] if told == "1 taken." else []
+    assert [one["kind"] for one in shell.json("suggest", "--history", "5")] == picked

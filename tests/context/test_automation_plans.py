@@ -16,10 +16,10 @@ from cortex_py.context.automation import (
     RETURN,
     WINDOW,
     Plan,
-    counted,
     next_plan,
     requires_confirmation,
     standing,
+    standing_after,
 )
 
 counts = st.floats(0.0, 1e6) | st.integers(0, 100).map(float)
@@ -109,11 +109,30 @@ def test_only_plan_b_asks() -> None:
     assert (FALL, RETURN, ENOUGH, WINDOW) == (0.70, 0.75, 10, 100)
 
 
-@given(st.lists(st.booleans(), max_size=250))
-def test_only_the_last_answers_count(answers: list[bool]) -> None:
-    accepted, refused = counted(answers)
-    assert accepted + refused == min(WINDOW, len(answers))
-    assert (accepted, refused) == counted([False] * 500 + answers[-WINDOW:]) or len(answers) < WINDOW
+def test_messages_speak_of_what_was_done() -> None:
+    told = {action: standing("A", 5, 15, action=action).message for action in ACTIONS}
+    assert told["suggest"] == standing("A", 5, 15).message
+    assert told["promote"] == (
+        "Plan B: Cortex asks before it acts. 25% of the last 20 answers agreed with the memories it moved; "
+        "from 75% on it acts by itself again."
+    )
+    assert standing("A", 0, 0, action="consolidate").message == (
+        "Plan A: Cortex acts by itself. Nothing is known yet: no merging of memories has been answered."
+    )
+    for rates in ((0, 0), (3, 3), (5, 15), (15, 5)):
+        for override in (None, "A", "B"):
+            for action in ("branch", "promote", "consolidate"):
+                message = standing("A", *rates, override=override, action=action).message
+                assert "suggest" not in message
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=250))
+def test_only_the_last_answers_count(shares: list[float]) -> None:
+    told = standing_after(shares)
+    assert told.feedback_count == min(WINDOW, len(shares))
+    last = shares[-WINDOW:]
+    assert told.acceptance_rate == pytest.approx(sum(last) / len(last) if last else 0.0)
+    assert standing_after([*[0.0] * 120, *[1.0] * WINDOW]).plan == "A"
 
 
 def plans_over(rates: list[float], seed: int) -> list[Plan]:
@@ -121,7 +140,8 @@ def plans_over(rates: list[float], seed: int) -> list[Plan]:
     chance, answers, plan, seen = random.Random(seed), list[bool](), "A", list[Plan]()
     for rate in rates:
         answers.append(chance.random() < rate)
-        plan = next_plan("A" if plan == "A" else "B", *counted(answers))
+        last = answers[-WINDOW:]
+        plan = next_plan("A" if plan == "A" else "B", sum(last), len(last) - sum(last))
         seen.append(plan)
     return seen
 

@@ -192,6 +192,27 @@ def test_under_plan_b_memories_of_a_merged_branch_wait_for_a_yes(open_at: Open, 
     assert other.suggestions.automation().actions["promote"].feedback_count == (1 if decreed else 11)
 
 
+@pytest.mark.parametrize("fate", ["merged", "deleted"])
+def test_a_no_leaves_the_memories_with_their_branch_for_good(open_at: Open, tree: Path, fate: str) -> None:
+    cortex, other = (open_at(branch_memories="stage", automation="B") for _ in range(2))
+    assert cortex.suggestions.refuse() == (), "nothing waits yet"
+    note = _staged(cortex, tree)
+    git(tree, *(("merge", "-q", "--no-ff", "feature") if fate == "merged" else ("branch", "-q", "-D", "feature")))
+    assert other.suggestions.automation().held == {"feature": fate}
+    assert other.suggestions.refuse() == ("feature",)
+    assert (cortex.suggestions.automation().held, cortex.suggestions.confirm(), _seen(cortex)) == ({}, (), [])
+    kept = cortex.memories.get(note)
+    assert (kept.status, kept.confinement, kept.git_branch) == ("active", "isolate", "feature")
+    told = cortex.suggestions.automation().actions["promote"]
+    assert (told.feedback_count, told.acceptance_rate) == (1, 0.0)
+    # Not even where Cortex acts by itself again is it moved.
+    git(tree, "commit", "-q", "--allow-empty", "-m", "more")
+    assert _seen(open_at(branch_memories="stage")) == []
+    if fate == "merged":
+        git(tree, "checkout", "-q", "feature")
+        assert _seen(cortex) == [note]
+
+
 def test_under_plan_b_memories_of_a_deleted_branch_wait_too(open_at: Open, tree: Path) -> None:
     cortex = open_at(branch_memories="stage", automation="B")
     note = _staged(cortex, tree)
@@ -228,8 +249,10 @@ def test_the_command_shows_the_plan_and_says_yes(home: Path, open_at: Open, tree
     cortex.close()
     # The stub's vectors are of the test's own; nothing here needs others.
     shell = Shell(home, tree, "automation", CORTEX_BRANCH_MEMORIES="stage", CORTEX_AUTOMATION="B")
-    assert "Waits for a yes (--confirm): memories of feature, which was merged." in shell.text()
+    assert "Waits for a yes (--confirm) or a no (--refuse): memories of feature, which was merged." in shell.text()
+    assert shell.run("--confirm", "--refuse").returncode == 2
     assert shell.json()["held"] == {"feature": "merged"}
     assert shell.text("--confirm") == "Done for: feature.\n"
     assert shell.json("--confirm") == {"confirmed": []}
+    assert shell.json("--refuse") == {"refused": []}
     assert open_at(branch_memories="stage", automation="B").memories.get(note).confinement is None

@@ -19,6 +19,7 @@ from cortex_py.context.references import (
     bursts,
     coreferences,
     faded,
+    habits,
     pairs,
     uses,
 )
@@ -135,3 +136,43 @@ def test_a_pair_is_as_strong_as_its_weaker_use_and_counts_its_bursts() -> None:
         pair = coreferences(order)[("a", "b")]
         assert pair.times == 2
         assert pair.at_time(NOW + 31 * HOUR) == pytest.approx(faded(WEIGHTS["recall"], NOW, NOW + 31 * HOUR) + 1.0)
+
+
+def test_a_use_again_in_the_same_burst_is_no_further_time() -> None:
+    found = uses([load("a"), load("a", NOW + 1), load("a", NOW + 3 * HOUR)])["a"]
+    assert (found.times, found.value) == (2, pytest.approx(3.0, rel=1e-2))
+
+
+# Moments of bursts, each with what was used in it, newest first; hours lie between any two.
+histories = st.lists(st.sets(st.sampled_from("abcd"), min_size=1), max_size=20)
+
+
+def told(history: list[set[str]]) -> list[tuple[str, int]]:
+    return [(one, NOW - place * 5 * HOUR) for place, used in enumerate(history) for one in sorted(used)]
+
+
+@given(histories)
+def test_a_habit_is_the_share_of_bursts_in_which_something_was_used(history: list[set[str]]) -> None:
+    found = habits(told(history))
+    assert found.keys() == set().union(*history)
+    for memory, habit in found.items():
+        assert (habit.times, habit.bursts) == (sum(memory in used for used in history), len(history))
+        assert 0.0 < habit.rate < 1.0
+
+
+@given(histories, st.sampled_from("abcd"))
+def test_using_something_once_more_makes_it_a_stronger_habit_and_nothing_else(
+    history: list[set[str]], memory: str
+) -> None:
+    before = habits(told([{"x"}, *history]))
+    after = habits(told([{"x", memory}, *history]))
+    assert after[memory].rate > (before[memory].rate if memory in before else 0.0)
+    assert all(after[one].rate == before[one].rate for one in before if one != memory)
+
+
+def test_what_was_used_lately_is_the_stronger_habit_and_one_burst_is_none() -> None:
+    late, early = habits(told([{"a"}, {"b"}])).values()
+    assert late.rate > early.rate
+    assert habits(told([{"a"}]))["a"].rate == 0.5
+    # However often something is loaded at once, it is one use.
+    assert habits([("a", NOW)] * 30) == habits([("a", NOW)])

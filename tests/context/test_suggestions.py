@@ -209,6 +209,53 @@ def test_what_the_work_has_at_hand_is_not_suggested_and_tells_what_is_next(
         cortex.suggestions.suggest("Something unheard of", branch_id="../../x")
 
 
+def _work(cortex: Cortex, clock: FakeClock, rounds: list[tuple[str, ...]]) -> tuple[str, dict[str, str]]:
+    """A line of work that has used its notes in rounds, a day between them."""
+    line = cortex.contexts.create_branch("Ledger").id
+    names = dict.fromkeys(one for used in rounds for one in used)
+    ids = {name: cortex.contexts.append(line, f"{name} {name}ly", "user").memory.id for name in names}
+    for used in rounds:
+        for name in used:
+            cortex.contexts.load(ids[name], line)
+        clock.advance(days=1)
+    return line, ids
+
+
+def test_what_a_line_of_work_uses_again_and_again_is_suggested_there(desk: Cortex, clock: FakeClock) -> None:
+    line, ids = _work(desk, clock, [("often",), ("often",), ("once",), ("often",)])
+    found = desk.suggestions.suggest("Something unheard of", branch_id=line)
+    assert _ids(found)[:2] == [ids["often"], ids["once"]]
+    one = _of(found, ids["often"])
+    assert (one.source, one.reason) == ("reference_history", "used in 3 of the last 4 rounds of this line of work")
+    # Elsewhere these are nobody's habits.
+    other = desk.contexts.create_branch("Payments").id
+    for branch in (None, other):
+        assert desk.suggestions.suggest("Something unheard of", branch_id=branch).suggestions == ()
+
+
+def test_what_was_used_earlier_today_may_be_needed_again(desk: Cortex, clock: FakeClock) -> None:
+    line, ids = _work(desk, clock, [("note",)])
+    desk.contexts.load(ids["note"], line)
+    clock.advance(hours=2)
+    assert desk.suggestions.suggest("Something unheard of", branch_id=line).suggestions == ()
+    clock.advance(minutes=1)
+    assert _ids(desk.suggestions.suggest("Something unheard of", branch_id=line)) == [ids["note"]]
+
+
+def test_a_note_that_names_the_same_thing_says_which_and_beside_what(desk: Cortex) -> None:
+    near = desk.memories.capture("The ledger rounding is done by PostgreSQL").id
+    far = desk.memories.capture("Backups go from PostgreSQL to Amsterdam at midnight").id
+    for word in ("debit", "credit", "balance", "journal"):
+        desk.memories.capture(f"The ledger rounding of each {word}")
+    found = desk.suggestions.suggest(TASK, top_k=50)
+    assert near in _ids(found)
+    one = _of(found, far)
+    assert (one.source, one.reason) == (
+        "ai_analysis",
+        "mentions PostgreSQL as does “The ledger rounding is done by PostgreSQL”",
+    )
+
+
 def test_no_more_than_asked_for_are_suggested_the_surest_first(desk: Cortex) -> None:
     for word in ("debit", "credit", "balance", "journal"):
         desk.memories.capture(f"The ledger rounding concerns each {word} entry")
@@ -259,6 +306,53 @@ def test_loads_finds_and_acceptances_are_events(desk: Cortex, clock: FakeClock) 
     ]
     assert events[0].at - events[-1].at == 3_600_000_000
     assert [one.kind for one in desk.suggestions.history(limit=1)] == ["accept"]
+
+
+def test_contexts_used_together_in_one_line_of_work_are_events_of_their_own(desk: Cortex, clock: FakeClock) -> None:
+    line, ids = _work(desk, clock, [("debit", "credit", "debit", "refund"), ("debit",)])
+    names = {one: name for name, one in ids.items()}
+    told = [(names[one.memory_id], one.kind) for one in reversed(desk.suggestions.history())]
+    assert told == [
+        ("debit", "load"),
+        ("credit", "load"),
+        ("credit", "together"),
+        ("debit", "together"),
+        ("debit", "load"),
+        ("refund", "load"),
+        ("refund", "together"),
+        ("debit", "load"),
+    ]
+    assert {one.branch_id for one in desk.suggestions.history()} == {line}
+    # It is told of them, and makes neither pair nor habit stronger.
+    events = [one for one in reversed(desk.suggestions.history()) if one.kind != "together"]
+    expected = coreferences([Event(one.memory_id, "load", line, "", one.at) for one in events])
+    pairs = {(str(row[1]), str(row[2])): row[3:5] for row in _rows(desk, "referred_together")}
+    assert pairs == {pair: (pytest.approx(one.value), one.times) for pair, one in expected.items()}
+    assert {names[str(row[1])]: row[3] for row in _rows(desk, "referred")} == {"debit": 2, "credit": 1, "refund": 1}
+
+
+def test_what_a_person_picks_by_hand_weighs_more_than_what_is_taken_for_them(desk: Cortex, clock: FakeClock) -> None:
+    about, _ = _ledger(desk)
+    found = desk.suggestions.suggest(TASK)
+    desk.suggestions.accept(found.session_id, [about], by_hand=True)
+    desk.suggestions.accept(desk.suggestions.suggest(TASK).session_id, [about])
+    assert [one.kind for one in desk.suggestions.history()] == ["accept", "select"]
+    assert _of(desk.suggestions.suggest(TASK), about).reason == "you chose it 2 times for such tasks"
+    ((*_, strength, times, _at),) = _rows(desk, "referred")
+    assert (strength, times) == (pytest.approx(2.0 + 1.5), 1)
+
+
+def test_a_load_belongs_to_the_line_of_work_it_was_needed_in(open_at: Open, project: Path) -> None:
+    git(project, "init", "-q", "-b", "main")
+    git(project, "commit", "-q", "--allow-empty", "-m", "begin")
+    cortex = open_at()
+    theirs = cortex.contexts.create_branch("Ledger").id
+    note = cortex.contexts.append(theirs, "Round half to even", "user").memory.id
+    cortex.contexts.load(note, theirs)
+    ours = cortex.contexts.create_branch("Payments", git_branch="main").id
+    cortex.contexts.load(note, theirs)
+    cortex.contexts.load(note)
+    assert [one.branch_id for one in cortex.suggestions.history()] == [ours, ours, theirs]
 
 
 @pytest.mark.parametrize("flushed", ["one by one", "at once"])
@@ -622,8 +716,9 @@ def test_the_next_suggestion_knows_the_last_answer(desk: Cortex, clock: FakeCloc
     desk.suggestions.accept(after.session_id, [beside])
     again = desk.suggestions.suggest(TASK)
     assert _of(again, beside).confidence > _of(after, beside).confidence
-    # What was passed over beside it lost a little.
-    assert _of(again, about).confidence < _of(after, about).confidence
+    # What was passed over beside it lost a little of its worth.
+    raw = {row[1]: float(str(row[5])) for row in _rows(desk, "suggestion") if row[3] == about}
+    assert raw[before.session_id] > raw[after.session_id] > raw[again.session_id]
 
 
 def test_a_rejection_weighs_most_for_tasks_of_its_kind(desk: Cortex) -> None:

@@ -47,5 +47,5 @@ def test_only_so_many_events_are_kept(home: Path, project: Path) -> None:
                 table.add(session, "p", [ReferenceRow(f"{number:040x}", "load", None, "", number)], 4)
             table.add(session, "q", [ReferenceRow("f" * 40, "load", None, "", 0)], 4)
         with cortex._store.database.read() as session:
-            assert [one.at for one in table.recent(session, "p", None, 100)] == [9, 8, 7, 6]
+            assert [one.at for one in table.recent(session, "p", 100)] == [9, 8, 7, 6]
             assert (table.count(session, "p"), table.count(session, "q")) == (4, 1)

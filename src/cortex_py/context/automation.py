@@ -22,7 +22,6 @@ __all__ = [
     "Plan",
     "Standing",
     "action_plan",
-    "counted",
     "last_plan",
     "next_plan",
     "override_of",
@@ -54,13 +53,6 @@ class Standing:
     message: str
 
 
-def counted(answers: Sequence[bool]) -> tuple[int, int]:
-    """How many of the last answers, newest last, accepted and how many refused."""
-    last = answers[-WINDOW:]
-    accepted = sum(last)
-    return accepted, len(last) - accepted
-
-
 def next_plan(current: Plan, accepted: float, refused: float, *, override: Plan | None = None) -> Plan:
     """The plan after these answers. A setting wins; nobody's answers mean Plan A; a few change nothing."""
     if override is not None:
@@ -78,12 +70,14 @@ def requires_confirmation(plan: Plan) -> bool:
     return plan == "B"
 
 
-def standing(current: Plan, accepted: float, refused: float, *, override: Plan | None = None) -> Standing:
-    """Where automation stands after these answers."""
+def standing(
+    current: Plan, accepted: float, refused: float, *, override: Plan | None = None, action: str = "suggest"
+) -> Standing:
+    """Where automation stands after these answers, which are about one kind of action."""
     total = accepted + refused
     rate = accepted / total if total > 0 else 0.0
     plan = next_plan(current, accepted, refused, override=override)
-    message = _message(plan, rate, round(total), override)
+    message = _message(plan, rate, round(total), override, action)
     return Standing(plan, rate, 1.0 - rate if total > 0 else 0.0, round(total), message)
 
 
@@ -123,16 +117,26 @@ _DOES: dict[Plan, str] = {
 }
 
 
-def _message(plan: Plan, rate: float, total: int, override: Plan | None) -> str:
+# What an answer says yes to, and what nobody has answered yet.
+_TOLD: dict[str, tuple[str, str]] = {
+    "suggest": ("accepted what it suggested", "no suggestion has been answered"),
+    "branch": ("agreed with the lines of work it began", "no line of work that it began has been answered"),
+    "promote": ("agreed with the memories it moved", "no move of memories has been answered"),
+    "consolidate": ("agreed with what it merged", "no merging of memories has been answered"),
+}
+
+
+def _message(plan: Plan, rate: float, total: int, override: Plan | None, action: str) -> str:
     given = f"{total} answer{'' if total == 1 else 's'}"
+    agreed, silent = _TOLD[action]
     if override is not None:
-        told = f" So far {_percent(rate)} of {given} accepted what it suggested." if total else ""
+        told = f" So far {_percent(rate)} of {given} {agreed}." if total else ""
         return f"{_DOES[plan]} A setting says so, whatever the answers are.{told}"
     if not total:
-        return f"{_DOES[plan]} Nothing is known yet: no suggestion has been answered."
+        return f"{_DOES[plan]} Nothing is known yet: {silent}."
     if total < ENOUGH:
         return f"{_DOES[plan]} {given} so far; the plan can change after {ENOUGH}."
-    accepted = f"{_percent(rate)} of the last {given} accepted what it suggested"
+    accepted = f"{_percent(rate)} of the last {given} {agreed}"
     if plan == "B":
         return f"{_DOES[plan]} {accepted}; from {RETURN:.0%} on it acts by itself again."
     return f"{_DOES[plan]} {accepted}; below {FALL:.0%} it will ask first."

@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from ..clock import to_micros
 from ..graph.service import Graph
 from ..memory.service import Memories
 from ..records import Hit, Memory
+from ..store.database import Session
 from ..store.store import Store
-from ..store.suggestions import ReferenceRow
 from ..worktree.git import Repository, run_git
-from .references import faded
-from .suggesting import Signals
+from .references import WINDOW, Habit, faded, habits
+from .suggesting import HABIT, Signals
 
 __all__ = ["CandidateFinder", "Gathered", "described", "task_kind", "task_words"]
 
-_FOUND = 20
-# Where not even the best has this score, nothing is about the task; where one is, others may be that score less.
+_FOUND = 12
+# Where not even the best has this score, nothing is about the task; where one has, others may have far less.
 _BEST, _LEAST = 0.08, 0.02
 _TIED = 10
 _ANCHORS = 8
-_PARTNERS = 20
-_KEPT = 30
-_CHOICES = 300
+_MEANT = 3
+# Of all anchors together; each has at least a few.
+_PARTNERS, _FEWEST = 48, 6
+_CHOICES = 60
 _FILES = 8
 _PER_FILE = 3
-_HALF_DAY = 12 * 3_600 * 1_000_000
+# So many of the newest events of a line of work tell what it uses again and again.
+_EVENTS = 150
+# So many times what is asked for is looked at, of what history knows: more would only be read and left out.
+_LOOKED_AT = 2
 _SHORT = 60
 _KEY = 200
 # How much of an earlier task's words a task must have to be like it.
@@ -53,15 +58,28 @@ _KINDS = tuple(
 
 @dataclass(slots=True)
 class Gathered:
-    """The candidates with their records, and the record of each that history was asked with."""
+    """The candidates with their records."""
 
     signals: dict[str, Signals] = field(default_factory=dict)
     memories: dict[str, Memory] = field(default_factory=dict)
 
+
+class _Table:
+    """What is known of each candidate, column by column, until all is known."""
+
+    def __init__(self) -> None:
+        self.memories: dict[str, Memory] = {}
+        self._columns: dict[str, dict[str, Any]] = {}
+
     def add(self, memory: Memory, **more: object) -> None:
         self.memories.setdefault(memory.id, memory)
-        known = self.signals.get(memory.id) or Signals(memory.id)
-        self.signals[memory.id] = replace(known, **more)  # type: ignore[arg-type]
+        self._columns.setdefault(memory.id, {}).update(more)
+
+    def gathered(self, without: Collection[str], now: int) -> Gathered:
+        kept = {one: memory for one, memory in self.memories.items() if one not in without}
+        return Gathered(
+            {one: Signals(one, **self._columns[one], **_description(memory, now)) for one, memory in kept.items()}, kept
+        )
 
 
 class CandidateFinder:
@@ -76,28 +94,37 @@ class CandidateFinder:
         self._repository = repository
         self._project = project_id
 
-    def gather(self, task: str, branch_id: str | None, now: int) -> Gathered:
-        found = Gathered()
-        hits = _about(self._memories.related(task[:2_000], _FOUND, mode="hybrid"))
-        for hit in hits:
-            found.add(hit.memory, semantic=hit.score)
-        self._from_graph(hits, found)
-        self._from_git(found)
-        self._from_history(task, hits, branch_id, now, found)
-        for memory_id, memory in found.memories.items():
-            found.signals[memory_id] = described(found.signals[memory_id], memory, now)
-        return found
+    def gather(self, task: str, branch_id: str | None, now: int, top_k: int) -> Gathered:
+        table = _Table()
+        hits = self._memories.related(task[:2_000], max(_FOUND, 2 * top_k), mode="hybrid")
+        with self._store.database.read() as session:
+            past = self._past(session, task, hits, branch_id, now, top_k)
+        for hit in past.hits:
+            table.add(hit.memory, semantic=hit.score)
+        self._from_graph(past.hits, table)
+        self._from_git(table)
+        self._from_history(past, now, table)
+        return table.gathered(past.at_hand, now)
 
-    def _from_graph(self, hits: Sequence[Hit], found: Gathered) -> None:
-        for tied in self._graph.expand(hits[:5], limit=_TIED):
-            found.add(tied.memory, graph=tied.score)
+    def _from_graph(self, hits: Sequence[Hit], table: _Table) -> None:
+        tied = self._graph.expand(hits[:5], limit=_TIED)
+        if not tied:
+            return
+        labels = {hit.memory.id: _label(hit.memory) for hit in hits[:5]}
+        with self._store.database.read() as session:
+            named = self._store.suggestions.named_by_both(session, [hit.memory.id for hit in tied], list(labels))
+        for hit in tied:
+            # The best of the hits that name the same thing is the one to tell of.
+            both = [(one, named[hit.memory.id, one]) for one in labels if (hit.memory.id, one) in named]
+            beside, entity = both[0] if both else ("", "")
+            table.add(hit.memory, graph=hit.score, graph_entity=entity, graph_with=labels.get(beside, ""))
 
-    def _from_git(self, found: Gathered) -> None:
+    def _from_git(self, table: _Table) -> None:
         """Records about the files that are changed here: not committed, or on this branch alone."""
         for path in self._changed()[:_FILES]:
             quoted = path.replace("\\", "\\\\").replace('"', '\\"')
             for memory in self._memories.listed(f'path:"{quoted}"', _PER_FILE):
-                found.add(memory, git=1.0, git_file=posixpath.basename(path))
+                table.add(memory, git=1.0, git_file=posixpath.basename(path))
 
     def _changed(self) -> list[str]:
         if self._repository is None or self._repository.is_bare:
@@ -114,92 +141,120 @@ class CandidateFinder:
                 names.update(dict.fromkeys(sorted(path for path in shown if path)))
         return list(names)
 
-    def _from_history(self, task: str, hits: Sequence[Hit], branch_id: str | None, now: int, found: Gathered) -> None:
+    def _past(
+        self, session: Session, task: str, hits: Sequence[Hit], branch_id: str | None, now: int, top_k: int
+    ) -> _Past:
+        """Everything that history has to say, in a handful of statements."""
         table = self._store.suggestions
-        with self._store.database.read() as session:
-            recent = table.recent(session, self._project, branch_id, 100, now - _HALF_DAY) if branch_id else []
-            anchors = _anchors(recent, hits)
-            partners = table.together(session, self._project, list(anchors), _PARTNERS)
-            partners = _strongest(partners, anchors, now)
-            chosen = _chosen(table.chosen(session, self._project, _CHOICES), task)
-            ids = dict.fromkeys([*(pair[1] for pair in partners), *chosen])
-            strengths = table.strengths(session, self._project, [*found.memories, *ids])
-        missing = [one for one in dict.fromkeys([*ids, *anchors]) if one not in found.memories]
-        known = found.memories | self._memories.visible(missing)
-        self._weigh_partners(partners, anchors, known, now, found)
-        for memory_id, times in chosen.items():
-            if memory_id in known:
-                found.add(known[memory_id], selected=times)
-        for memory_id, (value, _, at) in strengths.items():
-            memory = found.memories.get(memory_id)
-            if memory is not None:
-                found.add(memory, used=faded(value, at, now))
-        # What is on the table already need not be suggested.
-        for memory_id in {one.memory_id for one in recent}:
-            found.signals.pop(memory_id, None)
-            found.memories.pop(memory_id, None)
+        events = table.used(session, self._project, branch_id, _EVENTS) if branch_id else []
+        # What the burst of work that goes on has used is on the table already: it tells what comes next.
+        recent = list(dict.fromkeys(one for one, at in events if now - at <= WINDOW.span))
+        before = ((one, at) for one, at in events if now - at > WINDOW.span)
+        hits = _about(hits, begun=bool(events))
+        anchors = _anchors(recent, hits)
+        each = max(_FEWEST, _PARTNERS // max(1, len(anchors)))
+        partners = table.together(session, self._project, list(anchors), each)
+        chosen = _chosen(table.chosen(session, self._project, _CHOICES), task)
+        usual = habits(before)
+        strengths = table.strengths(session, self._project, list(anchors))
+        links = _links(partners, anchors, {one: row[1] for one, row in strengths.items()}, now)
+        said = {one: HABIT * habit.rate for one, habit in usual.items()}
+        said |= {one: 1.0 - (1.0 - link.likely) * (1.0 - said.get(one, 0.0)) for one, link in links.items()}
+        at_hand = frozenset(recent)
+        best = sorted(said.keys() - at_hand, key=lambda one: (-said[one], one))[: _LOOKED_AT * top_k]
+        wanted = dict.fromkeys([*(hit.memory.id for hit in hits), *best, *chosen])
+        return _Past(
+            hits, at_hand, {one: links[one] for one in wanted if one in links}, chosen,
+            {one: usual[one] for one in wanted if one in usual},
+            table.strengths(session, self._project, list(wanted)),
+        )  # fmt: skip
 
-    def _weigh_partners(
-        self,
-        partners: Sequence[tuple[str, str, float, int, int]],
-        anchors: dict[str, float],
-        known: dict[str, Memory],
-        now: int,
-        found: Gathered,
-    ) -> None:
+    def _from_history(self, past: _Past, now: int, table: _Table) -> None:
         """Add up what speaks for each record; the strongest of its partners is named as the reason."""
-        total: dict[str, float] = {}
-        best: dict[str, tuple[float, str, int]] = {}
-        for anchor, other, value, times, at in partners:
-            weight = anchors[anchor] * faded(value, at, now)
-            total[other] = total.get(other, 0.0) + weight
-            if weight > best.get(other, (0.0, "", 0))[0]:
-                best[other] = weight, anchor, times
-        for other, strength in total.items():
-            if other not in known:
-                continue
-            _, anchor, times = best.get(other, (0.0, "", 0))
-            beside = known.get(anchor)
-            label = _label(beside) if beside is not None else ""
-            found.add(known[other], together=strength, together_with=label, together_times=times)
+        beside = {link.anchor for link in past.links.values()}
+        asked = dict.fromkeys([*past.links, *past.usual, *past.chosen, *sorted(beside)])
+        known = table.memories | self._memories.visible([one for one in asked if one not in table.memories])
+        for memory_id, link in past.links.items():
+            if memory_id in known:
+                label = _label(known[link.anchor]) if link.anchor in known else ""
+                more = {"together": link.likely, "together_with": label, "together_times": link.times}
+                table.add(known[memory_id], **more)
+        for memory_id, times in past.chosen.items():
+            if memory_id in known:
+                table.add(known[memory_id], selected=times)
+        for memory_id, habit in past.usual.items():
+            if memory_id in known:
+                more = {"habit": habit.rate, "habit_times": habit.times, "habit_bursts": habit.bursts}
+                table.add(known[memory_id], **more)
+        for memory_id, (value, _, at) in past.strengths.items():
+            if memory_id in table.memories:
+                table.add(known[memory_id], used=faded(value, at, now))
 
 
-def _about(hits: Sequence[Hit]) -> list[Hit]:
-    if not hits or hits[0].score < _BEST:
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """How likely a record is used with what is in use; by which of that most, and how often they were together."""
+
+    likely: float
+    anchor: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    hits: list[Hit]
+    at_hand: frozenset[str]
+    links: dict[str, _Link]
+    chosen: dict[str, int]
+    usual: dict[str, Habit]
+    strengths: dict[str, tuple[float, int, int]]
+
+
+def _about(hits: Sequence[Hit], *, begun: bool) -> list[Hit]:
+    """The hits that may be about the task. In work that has begun, something will be needed, and any hint helps."""
+    if not hits or (hits[0].score < _BEST and not begun):
         return []
     return [hit for hit in hits if hit.score >= _LEAST]
 
 
-def _anchors(recent: Sequence[ReferenceRow], hits: Sequence[Hit]) -> dict[str, float]:
+def _anchors(recent: Sequence[str], hits: Sequence[Hit]) -> dict[str, float]:
     """What the work is about now: what was just referred to, and what the task means; each with its weight."""
     weights: dict[str, float] = {}
-    for place, one in enumerate(dict.fromkeys(row.memory_id for row in recent)):
+    for place, one in enumerate(recent):
         weights[one] = 0.9**place
-    for hit in hits[:3]:
+    for hit in hits[:_MEANT]:
         weights[hit.memory.id] = max(weights.get(hit.memory.id, 0.0), hit.score)
     return dict(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0]))[:_ANCHORS])
 
 
-_Partner = tuple[str, str, float, int, int]
+def _links(
+    partners: Sequence[tuple[str, str, float, int, int]],
+    anchors: Mapping[str, float],
+    uses: Mapping[str, int],
+    now: int,
+) -> dict[str, _Link]:
+    """Of how many uses of an anchor a record was part, and that over all anchors; what was long ago says less."""
+    missed: dict[str, float] = {}
+    best: dict[str, tuple[float, str, int]] = {}
+    for anchor, other, _, times, at in partners:
+        # One use more, without the other: being together once is no rule.
+        often = min(1.0, times / (uses.get(anchor, times) + 1))
+        likely = anchors[anchor] * faded(often, at, now)
+        missed[other] = missed.get(other, 1.0) * (1.0 - likely)
+        told = (likely, anchor, times)
+        if other not in best or told > best[other]:
+            best[other] = told
+    return {other: _Link(1.0 - part, *best[other][1:]) for other, part in missed.items()}
 
 
-def _strongest(partners: Sequence[_Partner], anchors: dict[str, float], now: int) -> list[_Partner]:
-    """The pairs of those records that most speaks for: looking at all of them would take longer than it is worth."""
-    total: dict[str, float] = {}
-    for anchor, other, value, _, at in partners:
-        total[other] = total.get(other, 0.0) + anchors[anchor] * faded(value, at, now)
-    kept = set(sorted(total, key=lambda one: (-total[one], one))[:_KEPT])
-    return [one for one in partners if one[1] in kept]
-
-
-def _chosen(events: Sequence[ReferenceRow], task: str) -> dict[str, int]:
+def _chosen(events: Sequence[tuple[str, str]], task: str) -> dict[str, int]:
     """How often records were chosen for tasks like this one."""
     words = _subject(task)
     found: dict[str, int] = {}
-    for event in events:
-        theirs = _subject(event.task)
+    for memory_id, earlier in events:
+        theirs = _subject(earlier)
         if words and theirs and len(words & theirs) / min(len(words), len(theirs)) >= _LIKE:
-            found[event.memory_id] = found.get(event.memory_id, 0) + 1
+            found[memory_id] = found.get(memory_id, 0) + 1
     return found
 
 
@@ -224,17 +279,21 @@ def task_kind(task: str) -> str:
     return next((kind for kind, form in _KINDS if any(form.fullmatch(word) for word in words)), "other")
 
 
-def described(signals: Signals, memory: Memory, now: int) -> Signals:
+def described(memory: Memory, now: int) -> Signals:
+    """What a record says of itself, whatever speaks for it."""
+    return Signals(memory.id, **_description(memory, now))
+
+
+def _description(memory: Memory, now: int) -> dict[str, Any]:
     place = memory.path or (memory.source or "").removeprefix("file://")
     folders = place.split("/")[:-1] if "/" in place else []
-    return replace(
-        signals,
-        age_days=max(0.0, (now - to_micros(memory.updated_at)) / 86_400_000_000),
-        branch_id=memory.branch_id,
-        area="/".join(folders[:2]),
-        category=memory.category or "",
-        text_key=" ".join(memory.content[:_KEY].lower().split()),
-    )
+    return {
+        "age_days": max(0.0, (now - to_micros(memory.updated_at)) / 86_400_000_000),
+        "branch_id": memory.branch_id,
+        "area": "/".join(folders[:2]),
+        "category": memory.category or "",
+        "text_key": " ".join(memory.content[:_KEY].lower().split()),
+    }
 
 
 def _label(memory: Memory) -> str:

@@ -127,6 +127,21 @@ class Following:
             self._touched(touched)
         return tuple(held)
 
+    def refuse(self) -> tuple[str, ...]:
+        """Keep what waits from happening, for good: the memories stay with their branches. Returns those."""
+        self.arrive()
+        with self._lock:
+            held, self._held = self._held, {}
+            if not held:
+                return ()
+            now = to_micros(self._clock.now())
+            with self._store.database.write() as session:
+                seq = self._store.memories.next_seq(session)
+                for name in held:
+                    nums = self._store.upkeep.staged(session, self._project, name)
+                    self._store.upkeep.isolate(session, nums, now, seq)
+        return tuple(held)
+
     def _conclude(self, git_branch: str, fate: Fate) -> frozenset[str]:
         into = self._default_branch()
         now = to_micros(self._clock.now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import get_args
 
 from ..records import Memory
@@ -12,7 +13,7 @@ from .references import faded
 from .rejection import classify, lessons
 from .suggesting import BINS, Counts, Signals, TrustKind, bin_of, trust_keys
 
-__all__ = ["learned", "share", "taught"]
+__all__ = ["Learned", "learned", "share", "taught"]
 
 Rows = dict[tuple[str, str], TrustRow]
 # What is passed over beside something that was taken was looked at, and found less useful.
@@ -24,22 +25,31 @@ _HALF = 0.5
 _KINDS: tuple[str, ...] = get_args(TrustKind)
 
 
-def learned(
-    rows: Mapping[tuple[str, str], TrustRow], kind: str, now: int
-) -> tuple[dict[tuple[TrustKind, str], Counts], list[tuple[float, float]]]:
-    """What is trusted how much for a task of a kind, and how sure suggestions turned out to be, by their raw worth."""
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Who is trusted how much, and how sure suggestions turned out to be by their raw worth: all, and by source."""
+
+    trust: dict[tuple[TrustKind, str], Counts]
+    bins: list[tuple[float, float]]
+    own: dict[str, list[tuple[float, float]]]
+
+
+def learned(rows: Mapping[tuple[str, str], TrustRow], kind: str, now: int) -> Learned:
+    """What answers have taught for a task of a kind."""
     trust: dict[tuple[TrustKind, str], Counts] = {}
     bins = [(0.0, 0.0)] * BINS
+    own: dict[str, list[tuple[float, float]]] = {}
     for (name, key), row in rows.items():
         left = _left(row, now)
         plain, _, about = key.partition("@")
         if name == "bin":
-            bins[int(key)] = (left.accepted, left.refused)
+            of = own.setdefault(about, [(0.0, 0.0)] * BINS) if about else bins
+            of[int(plain)] = (left.accepted, left.refused)
         elif name in _KINDS and about in ("", kind):
             place: tuple[TrustKind, str] = (name, plain)  # type: ignore[assignment]  # one of the kinds, as asked above
             before = trust.get(place, Counts())
             trust[place] = Counts(before.accepted + left.accepted, before.refused + left.refused)
-    return trust, bins
+    return Learned(trust, bins, own)
 
 
 def taught(
@@ -67,9 +77,10 @@ def taught(
             new = Counts(part * counts.accepted, part * counts.refused)
             for place in ((name, key), (name, f"{key}@{kind}")):
                 changed[place] = _added(changed.get(place), new, now)
-        bin = ("bin", str(bin_of(one.raw)))
-        before = _left(changed.get(bin, TrustRow(0.0, 0.0, now)), now)
-        changed[bin] = TrustRow(before.accepted + accepted, before.refused + (not accepted), now)
+        number = str(bin_of(one.raw))
+        for bin in (("bin", number), ("bin", f"{number}@{one.source}")):
+            before = _left(changed.get(bin, TrustRow(0.0, 0.0, now)), now)
+            changed[bin] = TrustRow(before.accepted + accepted, before.refused + (not accepted), now)
     return {place: row for place, row in changed.items() if rows.get(place) != row}
 
 
@@ -79,7 +90,7 @@ def share(taken: int, shown: int) -> float:
 
 
 def _keys(shown: SuggestedRow, memory: Memory | None, now: int) -> dict[TrustKind, str]:
-    signals = Signals(shown.memory_id) if memory is None else described(Signals(memory.id), memory, now)
+    signals = Signals(shown.memory_id) if memory is None else described(memory, now)
     return trust_keys(signals, shown.source)  # type: ignore[arg-type]  # only sources are stored
 
 

@@ -80,9 +80,12 @@ class ReferenceLog:
                 self._waiting = [*events, *self._waiting][-_LONGEST_WAIT:]
             raise
 
-    def accepted(self, session: Session, ids: Sequence[str], branch_id: str | None, task: str, now: int) -> None:
-        """Store that suggestions were taken, in the transaction that says so."""
-        self._keep(session, [Event(one, "accept", branch_id, task[:_LONGEST_TASK], now) for one in ids])
+    def accepted(
+        self, session: Session, ids: Sequence[str], branch_id: str | None, task: str, now: int, *, by_hand: bool
+    ) -> None:
+        """Store that suggestions were taken, by a person's own hand or not, in the transaction that says so."""
+        kind: EventKind = "select" if by_hand else "accept"
+        self._keep(session, [Event(one, kind, branch_id, task[:_LONGEST_TASK], now) for one in ids])
 
     def _keep(self, session: Session, events: Sequence[Event]) -> None:
         table = self._store.suggestions
@@ -92,19 +95,24 @@ class ReferenceLog:
         uses = table.strengths(session, self._project, [event.memory_id for event in events])
         pairs: dict[Pair, Sum] = {}
         for event in events:
-            recent = table.recent(session, self._project, event.branch_id, WINDOW.events, event.at - WINDOW.span)
+            recent = table.uses(session, self._project, event.branch_id, WINDOW.events, event.at - WINDOW.span)
             beside: dict[str, EventKind] = {
                 one.memory_id: one.kind  # type: ignore[misc]  # only kinds of events are stored
                 for one in recent
                 # Outside of all lines of work, what was done for one task belongs together.
                 if one.branch_id == event.branch_id and (event.branch_id is not None or one.task == event.task)
             }
-            value, times, at = uses.get(event.memory_id, (0.0, 0, 0))
-            grown = Strength(value, at, times).plus(WEIGHTS[event.kind], event.at)
-            uses[event.memory_id] = (grown.value, grown.times, grown.at)
             self._pair_up(session, event, beside, pairs)
-            row = ReferenceRow(event.memory_id, event.kind, event.branch_id, event.task, event.at)
-            table.add(session, self._project, [row], _KEPT)
+            done = [event, *_joined(event, beside)]
+            missing = [one.memory_id for one in done if one.memory_id not in uses]
+            uses |= table.strengths(session, self._project, missing)
+            for one in done:
+                value, times, at = uses.get(one.memory_id, (0.0, 0, 0))
+                again = one.kind == "together" or one.memory_id in beside
+                grown = Strength(value, at, times).plus(WEIGHTS[one.kind], one.at, again=again)
+                uses[one.memory_id] = (grown.value, grown.times, grown.at)
+            rows = [ReferenceRow(one.memory_id, one.kind, one.branch_id, one.task, one.at) for one in done]
+            table.add(session, self._project, rows, _KEPT)
         table.put_strengths(session, self._project, uses)
         table.put_pairs(session, self._project, pairs)
 
@@ -125,6 +133,15 @@ class ReferenceLog:
         for pair, (more, once) in added.items():
             value, times, at = pairs.get(pair, (0.0, 0, event.at))
             pairs[pair] = (max(0.0, faded(value, at, event.at) + more), times + once, event.at)
+
+
+def _joined(event: Event, beside: Mapping[str, EventKind]) -> list[Event]:
+    """That contexts were used together in one line of work, told of each: when the second comes, of the first too."""
+    others = sorted(beside.keys() - {event.memory_id})
+    if event.branch_id is None or event.memory_id in beside or not others:
+        return []
+    both = [event.memory_id, *(others if len(others) == 1 else ())]
+    return [Event(one, "together", event.branch_id, event.task, event.at) for one in both]
 
 
 def _pair(one: str, other: str) -> Pair:

@@ -19,11 +19,13 @@ __all__ = [
     "WINDOW",
     "Event",
     "EventKind",
+    "Habit",
     "Strength",
     "Window",
     "bursts",
     "coreferences",
     "faded",
+    "habits",
     "pairs",
     "uses",
 ]
@@ -31,7 +33,7 @@ __all__ = [
 EventKind = Literal["load", "accept", "recall", "together", "select"]
 
 HALF_LIFE = 30 * 86_400_000_000
-# What a person did by hand says most; what merely came up in a search, or was on the table, says least.
+# What a person did by hand says most; what merely came up in a search, or was one of several, says least.
 WEIGHTS: Mapping[EventKind, float] = {"select": 2.0, "accept": 1.5, "load": 1.0, "recall": 0.4, "together": 0.2}
 # So many memories at once are an export or a scan: their pairs would cost much and say nothing.
 _LARGEST = 200
@@ -57,11 +59,22 @@ class Window:
 
 
 WINDOW = Window()
+# A burst says half as much of the next one as one that came so many bursts later: what is worked on moves on.
+_STALE = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """In how many of the last bursts of a line of work a memory was used, and how likely that makes the next use."""
+
+    rate: float
+    times: int
+    bursts: int
 
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """What uses add up to at the moment `at`, and how many there were."""
+    """What uses add up to at the moment `at`, and in how many bursts there were any."""
 
     value: float = 0.0
     at: int = 0
@@ -71,11 +84,15 @@ class Strength:
         """The strength that is left; a clock that went back makes nothing stronger."""
         return faded(self.value, self.at, now)
 
-    def plus(self, weight: float, now: int) -> Strength:
-        """The strength with one more use. A use that is older than the newest arrives as faded as it is by then."""
+    def plus(self, weight: float, now: int, *, again: bool = False) -> Strength:
+        """The strength with one more use. A use that is older than the newest arrives as faded as it is by then.
+
+        One `again` in the same burst makes it stronger, and is no further time.
+        """
+        times = self.times + (not again)
         if now < self.at:
-            return Strength(self.value + faded(weight, now, self.at), self.at, self.times + 1)
-        return Strength(faded(self.value, self.at, now) + weight, now, self.times + 1)
+            return Strength(self.value + faded(weight, now, self.at), self.at, times)
+        return Strength(faded(self.value, self.at, now) + weight, now, times)
 
 
 def faded(strength: float, since: int, now: int) -> float:
@@ -86,8 +103,12 @@ def faded(strength: float, since: int, now: int) -> float:
 def uses(events: Iterable[Event]) -> dict[str, Strength]:
     """How strongly each memory was used."""
     found: dict[str, Strength] = {}
-    for event in events:
-        found[event.memory_id] = found.get(event.memory_id, Strength()).plus(WEIGHTS[event.kind], event.at)
+    for burst in bursts(events):
+        seen: set[str] = set()
+        for event in burst:
+            before = found.get(event.memory_id, Strength())
+            found[event.memory_id] = before.plus(WEIGHTS[event.kind], event.at, again=event.memory_id in seen)
+            seen.add(event.memory_id)
     return found
 
 
@@ -136,6 +157,29 @@ def coreferences(events: Iterable[Event], window: Window = WINDOW) -> dict[tuple
         for pair, weight in pairs(burst).items():
             found[pair] = found.get(pair, Strength()).plus(weight, burst[-1].at)
     return found
+
+
+def habits(events: Iterable[tuple[str, int]], span: int = WINDOW.span) -> dict[str, Habit]:
+    """What one line of work uses again and again; `events` are (memory, moment), the newest first.
+
+    A rate is the share of the bursts in which a memory was used, the later ones counting for more. One burst more, in
+    which nothing was used, is counted too: a line of work that has just begun has no habits.
+    """
+    rates: dict[str, float] = {}
+    times: dict[str, int] = {}
+    count, weight, total = 0, 1.0, 1.0
+    newest: int | None = None
+    seen: set[str] = set()
+    for memory_id, at in events:
+        if newest is None or newest - at > span:
+            weight = exp2(-count / _STALE)
+            count, total, newest = count + 1, total + weight, at
+            seen = set()
+        if memory_id not in seen:
+            seen.add(memory_id)
+            rates[memory_id] = rates.get(memory_id, 0.0) + weight
+            times[memory_id] = times.get(memory_id, 0) + 1
+    return {one: Habit(rate / total, times[one], count) for one, rate in rates.items()}
 
 
 def _order(event: Event) -> tuple[int, str, str, str, str]:

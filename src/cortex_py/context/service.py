@@ -290,7 +290,9 @@ class Contexts:
                 field="context_id",
             )
         desk.memories.used(memory)
-        self._desks.references(desk).loaded(memory.id, memory.branch_id)
+        # The line of work that needs it is the one at hand; where none is, the one that it belongs to.
+        active = self.active(project_id=desk.project.id) if desk.repository else None
+        self._desks.references(desk).loaded(memory.id, active.id if active else memory.branch_id)
         return memory
 
     def graph(self, branch_id: str | None = None, *, project_id: str | None = None) -> ContextGraph:

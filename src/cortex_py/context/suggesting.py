@@ -16,6 +16,7 @@ from typing import Literal
 
 __all__ = [
     "BINS",
+    "HABIT",
     "PRIORS",
     "SOURCES",
     "Counts",
@@ -42,8 +43,8 @@ PRIORS: Mapping[Source, float] = {"user_selected": 1.00, "reference_history": 0.
 PRIOR_WEIGHT = 12.0
 MEMORY = 15.0
 
-# Evidence is half-way to certain at one shared use of two memories alone. One choice by hand is more than that.
-_TOGETHER_HALF = 1.0
+# What a line of work uses again and again is what it needs, but not yet what this task needs.
+HABIT = 0.5
 _NOT_CHOSEN = 0.3
 # A name or a file that is shared says less than meaning: many memories share it.
 _GRAPH, _GIT = 0.4, 0.6
@@ -63,8 +64,11 @@ _LOWERED: Mapping[TrustKind, tuple[float, float]] = {
     "category": (0.7, 6.0),
 }
 
+_LOOKED_AT = 2  # times what is asked for: only among the best does it matter which are alike
 SAME = 0.95  # of this likeness on, two memories are one
-_TRUSTED = 0.75  # of what it had to begin with: below, a source is given fewer places
+# A source is turned down when so many answers' worth refused it and hardly one in twenty took it. Where suggestions are
+# merely passed over now and then, none is: of five, one or two are taken.
+_REFUSED, _TAKEN = 6.0, 0.05
 _DIVERSITY = 0.6  # the share of its worth that a memory loses beside one that is all but the same
 _ALIKE = 3  # suggestions for the same reason, before all others had their turn
 
@@ -88,6 +92,9 @@ class Counts:
 
 
 Trust = Mapping[tuple[TrustKind, str], Counts]
+Bins = Sequence[tuple[float, float]]
+# How alike two memories are, in 0..1.
+Near = Callable[[str, str], float]
 _UNKNOWN = Counts()
 
 
@@ -95,16 +102,20 @@ _UNKNOWN = Counts()
 class Signals:
     """What is known of a memory that could be suggested.
 
-    `together` and `used` are strengths as `references.py` keeps them; `semantic`, `graph` and `git` are 0..1.
+    `used` is a strength as `references.py` keeps it; `together`, `habit`, `semantic`, `graph` and `git` are 0..1.
     """
 
     memory_id: str
     together: float = 0.0
     together_with: str = ""
     together_times: int = 0
+    habit: float = 0.0
+    habit_times: int = 0
+    habit_bursts: int = 0
     semantic: float = 0.0
     graph: float = 0.0
     graph_entity: str = ""
+    graph_with: str = ""
     git: float = 0.0
     git_file: str = ""
     selected: int = 0
@@ -157,22 +168,36 @@ def rank(
     trust: Trust,
     top_k: int,
     *,
-    near: Callable[[str, str], float] | None = None,
-    bins: Sequence[tuple[float, float]] = (),
+    near: Callable[[Sequence[str]], Near] | None = None,
+    bins: Bins = (),
+    own: Mapping[str, Bins] | None = None,
 ) -> list[Ranked]:
     """The suggestions, the surest first; what nothing speaks for is not among them.
 
-    `near` tells how alike two memories are, in 0..1; `bins` is what `calibrated` takes. The order of the candidates
-    does not matter.
+    `near` is asked once, for the few among which it matters, and tells how alike two memories are, in 0..1; `bins` and,
+    by source, `own` are what `calibrated` takes. The order of the candidates does not matter.
     """
-    weights = {source: _weight(trust, source) for source in SOURCES}
-    judged = sorted((_judged(one, weights, trust) for one in candidates), key=_order)
-    places = {source: _places(weights[source] / PRIORS[source], top_k) for source in SOURCES}
-    chosen = _diverse([one for one in judged if one.raw > 0.0], top_k, near, places)
-    return [
-        Ranked(one.signals.memory_id, one.source, calibrated(one.raw, bins), one.raw, one.reason, one.parts)
-        for one in sorted(chosen, key=_order)
+    judged = _worth(candidates, {source: _weight(trust, source) for source in SOURCES}, trust)
+    limits = _limits(candidates, judged, trust, top_k)
+    if near is None:
+        chosen = _diverse(judged, top_k, None, limits)
+    else:
+        # Where a source is limited, those that take its places must be among them.
+        wide = {source: _LOOKED_AT * limit for source, limit in limits.items()}
+        best = _diverse(judged, _LOOKED_AT * top_k, None, wide) if wide else judged[: _LOOKED_AT * top_k]
+        chosen = _diverse(best, top_k, near([one.signals.memory_id for one in best]), limits)
+    found = [
+        Ranked(
+            one.signals.memory_id,
+            one.source,
+            calibrated(one.raw, bins, (own or {}).get(one.source, ())),
+            one.raw,
+            one.reason,
+            one.parts,
+        )
+        for one in chosen
     ]
+    return sorted(found, key=lambda one: (-one.confidence, -one.raw, one.memory_id))
 
 
 def bin_of(raw: float) -> int:
@@ -180,31 +205,36 @@ def bin_of(raw: float) -> int:
     return min(BINS - 1, int(_clamped(raw) * BINS))
 
 
-def calibrated(raw: float, bins: Sequence[tuple[float, float]]) -> float:
+def calibrated(raw: float, bins: Bins, own: Bins = ()) -> float:
     """The raw confidence, corrected by how often suggestions like it were accepted and refused.
 
-    Each bin believes the raw confidence until answers outweigh it. A surer suggestion never comes out less sure:
-    bins that would say so are joined. Between the middles of two bins the line is straight.
+    Each bin believes the raw confidence until answers outweigh it. Where `own` tells of suggestions of the same source
+    alone, its bins believe what all sources came to, until their own answers outweigh that. A surer suggestion never
+    comes out less sure: bins that would say so are joined. Between the middles of two bins the line is straight.
     """
     raw = _clamped(raw)
     if not bins:
         return raw
-    size = len(bins)
-    means = [
-        posterior((number + 0.5) / size, _RAW_WEIGHT, accepted, refused)
-        for number, (accepted, refused) in enumerate(bins)
-    ]
-    # Only answers have a say in what joined bins come to: an empty one follows its neighbours.
-    levels = _monotone(means, [accepted + refused + _SAYS_NOTHING for accepted, refused in bins])
-    # Beyond the outer middles the line goes on as far as the raw confidence is still believed there.
-    first = max(0.0, levels[0] - 0.5 / size * _RAW_WEIGHT / (_RAW_WEIGHT + sum(bins[0])))
-    last = min(1.0, levels[-1] + 0.5 / size * _RAW_WEIGHT / (_RAW_WEIGHT + sum(bins[-1])))
-    places = [0.0, *((number + 0.5) / size for number in range(size)), 1.0]
-    values = [first, *levels, last]
-    at = min(size, int(raw * size + 0.5))
+    middles = [(number + 0.5) / len(bins) for number in range(len(bins))]
+    line = _line(middles, bins, (0.0, 1.0))
+    if own:
+        line = _line(line[1:-1], own, (line[0], line[-1]))
+    places = [0.0, *middles, 1.0]
+    at = min(len(bins), int(raw * len(bins) + 0.5))
     along = _clamped((raw - places[at]) / (places[at + 1] - places[at]))
     # Rounding must not carry a value past the next one: the order is kept to the last digit.
-    return min(values[at + 1], values[at] + (values[at + 1] - values[at]) * along)
+    return min(line[at + 1], line[at] + (line[at + 1] - line[at]) * along)
+
+
+def _line(expected: Sequence[float], bins: Bins, ends: tuple[float, float]) -> list[float]:
+    """What the middles of bins come to when answers correct what was expected of them, and the two ends beyond."""
+    means = [posterior(mean, _RAW_WEIGHT, *counts) for mean, counts in zip(expected, bins, strict=True)]
+    # Only answers have a say in what joined bins come to: an empty one follows its neighbours.
+    levels = _monotone(means, [accepted + refused + _SAYS_NOTHING for accepted, refused in bins])
+    # Beyond the outer middles the line goes on as far as what was expected is still believed there.
+    first = levels[0] - (expected[0] - ends[0]) * _RAW_WEIGHT / (_RAW_WEIGHT + sum(bins[0]))
+    last = levels[-1] + (ends[1] - expected[-1]) * _RAW_WEIGHT / (_RAW_WEIGHT + sum(bins[-1]))
+    return [max(0.0, first), *levels, min(1.0, last)]
 
 
 def _monotone(means: Sequence[float], weights: Sequence[float]) -> list[float]:
@@ -243,7 +273,7 @@ def _judged(signals: Signals, weights: Mapping[Source, float], trust: Trust) -> 
     }
     evidence: dict[Source, float] = {
         "user_selected": 1.0 - _NOT_CHOSEN ** max(0, signals.selected),
-        "reference_history": 1.0 - exp2(-max(0.0, signals.together) / _TOGETHER_HALF),
+        "reference_history": 1.0 - (1.0 - _clamped(signals.together)) * (1.0 - HABIT * _clamped(signals.habit)),
         "ai_analysis": 1.0 - prod(1.0 - value for value in meaning.values()),
     }
     spoken = {source: weights[source] * evidence[source] for source in SOURCES}
@@ -277,13 +307,19 @@ def _reason(signals: Signals, source: Source, strongest: str) -> tuple[str, str]
     if source == "user_selected":
         return f"you chose it {_times(signals.selected)} for such tasks", ""
     if source == "reference_history":
+        if HABIT * _clamped(signals.habit) > _clamped(signals.together):
+            often = f"used in {signals.habit_times} of the last {signals.habit_bursts} rounds of this line of work"
+            return often, ""
         what = f"“{signals.together_with}”" if signals.together_with else "what is in use"
         return f"loaded together with {what} {_times(signals.together_times)}".rstrip(), signals.together_with
     if strongest == "git":
         file = signals.git_file or "a file"
         return f"about {file}, which is changed on this branch", signals.git_file
     if strongest == "graph":
-        return f"names {signals.graph_entity or 'the same things'}, as the task does", signals.graph_entity
+        beside = f"“{signals.graph_with}”" if signals.graph_with else "what fits the task"
+        if not signals.graph_entity:
+            return f"mentions what is near to {beside}", ""
+        return f"mentions {signals.graph_entity} as does {beside}", signals.graph_entity
     return f"matches the task by meaning ({signals.semantic:.2f})", ""
 
 
@@ -291,21 +327,36 @@ def _times(count: int) -> str:
     return "" if count < 1 else "once" if count == 1 else f"{count} times"
 
 
-def _places(kept: float, top_k: int) -> int:
-    """How many of the suggestions a source may fill: all, until it has lost a good part of its trust."""
-    return top_k if kept > _TRUSTED else max(1, int(top_k * kept))
+def _worth(candidates: Sequence[Signals], weights: Mapping[Source, float], trust: Trust) -> list[_Judged]:
+    """What speaks for the candidates, the best first; without those that nothing speaks for."""
+    found = (_judged(one, weights, trust) for one in candidates)
+    return sorted((one for one in found if one.raw > 0.0), key=_order)
 
 
-def _diverse(
-    judged: Sequence[_Judged],
-    top_k: int,
-    near: Callable[[str, str], float] | None,
-    places: Mapping[Source, int],
-) -> list[_Judged]:
+def _limits(candidates: Sequence[Signals], judged: Sequence[_Judged], trust: Trust, top_k: int) -> dict[Source, int]:
+    """How many suggestions a source may fill that is turned down: half the share that its evidence would give it.
+
+    One is always let through, because nothing that is never shown could ever be accepted again.
+    """
+    limits: dict[Source, int] = {}
+    for source in SOURCES:
+        counts = trust.get(("source", source), _UNKNOWN)
+        if counts.refused < _REFUSED or counts.accepted > _TAKEN * (counts.accepted + counts.refused):
+            continue
+        weights = {one: PRIORS[one] if one == source else _weight(trust, one) for one in SOURCES}
+        before = [one.source for one in _diverse(_worth(candidates, weights, trust), top_k, None, {})]
+        others = len({one.signals.memory_id for one in judged if one.source != source})
+        half = before.count(source) / max(1, len(before)) / 2
+        fits = (n for n in range(top_k, 0, -1) if n / (n + min(others, top_k - n)) <= half)
+        limits[source] = next(fits, 1)
+    return limits
+
+
+def _diverse(judged: Sequence[_Judged], top_k: int, near: Near | None, limits: Mapping[Source, int]) -> list[_Judged]:
     """The best of those that differ: what is like one that was taken loses worth, what is the same is left out.
 
-    Where more than a few would be suggested for one reason, or by a source that is not trusted, others come first;
-    they fill what room is left.
+    Where more than a few would be suggested for one reason, others come first; they fill what room is left. What a
+    source has beyond its limit is left out, even if room is left.
     """
     taken: list[_Judged] = []
     # The better one stays where a memory was given twice.
@@ -314,10 +365,9 @@ def _diverse(
     reasons: Counter[tuple[str, str]] = Counter()
     filled: Counter[Source] = Counter()
 
-    def place(one: _Judged) -> tuple[bool, bool, float, str]:
+    def place(one: _Judged) -> tuple[bool, float, str]:
         id = one.signals.memory_id
-        full = filled[one.source] >= places[one.source]
-        return full, reasons[one.alike] >= _ALIKE, -one.raw * (1.0 - _DIVERSITY * likeness[id]), id
+        return reasons[one.alike] >= _ALIKE, -one.raw * (1.0 - _DIVERSITY * likeness[id]), id
 
     while left and len(taken) < top_k:
         best = min(left.values(), key=place)
@@ -326,7 +376,11 @@ def _diverse(
         if best.alike[1]:
             reasons[best.alike] += 1
         del left[best.signals.memory_id]
+        full = filled[best.source] >= limits.get(best.source, top_k)
         for id, other in list(left.items()):
+            if full and other.source == best.source:
+                del left[id]
+                continue
             same = bool(best.signals.text_key) and best.signals.text_key == other.signals.text_key
             alike = 1.0 if same else _clamped(near(best.signals.memory_id, id)) if near is not None else 0.0
             likeness[id] = max(likeness[id], alike)

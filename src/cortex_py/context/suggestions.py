@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,7 +40,7 @@ from .candidates import CandidateFinder, Gathered, task_kind
 from .desk import Desk, Desks
 from .learning import learned, share, taught
 from .rejection import classify
-from .suggesting import Ranked, Source, rank
+from .suggesting import Near, Ranked, Source, rank
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,7 +56,8 @@ _KEPT_TASK = 500
 _LONGEST_REASON = 2_000
 _KEPT = 180 * 86_400 * 1_000_000
 _ANSWERS = 100
-_LOOKED_AT = 2
+# Sessions that ended long ago are let go of once in so long.
+_TRIMMED = 86_400 * 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class Suggestions:
         self._settings = settings
         self._desks = desks
         self._here = here
+        self._trimmed: dict[str, int] = {}
 
     def suggest(
         self, task: str, *, top_k: int = 5, branch_id: str | None = None, project_id: str | None = None
@@ -129,16 +131,20 @@ class Suggestions:
         now = to_micros(self._clock.now())
         line = self._line(desk, branch_id)
         finder = CandidateFinder(self._store, desk.memories, desk.graph, desk.repository, desk.project.id)
-        found = finder.gather(task, line, now)
+        found = finder.gather(task, line, now, top_k)
+        kind = task_kind(task)
         with self._store.database.read() as session:
-            kind = task_kind(task)
             keys = [key for one in found.signals for key in (one, f"{one}@{kind}")]
             rows = self._store.suggestions.trust(session, desk.project.id, keys)
-        trust, bins = learned(rows, kind, now)
-        # Only among the best does it matter which are alike.
-        best = [one.memory_id for one in rank(list(found.signals.values()), trust, _LOOKED_AT * top_k)]
-        near = _nearness(desk.memories.vectors(best))
-        ranked = rank([found.signals[one] for one in best], trust, top_k, near=near, bins=bins)
+        known = learned(rows, kind, now)
+        ranked = rank(
+            list(found.signals.values()),
+            known.trust,
+            top_k,
+            near=lambda best: _nearness(desk.memories.vectors(best)),
+            bins=known.bins,
+            own=known.own,
+        )
         return self._offered(desk, task, line, now, found, ranked)
 
     def _offered(
@@ -163,7 +169,9 @@ class Suggestions:
             if shown:
                 # A session without suggestions cannot be answered, so none is kept.
                 self._store.suggestions.open(session, project, made, shown)
-            self._store.suggestions.trim(session, project, now - _KEPT)
+            if now - self._trimmed.get(project, 0) >= _TRIMMED:
+                self._store.suggestions.trim(session, project, now - _KEPT)
+                self._trimmed[project] = now
             plan = self._standing(session, project, "suggest").plan
             topics = {one.id: one.topic for one in self._store.branches.all(session, project)}
         return Suggested(
@@ -179,8 +187,13 @@ class Suggestions:
             requires_confirmation(plan),
         )  # fmt: skip
 
-    def accept(self, session_id: str, context_ids: Sequence[str], *, project_id: str | None = None) -> int:
-        """Take some of the suggestions of a session; the others were passed over. Returns how many were taken."""
+    def accept(
+        self, session_id: str, context_ids: Sequence[str], *, by_hand: bool = False, project_id: str | None = None
+    ) -> int:
+        """Take some of the suggestions of a session; the others were passed over. Returns how many were taken.
+
+        What a person picked `by_hand` is remembered as that: it weighs more than what was taken on their behalf.
+        """
         desk = self._desk(project_id)
         project, now = desk.project.id, to_micros(self._clock.now())
         if not context_ids:
@@ -196,7 +209,7 @@ class Suggestions:
             self._close(session, project, opened, "accepted", now, "", share(len(taken), len(shown)))
             self._store.suggestions.mark(session, project, opened.id, taken)
             self._learn(session, desk, opened, shown, taken, None)
-            log.accepted(session, taken, opened.branch_id, opened.task, now)
+            log.accepted(session, taken, opened.branch_id, opened.task, now, by_hand=by_hand)
         return len(taken)
 
     def reject(self, session_id: str, reason: str, *, project_id: str | None = None) -> tuple[str, ...]:
@@ -230,6 +243,13 @@ class Suggestions:
             self.answered("promote", True, project_id=project_id)
         return done
 
+    def refuse(self, *, project_id: str | None = None) -> tuple[str, ...]:
+        """Leave the memories of ended git branches where they are, for good; returns the branches."""
+        done = self._desk(project_id).following.refuse()
+        if done:
+            self.answered("promote", False, project_id=project_id)
+        return done
+
     def answered(self, action: str, accepted: bool, *, project_id: str | None = None) -> Standing:
         """Note that something Cortex did by itself, other than suggesting, was right or was not."""
         if action not in ACTIONS:
@@ -257,7 +277,7 @@ class Suggestions:
             # Looking is possible where nothing can be written.
             self._desks.references(desk).write()
         with self._store.database.read() as session:
-            return self._store.suggestions.recent(session, desk.project.id, None, max(1, limit))
+            return self._store.suggestions.recent(session, desk.project.id, max(1, limit))
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -283,10 +303,9 @@ class Suggestions:
         return branch.id if branch else None
 
     def _waiting(self, session: Session, project: str, now: int) -> tuple[Pending, ...]:
-        table = self._store.suggestions
         return tuple(
-            Pending(one.id, one.task, len(table.suggested(session, project, one.id)), from_micros(one.expires_at))
-            for one in table.pending(session, project, now)
+            Pending(one.id, one.task, count, from_micros(one.expires_at))
+            for one, count in self._store.suggestions.pending(session, project, now)
         )
 
     def _open_session(self, session: Session, project: str, session_id: str, now: int) -> SessionRow:
@@ -344,10 +363,10 @@ class Suggestions:
             return standing_after([one.share or 0.0 for one in answers], override)
         rows = table.trust(session, project)
         row = rows.get(("action", action), TrustRow(0.0, 0.0, 0))
-        return standing(last_plan(rows, action), row.accepted, row.refused, override=override)
+        return standing(last_plan(rows, action), row.accepted, row.refused, override=override, action=action)
 
 
-def _nearness(vectors: Mapping[str, NDArray[np.float32]]) -> Callable[[str, str], float]:
+def _nearness(vectors: Mapping[str, NDArray[np.float32]]) -> Near:
     """How alike two candidates are, by their vectors; nothing is known of those that have none."""
 
     def near(one: str, other: str) -> float:
