@@ -82,9 +82,11 @@ def connected(
         yield Caller(loop, client)
 
 
-def stdio_transport(home: Path, project: Path, *options: str, **variables: str) -> StdioTransport:
+def stdio_transport(
+    home: Path, project: Path, *options: str, own_interpreter: bool = False, **variables: str
+) -> StdioTransport:
     """A `cortex serve` process of its own for whoever connects."""
-    command, *arguments = serve_command(*options)
+    command, *arguments = serve_command(*options, own_interpreter=own_interpreter)
     return StdioTransport(
         command, arguments, env=serve_environment(home, **variables), cwd=str(project), keep_alive=False
     )

@@ -1,21 +1,26 @@
-"""Real servers for tests: `cortex serve` as a process, on stdio or on a port of its own."""
+"""Real servers for tests: `cortex serve` as a process, on stdio or on a port of its own.
+
+Processes are forked (see `forking`), which spares their imports, unless a test asks for an interpreter of its own.
+"""
 
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from forking import cortex_command
 from helpers import MODELS
 
 __all__ = ["HttpServer", "StdioServer", "http_server", "serve_command", "serve_environment", "stdio_server"]
 
 
-def serve_command(*options: str) -> list[str]:
-    return [sys.executable, "-m", "cortex_py", "serve", *options]
+def serve_command(*options: str, own_interpreter: bool = False) -> list[str]:
+    start = [sys.executable, "-m", "cortex_py"] if own_interpreter else cortex_command()
+    return [*start, "serve", *options]
 
 
 def serve_environment(home: Path, **more: str) -> dict[str, str]:
@@ -45,9 +50,11 @@ class HttpServer:
 
 
 @contextmanager
-def http_server(home: Path, project: Path, *options: str, **variables: str) -> Iterator[HttpServer]:
+def http_server(
+    home: Path, project: Path, *options: str, own_interpreter: bool = False, **variables: str
+) -> Iterator[HttpServer]:
     process = subprocess.Popen(
-        serve_command("--http", "--port", "0", *options),
+        serve_command("--http", "--port", "0", *options, own_interpreter=own_interpreter),
         cwd=project,
         env=serve_environment(home, **variables),
         stdout=subprocess.PIPE,
@@ -62,7 +69,9 @@ def http_server(home: Path, project: Path, *options: str, **variables: str) -> I
     finally:
         process.kill()
         process.wait()
-        process.stdout.close()
+        # It has gone when nobody can write there any more.
+        with process.stdout:
+            process.stdout.read()
 
 
 class StdioServer:
@@ -114,9 +123,11 @@ class StdioServer:
 
 
 @contextmanager
-def stdio_server(home: Path, project: Path, *options: str, **variables: str) -> Iterator[StdioServer]:
+def stdio_server(
+    home: Path, project: Path, *options: str, own_interpreter: bool = False, **variables: str
+) -> Iterator[StdioServer]:
     process = subprocess.Popen(
-        serve_command(*options),
+        serve_command(*options, own_interpreter=own_interpreter),
         cwd=project,
         env=serve_environment(home, **variables),
         stdin=subprocess.PIPE,
@@ -128,6 +139,10 @@ def stdio_server(home: Path, project: Path, *options: str, **variables: str) -> 
     finally:
         process.kill()
         process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream:
-                stream.close()
+        assert process.stdin and process.stdout and process.stderr
+        # It has gone when nobody can write there any more.
+        with process.stdout:
+            process.stdout.read()
+        process.stderr.close()
+        with suppress(BrokenPipeError):
+            process.stdin.close()

@@ -1,14 +1,18 @@
-"""The command line as a person runs it: a process in a project, what it prints, and what it prints as JSON."""
+"""The command line as a person runs it: a process in a project, what it prints, and what it prints as JSON.
+
+Processes are forked (see `forking`), which spares their imports. That every group of commands starts from nothing is
+shown in `cli/test_starting.py`.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from forking import cortex_command
 from helpers import MODELS
 
 __all__ = ["Done", "Shell"]
@@ -28,7 +32,7 @@ class Shell:
 
     def run(self, *words: str, given: str | None = None) -> Done:
         return subprocess.run(
-            [sys.executable, "-m", "cortex_py", *self.command, *words],
+            [*cortex_command(), *self.command, *words],
             cwd=self.project,
             env={**os.environ, **self.variables},
             input=given,

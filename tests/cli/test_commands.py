@@ -3,18 +3,18 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from forking import cortex_command
 from helpers import MODELS
 
 
 def run(home: Path, project: Path, *words: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "CORTEX_HOME": str(home), "CORTEX_MODELS_DIR": str(MODELS), "COLUMNS": "120"}
     return subprocess.run(
-        [sys.executable, "-m", "cortex_py", *words],
+        [*cortex_command(), *words],
         cwd=project,
         env=environment,
         input=given,

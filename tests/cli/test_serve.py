@@ -55,9 +55,11 @@ def test_another_host_name_or_origin_is_refused(server: HttpServer) -> None:
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_on_a_signal(server: HttpServer, name: signal.Signals) -> None:
-    server.process.send_signal(name)
-    assert server.process.wait(timeout=20) == 0
+def test_it_stops_on_a_signal(home: Path, project: Path, name: signal.Signals) -> None:
+    with http_server(home, project, own_interpreter=True) as server:
+        assert _json(server.url, "/health/live") == {"status": "live"}
+        server.process.send_signal(name)
+        assert server.process.wait(timeout=20) == 0
 
 
 def test_a_token_is_asked_for_where_one_is_set(home: Path, project: Path) -> None:

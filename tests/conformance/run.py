@@ -101,7 +101,7 @@ def main() -> int:
     expected = expected_failures(EXPECTED.read_text("utf-8"))
     report = Report()
     report.problems += misplaced(expected, requirements.values())
-    with serving("plain", serve_command()) as url:
+    with serving("plain", serve_command(own_interpreter=True)) as url:
         for revision, scenarios in PLAIN.items():
             run_plain(suite, url, revision, scenarios, report)
     with serving("fixtures", [sys.executable, "-m", "conformance.serve"], TESTS) as url:

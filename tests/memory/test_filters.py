@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import re
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +23,8 @@ from cortex_py.store.conditions import EVERYTHING, Condition, Filter, Key, Value
 from cortex_py.store.globs import glob_literal_prefix, glob_matches, glob_to_regex, has_glob
 
 NOW = datetime(2026, 3, 31, 12, 0, 0, tzinfo=UTC)
-THOROUGH = settings(max_examples=10_000, deadline=None)
+# Drawn by hand: hypothesis, which finds the smallest fault, takes twenty times as long for each.
+MANY = 10_000
 
 
 def conditions(text: str) -> tuple[Condition, ...]:
@@ -294,7 +298,7 @@ def test_a_star_where_globs_mean_nothing_is_told() -> None:
 # Any text, and the way back
 
 
-@THOROUGH
+@settings(max_examples=1_000, deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -305,23 +309,39 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert parse_filter(format_filter(parsed.filter), now=NOW).filter == parsed.filter
 
 
-SIGNS = st.sampled_from(["-", ":", ",", '"', "\\", " ", "*", "tag", "ns", "since", "7d", "decisions", "x", '\\"', "y:"])
+SIGNS = ["-", ":", ",", '"', "\\", " ", "*", "tag", "ns", "since", "7d", "decisions", "x", '\\"', "y:"]
 
 
-@settings(max_examples=3_000, deadline=None)
-@given(st.lists(SIGNS, max_size=14).map("".join))
-def test_any_mixture_of_signs_is_read_or_refused(text: str) -> None:
+def is_read_or_refused(text: str) -> None:
     try:
         parsed = parse_filter(text, now=NOW)
     except (FilterSyntaxError, UnknownNamespace):
         return
-    assert parse_filter(format_filter(parsed.filter), now=NOW).filter == parsed.filter
+    assert parse_filter(format_filter(parsed.filter), now=NOW).filter == parsed.filter, text
 
 
-# Cheap to draw: ten thousand filters of several conditions are drawn from these.
-TEXTS = st.text(st.sampled_from('a7é数 "\\,:-*?/\n\u3000'), min_size=1, max_size=5)
+@given(st.lists(st.sampled_from(SIGNS), max_size=14).map("".join))
+def test_any_mixture_of_signs_is_read_or_refused(text: str) -> None:
+    is_read_or_refused(text)
+
+
+def test_many_mixtures_of_signs_are_read_or_refused() -> None:
+    for _ in range(MANY):
+        is_read_or_refused("".join(random.choices(SIGNS, k=random.randrange(15))))
+
+
+SCORES = ("<0.3", ">=0.7", "0.5", "=1", ">.25", "accept", "warn", "none")
+CLOSED: dict[str, Sequence[str]] = {
+    "status": STATUSES,
+    "kind": KINDS,
+    "category": CATEGORY_NAMES,
+    "grounded": SCORES,
+    "namespace": [namespace.name for namespace in NAMESPACES],
+}
+LETTERS = 'a7é数 "\\,:-*?/\n\u3000'
+TEXTS = st.text(st.sampled_from(LETTERS), min_size=1, max_size=5)
 MOMENTS = st.integers(0, 2**57).map(from_micros)
-NAMES = st.sampled_from([namespace.name for namespace in NAMESPACES])
+KEYS = sorted(set(FILTER_KEYS.values()))
 
 
 def condition_on(key: Key) -> st.SearchStrategy[Condition]:
@@ -329,14 +349,26 @@ def condition_on(key: Key) -> st.SearchStrategy[Condition]:
     if key in ("since", "before"):
         values = st.tuples(MOMENTS)
     else:
-        scores = ("<0.3", ">=0.7", "0.5", "=1", ">.25", "accept", "warn", "none")
-        closed = {"status": STATUSES, "kind": KINDS, "category": CATEGORY_NAMES, "grounded": scores}
-        texts = st.sampled_from(closed[key]) if key in closed else NAMES if key == "namespace" else TEXTS
+        texts = st.sampled_from(CLOSED[key]) if key in CLOSED else TEXTS
         values = st.lists(texts, min_size=1, max_size=2, unique=True).map(tuple)
     return st.builds(Condition, st.just(key), values, st.booleans())
 
 
-CONDITIONS = st.one_of([condition_on(key) for key in sorted(set(FILTER_KEYS.values()))])
+CONDITIONS = st.one_of([condition_on(key) for key in KEYS])
+
+
+def drawn_condition() -> Condition:
+    """The same by hand."""
+    key = random.choice(KEYS)
+    if key in ("since", "before"):
+        return Condition(key, (from_micros(random.randrange(2**57)),), random.random() < 0.5)
+    draw = partial(random.choice, CLOSED[key]) if key in CLOSED else drawn_text
+    values = dict.fromkeys(draw() for _ in range(random.randint(1, 2)))
+    return Condition(key, tuple(values), random.random() < 0.5)
+
+
+def drawn_text() -> str:
+    return "".join(random.choices(LETTERS, k=random.randint(1, 5)))
 
 
 def sayable(chosen: list[Condition]) -> Filter:
@@ -349,10 +381,16 @@ def sayable(chosen: list[Condition]) -> Filter:
     return Filter(tuple(kept))
 
 
-@THOROUGH
+@settings(max_examples=300, deadline=None)
 @given(st.lists(CONDITIONS, max_size=3).map(sayable))
 def test_a_filter_survives_the_way_through_its_text(filter: Filter) -> None:
     assert parse_filter(format_filter(filter), now=NOW).filter == filter
+
+
+def test_many_filters_survive_the_way_through_their_text() -> None:
+    for _ in range(MANY):
+        filter = sayable([drawn_condition() for _ in range(random.randrange(4))])
+        assert parse_filter(format_filter(filter), now=NOW).filter == filter
 
 
 def test_the_canonical_text() -> None:
@@ -440,14 +478,24 @@ def naive_glob(pattern: str, text: str) -> bool:
     )
 
 
-@settings(max_examples=3_000, deadline=None)
+def test_globs_mean_what_the_naive_matcher_says_many_times() -> None:
+    for _ in range(MANY):
+        pattern = "".join(random.choices("ab/*?*/", k=random.randrange(10)))
+        means_what_the_naive_matcher_says(pattern, "".join(random.choices("ab/", k=random.randrange(10))))
+
+
+@settings(max_examples=300, deadline=None)
 @given(st.text(st.sampled_from("ab/*?*/"), max_size=9), st.text(st.sampled_from("ab/"), max_size=9))
 def test_globs_mean_what_the_naive_matcher_says(pattern: str, text: str) -> None:
+    means_what_the_naive_matcher_says(pattern, text)
+
+
+def means_what_the_naive_matcher_says(pattern: str, text: str) -> None:
     expected = naive_glob(pattern, text)
-    assert glob_matches(pattern, text) is expected
-    assert bool(re.match(glob_to_regex(pattern), text)) is expected
+    assert glob_matches(pattern, text) is expected, (pattern, text)
+    assert bool(re.match(glob_to_regex(pattern), text)) is expected, (pattern, text)
     if expected:
-        assert text.startswith(glob_literal_prefix(pattern))
+        assert text.startswith(glob_literal_prefix(pattern)), (pattern, text)
 
 
 @given(st.text(st.characters(exclude_characters="*?"), max_size=20))

@@ -10,6 +10,7 @@ from helpers import FakeClock
 
 pytestmark = pytest.mark.usefixtures("retrieval")
 
+MODES = ("hybrid", "vector", "text", "list")
 TEXT = "the token rotation schedule of the gateway"
 
 # Two records that differ in one field each: the filter, the values inside, the values outside.
@@ -51,14 +52,14 @@ def _memory(clock: FakeClock, fields: dict) -> NewMemory:
     return NewMemory(**{"content": TEXT, **values})
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "vector", "text", "list"])
 @pytest.mark.parametrize("key", CASES)
-def test_a_filter_holds_in_every_mode(cortex: Cortex, clock: FakeClock, key: str, mode: str) -> None:
+def test_a_filter_holds_in_every_mode(cortex: Cortex, clock: FakeClock, key: str) -> None:
     text, inside, outside = CASES[key]
     wanted, unwanted = cortex.memories.capture_many([_memory(clock, inside), _memory(clock, outside)])
-    assert _found(cortex, text, mode) == {wanted.id}
-    if key in NEGATED:
-        assert _found(cortex, NEGATED[key][0], mode) == {unwanted.id}
+    for mode in MODES:
+        assert _found(cortex, text, mode) == {wanted.id}, mode
+        if key in NEGATED:
+            assert _found(cortex, NEGATED[key][0], mode) == {unwanted.id}, mode
 
 
 def _found(cortex: Cortex, filter: str, mode: str) -> set[str]:
@@ -70,25 +71,25 @@ def _found(cortex: Cortex, filter: str, mode: str) -> set[str]:
     return {hit.memory.id for hit in page.results}
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "vector", "text", "list"])
 @pytest.mark.parametrize("key", ["project", "proj", "repo"])
-def test_projects_are_apart_unless_named(home: Path, tmp_path: Path, model, key: str, mode: str) -> None:
+def test_projects_are_apart_unless_named(home: Path, tmp_path: Path, model, key: str) -> None:
     for name in ("alpha", "beta"):
         (tmp_path / name).mkdir()
         with Cortex.open(home, project=tmp_path / name, backend=model) as cortex:
             cortex.memories.capture(TEXT, tags=[name])
     with Cortex.open(home, project=tmp_path / "alpha", backend=model) as cortex:
-        tags = {
-            filter: {hit.memory.tags for hit in _page(cortex, filter, mode).results}
-            for filter in ("", f"{key}:beta", f"-{key}:alpha", f"{key}:unknown", f"{key}:*a")
-        }
-    assert tags == {
-        "": {("alpha",)},
-        f"{key}:beta": {("beta",)},
-        f"-{key}:alpha": set(),
-        f"{key}:unknown": set(),
-        f"{key}:*a": {("alpha",), ("beta",)},
-    }
+        for mode in MODES:
+            tags = {
+                filter: {hit.memory.tags for hit in _page(cortex, filter, mode).results}
+                for filter in ("", f"{key}:beta", f"-{key}:alpha", f"{key}:unknown", f"{key}:*a")
+            }
+            assert tags == {
+                "": {("alpha",)},
+                f"{key}:beta": {("beta",)},
+                f"-{key}:alpha": set(),
+                f"{key}:unknown": set(),
+                f"{key}:*a": {("alpha",), ("beta",)},
+            }, mode
 
 
 def _page(cortex: Cortex, filter: str, mode: str):

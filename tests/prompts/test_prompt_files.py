@@ -133,7 +133,7 @@ class TestRoundTrip:
         assert exact(found) == exact([as_draft(saved)])
 
     @pytest.mark.parametrize("format", ["yaml", "json"])
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(saved=st.lists(saved_texts.filter(lambda one: one.kind == "prompt"), max_size=4))
     def test_many(self, format: Format, saved: list[Saved]) -> None:
         found = load(dump_many(saved, format), filename=NAMES[format], kind="prompt")
