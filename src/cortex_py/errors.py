@@ -18,6 +18,7 @@
     │   ├── EntityNotFound
     │   ├── RelationshipNotFound
     │   ├── PromptNotFound      no saved prompt or template of that name
+    │   ├── SnapshotNotFound
     │   └── SuggestionNotFound  no such session of suggestions
     ├── AmbiguousId             a prefix that names several records
     ├── ContentBlocked          a secret, under the policy "block"
@@ -34,7 +35,8 @@
     │   └── StoreTooNew         written by a later version of Cortex
     ├── BackupError             a backup cannot be made or read
     │   ├── BackupCorrupt       damaged or altered; nothing of it was used
-    │   └── WrongKey            a passphrase that does not open it
+    │   ├── WrongKey            a passphrase that does not open it
+    │   └── NetworkError        the place for backups cannot be reached, or refuses
     ├── EmbeddingError
     │   ├── ModelMissing
     │   ├── ModelCorrupt
@@ -310,7 +312,7 @@ class WrongKey(BackupError):
 
 
 class NetworkError(BackupError):
-    """The place for backups cannot be reached, or refuses."""
+    pass
 
 
 class EmbeddingError(CortexError):

@@ -25,8 +25,15 @@ from stub_backend import StubBackend
 GOLDEN = Path(__file__).with_name("golden")
 # Read now: no variable of this kind reaches a test.
 WRITE = bool(os.environ.get("CORTEX_WRITE_GOLDEN"))
-# Tools that ask a language model where one is configured for what they do.
-REACHING_OUT = ("subcog_consolidate", "subcog_enrich", "update_memory", "verify_response")
+# Tools that ask a language model or the target of sync where one is configured for what they do.
+REACHING_OUT = (
+    "subcog_consolidate",
+    "subcog_enrich",
+    "update_memory",
+    "verify_response",
+    "sync_to_cloud",
+    "sync_from_cloud",
+)
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
 Definition = dict[str, Any]
@@ -136,8 +143,13 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
         "subcog_prompts",
         "subcog_templates",
         "prompt_delete",
+        "restore_snapshot",
     }
     assert {name for name, hint in hints.items() if not hint["readOnlyHint"]} == {
+        "create_snapshot",
+        "restore_snapshot",
+        "sync_to_cloud",
+        "sync_from_cloud",
         "subcog_capture",
         "subcog_update",
         "subcog_delete",
@@ -162,6 +174,8 @@ def test_what_deletes_says_so_and_what_reads_says_so(listed: dict[str, dict[str,
         "prompt_delete",
     }
     assert {name for name, hint in hints.items() if not hint["idempotentHint"]} == {
+        "create_snapshot",
+        "restore_snapshot",
         "subcog_capture",
         "subcog_update",
         "subcog_delete",
@@ -281,6 +295,7 @@ def test_answers_keep_what_the_definitions_promise(
         _use_contexts(call, project)
         _use_graph(call)
         _use_saved_texts(call, project, secret)
+        _use_backups(call, cortex, home)
     assert call.called == {spec.name for spec in TOOLS}
     promised = {name: set(_promised(tool["outputSchema"])) for name, tool in listed[mode].items()}
     seen = call.fields
@@ -302,7 +317,8 @@ def test_answers_keep_what_the_definitions_promise(
 
 def _asking(home: Path, project: Path, server: ChatServer) -> Cortex:
     chosen = {"llm_provider": "openai", "llm_model": "some-model", "llm_url": server.url}
-    return Cortex.open(home, project=project, backend=StubBackend(), **chosen)
+    sync = {"cloud_url": str(home.parent / "cloud"), "passphrase": "correct horse battery"}
+    return Cortex.open(home, project=project, backend=StubBackend(), **chosen, **sync)
 
 
 def _use_tidying(call: Checked) -> None:
@@ -350,6 +366,27 @@ def _use_contexts(call: Checked, project: Path) -> None:
             call("reject_suggestions", **session, reason="Those are other parts")
     call("suggest_contexts", project_id=id, current_context="Where are the parts of `parts.csv`?")
     call("get_automation_status", project_id=id)
+
+
+def _use_backups(call: Checked, cortex: Cortex, home: Path) -> None:
+    """With a snapshot that is damaged, another machine that changed the same memory, and one whose copy is damaged."""
+    id, project = cortex.project.id, cortex._desk.folder
+    made = call("create_snapshot", project_id=id, description="now")["snapshot_id"]
+    call("restore_snapshot", project_id=id, snapshot_id=made)
+    damaged = Path(call("create_snapshot", project_id=id)["snapshot_path"])
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    call("list_snapshots", project_id=id)
+    rival = call("subcog_capture", content="Both will change this", namespace="context")["id"]
+    call("sync_to_cloud", project_id=id)
+    cloud = {"cloud_url": cortex.settings.cloud_url, "passphrase": cortex.settings.passphrase}
+    for name in ("other", "broken"):
+        with Cortex.open(home.parent / name, project=project or ".", backend=StubBackend(), **cloud) as other:
+            other.backups.pull()
+            other.memories.update(rival, content=f"Changed by {name}")
+            there = home.parent / "cloud" / other.backups.push().cloud_path
+    there.write_bytes(there.read_bytes()[:-1])
+    call("subcog_update", memory_id=rival, content="Changed here")
+    call("sync_from_cloud", project_id=id)
 
 
 def _use_graph(call: Checked) -> None:

@@ -35,7 +35,6 @@ BACKUP_TOOLS: tuple[ToolSpec, ...] = (
         "Put a project back to a snapshot, all at once; the present state is saved first.",
         ("backup",),
         destructive=True,
-        idempotent=True,
         errors="cortex",
     ),
     ToolSpec(
@@ -45,6 +44,7 @@ BACKUP_TOOLS: tuple[ToolSpec, ...] = (
         "Push to cloud",
         "Bring what changed to the configured target, encrypted end to end.",
         ("backup",),
+        idempotent=True,
         reaches_out=True,
         errors="cortex",
     ),
