@@ -22,9 +22,7 @@ class OtherBackend(StubBackend):
 
 
 def opened(home: Path, project: Path, clock: FakeClock | None = None, **settings: object) -> Cortex:
-    return Cortex.open(
-        home, project=project, backend=StubBackend(), clock=clock or FakeClock(), snapshot_every="off", **settings
-    )
+    return Cortex.open(home, project=project, backend=StubBackend(), clock=clock, snapshot_every="off", **settings)
 
 
 def fill(cortex: Cortex, name: str = "first") -> list[str]:

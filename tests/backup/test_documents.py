@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from cortex_py.store.document import KINDS
+from cortex_py.store.document_memories import MEMORY_FIELDS
+from cortex_py.store.document_shapes import SHAPES, columns
 from cortex_py.store.documents import check_document, key_order
 
 from homes import fill, opened, state
@@ -42,3 +45,18 @@ def test_documents_written_into_another_home_make_the_same_state(tmp_path: Path,
         ]
         assert hits[0] == hits[1] != []
         assert not other.check()
+
+
+def test_the_page_on_formats_names_every_field_of_every_kind() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
+    section = page.split("## Documents, version 1")[1].split("\n## ")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*)\|$", section, re.MULTILINE))
+    assert list(rows) == list(KINDS)
+    own = {"memory": [*MEMORY_FIELDS, *columns("versions:json")]}
+    for kind, row in rows.items():
+        shape = SHAPES.get(kind)
+        fields = [*own.get(kind, ()), *(shape.columns if shape else ())]
+        for child in shape.children if shape else ():
+            fields += [*columns(f"{child.name}:json"), *child.columns]
+        for column in fields:
+            assert f"`{column.name}`{'?' if column.optional else ''}" in row, (kind, column.name)

@@ -200,7 +200,7 @@ class Exchange:
         from filelock import FileLock, Timeout
 
         path = self._settings.home / "sync.lock"
-        lock = FileLock(path, timeout=_LOCK_SECONDS)
+        lock = FileLock(path, timeout=_LOCK_SECONDS, mode=0o600)
         try:
             lock.acquire()
         except Timeout as error:

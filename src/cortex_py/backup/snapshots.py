@@ -310,8 +310,9 @@ class Snapshots:
         from filelock import FileLock, Timeout
 
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = FileLock(self._folder / ".lock", timeout=_LOCK_SECONDS if wait else 0)
+            for folder in (self._folder.parent, self._folder):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = FileLock(self._folder / ".lock", timeout=_LOCK_SECONDS if wait else 0, mode=0o600)
             lock.acquire()
         except Timeout as error:
             if not wait:
