@@ -7,10 +7,13 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+import keyring
 import pytest
+from keyring.backend import KeyringBackend
 
 from cortex_py import Cortex
 from cortex_py.backup import exchange
+from cortex_py.backup.passphrase import keep_in_keyring
 from cortex_py.errors import BackupError, ConfigurationError, NetworkError, RateLimited, WrongKey
 from cortex_py.store.document import SHARED_KINDS
 
@@ -275,3 +278,38 @@ def test_a_copied_home_is_a_machine_of_its_own(tmp_path: Path, project: Path, cl
         assert shared(one) == shared(two)
         assert one.memories.get(theirs.id) and two.memories.get(mine.id)
         assert len(one.backups.sync_status().domains["project"].machines) == 2
+
+
+class Keyring(KeyringBackend):
+    """A keyring of the system, in memory."""
+
+    priority = 1.0  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        self.kept.pop((service, username))
+
+
+def test_the_passphrase_can_be_in_the_systems_keyring(tmp_path: Path, project: Path, clock: FakeClock) -> None:
+    before = keyring.get_keyring()
+    keyring.set_keyring(Keyring())
+    try:
+        with machine(tmp_path, "one", project, clock, passphrase=None) as one:
+            one.memories.capture("something")
+            with pytest.raises(ConfigurationError):
+                one.backups.push()
+            keep_in_keyring(WORDS)
+            one.backups.push()
+    finally:
+        keyring.set_keyring(before)
+    with machine(tmp_path, "two", project, clock) as two:
+        assert two.backups.pull().memories == 1
