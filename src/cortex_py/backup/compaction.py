@@ -12,7 +12,7 @@ from .packs import PackRef
 
 __all__ = ["pack_limit", "to_rewrite"]
 
-_LEAST_BYTES, _MOST_BYTES = 64 * 1024, 4 * 1024 * 1024
+_LEAST_BYTES, _MOST_BYTES = 64 * 1024, 2 * 1024 * 1024
 _SHARE_OF_ALL = 32
 _BUDGET_SHARE = 32
 _MOST_SMALL = 16

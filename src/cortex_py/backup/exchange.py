@@ -29,7 +29,7 @@ __all__ = ["DAILY", "Exchange", "Received", "Sent", "SyncState"]
 DAILY = {"push": 100, "pull": 20}
 _MACHINE = "machine"
 _LOCK_SECONDS = 60
-# A pack of 4 MB over a slow line.
+# A pack of 2 MB over a slow line.
 _OPERATION_SECONDS = 120.0
 
 

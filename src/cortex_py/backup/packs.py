@@ -81,8 +81,12 @@ class PackBuilder:
         self.entries[name] = entry
 
     def plain(self) -> bytes:
-        """What is named and sealed."""
-        return framed(b"\n".join(self._lines), b"".join(self._vectors))
+        """What is named and sealed; the parts are let go of, so that this is asked once."""
+        lines, vectors = self._lines, self._vectors
+        self._lines, self._vectors = [], []
+        text = b"\n".join(lines)
+        lines.clear()
+        return framed(text, b"".join(vectors))
 
     def _append(self, line: bytes) -> None:
         self._lines.append(line)

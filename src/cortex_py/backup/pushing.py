@@ -29,7 +29,7 @@ RETAINED_HEADS = 7
 _LEAVING_MICROS = 7 * 24 * 3600 * 1_000_000
 _HEAD_ID_BYTES = 16
 _WORKERS = max(1, min(4, os.cpu_count() or 1))
-_AHEAD = _WORKERS + 1
+_AHEAD = _WORKERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from .vault_header import Random
 
 __all__ = ["ConflictFound", "HeadFault", "MachineStatus", "Pulled", "Pushed", "Status", "Sync"]
 
-_SPOOL_BYTES = 64 * 1024 * 1024
+_SPOOL_BYTES = 16 * 1024 * 1024
 _ATTEMPTS = 5
 _ACTOR_BYTES = 4
 

@@ -37,7 +37,7 @@ _VERIFICATION = columns("grounding:real? checked_at:int? result:text?")
 _USE = columns("accessed_at:int? recalls:int? recalled_at:int?")
 _ID = re.compile(r"[0-9a-f]{40}\Z")
 _NAMES = [column.name for column in MEMORY_FIELDS]
-_BATCH = 400
+_BATCH = 100
 
 
 class MemoryDocuments:
