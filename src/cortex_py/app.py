@@ -146,7 +146,7 @@ class Cortex:
         def memories(project_id: str | None) -> Memories:
             return self.memories if project_id is None else self._desks.of(project_id).memories
 
-        return Backups(self._store, self._clock, self.settings, held, self._backend.fingerprint, memories)
+        return Backups(self._store, self._clock, self.settings, held, lambda: self._backend.fingerprint, memories)
 
     @cached_property
     def embeddings(self) -> EmbeddingService:

@@ -262,6 +262,7 @@ def test_all_is_well_and_nothing_leaves_this_machine(run: Run, kept: Kept) -> No
         ["store", "ok"],
         ["embedding", "model"],
         ["language", "model"],
+        ["snapshots", "ok"],
     ]
     assert told.splitlines()[-1] == "Nothing is sent to any other machine."
 
@@ -278,7 +279,7 @@ def test_what_leaves_this_machine_is_told_and_no_key_is(run: Run, monkeypatch: p
     assert KEY not in out
     code, out, _ = run("doctor", "--json")
     report = json.loads(out)
-    assert (code, [one["well"] for one in report["checks"]]) == (0, [True] * 3)
+    assert (code, [one["well"] for one in report["checks"]]) == (0, [True] * 4)
     assert [(one["purpose"], one["host"]) for one in report["outbound"]] == [("language model", "models.example")]
     assert KEY not in out
 

@@ -35,7 +35,7 @@ class Backups:
         clock: Clock,
         settings: Settings,
         hold: Callable[[str | None, Domain], Held],
-        model: str,
+        model: Callable[[], str],
         memories: Callable[[str | None], Memories],
     ) -> None:
         self._store = store

@@ -71,7 +71,7 @@ class Restored:
 class Snapshots:
     """`folder` is where the home keeps its backups."""
 
-    def __init__(self, store: Store, clock: Clock, folder: Path, held: Held, model: str) -> None:
+    def __init__(self, store: Store, clock: Clock, folder: Path, held: Held, model: Callable[[], str]) -> None:
         self._store = store
         self._clock = clock
         self._folder = folder / quote(held.space, safe="")
@@ -92,6 +92,7 @@ class Snapshots:
 
     def _create(self, description: str, kind: str) -> Snapshot:
         self._held.settle()
+        model = self._model()
         now = self._clock.now()
         path = self._free_path(now)
         state = StateDigest()
@@ -113,7 +114,7 @@ class Snapshots:
                     "created_at": to_micros(now),
                     "description": description,
                     "kind": kind,
-                    "model": self._model,
+                    "model": model,
                     "documents": dict(sorted(state.counts.items())),
                     "state_sha256": state.hexdigest(),
                 },

@@ -26,12 +26,12 @@ _PROBE = "parseHTTPResponse2 snake_case_name v1.2.3 naïve Straße 数据库迁�
 
 def tag_of(backend: Backend) -> bytes:
     """Marks what this model, and this way of cutting text into terms, make of a text."""
-    return index_tag(backend.fingerprint, _terms_form())
+    return _tag(backend.fingerprint)
 
 
 @cache
-def _terms_form() -> str:
-    return sha256(encode_terms(terms(_PROBE))).hexdigest()
+def _tag(model: str) -> bytes:
+    return index_tag(model, sha256(encode_terms(terms(_PROBE))).hexdigest())
 
 
 class Carried:
@@ -42,7 +42,6 @@ class Carried:
         self._backend = backend
         self._missing = False
         self._capture = capture
-        self._tag = tag_of(backend)
         self._vector_bytes = backend.dimensions * _VECTOR_NUMBER_BYTES
         self._space = space
 
@@ -50,7 +49,7 @@ class Carried:
         """Without vectors where those that came are of another model: `written` sees to it that they are made."""
         memory = memory_of(document)
         key = document.data["idempotency_key"]
-        index = read_index(document.vectors, self._tag, content=memory.content, vector_bytes=self._vector_bytes)
+        index = read_index(document.vectors, tag_of(self._backend), content=memory.content, vector_bytes=self._vector_bytes)
         if index is None:
             self._missing = True
             return self._capture.redraft(memory, self._space, key)
