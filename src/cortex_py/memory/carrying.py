@@ -49,7 +49,8 @@ class Carried:
         """Without vectors where those that came are of another model: `written` sees to it that they are made."""
         memory = memory_of(document)
         key = document.data["idempotency_key"]
-        index = read_index(document.vectors, tag_of(self._backend), content=memory.content, vector_bytes=self._vector_bytes)
+        tag = tag_of(self._backend)
+        index = read_index(document.vectors, tag, content=memory.content, vector_bytes=self._vector_bytes)
         if index is None:
             self._missing = True
             return self._capture.redraft(memory, self._space, key)
