@@ -31,8 +31,10 @@ __all__ = [
     "Patience",
     "RemoteProblem",
     "check_key",
+    "is_loopback",
     "persevere",
     "read_address",
+    "retry_after",
 ]
 
 T = TypeVar("T")
@@ -128,7 +130,7 @@ def read_address(url: str, path: str, *, setting: str, key_setting: str) -> Addr
         url=parts._replace(path=_joined(parts.path.rstrip("/"), path), fragment="").geturl(),
         host=f"{parts.hostname}{port}",
         encrypted=parts.scheme == "https",
-        loopback=_is_loopback(parts.hostname),
+        loopback=is_loopback(parts.hostname),
     )
 
 
@@ -141,7 +143,7 @@ def _joined(base: str, path: str) -> str:
     return base + path
 
 
-def _is_loopback(name: str) -> bool:
+def is_loopback(name: str) -> bool:
     if name == "localhost":
         return True
     try:
@@ -200,7 +202,7 @@ class Endpoint:
                 f"{self.address.host} answered {status}: {self.reason(body)}",
                 status=status,
                 passing=status in _PASSING,
-                after=_retry_after(headers.get("retry-after")),
+                after=retry_after(headers.get("retry-after")),
             )
         try:
             return json.loads(body)
@@ -366,7 +368,7 @@ def _ending(seconds: float | None) -> Iterator[_End]:
         timer.cancel()
 
 
-def _retry_after(value: str | None) -> float | None:
+def retry_after(value: str | None) -> float | None:
     """Seconds to wait, given as such or as a date; none where it is neither."""
     if not value:
         return None

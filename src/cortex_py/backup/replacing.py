@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from ..errors import BackupError, storage_error
 
-__all__ = ["replacing", "whole_file"]
+__all__ = ["flush_folder", "replacing", "whole_file"]
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
     except OSError as error:
         raise storage_error(error, path) from error
     finally:
@@ -55,7 +55,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Make the new name last through a power failure, where a folder can be flushed at all."""
     if not hasattr(os, "O_DIRECTORY"):
         return

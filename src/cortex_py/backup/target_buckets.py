@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from ..errors import ConfigurationError
-from ..remote import _is_loopback
+from ..remote import is_loopback
 from .target_aws import aws_credentials, aws_region
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _endpoint(bucket: Bucket, variables: tuple[str, ...], usual: str) -> str:
             field="endpoint",
         )
     if parts.scheme == "http" and not (
-        _is_loopback(parts.hostname or "") or _switch(bucket.environment.get("AWS_ALLOW_HTTP", "false"))
+        is_loopback(parts.hostname or "") or _switch(bucket.environment.get("AWS_ALLOW_HTTP", "false"))
     ):
         raise ConfigurationError(
             f"The endpoint {parts.hostname} would be asked without encryption.",
@@ -213,7 +213,7 @@ def _client(bucket: Bucket, endpoint: str) -> ClientConfig:
     parts = urlsplit(endpoint)
     host = parts.hostname or ""
     proxy, excluded = _NOWHERE, host
-    if not _is_loopback(host):
+    if not is_loopback(host):
         named = [_variable(bucket.environment, f"{kind}_proxy") for kind in (parts.scheme, "all")]
         if any(named):
             proxy, excluded = named[0] or named[1], _variable(bucket.environment, "no_proxy")

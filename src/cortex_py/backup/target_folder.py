@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import NetworkError, StorageError
-from .replacing import _flush_folder, replacing
+from .replacing import flush_folder, replacing
 from .target import Stored
 from .target_faults import too_large
 from .target_names import check_name, check_prefix, is_name
@@ -112,7 +112,7 @@ class FolderTarget:
             folder /= part
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
-                _flush_folder(folder.parent)
+                flush_folder(folder.parent)
             if not stat.S_ISDIR(folder.lstat().st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
         path = self._root / name
@@ -153,7 +153,7 @@ class FolderTarget:
             if error.errno not in _NO_LINKS:
                 raise
             return self._claimed(draft, path)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
         return True
 
     def _claimed(self, draft: Path, path: Path) -> bool:
@@ -172,7 +172,7 @@ class FolderTarget:
             if os.path.lexists(path):
                 return False
             draft.replace(path)
-            _flush_folder(path.parent)
+            flush_folder(path.parent)
             return True
         finally:
             claim.unlink(missing_ok=True)

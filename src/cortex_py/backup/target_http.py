@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
-from ..remote import _retry_after
+from ..remote import retry_after
 from .target_faults import TargetProblem, Trouble
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Answer:
     @property
     def after(self) -> float | None:
         """In how many seconds to come back, where the server tells."""
-        return _retry_after(self.headers.get("retry-after"))
+        return retry_after(self.headers.get("retry-after"))
 
 
 class HttpLine:

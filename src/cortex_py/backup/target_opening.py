@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ..errors import ConfigurationError
-from ..remote import _is_loopback
+from ..remote import is_loopback
 from .target import Target
 from .target_buckets import BUCKET_OPTIONS, Bucket, open_store
 from .target_folder import FolderTarget
@@ -102,7 +102,7 @@ def _webdav(parts: SplitResult, environment: Mapping[str, str], timeout: float) 
     host = parts.hostname
     if not host:
         raise ConfigurationError("The address of the target names no server.", remedy=_FORMS, field="url")
-    loopback = _is_loopback(host)
+    loopback = is_loopback(host)
     if parts.scheme == "http" and not loopback:
         raise ConfigurationError(
             f"The target on {host} would be asked without encryption.", remedy="Give it as https://…", field="url"
