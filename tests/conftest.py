@@ -13,6 +13,10 @@ from cortex_py import Cortex
 from cortex_py.embedding.backend import Backend
 
 from helpers import MODELS, FakeClock
+from postgres_server import PostgresServer, running_server
+
+# Read before the environment is cleared: every store that a test opens lies then in a PostgreSQL database of its own.
+_ENGINE = os.environ.get("CORTEX_TEST_ENGINE", "sqlite")
 
 # Half the usual number: there are many properties, and the whole suite must stay short. Tests that need more say so.
 settings.register_profile("short", max_examples=30)
@@ -37,6 +41,28 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     }
     for name, value in git.items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A server of this process's own, started when first asked for."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database of the test's own, with a current and empty store."""
+    with postgres_server.database() as url:
+        yield url
+
+
+@pytest.fixture(autouse=True)
+def _engine(_own_environment: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if _ENGINE == "postgres":
+        if request.node.get_closest_marker("sqlite_only"):
+            pytest.skip("looks into the file of SQLite")
+        monkeypatch.setenv("CORTEX_DATABASE_URL", request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture

@@ -25,7 +25,9 @@ ALLOWED = {
     "prompts": {"store", "security", "memory"},
     "grounding": {"store", "security", "embedding", "memory", "worktree", "llm"},
     "backup": {"store", "memory", "graph", "prompts", "security"},
+    "access": {"store", "security"},
     "app": {
+        "access",
         "memory",
         "context",
         "graph",
@@ -40,10 +42,11 @@ ALLOWED = {
     },
     "diagnosis": {"app"},
     "services": {"embedding"},
-    "mcp": {"app", "memory", "context", "graph", "grounding", "prompts", "backup", "embedding"},
-    "http": {"app", "mcp", "embedding"},
+    "mcp": {"app", "memory", "context", "graph", "grounding", "prompts", "backup", "embedding", "security"},
+    "http": {"app", "mcp", "embedding", "access", "security"},
     "cli": {
         "app",
+        "security",
         "http",
         "mcp",
         "memory",

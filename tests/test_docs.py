@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cortex_py.access.audit import Audit
+from cortex_py.access.service import Access
 from cortex_py.backup.service import Backups
 from cortex_py.cli import cli
 from cortex_py.config import setting_names
@@ -73,7 +75,7 @@ def test_every_filter_key_is_documented() -> None:
 
 def test_every_method_is_documented() -> None:
     text = _page("library")
-    for service in (Memories, Contexts, Suggestions, Graph, Grounding, Prompts, Templates, Backups):
+    for service in (Memories, Contexts, Suggestions, Graph, Grounding, Prompts, Templates, Backups, Access, Audit):
         for name in dir(service):
             if not name.startswith("_"):
                 assert re.search(rf"\b{name}\b", text), name
@@ -111,6 +113,7 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 def test_every_module_is_named_in_the_architecture() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     rooms = ("memory", "context", "graph", "prompts", "grounding", "worktree", "store", "embedding", "llm", "backup")
+    rooms = (*rooms, "access")
     for module in (path for room in rooms for path in (ROOT / "src" / "cortex_py" / room).glob("*.py")):
         if module.stem != "__init__":
             assert f"`{module.stem}`" in text or f"`{module.stem} " in text, module

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -26,13 +27,18 @@ from .memory.prepare import entity_words, space_word
 from .memory.service import Memories
 from .memory.terms import index_word
 from .records import Domain, Project
+from .store.database import Database
 from .store.ledger_of_use import StoreLedger
 from .store.sqlite import open_sqlite
 from .store.store import Store
 from .store.where import Names
 
 if TYPE_CHECKING:
+    from .access.audit import Audit
+    from .access.authentication import Verifier
+    from .access.service import Access
     from .backup.entitlement import Gate
+    from .backup.moving import Moved
     from .backup.service import Backups
     from .context.holding import HeldSpace
     from .context.suggestions import Suggestions
@@ -94,11 +100,6 @@ class Cortex:
         clock: Clock | None = None,
     ) -> Cortex:
         """Open the memory that settings already read describe."""
-        if settings.database_url:
-            raise ConfigurationError(
-                "This build keeps its store in the home; database_url is not supported.",
-                remedy="Leave database_url unset.",
-            )
         model = backend or open_backend(settings=settings)
         if model.dimensions <= 0:
             raise ConfigurationError(
@@ -199,6 +200,29 @@ class Cortex:
             self._gate.require(tool, arguments)
 
     @cached_property
+    def access(self) -> Access:
+        """Tokens by which callers of a shared server are known."""
+        from .access.service import Access
+
+        return Access(self._store, self._clock)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """What callers did, in a log that shows whether it was changed."""
+        from .access.audit import Audit
+        from .access.audit_key import AuditKey
+
+        path = self.settings.audit_key_file or self.settings.home / "audit.key"
+        return Audit(self._store, AuditKey(path), self._clock)
+
+    @cached_property
+    def verifier(self) -> Verifier | None:
+        """Tells who a bearer token speaks for; None where the settings do not tell callers apart."""
+        from .access.authentication import open_verifier
+
+        return open_verifier(self.settings, self.access, self._clock)
+
+    @cached_property
     def _gate(self) -> Gate:
         from .backup.entitlement import Gate
 
@@ -231,6 +255,7 @@ class Cortex:
         self.memories.place.arrive()
         self.memories.write_uses()
         self._desks.write_references()
+        self._write_token_uses()
         self.memories.annotate(stop)
         if self._desk.repository is not None:
             # A plain folder may be anything, a whole home too; it is read when somebody asks.
@@ -241,6 +266,31 @@ class Cortex:
             self.backups.scheduled()
         return self.memories.compress(stop)
 
+    def _write_token_uses(self) -> None:
+        if access := vars(self).get("access"):
+            access.write_uses()
+
+    def move_to(self, database_url: str | None, progress: Callable[[int, int], None] | None = None) -> Moved:
+        """Put all that the store holds into another: a PostgreSQL database, or for None the file in the home.
+
+        This one stays as it is; point `database_url` at the other afterwards.
+        """
+        from .backup.moving import copy_projects, move_store
+
+        if (database_url or None) == (self.settings.database_url or None):
+            raise ConfigurationError("The store lies there already.", remedy="Name another place.", field="to")
+        self.memories.write_uses()
+        self._desks.write_references()
+        settings = replace(self.settings, database_url=database_url)
+        target = _open_store(settings, self._backend, self._clock)
+        try:
+            # Known there before the project is opened: it must not get another id.
+            copy_projects(self._store, target)
+        finally:
+            target.close()
+        with Cortex(settings, self._desk.folder or Path.cwd(), self._backend, self._clock) as other:
+            return move_store(self._store, other._store, other.memories.carried, progress)
+
     def close(self) -> None:
         if "embeddings" in vars(self):
             self.embeddings.close()
@@ -250,6 +300,7 @@ class Cortex:
             # A store that cannot be written now has lost a count, no memory.
             self.memories.write_uses()
             self._desks.write_references()
+            self._write_token_uses()
         self._desks.close()
         self._store.close()
 
@@ -262,9 +313,29 @@ class Cortex:
         self.close()
 
 
+def _open_database(settings: Settings, clock: Clock) -> Database:
+    if not settings.database_url:
+        return open_sqlite(settings.database, clock)
+    if not settings.database_url.startswith(("postgresql://", "postgres://")):
+        raise ConfigurationError(
+            "database_url is not the address of a PostgreSQL database.",
+            remedy="Begin it with postgresql://, or leave it unset to keep the store in the home.",
+            field="database_url",
+        )
+    try:
+        from .store.postgres import open_postgres
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The driver for database_url cannot be loaded: {error}.",
+            remedy="Install it: pip install 'cortex-py[postgres]'.",
+            field="database_url",
+        ) from error
+    return open_postgres(settings.database_url, clock)
+
+
 def _open_store(settings: Settings, backend: Backend, clock: Clock) -> Store:
     return Store(
-        open_sqlite(settings.database, clock),
+        _open_database(settings, clock),
         dimensions=backend.dimensions,
         word=index_word,
         space_word=space_word,

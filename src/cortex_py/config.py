@@ -16,6 +16,8 @@ from typing import Any, Literal, get_args
 from .errors import ConfigurationError
 
 __all__ = [
+    "AuditWhen",
+    "Authentication",
     "AutomationPlan",
     "BranchMemories",
     "Device",
@@ -43,11 +45,15 @@ AutomationPlan = Literal["learned", "A", "B"]
 LLMProvider = Literal["openai", "anthropic"]
 GroundingJudge = Literal["rules", "onnx", "llm"]
 SnapshotEvery = Literal["off", "hourly", "daily", "weekly"]
+# How HTTP callers are known: one shared token or none, tokens of their own, or an issuer's signed ones.
+Authentication = Literal["token", "tokens", "oidc"]
+# `auto`: where callers are known by name.
+AuditWhen = Literal["auto", "on", "off"]
 
 # Settings of the tool list. Each source bounds it: a later one can narrow what an earlier one allows, never widen it.
 _BOUNDS = ("toolsets", "tools", "exclude_tools", "read_only")
 _LISTS = ("toolsets", "tools", "exclude_tools", "allowed_hosts")
-_PATHS = ("models_dir", "grounding_model", "license_public_key", "passphrase_file")
+_PATHS = ("models_dir", "grounding_model", "license_public_key", "passphrase_file", "audit_key_file")
 _SWITCHES = ("read_only", "portable_names", "prefer_newer", "require_license")
 _NUMBERS = (
     "threads",
@@ -63,9 +69,10 @@ _NUMBERS = (
     "snapshot_keep_hourly",
     "snapshot_keep_daily",
     "snapshot_keep_weekly",
+    "subject_rate_limit",
 )
 
-_SECRETS = ("token", "embedding_api_key", "llm_api_key", "license_key", "passphrase")
+_SECRETS = ("token", "database_url", "embedding_api_key", "llm_api_key", "license_key", "passphrase")
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "secrets": get_args(SecretPolicy),
@@ -78,6 +85,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "llm_provider": get_args(LLMProvider),
     "grounding_judge": get_args(GroundingJudge),
     "snapshot_every": get_args(SnapshotEvery),
+    "auth": get_args(Authentication),
+    "audit": get_args(AuditWhen),
 }
 
 
@@ -97,7 +106,8 @@ class Settings:
 
     home: Path
     models_dir: Path
-    database_url: str | None = None
+    # It may hold a password.
+    database_url: str | None = field(default=None, repr=False)
     secrets: SecretPolicy = "redact"
     precision: Precision = "int8"
     fusion: Fusion = "learned"
@@ -143,6 +153,13 @@ class Settings:
     portable_names: bool = False
     token: str | None = field(default=None, repr=False)
     allowed_hosts: tuple[str, ...] = ()
+    auth: Authentication = "token"
+    oidc_issuer: str | None = None
+    oidc_audience: str | None = None
+    oidc_jwks: str | None = None
+    subject_rate_limit: int = 600
+    audit: AuditWhen = "auto"
+    audit_key_file: Path | None = None
 
     @property
     def database(self) -> Path:

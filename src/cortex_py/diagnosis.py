@@ -49,7 +49,15 @@ def _store(cortex: Cortex) -> Check:
         faults = cortex.check()
     except CortexError as error:
         return Check("store", False, str(error))
-    return Check("store", not faults, "; ".join(faults) or str(cortex.settings.database))
+    return Check("store", not faults, "; ".join(faults) or _place(cortex))
+
+
+def _place(cortex: Cortex) -> str:
+    """Where the store lies; of an address without user and password."""
+    if not cortex.settings.database_url:
+        return str(cortex.settings.database)
+    parts = urlsplit(cortex.settings.database_url)
+    return f"PostgreSQL at {parts.netloc.rpartition('@')[2] or 'localhost'}{parts.path}"
 
 
 def _model(cortex: Cortex) -> Check:
@@ -87,6 +95,9 @@ def _snapshots(cortex: Cortex) -> Check:
 def _outbound(cortex: Cortex) -> list[Outbound]:
     found = []
     settings = cortex.settings
+    if settings.database_url:
+        host = urlsplit(settings.database_url).netloc.rpartition("@")[2] or "localhost"
+        found.append(Outbound("store", host, "everything that is stored, readable for whoever runs the database"))
     if settings.embedding_backend == "openai" and settings.embedding_url:
         host = urlsplit(settings.embedding_url).netloc.rpartition("@")[2]
         found.append(Outbound("embedding", host, "every text that is stored or searched for"))
@@ -99,6 +110,9 @@ def _outbound(cortex: Cortex) -> list[Outbound]:
         if cortex.settings.grounding_judge == "llm":
             what += ", and claims with the passages of the project that bear on them"
         found.append(Outbound("language model", str(model.describe()["host"]), what))
+    if settings.auth == "oidc" and "://" in (settings.oidc_jwks or ""):
+        host = urlsplit(settings.oidc_jwks or "").netloc.rpartition("@")[2]
+        found.append(Outbound("issuer", host, "a request for its public keys, by a server"))
     if settings.cloud_url:
         parts = urlsplit(settings.cloud_url)
         where = parts.netloc.rpartition("@")[2] or parts.path

@@ -25,6 +25,7 @@
     ├── Conflict                the record changed under the caller
     │   └── SuggestionClosed    a session of suggestions that was answered or has expired
     ├── LicenseRequired         the settings ask for a licence, and none opens this
+    ├── AccessDenied            a caller that is not known, or may not do this
     ├── RateLimited             too many requests; tells when to come back
     ├── StorageError
     │   ├── StoreBusy
@@ -57,6 +58,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "WIRE_FORMS",
+    "AccessDenied",
     "AmbiguousId",
     "BackupCorrupt",
     "BackupError",
@@ -201,36 +203,28 @@ class NotFound(CortexError):
     pass
 
 
-class MemoryNotFound(NotFound):
-    pass
+class MemoryNotFound(NotFound): ...
 
 
-class ProjectNotFound(NotFound):
-    pass
+class ProjectNotFound(NotFound): ...
 
 
-class BranchNotFound(NotFound):
-    pass
+class BranchNotFound(NotFound): ...
 
 
-class EntityNotFound(NotFound):
-    pass
+class EntityNotFound(NotFound): ...
 
 
-class RelationshipNotFound(NotFound):
-    pass
+class RelationshipNotFound(NotFound): ...
 
 
-class SnapshotNotFound(NotFound):
-    pass
+class SnapshotNotFound(NotFound): ...
 
 
-class SuggestionNotFound(NotFound):
-    pass
+class SuggestionNotFound(NotFound): ...
 
 
-class PromptNotFound(NotFound):
-    pass
+class PromptNotFound(NotFound): ...
 
 
 class AmbiguousId(CortexError):
@@ -263,6 +257,10 @@ class LicenseRequired(CortexError):
     pass
 
 
+class AccessDenied(CortexError):
+    pass
+
+
 class RateLimited(CortexError):
     """Too many requests; `retry_after` is in seconds."""
 
@@ -275,64 +273,51 @@ class StorageError(CortexError):
     pass
 
 
-class StoreBusy(StorageError):
-    pass
+class StoreBusy(StorageError): ...
 
 
-class StoreFull(StorageError):
-    pass
+class StoreFull(StorageError): ...
 
 
-class StoreReadOnly(StorageError):
-    pass
+class StoreReadOnly(StorageError): ...
 
 
-class StoreDenied(StorageError):
-    pass
+class StoreDenied(StorageError): ...
 
 
-class StoreCorrupt(StorageError):
-    pass
+class StoreCorrupt(StorageError): ...
 
 
-class StoreTooNew(StorageError):
-    pass
+class StoreTooNew(StorageError): ...
 
 
 class BackupError(CortexError):
     pass
 
 
-class BackupCorrupt(BackupError):
-    pass
+class BackupCorrupt(BackupError): ...
 
 
-class WrongKey(BackupError):
-    pass
+class WrongKey(BackupError): ...
 
 
-class NetworkError(BackupError):
-    pass
+class NetworkError(BackupError): ...
 
 
 class EmbeddingError(CortexError):
     pass
 
 
-class ModelMissing(EmbeddingError):
-    pass
+class ModelMissing(EmbeddingError): ...
 
 
-class ModelCorrupt(EmbeddingError):
-    pass
+class ModelCorrupt(EmbeddingError): ...
 
 
-class ModelMismatch(EmbeddingError):
-    pass
+class ModelMismatch(EmbeddingError): ...
 
 
-class ModelInstallFailed(EmbeddingError):
-    pass
+class ModelInstallFailed(EmbeddingError): ...
 
 
 class LLMError(CortexError):
@@ -370,6 +355,7 @@ WIRE_FORMS: tuple[tuple[type[CortexError], WireForm], ...] = (
     (SuggestionClosed, WireForm("SESSION_CLOSED", -32608, "VALIDATION_ERROR", 6)),
     (Conflict, WireForm("INVALID_PARAMS", -32608, "VALIDATION_ERROR", 6)),
     (LicenseRequired, WireForm("LICENSE_REQUIRED", -32601, "VALIDATION_ERROR", 13)),
+    (AccessDenied, WireForm("ACCESS_DENIED", -32601, "SECURITY_VIOLATION", 15)),
     (RateLimited, WireForm("RATE_LIMITED", -32603, "RATE_LIMITED", 9)),
     (StorageError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 7)),
     (NetworkError, WireForm("NETWORK_ERROR", -32603, "INTERNAL_ERROR", 14)),

@@ -313,3 +313,22 @@ def test_the_passphrase_can_be_in_the_systems_keyring(tmp_path: Path, project: P
         keyring.set_keyring(before)
     with machine(tmp_path, "two", project, clock) as two:
         assert two.backups.pull().memories == 1
+
+
+def test_what_is_deleted_for_good_goes_with_all_that_hangs_on_it(
+    tmp_path: Path, project: Path, clock: FakeClock
+) -> None:
+    """Mentions, relationships and what it superseded change with it, on both machines and in one step."""
+    with machine(tmp_path, "one", project, clock) as one, machine(tmp_path, "two", project, clock) as two:
+        old = one.memories.capture("BillingService uses PostgreSQL 15")
+        new = one.memories.capture("BillingService uses PostgreSQL 16", supersedes=old.id)
+        alone = one.memories.capture("OrderService uses Kafka")
+        one.backups.push()
+        two.backups.pull()
+        for gone in (alone, new):
+            clock.advance(minutes=1)
+            two.memories.delete(gone.id, hard=True)
+            two.backups.push()
+            one.backups.pull()
+            assert shared(one) == shared(two)
+            assert gone.id not in str(shared(one))

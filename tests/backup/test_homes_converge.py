@@ -120,6 +120,17 @@ class Homes(RuleBasedStateMachine):
     def pull(self, n: int) -> None:
         self.cortexes[n].backups.pull()
 
+    @rule(n=machines)
+    def exchange(self, n: int) -> None:
+        self.cortexes[n].backups.push()
+        self.cortexes[1 - n].backups.pull()
+
+    @rule(n=machines, place=places)
+    def purge_what_both_have(self, n: int, place: int) -> None:
+        self.exchange(n)
+        self.delete(n, place, True)
+        self.exchange(n)
+
     @invariant()
     def sound(self) -> None:
         for cortex in self.cortexes:

@@ -55,6 +55,7 @@ def test_sub_folders_belong_to_the_project(home: Path, repository: Path) -> None
     assert _id(home, repository / "src" / "deep") == _id(home, repository)
 
 
+@pytest.mark.sqlite_only
 def test_opening_again_writes_nothing(home: Path, repository: Path) -> None:
     with Cortex.open(home, project=repository, backend=StubBackend()) as first:
         first.memories.capture("note")

@@ -22,8 +22,10 @@ from servers import http_server
 OF_OTHERS = {"RATE_LIMITED", "NETWORK_ERROR", "SNAPSHOT_NOT_FOUND"}
 # Only where the settings ask for a licence: test_license_required.py.
 LICENSED = {"LICENSE_REQUIRED"}
+# Only where callers are known: tests/http/test_known_callers.py.
+SCOPED = {"ACCESS_DENIED"}
 DOCUMENTED = {"PROJECT_NOT_FOUND", "BRANCH_NOT_FOUND", "INVALID_PARAMS", "STORAGE_ERROR", *LICENSED, "NETWORK_ERROR"}
-ADDED = {"CONTEXT_NOT_FOUND", "SESSION_NOT_FOUND", "SESSION_CLOSED"}
+ADDED = {"CONTEXT_NOT_FOUND", "SESSION_NOT_FOUND", "SESSION_CLOSED", *SCOPED}
 
 NOWHERE = "0" * 40
 TOKEN = "ghp_" + "1a2B3c4D5e" * 3 + "6F7g8h"
@@ -279,7 +281,7 @@ def _is_told(told: dict[str, Any], code: str, named: str) -> None:
 
 def test_every_code_is_produced() -> None:
     # What fails without the caller's doing is in test_context_faults.py.
-    produced = {bad.code for bad in BAD.values()} | LICENSED | {"STORAGE_ERROR"}
+    produced = {bad.code for bad in BAD.values()} | LICENSED | SCOPED | {"STORAGE_ERROR"}
     assert produced | {"NETWORK_ERROR"} == DOCUMENTED | ADDED
     assert {form.cortex for _, form in WIRE_FORMS} == produced | OF_OTHERS
     assert set(CORTEX_CODES) == produced | OF_OTHERS

@@ -504,6 +504,7 @@ def test_a_run_that_is_killed_leaves_whole_groups_and_another_completes_it(
         assert len(listed(cortex)) == 40
 
 
+@pytest.mark.sqlite_only
 def test_a_home_from_before_consolidation_opens_and_gains_it(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

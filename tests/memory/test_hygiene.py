@@ -174,6 +174,7 @@ def test_every_remedy_is_a_command_that_works(home: Path, project: Path, clock: 
 # -- recalls ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_only
 def test_recalls_with_a_query_are_counted_and_written_down_later(desk: Cortex, home: Path) -> None:
     apple, pear = desk.memories.capture("apple"), desk.memories.capture("pear")
     desk.memories.recall("warm")
@@ -223,6 +224,7 @@ def test_the_last_recall_counts_whoever_writes_it_first(home: Path, project: Pat
         assert found(slow, "stale") == []
 
 
+@pytest.mark.sqlite_only
 def test_a_home_that_can_only_be_read_does_not_keep_anybody_from_closing(
     home: Path, project: Path, clock: FakeClock
 ) -> None:

@@ -142,6 +142,7 @@ def test_a_deleted_memory_can_be_purged(cortex: Cortex) -> None:
         cortex.memories.history(memory.id)
 
 
+@pytest.mark.sqlite_only
 def test_reindex_rebuilds_everything_from_the_records(cortex: Cortex) -> None:
     texts = ["alpha centauri", "beta decay", "gamma rays"]
     stored = cortex.memories.capture_many([NewMemory(content=text) for text in texts])
@@ -160,6 +161,7 @@ def test_reindex_rebuilds_everything_from_the_records(cortex: Cortex) -> None:
     assert stored[2].id in _finds(cortex, "gamma rays", "text")
 
 
+@pytest.mark.sqlite_only
 def test_status_counts_what_is_there(cortex: Cortex, clock: FakeClock) -> None:
     cortex.memories.capture("a", namespace="decisions", tags=["db", "api"])
     cortex.memories.capture("b", namespace="decisions", tags=["db"])

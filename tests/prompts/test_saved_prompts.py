@@ -613,6 +613,7 @@ def test_secrets_are_refused_or_let_through_as_configured(home: Path, project: P
 # -- the store -------------------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_only
 def test_a_home_from_before_there_were_prompts_opens_and_takes_them(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from ..store.document import KINDS, Document
 from .conflict_copies import conflict_copy, same_work
 from .gathering import Arrived, Gathered, Spool
 from .merging import CONFLICT_MAKER, copy_entry, local_changes, settle
-from .replica import Change, Entry, Name, Replica
+from .replica import Change, Changes, Entry, Name, Replica
 
 __all__ = ["ConflictFound", "Plan", "plan_changes"]
 
@@ -31,7 +31,7 @@ class _Planned(NamedTuple):
     document: Document | None
 
 
-class _Changes(Sequence[Change]):
+class _Changes(Changes):
     """Changes in the order of their kinds, each document read when its change is taken."""
 
     def __init__(self, planned: Sequence[_Planned], spool: Spool) -> None:
@@ -53,6 +53,9 @@ class _Changes(Sequence[Change]):
         if planned.pack is not None:
             document = self._spool.document(planned.pack, planned.name)
         return Change(planned.name, planned.expected, document)
+
+    def expected(self) -> Iterator[tuple[Name, str | None]]:
+        return ((one.name, one.expected) for one in self._planned)
 
     def __iter__(self) -> Iterator[Change]:
         return (self[at] for at in range(len(self)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ..store.document import Document
 
-__all__ = ["Change", "Entry", "Name", "Replica"]
+__all__ = ["Change", "Changes", "Entry", "Name", "Replica"]
 
 
 class Name(NamedTuple):
@@ -44,6 +45,13 @@ class Change:
     name: Name
     expected: str | None
     document: Document | None
+
+
+class Changes(Sequence[Change]):
+    """Changes whose documents are read when one is taken; what each expects can be had without."""
+
+    @abstractmethod
+    def expected(self) -> Iterator[tuple[Name, str | None]]: ...
 
 
 class Replica(Protocol):

@@ -12,11 +12,12 @@ from ..store.documents import check_document
 from ..store.replicas import EntryRow
 from ..store.store import Store
 from .held import Held
-from .replica import Change, Entry, Name
+from .replica import Change, Changes, Entry, Name
 
 __all__ = ["StoreReplica"]
 
 _BATCH = 400
+_Expected = tuple[Name, str | None]
 # The first of these that a document has is when it was last changed.
 _MOMENTS = ("updated_at", "checked_at", "undone_at", "ended_at", "recorded_at", "created_at")
 
@@ -58,10 +59,11 @@ class StoreReplica:
     def apply(self, changes: Sequence[Change], entries: Mapping[Name, Entry]) -> Sequence[Name]:
         try:
             with self._store.database.write() as session:
+                # All before the first is made: what is taken away takes with it what cannot be without.
+                self._check(session, changes)
                 seq = self._store.memories.next_seq(session)
-                for kind, group in groupby(changes, key=lambda change: change.name.kind):
-                    for batch in _batches(group):
-                        self._apply(session, seq, kind, batch)
+                for change in changes:
+                    self._apply(session, seq, change)
                 self._store.documents.mend(session, self._held.space)
                 self._held.written(session)
                 self._store.replicas.keep(session, self._held.space, self._target, _rows(entries))
@@ -69,19 +71,25 @@ class StoreReplica:
             return changed.names
         return ()
 
-    def _apply(self, session: Session, seq: int, kind: str, batch: Sequence[Change]) -> None:
-        documents, space = self._store.documents, self._held.space
-        there = documents.some(session, space, kind, [change.name.key for change in batch])
-        digests = {one.key: one.digest for one in there}
-        other = [change.name for change in batch if digests.get(change.name.key) != change.expected]
-        if other:
-            raise _Changed(other)
-        for change in batch:
-            if change.document is None:
-                documents.remove(session, space, kind, change.name.key, seq)
-            else:
-                check_document(change.document)
-                documents.put(session, space, change.document, seq, self._held.prepared)
+    def _check(self, session: Session, changes: Sequence[Change]) -> None:
+        """Refuse where a document is no longer what a change expects."""
+        given = changes.expected() if isinstance(changes, Changes) else ((one.name, one.expected) for one in changes)
+        for kind, group in groupby(given, key=lambda pair: pair[0].kind):
+            for batch in _batches(group):
+                keys = [name.key for name, _ in batch]
+                there = self._store.documents.some(session, self._held.space, kind, keys)
+                digests = {one.key: one.digest for one in there}
+                other = [name for name, expected in batch if digests.get(name.key) != expected]
+                if other:
+                    raise _Changed(other)
+
+    def _apply(self, session: Session, seq: int, change: Change) -> None:
+        documents, space, document = self._store.documents, self._held.space, change.document
+        if document is None:
+            documents.remove(session, space, *change.name, seq)
+        else:
+            check_document(document)
+            documents.put(session, space, document, seq, self._held.prepared)
 
     def keep(self, entries: Mapping[Name, Entry], dropped: Iterable[Name] = ()) -> None:
         with self._store.database.write() as session:
@@ -103,10 +111,10 @@ def _rows(entries: Mapping[Name, Entry]) -> Iterator[EntryRow]:
         yield EntryRow(*name, versions, entry.stamp, entry.floor, entry.digest, entry.pack, entry.maker)
 
 
-def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
-    batch: list[Change] = []
-    for change in changes:
-        batch.append(change)
+def _batches(items: Iterable[_Expected]) -> Iterator[list[_Expected]]:
+    batch: list[_Expected] = []
+    for item in items:
+        batch.append(item)
         if len(batch) == _BATCH:
             yield batch
             batch = []

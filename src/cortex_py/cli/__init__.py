@@ -42,7 +42,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "model": ("model", "Install the embedding model, or show it."),
     "snapshot": ("snapshot", "Save a project in one verified file, and put it back."),
     "sync": ("sync", "Encrypted copies elsewhere, and several machines through them."),
+    "migrate": ("migrate", "Copy everything into PostgreSQL, or back into the home."),
     "license": ("license", "Licences that open marked tools of a shared server: keys, issue, show, verify."),
+    "token": ("token", "Tokens by which callers of a shared server are known: create, list, revoke."),
+    "audit": ("audit", "What callers did: list, and check that the log was not changed."),
     "serve": ("serve", "Serve the memory to MCP clients, on stdio or HTTP."),
 }
 

@@ -33,12 +33,13 @@ def serve_command(http: bool, host: str, port: int, home: str | None, project: s
     from ..http.exposure import check_exposure
 
     settings = load_settings(home, **tools)
-    check_exposure(host, settings.token)
+    check_exposure(host, settings.token, settings.auth)
     from ..app import Cortex
     from ..http.serving import serve_http
 
+    needs_token = settings.token is not None or settings.auth != "token"
     with Cortex.from_settings(settings, folder) as cortex:
-        serve_http(cortex, host, port, lambda url: _announce(url, cortex.project.name, settings.token is not None))
+        serve_http(cortex, host, port, lambda url: _announce(url, cortex.project.name, needs_token))
 
 
 def _announce(url: str, project: str, needs_token: bool) -> None:

@@ -31,14 +31,19 @@ _T = TypeVar("_T")
 
 
 def embedding_routes(
-    service: EmbeddingService, *, token: str | None = None, metrics: HttpMetrics | None = None
+    service: EmbeddingService,
+    *,
+    token: str | None = None,
+    known_callers: bool = False,
+    metrics: HttpMetrics | None = None,
 ) -> list[Route]:
     """The pages of a service. Where the server asks for a token, that token is also who the caller is.
 
+    `known_callers`: a guard before them tells who calls.
     `metrics` are those to count in and to show, if other pages of the server are counted too.
     """
     counts = metrics or HttpMetrics(service)
-    pages = _Pages(service, counts, needs_token=token is not None)
+    pages = _Pages(service, counts, needs_token=known_callers or token is not None, known_callers=known_callers)
     caller = None if token is None else f"token:{hashlib.sha256(token.encode()).hexdigest()[:16]}"
     posted = {"/embed": pages.embed, "/embeddings": pages.embeddings, "/v1/embeddings": pages.v1_embeddings}
     asked = {
@@ -55,11 +60,15 @@ def embedding_routes(
 class _Pages:
     """What each page does."""
 
-    def __init__(self, service: EmbeddingService, metrics: HttpMetrics, *, needs_token: bool) -> None:
+    def __init__(
+        self, service: EmbeddingService, metrics: HttpMetrics, *, needs_token: bool, known_callers: bool
+    ) -> None:
         self._service = service
         self._metrics = metrics
         # Made when first asked for, then kept: what it says stays true.
-        self._description = cache(lambda: to_json(openapi(service, needs_token=needs_token)))
+        self._description = cache(
+            lambda: to_json(openapi(service, needs_token=needs_token, known_callers=known_callers))
+        )
 
     async def embed(self, body: bytes, caller: str) -> Answer:
         asked = await _aside(lambda: read_body(EmbeddingGenerateInput, body), len(body) > _SMALL_BODY)

@@ -9,11 +9,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..mcp.frames import Malformed, error_line, read_frame
+from .page_scopes import OPEN_PATHS
 
 __all__ = ["BearerToken", "BodyLimit", "TrimmedHeaders", "WellFormed"]
-
-# A probe has no token; these pages say only that the server lives.
-_OPEN_PATHS = frozenset(("/health/live",))
 
 
 class BearerToken:
@@ -24,7 +22,7 @@ class BearerToken:
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in _OPEN_PATHS and not self._carries_token(scope):
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS and not self._carries_token(scope):
             body = {"error": {"code": "UNAUTHORIZED", "message": "Send the header Authorization: Bearer <token>."}}
             response = JSONResponse(body, status_code=401, headers={"WWW-Authenticate": "Bearer"})
             await response(scope, receive, send)

@@ -18,13 +18,12 @@ from ..mcp.models import (
 )
 from ..version import __version__
 from .openai_form import OpenAIEmbeddings, OpenAIModels, OpenAIRequest, model_names
+from .page_scopes import OPEN_PATHS, page_scope
 
 __all__ = ["openapi"]
 
 _SCHEMAS = "#/components/schemas/"
 _JSON = "application/json"
-# Open to a probe that has no token.
-_OPEN_PATHS = ("/health/live",)
 
 
 class _Model(BaseModel):
@@ -145,12 +144,16 @@ _REFUSALS = {
 }
 
 
-def openapi(service: EmbeddingService, *, needs_token: bool) -> dict[str, Any]:
+def openapi(service: EmbeddingService, *, needs_token: bool, known_callers: bool = False) -> dict[str, Any]:
     """The description of all pages, with the limits of this service."""
     paths: dict[str, Any] = {}
     for operation in _OPERATIONS:
-        guarded = needs_token and operation.path not in _OPEN_PATHS
+        guarded = needs_token and operation.path not in OPEN_PATHS
         paths.setdefault(operation.path, {})[operation.method] = _operation(operation, guarded)
+        if guarded and known_callers:
+            answers = paths[operation.path][operation.method]["responses"]
+            answers["403"] = _response(f"The token lacks the scope {page_scope(operation.path)}", PlainErrorBody)
+            answers.setdefault("429", _response("Too many requests", PlainErrorBody))
     components: dict[str, Any] = {"schemas": _schemas(service)}
     if needs_token:
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

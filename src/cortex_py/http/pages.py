@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from ..errors import CortexError, InvalidInput, ModelCorrupt, ModelMissing, RateLimited
 from ..mcp.embedding_shapes import error_response
+from ..security.callers import current_caller
 
 __all__ = ["Answer", "Page", "Work", "read_body", "refusal"]
 
@@ -44,7 +45,7 @@ class Page:
     """One path and one method. A client that goes away takes its work with it."""
 
     def __init__(self, path: str, method: str, work: Work, caller: str | None = None) -> None:
-        """Callers are told apart by their address, unless `caller` names them all."""
+        """Callers are told apart by who they are known to be, else by address, unless `caller` names them all."""
         self._path = path
         self._methods = ("GET", "HEAD") if method == "GET" else (method,)
         self._work = work
@@ -66,7 +67,7 @@ class Page:
         body = await _whole_body(receive)
         if body is None:
             return None
-        return await _while_connected(self._settled(body, self._caller or _address(scope)), receive)
+        return await _while_connected(self._settled(body, self._caller or _name(scope)), receive)
 
     async def _settled(self, body: bytes, caller: str) -> Answer:
         try:
@@ -112,7 +113,9 @@ def _is_json(scope: Scope) -> bool:
     return True
 
 
-def _address(scope: Scope) -> str:
+def _name(scope: Scope) -> str:
+    if known := current_caller():
+        return known.label
     client = scope.get("client")
     return str(client[0]) if client else "local"
 

@@ -18,10 +18,12 @@ from ..errors import InvalidInput
 from ..mcp.logs import quiet_logs
 from ..mcp.server import build_server
 from ..mcp.stdio import MOST_BYTES
+from .callers import KnownCallers
 from .embeddings import embedding_routes
 from .exposure import check_exposure
 from .guards import BearerToken, BodyLimit, TrimmedHeaders, WellFormed
 from .metrics import HttpMetrics
+from .page_scopes import MCP_PATH
 from .routes import health_routes
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MCP_PATH", "build_app", "serve_http"]
 
-MCP_PATH = "/mcp"
 _GRACE_SECONDS = 3
 _KEEP_ALIVE_SECONDS = 30
 _BACKLOG = 512
@@ -38,12 +39,16 @@ _BACKLOG = 512
 def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
     """The whole HTTP application over an opened Cortex. Its state has `end_streams`, to be called before it stops."""
     settings = cortex.settings
-    check_exposure(host, settings.token)
+    check_exposure(host, settings.token, settings.auth)
+    verify = cortex.verifier
+    audited = settings.audit == "on" or (settings.audit == "auto" and verify is not None)
     guards = [Middleware(TrimmedHeaders)]
-    if settings.token:
+    if verify is not None:
+        guards.append(Middleware(KnownCallers, cortex=cortex, verify=verify, audited=audited))
+    elif settings.token:
         guards.append(Middleware(BearerToken, token=settings.token))
     guards += [Middleware(BodyLimit, most=MOST_BYTES), Middleware(WellFormed, path=MCP_PATH)]
-    server = build_server(cortex)
+    server = build_server(cortex, known_callers=verify is not None, audited=audited)
     app = server.http_app(
         path=MCP_PATH,
         middleware=guards,
@@ -54,7 +59,10 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
     _take_large_bodies(app)
     metrics = HttpMetrics(cortex.embeddings)
     app.router.routes.extend(metrics.counted(route) for route in health_routes(cortex))
-    app.router.routes.extend(embedding_routes(cortex.embeddings, token=settings.token, metrics=metrics))
+    routes = embedding_routes(
+        cortex.embeddings, token=settings.token, known_callers=verify is not None, metrics=metrics
+    )
+    app.router.routes.extend(routes)
     return app
 
 

@@ -13,6 +13,7 @@ CORTEX_CODES: dict[str, str] = {
     "SESSION_NOT_FOUND": "The project has no such session; give the `session_id` that `suggest_contexts` returned",
     "SESSION_CLOSED": "The suggestions were answered before, or expired; ask for new ones",
     "LICENSE_REQUIRED": "This server asks for a licence (`require_license`), and none opens this; `details` says why",
+    "ACCESS_DENIED": "This server knows its callers, and the token lacks the scope for this; the message names it",
     "INVALID_PARAMS": "An argument is missing, unknown, of the wrong kind or breaks a rule; `details` names it",
     "NETWORK_ERROR": "The target of sync cannot be reached, or refuses; `details` says what to do",
     "RATE_LIMITED": "Too many requests; `details` says when to come back",

@@ -7,7 +7,7 @@ translation happens there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -35,7 +35,15 @@ from .context_shapes import context_error
 from .embedding_shapes import error_response
 from .registry import ToolSpec
 
-__all__ = ["INTERNAL_ERROR", "INVALID_PARAMS", "UNKNOWN_TOOL", "WireErrors", "as_wire_error", "expected_errors"]
+__all__ = [
+    "INTERNAL_ERROR",
+    "INVALID_PARAMS",
+    "UNKNOWN_TOOL",
+    "Requirement",
+    "WireErrors",
+    "as_wire_error",
+    "expected_errors",
+]
 
 UNKNOWN_TOOL = -32601
 INVALID_PARAMS = -32602
@@ -43,6 +51,9 @@ INTERNAL_ERROR = -32603
 
 # What the library calls a field where the tools' argument has another name.
 _ARGUMENTS = {"id": "memory_id", "project": "repo_path", "path": "repo_path"}
+
+# Given a tool's name and arguments, raises why it may not be called.
+Requirement = Callable[[str, dict[str, Any]], None]
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +71,7 @@ class WireErrors(Middleware):
     """Lets tools raise the library's errors and clients see the documented codes.
 
     Also where a tool's other spelling is understood, because here the name can still be changed, and where
-    a call is refused for want of a licence: `require` is given each tool's name and arguments.
+    a call is refused for want of a scope or a licence: all of `require` are asked before each.
     """
 
     def __init__(
@@ -68,7 +79,7 @@ class WireErrors(Middleware):
         specs: list[ToolSpec],
         *,
         portable: bool,
-        require: Callable[[str, dict[str, Any]], None] | None = None,
+        require: Sequence[Requirement] = (),
     ) -> None:
         self._specs = {spelling: spec for spec in specs for spelling in spec.spellings}
         self._portable = portable
@@ -101,9 +112,10 @@ class WireErrors(Middleware):
         if listed != name:
             context = context.copy(message=context.message.model_copy(update={"name": listed}))
         try:
-            if self._require is not None and spec is not None:
+            if spec is not None:
                 with expected_errors(ToolError):
-                    self._require(spec.name, arguments)
+                    for requirement in self._require:
+                        requirement(spec.name, arguments)
             return await call_next(context)
         except NotFoundError as error:
             raise MCPError(code=UNKNOWN_TOOL, message=f"Unknown tool: {name}", data={"tool": name}) from error

@@ -12,9 +12,11 @@ from fastmcp import FastMCP
 
 from ..app import Cortex
 from ..embedding.service import EmbeddingService
+from ..security.callers import current_caller
 from ..version import __version__
 from .completions import register_completions
-from .errors import WireErrors
+from .errors import Requirement, WireErrors
+from .gate import Gate, require_scope
 from .instructions import INSTRUCTIONS
 from .models import CONTRACTS, ToolErrorResponse
 from .prompts import SavedPrompts
@@ -53,13 +55,16 @@ class MemoryServer(FastMCP[Any]):
     end_streams: Callable[[], None]
 
 
-def build_server(cortex: Cortex) -> MemoryServer:
+def build_server(cortex: Cortex, *, known_callers: bool = False, audited: bool | None = None) -> MemoryServer:
     """A server over an opened Cortex, with the tools its settings allow.
+
+    `known_callers`: a guard before it tells who calls, and each may do what their scopes allow. `audited`: calls
+    are written down; by default, where the settings say so outright.
 
     The caller closes the Cortex when the server has stopped.
     """
     portable = cortex.settings.portable_names
-    require = cortex.require if cortex.settings.require_license else None
+    written_down = cortex.settings.audit == "on" if audited is None else audited
     specs = select(TOOLS, cortex.settings.tool_bounds)
     resources = MemoryResources(cortex)
     subscriptions = Subscriptions(resources.read, cortex.memories.revision, cortex.prompts.state)
@@ -67,7 +72,7 @@ def build_server(cortex: Cortex) -> MemoryServer:
         "cortex",
         version=__version__,
         instructions=INSTRUCTIONS,
-        middleware=[WireErrors(specs, portable=portable, require=require)],
+        middleware=[WireErrors(specs, portable=portable, require=_requirements(cortex, known_callers))],
         on_duplicate="error",
         mask_error_details=True,
         dereference_schemas=False,
@@ -81,7 +86,7 @@ def build_server(cortex: Cortex) -> MemoryServer:
         "backup": BackupTools(cortex),
         "graph": GraphTools(cortex),
         "prompts": PromptTools(cortex),
-        "embedding": CortexPyMCPTools(cortex.embeddings),
+        "embedding": CortexPyMCPTools(cortex.embeddings, _caller_name),
     }
     _add_tools(server, specs, families, portable=portable)
     register_resources(server, resources)
@@ -90,8 +95,22 @@ def build_server(cortex: Cortex) -> MemoryServer:
     server.provider_error_strategy = "raise"
     register_completions(server, cortex)
     subscriptions.register(server)
+    if known_callers or written_down:
+        # The framework's own chain does not see every request; a test walks them all.
+        gate = Gate(cortex, known_callers=known_callers, audited=written_down)
+        server._mcp_server.middleware.insert(0, gate)
     server.end_streams = subscriptions.close
     return server
+
+
+def _requirements(cortex: Cortex, known_callers: bool) -> tuple[Requirement, ...]:
+    scope: tuple[Requirement, ...] = (require_scope,) if known_callers else ()
+    return (*scope, cortex.require) if cortex.settings.require_license else scope
+
+
+def _caller_name() -> str:
+    caller = current_caller()
+    return caller.label if caller else "mcp"
 
 
 def create_mcp_server(service: EmbeddingService | None = None) -> FastMCP[Any]:

@@ -19,6 +19,7 @@ from .annotating import Stored
 from .capture import Capture, Progress
 from .model import check_model, mark_changing, set_model, set_spaces_without_vectors, spaces_without_vectors
 from .namespaces import canonical_namespace
+from .place import is_of_another
 from .prepare import check_fields, check_text, clean_tags, embed_drafts, index_entry, without_secrets
 
 __all__ = ["Lifecycle", "Reindexed"]
@@ -249,7 +250,7 @@ class Lifecycle:
         found = [
             _Located(num, space, memory)
             for num, space, memory in self._store.memories.find(session, wanted.prefix)
-            if deleted or memory.status != "tombstoned"
+            if (deleted or memory.status != "tombstoned") and not is_of_another(space)
         ]
         if not found:
             raise MemoryNotFound(

@@ -46,9 +46,15 @@ class Matches:
 
 def match(found: Found, hashes: Sequence[int], query: Floats | None) -> Matches:
     """Score all candidates for the query's distinct word hashes and its vector."""
-    details = found.details
-    if not details.size:
+    if not found.details.size:
         return _no_matches(max(len(hashes), 1))
+    # Everything multiplied is finite. Some BLAS kernels still raise the flag now and then, for lanes they do not use.
+    with np.errstate(invalid="ignore"):
+        return _matches(found, hashes, query)
+
+
+def _matches(found: Found, hashes: Sequence[int], query: Floats | None) -> Matches:
+    details = found.details
     counts = _counts(found, hashes)
     starts = _starts(details.chunk_record, details.size)
     whole = np.add.reduceat(counts, starts, axis=0)

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-__all__ = ["Database", "Row", "Session", "Sql", "marks", "padded"]
+__all__ = ["EVERY_ROW", "Database", "Row", "Session", "Sql", "marks", "padded"]
 
 Sql = str | int | float | bytes | None
 # A row's columns are known by the statement beside it; each reader converts them into a record type.
 Row = tuple[Any, ...]
+# A limit that is none.
+EVERY_ROW = (1 << 63) - 1
 
 
 class Session(Protocol):

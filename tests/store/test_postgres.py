@@ -1,0 +1,420 @@
+"""The PostgreSQL engine by itself: order of commits, other processes, lost connections, refusals, older schemas."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from psycopg import errors
+
+from cortex_py import Cortex
+from cortex_py.clock import SystemClock
+from cortex_py.config import load_settings
+from cortex_py.errors import (
+    ConfigurationError,
+    CortexError,
+    StorageError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreDenied,
+    StoreFull,
+    StoreReadOnly,
+    StoreTooNew,
+)
+from cortex_py.store import migrations, postgres
+from cortex_py.store.postgres import PostgresDatabase, open_postgres
+from cortex_py.store.postgres_dialect import as_postgres
+from cortex_py.store.postgres_errors import translated
+
+from helpers import FakeClock
+from homes import fill, opened, state
+from postgres_server import PostgresServer
+from stub_backend import StubBackend
+
+WRITER = Path(__file__).parents[1] / "faults" / "writer.py"
+
+
+@pytest.fixture
+def database(postgres_url: str) -> Iterator[PostgresDatabase]:
+    opened_database = open_postgres(postgres_url, SystemClock())
+    yield opened_database
+    opened_database.close()
+
+
+def _name(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+def _cut(server: PostgresServer, url: str) -> None:
+    """End every connection to a database, as a restart of the server does."""
+    server.run(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{_name(url)}'")
+
+
+# -- spelling ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sql", "spelled"),
+    [
+        ("SELECT a FROM b WHERE c = ? AND d = '?'", "SELECT a FROM b WHERE c = %s AND d = '?'"),
+        ("SELECT 5 % 2, '100 %', 'it''s ?'", "SELECT 5 %% 2, '100 %%', 'it''s ?'"),
+        ("SELECT 1 WHERE a IN () OR b NOT IN ()", "SELECT 1 WHERE a = ANY('{}') OR b <> ALL('{}')"),
+        ("CREATE TABLE t (a INTEGER, b REAL, c BLOB)", "CREATE TABLE t (a BIGINT, b DOUBLE PRECISION, c BYTEA)"),
+        ("ALTER TABLE t ADD COLUMN kind TEXT NOT NULL", 'ALTER TABLE t ADD COLUMN kind TEXT COLLATE "C" NOT NULL'),
+        ("INSERT INTO t (a) VALUES ('REAL TEXT')", "INSERT INTO t (a) VALUES ('REAL TEXT')"),
+    ],
+)
+def test_statements_are_spelled_for_the_engine(sql: str, spelled: str) -> None:
+    assert as_postgres(sql) == spelled
+
+
+def test_every_text_sorts_by_its_bytes_and_only_memories_are_numbered_by_the_engine(
+    database: PostgresDatabase,
+) -> None:
+    with database.read() as session:
+        columns = session.rows(
+            "SELECT table_name, column_name, data_type, collation_name, is_identity FROM information_schema.columns "
+            "WHERE table_schema = current_schema() ORDER BY 1, 2"
+        )
+    texts = [row for row in columns if row[2] in ("text", "ARRAY")]
+    assert len(texts) > 50
+    assert {row[3] for row in texts} == {"C"}
+    assert {row[2] for row in columns} == {"text", "ARRAY", "bigint", "bytea", "double precision"}
+    assert [row[:2] for row in columns if row[4] == "YES"] == [("memory", "num")]
+
+
+# -- transactions --------------------------------------------------------------------------------
+
+
+def test_a_read_sees_one_moment(database: PostgresDatabase, postgres_url: str) -> None:
+    with database.read() as session:
+        assert session.rows("SELECT seq FROM state") == [(0,)]
+        with database.write() as other:
+            other.run("UPDATE state SET seq = seq + 1")
+        assert session.rows("SELECT seq FROM state") == [(0,)]
+    with database.read() as session:
+        assert session.rows("SELECT seq FROM state") == [(1,)]
+
+
+def test_an_error_rolls_back_and_the_connection_is_used_again(database: PostgresDatabase) -> None:
+    with pytest.raises(KeyError), database.write() as session:
+        session.run("UPDATE state SET seq = 77")
+        raise KeyError
+    with pytest.raises(StorageError, match="failed before it was committed"), database.write() as session:
+        session.run("UPDATE state SET seq = 78")
+        with pytest.raises(Exception, match="division by zero"):
+            session.run("SELECT 1/0")
+    with database.read() as session:
+        assert session.rows("SELECT seq FROM state") == [(0,)]
+    assert len(database._idle) == 1
+
+
+def test_nothing_is_written_in_a_read(database: PostgresDatabase) -> None:
+    with pytest.raises(StoreReadOnly), database.read() as session:
+        session.run("UPDATE state SET seq = 1")
+
+
+def test_the_sequence_follows_the_order_of_commits(postgres_url: str) -> None:
+    """Whoever has read up to a change misses nothing: no change with a smaller number comes later."""
+    bases = [open_postgres(postgres_url, SystemClock()) for _ in range(3)]
+    stop = threading.Event()
+
+    def write(database: PostgresDatabase, mark: str) -> None:
+        for turn in range(40):
+            with database.write() as session:
+                ((seq,),) = session.rows("UPDATE state SET seq = seq + 1 WHERE one = 1 RETURNING seq")
+                session.run("INSERT INTO purged (space, num, seq) VALUES (?, ?, ?)", (mark, turn, seq))
+
+    seen: list[int] = []
+
+    def read(database: PostgresDatabase) -> None:
+        last, done = 0, False
+        while not done:
+            done = stop.is_set()
+            with database.read() as session:
+                ((now,),) = session.rows("SELECT seq FROM state")
+                seen.extend(
+                    row[0] for row in session.rows("SELECT seq FROM purged WHERE seq > ? ORDER BY seq", (last,))
+                )
+                last = now
+
+    reader = threading.Thread(target=read, args=(bases[2],))
+    writers = [threading.Thread(target=write, args=(base, str(n))) for n, base in enumerate(bases[:2])]
+    reader.start()
+    for one in writers:
+        one.start()
+    for one in writers:
+        one.join()
+    stop.set()
+    reader.join()
+    assert seen == list(range(1, 81))
+    for base in bases:
+        base.close()
+
+
+def test_a_writer_that_waits_too_long_is_told(
+    database: PostgresDatabase, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_PREPARE", "SET lock_timeout = '50ms'")
+    other = PostgresDatabase(postgres_url)
+    with database.write(), pytest.raises(StoreBusy), other.write():
+        pass
+    with other.write() as session:
+        assert session.rows("SELECT 1") == [(1,)]
+    other.close()
+
+
+# -- processes -----------------------------------------------------------------------------------
+
+
+def test_two_processes_write_at_once_and_nothing_is_lost(
+    home: Path, project: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORTEX_DATABASE_URL", postgres_url)
+    command = [sys.executable, str(WRITER), str(home), str(project)]
+    processes = [
+        subprocess.Popen([*command, str(number), "25"], stdout=subprocess.PIPE, text=True) for number in range(2)
+    ]
+    written = [one for process in processes for one in json.loads(process.communicate()[0])]
+    assert [process.returncode for process in processes] == [0, 0]
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+        assert cortex.check() == []
+        assert cortex.memories.recall(limit=1).total == len(set(written)) == 50
+        with cortex._store.database.read() as session:
+            changes = [row[0] for row in session.rows("SELECT seq FROM memory ORDER BY num")]
+        assert changes == sorted(set(changes))
+
+
+def test_what_another_home_writes_is_noticed_at_once(
+    tmp_path: Path, project: Path, clock: FakeClock, postgres_url: str
+) -> None:
+    with (
+        opened(tmp_path / "one", project, clock, database_url=postgres_url) as one,
+        opened(tmp_path / "two", project, clock, database_url=postgres_url) as two,
+    ):
+        assert not two.memories.recall("kafka").results
+        before = two.memories.revision()
+        made = one.memories.capture("Kafka carries events")
+        assert two.memories.revision() > before
+        assert [hit.memory.id for hit in two.memories.recall("kafka").results] == [made.id]
+        one.prompts.save("greet", "Hello {{name}}", domain="project")
+        assert two.prompts.get("greet").content == "Hello {{name}}"
+        two.memories.delete(made.id, hard=True)
+        assert not one.memories.recall("kafka").results
+
+
+def test_two_homes_write_in_one_line_of_work_and_both_files_show_it_all(
+    tmp_path: Path, project: Path, clock: FakeClock, postgres_url: str
+) -> None:
+    with (
+        opened(tmp_path / "one", project, clock, database_url=postgres_url) as one,
+        opened(tmp_path / "two", project, clock, database_url=postgres_url) as two,
+    ):
+        branch = one.contexts.create_branch("Speed up")
+        for turn in range(6):
+            clock.advance(seconds=1)
+            (one, two)[turn % 2].contexts.append(branch.id, f"step {turn}", "user")
+        told = [f"step {turn}" for turn in range(6)]
+        for cortex in (one, two):
+            assert [memory.content for memory in cortex.contexts.content(branch.id)] == told
+            cortex.contexts.sync(branch.id)
+            assert [memory.content for memory in cortex.contexts.content(branch.id)] == told
+
+
+def test_two_schemas_of_one_database_are_two_stores(
+    tmp_path: Path, project: Path, clock: FakeClock, postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    postgres_server.run("CREATE SCHEMA team", _name(postgres_url))
+    apart = f"{postgres_url}?options=-csearch_path%3Dteam"
+    with (
+        opened(tmp_path / "one", project, clock, database_url=postgres_url) as one,
+        opened(tmp_path / "two", project, clock, database_url=apart) as two,
+    ):
+        made = one.memories.capture("Kafka carries events")
+        assert [hit.memory.id for hit in one.memories.recall("kafka").results] == [made.id]
+        assert not two.memories.recall("kafka").results
+        two._store.database.compact()
+        assert two.check() == []
+
+
+# -- connections ---------------------------------------------------------------------------------
+
+
+def test_a_lost_connection_is_told_and_the_next_call_works(
+    postgres_server: PostgresServer, home: Path, project: Path, clock: FakeClock, postgres_url: str
+) -> None:
+    with opened(home, project, clock, database_url=postgres_url) as cortex:
+        database = cortex._store.database
+        with pytest.raises(StorageError, match="connection") as told, database.write() as session:
+            session.run("UPDATE state SET seq = 99")
+            _cut(postgres_server, postgres_url)
+            session.rows("SELECT seq FROM state")
+        assert told.value.remedy
+        assert cortex.memories.capture("written after that").id
+        with database.read() as session:
+            assert session.rows("SELECT seq FROM state")[0][0] < 99
+
+
+def test_idle_connections_that_were_cut_are_replaced_unnoticed(
+    postgres_server: PostgresServer, database: PostgresDatabase, postgres_url: str
+) -> None:
+    with database.read(), database.read(), database.read():
+        pass
+    assert len(database._idle) == 3
+    _cut(postgres_server, postgres_url)
+    with database.write() as session:
+        session.run("UPDATE state SET seq = 5")
+    with database.read() as session:
+        assert session.rows("SELECT seq FROM state") == [(5,)]
+
+
+def test_connections_are_bounded_and_closed(
+    database: PostgresDatabase, postgres_server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_WAIT_SECONDS", 0.05)
+    database._free = threading.BoundedSemaphore(2)
+    with database.read(), database.read(), pytest.raises(StoreBusy, match="in use"), database.read():
+        pass
+    database.close()
+    with pytest.raises(StorageError, match="closed"), database.read():
+        pass
+    count = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{_name(postgres_url)}' AND state = 'active'"
+    assert postgres_server.run(count) == [(0,)]
+
+
+def test_it_gives_back_space_and_finds_faults(database: PostgresDatabase) -> None:
+    assert database.check() == []
+    assert database.size_bytes() > 0
+    database.compact()
+    with database.write() as session:
+        database.index_text(session, 12, "abc def")
+        database.index_text(session, 12, "ghi")
+        assert database.text_matches(session, ["abc", "ghi"], [], 5) == [[], [12]]
+    assert database.check() == ["1 entries of the text index belong to no memory"]
+
+
+# -- refusals ------------------------------------------------------------------------------------
+
+SECRET = "hunter2-hunter2"
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        (f"mysql://me:{SECRET}@somewhere/db", ConfigurationError),
+        (f"postgresql://me:{SECRET}@[half/db", ConfigurationError),
+        (f"postgresql://me:{SECRET}@127.0.0.1:port/db", StorageError),
+        (f"postgres://me:{SECRET}@127.0.0.1:1/db", StorageError),
+        (f"postgresql://me:{SECRET}@/db?host=/nowhere/at/all", StorageError),
+        (f"postgresql://me:{SECRET}@127.0.0.1:1/db?bogus=1", ConfigurationError),
+    ],
+)
+def test_a_place_that_cannot_be_reached_is_told_without_the_password(
+    home: Path, project: Path, url: str, error: type[CortexError]
+) -> None:
+    with pytest.raises(error) as told:
+        Cortex.open(home, project=project, backend=StubBackend(), database_url=url)
+    assert told.value.remedy
+    assert SECRET not in "".join(traceback.format_exception(told.value, limit=0))
+    assert SECRET not in repr(load_settings(home, database_url=url))
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (errors.LockNotAvailable, StoreBusy),
+        (errors.TooManyConnections, StoreBusy),
+        (errors.DeadlockDetected, StoreBusy),
+        (errors.DiskFull, StoreFull),
+        (errors.ReadOnlySqlTransaction, StoreReadOnly),
+        (errors.InsufficientPrivilege, StoreDenied),
+        (errors.DataCorrupted, StoreCorrupt),
+        (errors.AdminShutdown, StorageError),
+        (errors.NumericValueOutOfRange, StorageError),
+        (errors.InternalError_, StorageError),
+    ],
+)
+def test_every_refusal_of_the_server_is_told_as_ours(raised: type[Exception], told: type[StorageError]) -> None:
+    with pytest.raises(StorageError) as found, translated("somewhere/db"):
+        raise raised("the server's own words")
+    assert type(found.value) is told
+    assert found.value.remedy
+    assert "somewhere/db" in found.value.message
+
+
+def test_the_doctor_names_the_place_and_not_the_password(
+    home: Path, project: Path, clock: FakeClock, postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    url = postgres_server.url(_name(postgres_url), password=SECRET)
+    with opened(home, project, clock, database_url=url) as cortex:
+        found = cortex.doctor()
+    assert SECRET not in repr(found)
+    assert found.checks[0].well
+    assert found.checks[0].told.endswith(f"/{_name(postgres_url)}")
+    assert [one.purpose for one in found.outbound] == ["store"]
+
+
+def test_a_missing_driver_is_told(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "cortex_py.store.postgres", raising=False)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ConfigurationError, match=re.escape("cortex-py[postgres]")):
+        Cortex.open(home, project=project, backend=StubBackend(), database_url="postgresql://127.0.0.1/db")
+
+
+def test_a_database_that_is_not_there_or_not_ours_is_left_alone(postgres_server: PostgresServer) -> None:
+    with pytest.raises(StorageError, match="does not exist"):
+        open_postgres(postgres_server.url("no_such_database"), SystemClock())
+    postgres_server.run("CREATE DATABASE of_others")
+    postgres_server.run("CREATE TABLE project (name text)", "of_others")
+    with pytest.raises(StoreCorrupt, match="not that of a Cortex store"):
+        open_postgres(postgres_server.url("of_others"), SystemClock())
+    tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+    assert postgres_server.run(tables, "of_others") == [(1,)]
+    postgres_server.run("DROP DATABASE of_others WITH (FORCE)")
+
+
+def test_a_role_without_rights_is_told(postgres_server: PostgresServer, postgres_url: str) -> None:
+    name = _name(postgres_url)
+    postgres_server.run("CREATE ROLE stranger LOGIN")
+    stranger = PostgresDatabase(postgres_server.url(name, user="stranger"))
+    with pytest.raises(StoreDenied), stranger.write() as session:
+        session.run("UPDATE state SET seq = 1")
+    stranger.close()
+    with pytest.raises(StorageError, match="stranger"):
+        open_postgres(postgres_server.url(name, user="stranger_yet"), SystemClock())
+    postgres_server.run("DROP ROLE stranger")
+
+
+def test_a_store_of_a_later_version_is_not_touched(
+    database: PostgresDatabase, postgres_url: str, clock: FakeClock
+) -> None:
+    with database.write() as session:
+        session.run("INSERT INTO schema_step (version, applied_at) VALUES (999, 0)")
+    with pytest.raises(StoreTooNew):
+        open_postgres(postgres_url, clock)
+
+
+def test_a_store_of_an_older_schema_is_brought_up_to_date(
+    postgres_server: PostgresServer, home: Path, project: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres_server.run("CREATE DATABASE older")
+    url = postgres_server.url("older")
+    with monkeypatch.context() as old:
+        old.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:3])
+        old.setattr(migrations, "SCHEMA_VERSION", 3)
+        database = open_postgres(url, clock)
+        with database.read() as session:
+            assert not database.has_table(session, "saved")
+        database.close()
+    with opened(home, project, clock, database_url=url) as cortex:
+        fill(cortex)
+        assert state(cortex)
+        assert cortex.check() == []
+    postgres_server.run("DROP DATABASE older WITH (FORCE)")
