@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from cortex_py import Cortex
-from cortex_py.errors import CortexError
 from cortex_py.store.document import KINDS
 
 from helpers import FakeClock
@@ -45,9 +43,8 @@ def fill(cortex: Cortex, name: str = "first") -> list[str]:
     cortex.templates.save(f"{name}-list", "{{#each memories}}- {{content}}\n{{/each}}", domain="project")
     cortex.contexts.append(branch.id, f"{name}: the tests pass now", "assistant")
     cortex.memories.recall("PostgreSQL")
-    with suppress(CortexError, TypeError):
-        session = cortex.suggestions.suggest(f"{name}: speed up PostgreSQL").session_id
-        cortex.suggestions.reject(session, "not now")
+    session = cortex.suggestions.suggest(f"{name}: speed up PostgreSQL").session_id
+    cortex.suggestions.reject(session, "not now")
     for one in ids[:3]:
         cortex.contexts.load(one)
     cortex.memories.write_uses()

@@ -13,11 +13,12 @@ from hashlib import sha256
 
 from ..clock import Clock
 from ..config import Settings
-from ..errors import ConfigurationError, RateLimited, StoreBusy, storage_error
+from ..errors import ConfigurationError, RateLimited
 from ..records import DOMAINS, Domain
 from ..store.store import Store
 from .collection import change_passphrase
 from .held import Held
+from .locking import alone
 from .passphrase import passphrase_of
 from .store_replica import StoreReplica
 from .sync import ConflictFound, HeadFault, Pulled, Pushed, Status, Sync
@@ -28,7 +29,6 @@ __all__ = ["DAILY", "Exchange", "Received", "Sent", "SyncState"]
 
 DAILY = {"push": 100, "pull": 20}
 _MACHINE = "machine"
-_LOCK_SECONDS = 60
 # A pack of 2 MB over a slow line.
 _OPERATION_SECONDS = 120.0
 
@@ -161,7 +161,10 @@ class Exchange:
     @contextmanager
     def _sync(self, direction: str | None) -> Iterator[tuple[Target, Sync]]:
         passphrase = passphrase_of(self._settings)
-        with self._alone(), self._target() as target:
+        with (
+            alone(self._settings.home / "sync.lock", "Another sync of this home is running."),
+            self._target() as target,
+        ):
             if direction is not None:
                 self._count(direction)
             yield target, Sync(target, passphrase, clock=self._clock)
@@ -193,24 +196,6 @@ class Exchange:
 
     def _today(self) -> str:
         return f"{self._clock.now():%Y-%m-%d}"
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One exchange of this home at a time, in all processes."""
-        from filelock import FileLock, Timeout
-
-        path = self._settings.home / "sync.lock"
-        lock = FileLock(path, timeout=_LOCK_SECONDS, mode=0o600)
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise StoreBusy("Another sync of this home is running.", remedy="Try again.") from error
-        except OSError as error:
-            raise storage_error(error, path) from error
-        try:
-            yield
-        finally:
-            lock.release()
 
     def _machine(self) -> str:
         """The name of this home among others. A copy of it on another machine gets a name of its own."""

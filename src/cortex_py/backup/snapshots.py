@@ -18,7 +18,6 @@ from ..errors import (
     ContentTooLarge,
     InvalidId,
     SnapshotNotFound,
-    StoreBusy,
     storage_error,
 )
 from ..store.document_memories import check_memory
@@ -28,7 +27,8 @@ from .archive_manifest import Manifest
 from .archive_reading import read_manifest, read_parts, verify_archive
 from .document_parts import StateDigest, documents_in, parts_of
 from .held import Held
-from .replacement import replace_state
+from .locking import alone
+from .replacement import replace_state, state_of
 from .retention import Kept, Retention, kept
 
 __all__ = ["Restored", "Snapshot", "Snapshots"]
@@ -37,7 +37,6 @@ _FORM = "cortex-snapshot"
 _FORM_VERSION = 1
 _ID = re.compile(r"snapshot_\d{8}_\d{6}(?:_\d{1,4})?\Z")
 _DESCRIPTION_MOST = 2_000
-_LOCK_SECONDS = 60
 _MANUAL, _AUTOMATIC, _SAFETY = "manual", "automatic", "safety"
 
 
@@ -159,9 +158,7 @@ class Snapshots:
             if timedelta(0) <= age < every:
                 return False
         with self._store.database.read() as session:
-            state = StateDigest()
-            for document in self._store.documents.scan(session, self._held.space):
-                state.add(document)
+            state = state_of(self._store, session, self._held.space)
         if not state.counts["memory"] and not state.counts["saved"]:
             return False
         return newest is None or newest.facts.get("state_sha256") != state.hexdigest()
@@ -308,24 +305,13 @@ class Snapshots:
     @contextmanager
     def _locked(self, *, wait: bool = True) -> Iterator[bool]:
         """One at a time in all processes; without waiting, whether it is ours."""
-        from filelock import FileLock, Timeout
-
         try:
             for folder in (self._folder.parent, self._folder):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = FileLock(self._folder / ".lock", timeout=_LOCK_SECONDS if wait else 0, mode=0o600)
-            lock.acquire()
-        except Timeout as error:
-            if not wait:
-                yield False
-                return
-            raise StoreBusy("Another snapshot of this project is being made.", remedy="Try again.") from error
         except OSError as error:
             raise storage_error(error, self._folder) from error
-        try:
-            yield True
-        finally:
-            lock.release()
+        with alone(self._folder / ".lock", "Another snapshot of this project is being made.", wait=wait) as mine:
+            yield mine
 
     def _snapshot(self, path: Path, manifest: Manifest, *, verified: bool) -> Snapshot:
         counts = manifest.facts.get("documents")
