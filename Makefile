@@ -77,6 +77,7 @@ lock: | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q pip-tools
 	$(LOCK) -o requirements.txt pyproject.toml
 	echo "setuptools>=77" | $(LOCK) -o requirements-build.txt -
+	$(LOCK) --extra postgres --extra otel -c requirements.txt -o requirements-server.txt pyproject.toml
 	$(LOCK) --extra dev -c requirements.txt -o requirements-dev.txt pyproject.toml
 
 clean:

@@ -119,7 +119,7 @@ class Engine:
         with store.database.read() as session:
             self.nums = np.array([num for (num,) in session.rows("SELECT num FROM memory ORDER BY num")])
             view = View((cortex.project.id,), to_micros(NOW))
-            self._scope = store.scope(session, Filter(), view, for_search=True)
+            self._scope = store.scope(session, Filter(), view)
         assert len(self.nums) == len(collection.records)
         self._unit_of = dict(
             zip(self.nums.tolist(), [self._units[record.unit] for record in collection.records], strict=True)

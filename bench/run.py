@@ -32,6 +32,7 @@ ALL = (
     "grounding_scale",
     "suggestions",
     "backups",
+    "postgres",
 )
 
 

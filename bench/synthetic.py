@@ -6,6 +6,7 @@ models; queries are embedded by the real model, so that its time is part of what
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from cortex_py import NewMemory
 from cortex_py.embedding.backend import Backend
 
-__all__ = ["BulkBackend", "documents", "queries"]
+__all__ = ["BulkBackend", "KnownQueries", "documents", "queries"]
 
 _WORDS = 50_000
 _CLUSTERS = 2_000
@@ -104,6 +105,20 @@ class BulkBackend:
         which = self._random.choice(_CLUSTERS, len(texts), p=self._weights)
         noise = self._random.standard_normal((len(texts), self.dimensions)).astype(np.float32) * self._spectrum
         return _unit(self._centres[which] + 0.7 * noise)
+
+
+class KnownQueries(BulkBackend):
+    """The vector of a query follows from its text and lies among those of the documents, as real ones do."""
+
+    def embed(self, texts: Sequence[str], *, normalize: bool = True) -> NDArray[np.float32]:
+        if self.bulk:
+            return super().embed(texts, normalize=normalize)
+        made = np.empty((len(texts), self.dimensions), np.float32)
+        for n, text in enumerate(texts):
+            draw = np.random.default_rng(zlib.crc32(text.encode()))
+            noise = draw.standard_normal(self.dimensions).astype(np.float32) * self._spectrum
+            made[n] = self._centres[draw.choice(_CLUSTERS, p=self._weights)] + 0.7 * noise
+        return _unit(made)
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

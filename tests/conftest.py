@@ -94,7 +94,7 @@ def model() -> Backend:
 def retrieval(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to candidates: taking a small space whole, and picking from a large one."""
     if request.param == "wide":
-        monkeypatch.setattr("cortex_py.store.search.SMALL", -1)
+        monkeypatch.setattr("cortex_py.store.process_space.SMALL", -1)
     return str(request.param)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -27,13 +29,34 @@ _SETTINGS = {
     "max_connections": "60",
     "listen_addresses": "",
 }
+# For tests that pull the plug: what was acknowledged must be on the disk.
+_DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "max_connections": "120"}
+_START_SECONDS = 30
 
 
 class PostgresServer:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, control: Callable[..., None]) -> None:
         self.folder = folder
+        self._control = control
         self._names = (f"test_{n}" for n in count())
         self._template = ""
+
+    def start(self) -> None:
+        self._control("start")
+
+    def stop(self) -> None:
+        """As an operator does it: connections are cut, and all is written down before it goes."""
+        self._control("stop", "-m", "fast")
+
+    def kill(self) -> None:
+        """As a fault does it: the whole server at once, with nothing put in order. `start` recovers it."""
+        pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        # Its helpers first: the server must not have the time to notice.
+        others = [int(one) for one in children.read_text().split()] if children.exists() else []
+        for one in [pid, *others]:
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
 
     def url(self, database: str, user: str = "postgres", password: str = "") -> str:
         secret = f":{quote(password)}" if password else ""
@@ -67,7 +90,7 @@ class PostgresServer:
 
 
 @contextmanager
-def running_server() -> Iterator[PostgresServer]:
+def running_server(*, durable: bool = False) -> Iterator[PostgresServer]:
     programs = _programs()
     folder = Path(tempfile.mkdtemp(prefix="cortex-pg-"))
     try:
@@ -82,13 +105,24 @@ def running_server() -> Iterator[PostgresServer]:
         data, log = folder / "data", folder / "log"
         locale = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
         _call([programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N", *locale], as_user)
-        settings = " ".join(f"-c {name}={value or repr('')}" for name, value in _SETTINGS.items())
-        start = [programs / "pg_ctl", "-D", data, "-l", log, "-w", "-o", f"{settings} -k {folder}", "start"]
-        _call(start, {**as_user, "capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
+        chosen = {**_SETTINGS, **(_DURABLE if durable else {})}
+        settings = " ".join(f"-c {name}={value or repr('')}" for name, value in chosen.items())
+        # It keeps the streams it is started with: a pipe of ours would never end.
+        unheard = {**as_user, "capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        started = ["-l", log, "-w", "-o", f"{settings} -k {folder}", "start"]
+
+        def control(action: str, *options: str) -> None:
+            command = [programs / "pg_ctl", "-D", data]
+            if action == "start":
+                _until_done([*command, *started], unheard)
+            else:
+                _call([*command, *options, "-w", action], as_user)
+
+        control("start")
         try:
-            yield PostgresServer(folder)
+            yield PostgresServer(folder, control)
         finally:
-            _call([programs / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop"], as_user)
+            control("stop", "-m", "immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -106,6 +140,14 @@ def _readable(programs: Path, folder: Path) -> Path:
         return programs
     shutil.copytree(programs.parent, folder / "install", symlinks=True)
     return folder / "install" / "bin"
+
+
+def _until_done(command: list[str | Path], options: dict[str, object]) -> None:
+    """What a killed server has left behind may be in use for a moment longer."""
+    until = time.monotonic() + _START_SECONDS
+    while subprocess.run([*map(str, command)], check=False, timeout=120, **options).returncode:  # type: ignore[call-overload]
+        assert time.monotonic() < until, "the server does not start"
+        time.sleep(0.1)
 
 
 def _call(command: list[str | Path], options: dict[str, object]) -> None:

@@ -24,9 +24,11 @@ def serve_command(*options: str, own_interpreter: bool = False) -> list[str]:
 
 
 def serve_environment(home: Path, **more: str) -> dict[str, str]:
-    """The environment of a server, without settings of whoever runs the tests."""
+    """The environment of a server, without settings of whoever runs the tests, but with the engine they run on."""
     plain = {
-        name: value for name, value in os.environ.items() if not name.startswith("CORTEX_") and "CLAUDE" not in name
+        name: value
+        for name, value in os.environ.items()
+        if name == "CORTEX_DATABASE_URL" or (not name.startswith("CORTEX_") and "CLAUDE" not in name)
     }
     return {
         **plain,

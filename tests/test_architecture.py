@@ -11,8 +11,8 @@ SOURCE = Path(cortex_py.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Which rooms a room may import. The modules beside the rooms (errors, records, clock, ids, config,
-# remote, version) hold values and may be imported by all.
-VALUES = {"errors", "records", "clock", "ids", "config", "remote", "version"}
+# remote, tracing, version) hold values and may be imported by all.
+VALUES = {"errors", "records", "clock", "ids", "config", "remote", "tracing", "version"}
 ALLOWED = {
     "store": set(),
     "security": set(),
@@ -28,6 +28,7 @@ ALLOWED = {
     "access": {"store", "security"},
     "app": {
         "access",
+        "security",
         "memory",
         "context",
         "graph",
@@ -38,14 +39,17 @@ ALLOWED = {
         "embedding",
         "worktree",
         "llm",
+        "opening",
         "diagnosis",
     },
+    "opening": {"store", "embedding", "graph", "memory", "security"},
     "diagnosis": {"app"},
     "services": {"embedding"},
     "mcp": {"app", "memory", "context", "graph", "grounding", "prompts", "backup", "embedding", "security"},
     "http": {"app", "mcp", "embedding", "access", "security"},
     "cli": {
         "app",
+        "access",
         "security",
         "http",
         "mcp",

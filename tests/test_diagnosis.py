@@ -93,6 +93,14 @@ def test_an_embedding_server_is_named_and_not_asked(home: Path, project: Path, c
         assert KEY not in repr(report)
 
 
+def test_a_collector_of_traces_is_named(home: Path, project: Path, clock: FakeClock) -> None:
+    address = "http://me:secret@collector.example:4318"
+    with Cortex.open(home, project=project, clock=clock, backend=StubBackend(), otel_endpoint=address) as cortex:
+        report = cortex.doctor()
+        assert [(one.purpose, one.host) for one in report.outbound] == [("traces", "collector.example:4318")]
+        assert "secret" not in repr(report)
+
+
 class Broken(StubBackend):
     def embed(self, texts, *, normalize: bool = True):
         raise EmbeddingError("The model file is damaged.")

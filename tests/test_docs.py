@@ -9,6 +9,7 @@ import pytest
 
 from cortex_py.access.audit import Audit
 from cortex_py.access.service import Access
+from cortex_py.access.tenants import Tenants
 from cortex_py.backup.service import Backups
 from cortex_py.cli import cli
 from cortex_py.config import setting_names
@@ -75,7 +76,19 @@ def test_every_filter_key_is_documented() -> None:
 
 def test_every_method_is_documented() -> None:
     text = _page("library")
-    for service in (Memories, Contexts, Suggestions, Graph, Grounding, Prompts, Templates, Backups, Access, Audit):
+    for service in (
+        Memories,
+        Contexts,
+        Suggestions,
+        Graph,
+        Grounding,
+        Prompts,
+        Templates,
+        Backups,
+        Access,
+        Audit,
+        Tenants,
+    ):
         for name in dir(service):
             if not name.startswith("_"):
                 assert re.search(rf"\b{name}\b", text), name

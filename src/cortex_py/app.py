@@ -9,34 +9,32 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from .clock import Clock, SystemClock
 from .config import Settings, load_settings
-from .context.desk import Desks
-from .context.project import identify
+from .context.desk import Desk, Desks
+from .context.project import identify, normalise_remote
 from .context.service import Contexts
 from .embedding.backend import Backend
 from .embedding.backends import open_backend
-from .errors import ConfigurationError, CortexError, StorageError
-from .graph.naming import keys_of
+from .errors import ConfigurationError, CortexError, ProjectNotFound, StorageError
 from .graph.service import Graph
 from .ids import IdMaker
-from .memory.carrying import tag_of
 from .memory.compressing import Compressed
-from .memory.prepare import entity_words, space_word
 from .memory.service import Memories
-from .memory.terms import index_word
+from .opening import open_store
 from .records import Domain, Project
-from .store.database import Database
+from .security.callers import acting_as, current_caller
+from .security.permission import readable
+from .store.database import Vitals
 from .store.ledger_of_use import StoreLedger
-from .store.sqlite import open_sqlite
-from .store.store import Store
-from .store.where import Names
 
 if TYPE_CHECKING:
     from .access.audit import Audit
     from .access.authentication import Verifier
     from .access.service import Access
+    from .access.tenants import Tenants
     from .backup.entitlement import Gate
     from .backup.moving import Moved
     from .backup.service import Backups
@@ -63,11 +61,15 @@ class Cortex:
         self._backend = backend
         # A folder that is not there is told before anything is made.
         identify(folder)
-        self._store = _open_store(settings, backend, clock)
+        self._store = open_store(settings, backend, clock)
         self._ids = IdMaker(clock)
         self._desks = Desks(self._store, backend, settings, clock, self._ids, lambda: self.language_model)
+        self._prompts: WeakKeyDictionary[Desk, Prompts] = WeakKeyDictionary()
+        self._templates: WeakKeyDictionary[Desk, Templates] = WeakKeyDictionary()
         try:
-            self._desk = self._desks.at(folder)
+            # Whoever opens a home has it.
+            with acting_as(None):
+                self._here = self._desks.own = self._desks.at(folder)
         except BaseException:
             self._store.close()
             raise
@@ -110,6 +112,19 @@ class Cortex:
         return cls(settings, Path(project).expanduser(), model, clock or SystemClock())
 
     @property
+    def _desk(self) -> Desk:
+        """The one that the caller works at: of the project they chose, or the one that this Cortex was opened for."""
+        caller = current_caller()
+        if caller is None:
+            return self._here
+        chosen = caller.project or self._here.project.id
+        if not readable(chosen):
+            raise ProjectNotFound(
+                "You work in no project here.", remedy="Choose one: header Cortex-Project, or a token made with --in."
+            )
+        return self._desks.of(chosen)
+
+    @property
     def memories(self) -> Memories:
         """Capture, recall, and all that a memory goes through."""
         return self._desk.memories
@@ -127,14 +142,14 @@ class Cortex:
     @cached_property
     def contexts(self) -> Contexts:
         """Projects and lines of work."""
-        return Contexts(self._store, self._clock, self._desks, self._desk)
+        return Contexts(self._store, self._clock, self._desks, lambda: self._desk)
 
     @cached_property
     def suggestions(self) -> Suggestions:
         """What a task will need, and what the answers to that teach."""
         from .context.suggestions import Suggestions
 
-        return Suggestions(self._store, self._clock, self._ids, self.settings, self._desks, self._desk)
+        return Suggestions(self._store, self._clock, self._ids, self.settings, self._desks, lambda: self._desk)
 
     @cached_property
     def backups(self) -> Backups:
@@ -167,20 +182,28 @@ class Cortex:
             clock=self._clock,
         )
 
-    @cached_property
+    @property
     def prompts(self) -> Prompts:
         """Saved prompts, filled in by name."""
         from .prompts.builtins import builtins
         from .prompts.service import Prompts
 
-        return Prompts(self._store, self._clock, self.memories, self.settings.secrets, self._desk.root, builtins)
+        desk = self._desk
+        made = self._prompts.get(desk)
+        if made is None:
+            made = Prompts(self._store, self._clock, desk.memories, self.settings.secrets, desk.root, builtins)
+        return self._prompts.setdefault(desk, made)
 
-    @cached_property
+    @property
     def templates(self) -> Templates:
         """Saved templates, rendered with memories."""
         from .prompts.templates import Templates
 
-        return Templates(self._store, self._clock, self.memories, self.settings.secrets, self._desk.root)
+        desk = self._desk
+        made = self._templates.get(desk)
+        if made is None:
+            made = Templates(self._store, self._clock, desk.memories, self.settings.secrets, desk.root)
+        return self._templates.setdefault(desk, made)
 
     @cached_property
     def language_model(self) -> LanguageModel | None:
@@ -204,7 +227,15 @@ class Cortex:
         """Tokens by which callers of a shared server are known."""
         from .access.service import Access
 
-        return Access(self._store, self._clock)
+        return Access(self._store, self._clock, self.tenants)
+
+    @cached_property
+    def tenants(self) -> Tenants:
+        """Organisations, members, groups, and who may do what in which project."""
+        from .access.tenants import Tenants
+
+        settings = self.settings
+        return Tenants(self._store, self._clock, settings.org, settings.auto_join, normalise_remote)
 
     @cached_property
     def audit(self) -> Audit:
@@ -220,7 +251,7 @@ class Cortex:
         """Tells who a bearer token speaks for; None where the settings do not tell callers apart."""
         from .access.authentication import open_verifier
 
-        return open_verifier(self.settings, self.access, self._clock)
+        return open_verifier(self.settings, self.access, self.tenants, self._clock)
 
     @cached_property
     def _gate(self) -> Gate:
@@ -241,6 +272,18 @@ class Cortex:
         """Faults found in the store's files; empty when all is well."""
         return self._store.database.check()
 
+    def reach(self, seconds: float) -> None:
+        """Raise why the store cannot be reached now; told within about that time, whatever else is at work."""
+        self._store.database.ping(seconds)
+
+    def vitals(self) -> Vitals:
+        """What the store's engine counts about itself."""
+        return self._store.database.vitals()
+
+    def wait_for_change(self, seconds: float) -> bool | None:
+        """Wait until memories or prompts may have changed, at most that long; None where the store cannot tell."""
+        return self._store.database.wait_for_change(seconds)
+
     def doctor(self) -> Diagnosis:
         """What is well and what is not, and what would be sent to which other machine."""
         from .diagnosis import diagnose
@@ -250,21 +293,38 @@ class Cortex:
     def upkeep(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
         """What is done between calls: follow git, read the project, read old memories for the graph, pack what is idle.
 
-        `stop` is asked between two batches.
+        `stop` is asked between two batches. Of several processes on one PostgreSQL database one does the part that
+        concerns the whole store.
         """
+        with acting_as(None):
+            return self._upkeep(stop)
+
+    def _upkeep(self, stop: Callable[[], bool]) -> Compressed:
         self.memories.place.arrive()
         self.memories.write_uses()
         self._desks.write_references()
         self._write_token_uses()
-        self.memories.annotate(stop)
         if self._desk.repository is not None:
             # A plain folder may be anything, a whole home too; it is read when somebody asks.
             with suppress(CortexError):
                 self.grounding.refresh(stop)
-        self.memories.fill_vectors(stop)
-        if not stop():
+        return self._shared_upkeep(stop)
+
+    def _shared_upkeep(self, stop: Callable[[], bool]) -> Compressed:
+        """What concerns the whole store is done by one of the processes that share it."""
+        database = self._store.database
+        everything = database.leads("upkeep")
+        if everything:
+            self.memories.annotate(stop)
+            self.memories.fill_vectors(stop)
+        # Snapshots are of the project that a server is for, and there may be servers for several.
+        if not stop() and database.leads(f"snapshots of {self.project.id}"):
             self.backups.scheduled()
-        return self.memories.compress(stop)
+        packed = self.memories.compress(stop) if everything else Compressed(0, 0, 0)
+        # By whichever process has met a large space. Last: it may take minutes, or be refused by the engine.
+        self._store.read_codes(stop)
+        self._store.index_large_spaces(self.settings.vector_index_above, stop)
+        return packed
 
     def _write_token_uses(self) -> None:
         if access := vars(self).get("access"):
@@ -282,16 +342,20 @@ class Cortex:
         self.memories.write_uses()
         self._desks.write_references()
         settings = replace(self.settings, database_url=database_url)
-        target = _open_store(settings, self._backend, self._clock)
+        target = open_store(settings, self._backend, self._clock)
         try:
             # Known there before the project is opened: it must not get another id.
             copy_projects(self._store, target)
         finally:
             target.close()
-        with Cortex(settings, self._desk.folder or Path.cwd(), self._backend, self._clock) as other:
+        with Cortex(settings, self._here.folder or Path.cwd(), self._backend, self._clock) as other:
             return move_store(self._store, other._store, other.memories.carried, progress)
 
     def close(self) -> None:
+        with acting_as(None):
+            self._close()
+
+    def _close(self) -> None:
         if "embeddings" in vars(self):
             self.embeddings.close()
         if model := vars(self).get("language_model"):
@@ -311,34 +375,3 @@ class Cortex:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _open_database(settings: Settings, clock: Clock) -> Database:
-    if not settings.database_url:
-        return open_sqlite(settings.database, clock)
-    if not settings.database_url.startswith(("postgresql://", "postgres://")):
-        raise ConfigurationError(
-            "database_url is not the address of a PostgreSQL database.",
-            remedy="Begin it with postgresql://, or leave it unset to keep the store in the home.",
-            field="database_url",
-        )
-    try:
-        from .store.postgres import open_postgres
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The driver for database_url cannot be loaded: {error}.",
-            remedy="Install it: pip install 'cortex-py[postgres]'.",
-            field="database_url",
-        ) from error
-    return open_postgres(settings.database_url, clock)
-
-
-def _open_store(settings: Settings, backend: Backend, clock: Clock) -> Store:
-    return Store(
-        _open_database(settings, clock),
-        dimensions=backend.dimensions,
-        word=index_word,
-        space_word=space_word,
-        names=Names(entity_words, keys_of),
-        tag=lambda: tag_of(backend),
-    )

@@ -18,17 +18,21 @@ from .errors import ConfigurationError
 __all__ = [
     "AuditWhen",
     "Authentication",
+    "AutoJoin",
     "AutomationPlan",
     "BranchMemories",
     "Device",
     "Fusion",
     "GroundingJudge",
     "LLMProvider",
+    "LogFormat",
+    "LogLevel",
     "Precision",
     "Profile",
     "SecretPolicy",
     "Settings",
     "SnapshotEvery",
+    "Stateless",
     "ToolBound",
     "load_settings",
     "setting_names",
@@ -47,8 +51,14 @@ GroundingJudge = Literal["rules", "onnx", "llm"]
 SnapshotEvery = Literal["off", "hourly", "daily", "weekly"]
 # How HTTP callers are known: one shared token or none, tokens of their own, or an issuer's signed ones.
 Authentication = Literal["token", "tokens", "oidc"]
+# What a person whom a shared server sees for the first time becomes: nothing, or a member with a level.
+AutoJoin = Literal["off", "read", "write"]
 # `auto`: where callers are known by name.
 AuditWhen = Literal["auto", "on", "off"]
+# `auto`: where the store is one that several servers share.
+Stateless = Literal["auto", "on", "off"]
+LogFormat = Literal["text", "json"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 # Settings of the tool list. Each source bounds it: a later one can narrow what an earlier one allows, never widen it.
 _BOUNDS = ("toolsets", "tools", "exclude_tools", "read_only")
@@ -70,6 +80,9 @@ _NUMBERS = (
     "snapshot_keep_daily",
     "snapshot_keep_weekly",
     "subject_rate_limit",
+    "vector_index_above",
+    "database_retry_seconds",
+    "drain_seconds",
 )
 
 _SECRETS = ("token", "database_url", "embedding_api_key", "llm_api_key", "license_key", "passphrase")
@@ -87,6 +100,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "snapshot_every": get_args(SnapshotEvery),
     "auth": get_args(Authentication),
     "audit": get_args(AuditWhen),
+    "auto_join": get_args(AutoJoin),
+    "stateless_http": get_args(Stateless),
+    "log_format": get_args(LogFormat),
+    "log_level": get_args(LogLevel),
 }
 
 
@@ -108,6 +125,8 @@ class Settings:
     models_dir: Path
     # It may hold a password.
     database_url: str | None = field(default=None, repr=False)
+    vector_index_above: int = 50_000
+    database_retry_seconds: int = 10
     secrets: SecretPolicy = "redact"
     precision: Precision = "int8"
     fusion: Fusion = "learned"
@@ -157,9 +176,16 @@ class Settings:
     oidc_issuer: str | None = None
     oidc_audience: str | None = None
     oidc_jwks: str | None = None
+    oidc_org_claim: str | None = None
+    auto_join: AutoJoin = "off"
     subject_rate_limit: int = 600
     audit: AuditWhen = "auto"
     audit_key_file: Path | None = None
+    stateless_http: Stateless = "auto"
+    drain_seconds: int = 20
+    log_format: LogFormat = "text"
+    log_level: LogLevel = "warning"
+    otel_endpoint: str | None = None
 
     @property
     def database(self) -> Path:

@@ -113,6 +113,9 @@ def _outbound(cortex: Cortex) -> list[Outbound]:
     if settings.auth == "oidc" and "://" in (settings.oidc_jwks or ""):
         host = urlsplit(settings.oidc_jwks or "").netloc.rpartition("@")[2]
         found.append(Outbound("issuer", host, "a request for its public keys, by a server"))
+    if settings.otel_endpoint:
+        host = urlsplit(settings.otel_endpoint).netloc.rpartition("@")[2]
+        found.append(Outbound("traces", host, "which tools a server was asked for, when, and how long that took"))
     if settings.cloud_url:
         parts = urlsplit(settings.cloud_url)
         where = parts.netloc.rpartition("@")[2] or parts.path

@@ -29,6 +29,7 @@
     ├── RateLimited             too many requests; tells when to come back
     ├── StorageError
     │   ├── StoreBusy
+    │   ├── StoreUnavailable    the database went away; tells whether something may have been written
     │   ├── StoreFull
     │   ├── StoreReadOnly
     │   ├── StoreDenied         the operating system refused access
@@ -100,6 +101,7 @@ __all__ = [
     "StoreFull",
     "StoreReadOnly",
     "StoreTooNew",
+    "StoreUnavailable",
     "SuggestionClosed",
     "SuggestionNotFound",
     "UnknownNamespace",
@@ -289,6 +291,14 @@ class StoreCorrupt(StorageError): ...
 
 
 class StoreTooNew(StorageError): ...
+
+
+class StoreUnavailable(StorageError):
+    """The database went away. `perhaps_written`: it broke while a change was made final, which may have happened."""
+
+    def __init__(self, message: str, *, remedy: str, perhaps_written: bool = False) -> None:
+        super().__init__(message, remedy=remedy)
+        self.perhaps_written = perhaps_written
 
 
 class BackupError(CortexError):

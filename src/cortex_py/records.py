@@ -37,6 +37,9 @@ __all__ = [
     "Status",
     "Variable",
     "Version",
+    "files_space",
+    "org_space",
+    "user_space",
 ]
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
@@ -234,3 +237,18 @@ class Saved:
     updated_at: datetime | None = None
     used_at: datetime | None = None
     redactions: tuple[str, ...] = ()
+
+
+def files_space(project_id: str) -> str:
+    """Where the scanned files of a project lie: apart, so that they can neither crowd out nor re-weigh its notes."""
+    return f"{project_id}/files"
+
+
+def user_space(user: str) -> str:
+    """Where lies what is a person's own."""
+    return f"user:{user}"
+
+
+def org_space(org: str) -> str:
+    """Where lies what all of an organisation share."""
+    return f"org:{org}"

@@ -8,11 +8,12 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.errors import AccessDenied, InvalidInput, NotFound
-from cortex_py.security.callers import Caller, acting_as
+from cortex_py.security.callers import acting_as
 from cortex_py.store import migrations, sqlite
 from cortex_py.store.access import ACCESS_STEP
 
 from helpers import FakeClock
+from members import member
 from stub_backend import StubBackend
 
 
@@ -94,7 +95,7 @@ def test_what_makes_no_token(cortex: Cortex, given: dict[str, object]) -> None:
 
 
 def test_what_is_written_belongs_to_the_caller_and_is_theirs_alone_where_it_is_private(cortex: Cortex) -> None:
-    ann, bob = Caller("ann", "editor"), Caller("bob")
+    ann, bob = member(cortex, "ann", agent="editor"), member(cortex, "bob", "read")
     with acting_as(ann):
         shared = cortex.memories.capture("The ledger rounds half to even")
         private = cortex.memories.capture("Ledger colours I like", domain="user")
@@ -108,14 +109,14 @@ def test_what_is_written_belongs_to_the_caller_and_is_theirs_alone_where_it_is_p
 
 @pytest.mark.parametrize("asked", ["get", "history", "delete", "update"])
 def test_private_memories_of_others_cannot_be_reached_by_their_id(cortex: Cortex, asked: str) -> None:
-    with acting_as(Caller("ann")):
+    with acting_as(member(cortex, "ann")):
         private = cortex.memories.capture("Ledger colours I like", domain="user")
-    with acting_as(Caller("bob")), pytest.raises(NotFound):
+    with acting_as(member(cortex, "bob")), pytest.raises(NotFound):
         if asked == "update":
             cortex.memories.update(private.id, content="Mine now")
         else:
             getattr(cortex.memories, asked)(private.id)
-    with acting_as(Caller("ann")):
+    with acting_as(member(cortex, "ann")):
         assert cortex.memories.get(private.id).content == "Ledger colours I like"
 
 
@@ -135,8 +136,8 @@ def test_a_home_from_before_tokens_gains_them(home: Path, project: Path, monkeyp
 
 
 def test_saved_prompts_of_the_own_shelf_are_not_shown_to_others(cortex: Cortex) -> None:
-    with acting_as(Caller("ann")):
+    with acting_as(member(cortex, "ann")):
         cortex.prompts.save("standup", "What did {{name}} do?", domain="user")
         assert cortex.prompts.get("standup").content.startswith("What")
-    with acting_as(Caller("bob")), pytest.raises(NotFound):
+    with acting_as(member(cortex, "bob")), pytest.raises(NotFound):
         cortex.prompts.get("standup")

@@ -261,3 +261,12 @@ def test_a_key_meant_for_something_else_checks_no_signature(clock: FakeClock, ot
     offered = json.dumps({"keys": [{**KEYS[3], **other}]}).encode()
     with pytest.raises(AccessDenied, match="does not name"):
         SignedTokens(ISSUER, AUDIENCE, KeySet(lambda: offered), clock).verify(_signed(clock))
+
+
+def test_the_organisation_is_that_of_the_claim(tokens: SignedTokens, clock: FakeClock) -> None:
+    assert tokens.verify(_signed(clock, tenant="acme")).org == ""
+    named = SignedTokens(ISSUER, AUDIENCE, KeySet(lambda: SET), clock, org_claim="tenant")
+    assert named.verify(_signed(clock, tenant="acme")).org == "acme"
+    for wrong in (None, "", " acme", 7, ["acme"], "a\nb"):
+        with pytest.raises(AccessDenied):
+            named.verify(_signed(clock, tenant=wrong))

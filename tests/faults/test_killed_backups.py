@@ -98,15 +98,15 @@ def check_syncs(tmp_path: Path, project: Path, rounds: int) -> None:
 
 
 def test_a_restore_that_is_killed_leaves_one_of_the_two_states(home: Path, project: Path, tmp_path: Path) -> None:
-    check_restores(home, project, tmp_path, 4)
+    check_restores(home, project, tmp_path, 3)
 
 
 def test_a_snapshot_that_is_killed_is_not_there(home: Path, project: Path, tmp_path: Path) -> None:
-    check_creates(home, project, tmp_path, 3)
+    check_creates(home, project, tmp_path, 2)
 
 
 def test_a_sync_that_is_killed_loses_nothing(project: Path, tmp_path: Path) -> None:
-    check_syncs(tmp_path, project, 4)
+    check_syncs(tmp_path, project, 3)
 
 
 @pytest.mark.soak

@@ -214,7 +214,7 @@ def test_a_deleted_expired_or_confined_memory_is_heard_no_more(home: Path, proje
         assert seen() == without
         assert seen(here="b") == whole
         with store.database.write() as session:
-            TABLE.drop_mentions(session, [nums[gone.id][0]])
+            TABLE.drop_mentions(session, nums[gone.id][1], [nums[gone.id][0]])
         assert seen(here="b") == without
         with store.database.read() as session:
             assert TABLE.relationship(session, space, "r") is None
@@ -227,7 +227,7 @@ def test_a_memory_that_is_read_anew_says_only_the_new(session: Session) -> None:
     TABLE.restate(session, SPACE, 1, [_mention("a", 1), _mention("b", 1, 9)], [_edge("1", "a", "b", num=1)])
     TABLE.restate(session, SPACE, 2, [_mention("a", 2)], [_edge("2", "a", "b", num=2)])
     TABLE.restate(session, SPACE, 1, [_mention("b", 1, 4)], [])
-    assert TABLE.mentions_of(session, [1, 2]) == {1: [_mention("b", 1, 4)], 2: [_mention("a", 2)]}
+    assert TABLE.mentions_of(session, SPACE, [1, 2]) == {1: [_mention("b", 1, 4)], 2: [_mention("a", 2)]}
     assert [edge.id for edge in TABLE.neighbours(session, SPACE, ["a"], SIGHT)] == ["2"]
 
 
@@ -446,7 +446,7 @@ def test_a_merge_keeps_every_mention_and_leaves_nothing_hanging(
 
 
 def _of(session: Session, num: int) -> list[MentionRow]:
-    return list(TABLE.mentions_of(session, [num]).get(num, ()))
+    return list(TABLE.mentions_of(session, SPACE, [num]).get(num, ()))
 
 
 def _merge(session: Session, into: str, *others: str, merge_id: str = "m1") -> None:
@@ -477,7 +477,10 @@ def test_what_happened_after_a_merge_outlives_its_undoing(session: Session) -> N
     assert now is not None
     TABLE.update_entity(session, replace(now, name="Later", key="later", properties={"new": 1}))
     assert TABLE.undo_merge(session, SPACE, "m1", at=60)
-    assert TABLE.mentions_of(session, [1, 2]) == {1: [_mention("c", 1)], 2: [_mention("b", 2), _mention("a", 2, 9)]}
+    assert TABLE.mentions_of(session, SPACE, [1, 2]) == {
+        1: [_mention("c", 1)],
+        2: [_mention("b", 2), _mention("a", 2, 9)],
+    }
     assert _ids(TABLE.list_relationships(session, SPACE, SIGHT)[0]) == ["3"]
     now = TABLE.entity(session, SPACE, "a")
     assert now is not None
@@ -503,8 +506,8 @@ def test_a_purged_memory_does_not_live_on_in_the_record_of_a_merge(session: Sess
     TABLE.add_mentions(session, [_mention("b", 1), _mention("b", 2)])
     TABLE.add_relationships(session, [_edge("1", "a", "b", num=1, evidence="a secret"), _edge("2", "b", "c", num=2)])
     _merge(session, "a", "b")
-    TABLE.drop_mentions(session, [1])
+    TABLE.drop_mentions(session, SPACE, [1])
     assert not any("secret" in str(row) for row in session.rows("SELECT * FROM entity_history"))
     assert TABLE.undo_merge(session, SPACE, "m1", at=60)
-    assert TABLE.mentions_of(session, [1, 2]) == {2: [_mention("b", 2)]}
+    assert TABLE.mentions_of(session, SPACE, [1, 2]) == {2: [_mention("b", 2)]}
     assert session.rows("SELECT id, source_id FROM relationship") == [("2", "b")]

@@ -15,9 +15,11 @@ from starlette.testclient import TestClient
 
 from cortex_py import Cortex
 from cortex_py.embedding.service import EmbeddingService
+from cortex_py.http.draining import Draining
 from cortex_py.http.embeddings import embedding_routes
 from cortex_py.http.guards import BearerToken, BodyLimit
 from cortex_py.http.openapi import openapi
+from cortex_py.http.readiness import Readiness
 from cortex_py.http.routes import health_routes
 
 from stub_backend import StubBackend
@@ -36,11 +38,11 @@ def cortex(home: Path, project: Path) -> Iterator[Cortex]:
 
 @pytest.fixture
 def routes(cortex: Cortex, opened: Opens) -> list[Route]:
-    return [*health_routes(cortex), *embedding_routes(opened())]
+    return [*health_routes(cortex, Readiness(cortex, Draining())), *embedding_routes(opened())]
 
 
 def test_requests_made_from_the_description(routes: list[Route]) -> None:
-    config = schemathesis.Config.from_dict({"generation": {"max-examples": 25, "deterministic": True}})
+    config = schemathesis.Config.from_dict({"generation": {"max-examples": 12, "deterministic": True}})
     schema = schemathesis.openapi.from_asgi("/openapi.json", Starlette(routes=routes), config=config)
     asked: Counter[str] = Counter()
     faults: list[str] = []
@@ -82,7 +84,7 @@ def test_the_token_is_described_where_one_is_needed(opened: Opens) -> None:
     for token in (None, TOKEN):
         described = openapi(opened(), needs_token=token is not None)
         asks = {path for path, methods in described["paths"].items() for one in methods.values() if "security" in one}
-        assert asks == (set(described["paths"]) - {"/health/live"} if token else set())
+        assert asks == (set(described["paths"]) - {"/health/live", "/health/ready"} if token else set())
 
 
 def _operations(routes: list[Route]) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ import mcp_types
 import pytest
 from anyio.from_thread import BlockingPortal
 from fastmcp import FastMCP
+from fastmcp.client.transports import StreamableHttpTransport
 from mcp.client.subscriptions import Subscription, listen
 from mcp.server.connection import Connection
 from mcp.shared.exceptions import MCPError
@@ -20,6 +21,8 @@ from cortex_py import Cortex
 from cortex_py.errors import StoreBusy
 from cortex_py.mcp.server import build_server
 from cortex_py.records import Memory
+from cortex_py.security.callers import Caller as CallerOfServer
+from cortex_py.security.callers import acting_as
 
 from clients import MODES, Caller, connected, stdio_transport
 from servers import http_server
@@ -266,10 +269,23 @@ def test_too_many_addresses_are_refused(
     assert watch.next() == _uri(memory)
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_a_server_process_tells_what_another_process_wrote(
-    home: Path, project: Path, mode: str, transport: str
+    home: Path,
+    project: Path,
+    mode: str,
+    transport: str,
+    engine: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if engine == "postgres":
+        if mode == "legacy" and transport == "http":
+            pytest.skip("without sessions, as on a shared database, that protocol has no way to tell")
+        monkeypatch.setenv("CORTEX_DATABASE_URL", request.getfixturevalue("postgres_url"))
+    else:
+        monkeypatch.delenv("CORTEX_DATABASE_URL", raising=False)
     with ExitStack() as stack:
         where: Any = stdio_transport(home, project)
         if transport == "http":
@@ -312,3 +328,26 @@ def test_the_framework_still_has_the_private_parts_that_are_used() -> None:
     assert callable(server._lifespan_manager)
     assert callable(server._mcp_server.run)
     assert callable(server._mcp_server.create_initialization_options)
+
+
+def test_known_callers_are_told_of_what_changed_for_them_alone(
+    home: Path, project: Path, cortex: Cortex, mode: str
+) -> None:
+    tokens = {name: cortex.access.create(name, scopes=["read"]).token for name in ("ann", "eve")}
+    ann = cortex.tenants.admitted(CallerOfServer("ann"))
+    with acting_as(ann):
+        private = cortex.memories.capture("What ann keeps to herself", domain="user", tags=["own"])
+    shared = cortex.memories.capture("What all may know")
+    uris = [f"subcog://memory/{one.id}" for one in (private, shared)]
+    with http_server(home, project, CORTEX_AUTH="tokens") as server, ExitStack() as stack:
+        ears = {}
+        for name, token in tokens.items():
+            transport = StreamableHttpTransport(server.mcp, headers={"Authorization": f"Bearer {token}"})
+            ears[name] = stack.enter_context(watcher(transport, mode))
+            ears[name].watch(TOPICS, *uris)
+        with acting_as(ann):
+            cortex.memories.update(private.id, content="Changed", tags=["changed"])
+        assert {ears["ann"].next(), ears["ann"].next()} == {TOPICS, uris[0]}
+        cortex.memories.update(shared.id, content="Changed")
+        # Had she been told of the other, that would come first.
+        assert [ears[name].next() for name in ("ann", "eve")] == [uris[1], uris[1]]

@@ -197,7 +197,8 @@ def test_another_process_and_a_later_one_read_packed_memories(home: Path, projec
         assert second.upkeep().records == 0
         late = second.memories.capture(LONG)
         clock.advance(hours=1)
-        assert second.upkeep().records == 1
+        # On a shared database one of them does it for both.
+        assert first.upkeep().records + second.upkeep().records == 1
     with opened() as third:
         assert third.memories.get(late.id).content == LONG
         assert third.memories.get(ids[7]).content == texts[7]

@@ -236,7 +236,7 @@ def test_a_purged_memory_leaves_no_pointer_to_it_and_no_count_of_it(cortex: Cort
     left = cortex.memories.get(older.id)
     assert (left.status, left.superseded_by) == ("superseded", None)
     with cortex._store.database.read() as session:
-        assert cortex._store.recalls.last(session, [newer.id]) == {}
+        assert cortex._store.recalls.last(session, [cortex.project.id], [newer.id]) == {}
     assert cortex.memories.update(older.id, status="active").superseded_by is None
     assert [hit.memory.id for hit in cortex.memories.recall("pool connections").results] == [older.id]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -66,19 +67,27 @@ class Both:
             return [row[0] for row in session.rows("SELECT DISTINCT space FROM memory ORDER BY space")]
 
 
-@pytest.fixture
-def both(
-    tmp_path: Path, project: Path, clock: FakeClock, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+@contextmanager
+def side_by_side(
+    folder: Path, project: Path, clock: FakeClock, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Both]:
     monkeypatch.delenv("CORTEX_DATABASE_URL", raising=False)
     grown = IdMaker.new
     # Ids of one process grow by themselves; with an end that follows from the beginning both homes give the same ones.
     monkeypatch.setattr(IdMaker, "new", lambda maker: _with_known_end(grown(maker)[:16]))
     with (
-        opened(tmp_path / "of-sqlite", project, clock) as sqlite,
-        opened(tmp_path / "of-postgres", project, clock, database_url=postgres_url) as postgres,
+        opened(folder / "of-sqlite", project, clock) as sqlite,
+        opened(folder / "of-postgres", project, clock, database_url=url) as postgres,
     ):
         yield Both(sqlite, postgres, clock)
+
+
+@pytest.fixture
+def both(
+    tmp_path: Path, project: Path, clock: FakeClock, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Both]:
+    with side_by_side(tmp_path, project, clock, postgres_url, monkeypatch) as homes:
+        yield homes
 
 
 def _with_known_end(start: str) -> str:
@@ -195,18 +204,18 @@ def test_recall_gives_the_same_records_in_the_same_order(both: Both, retrieval: 
 def test_the_text_index_answers_alike(both: Both) -> None:
     both.do(lambda cortex: cortex.memories.capture_many(_notes(60, both.clock.now())))
 
-    def matches(cortex: Cortex, *spaces: str) -> list[list[int]]:
+    def matches(cortex: Cortex, space: str, *narrowed: str) -> list[list[int]]:
         store = cortex._store
         words = [store._names.words(word)[0] for word in ("kafka", "redis", "absent")]
         with store.database.read() as session:
-            first = min(store.memories.all_numbers(session))
-            within = [store._space_word(space) for space in spaces]
-            found = store.database.text_matches(session, words, within, 7)
-        return [[num - first for num in nums] for nums in found]
+            places = {num: n for n, num in enumerate(store.memories.all_numbers(session, cortex.project.id))}
+            within = [store._space_word(one) for one in narrowed]
+            found = store.database.text_matches(session, space, words, within, 7)
+        return [[places[num] for num in nums] for nums in found]
 
-    assert [len(nums) for nums in both.do(matches)] == [7, 7, 0]
-    both.do(lambda cortex: matches(cortex, cortex.project.id, "another"))
-    assert both.do(lambda cortex: matches(cortex, "another")) == [[], [], []]
+    assert [len(nums) for nums in both.do(lambda cortex: matches(cortex, cortex.project.id))] == [7, 7, 0]
+    both.do(lambda cortex: matches(cortex, cortex.project.id, cortex.project.id, "another"))
+    assert both.do(lambda cortex: matches(cortex, "another", "another")) == [[], [], []]
 
 
 # -- what hangs on memories ----------------------------------------------------------------------

@@ -27,8 +27,9 @@ from cortex_py.errors import (
     StoreFull,
     StoreReadOnly,
     StoreTooNew,
+    StoreUnavailable,
 )
-from cortex_py.store import migrations, postgres
+from cortex_py.store import migrations, postgres_pool
 from cortex_py.store.postgres import PostgresDatabase, open_postgres
 from cortex_py.store.postgres_dialect import as_postgres
 from cortex_py.store.postgres_errors import translated
@@ -113,7 +114,7 @@ def test_an_error_rolls_back_and_the_connection_is_used_again(database: Postgres
             session.run("SELECT 1/0")
     with database.read() as session:
         assert session.rows("SELECT seq FROM state") == [(0,)]
-    assert len(database._idle) == 1
+    assert len(database._pool._idle) == 1
 
 
 def test_nothing_is_written_in_a_read(database: PostgresDatabase) -> None:
@@ -162,7 +163,7 @@ def test_the_sequence_follows_the_order_of_commits(postgres_url: str) -> None:
 def test_a_writer_that_waits_too_long_is_told(
     database: PostgresDatabase, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "_PREPARE", "SET lock_timeout = '50ms'")
+    monkeypatch.setattr(postgres_pool, "_PREPARE", "SET lock_timeout = '50ms'")
     other = PostgresDatabase(postgres_url)
     with database.write(), pytest.raises(StoreBusy), other.write():
         pass
@@ -267,7 +268,7 @@ def test_idle_connections_that_were_cut_are_replaced_unnoticed(
 ) -> None:
     with database.read(), database.read(), database.read():
         pass
-    assert len(database._idle) == 3
+    assert len(database._pool._idle) == 3
     _cut(postgres_server, postgres_url)
     with database.write() as session:
         session.run("UPDATE state SET seq = 5")
@@ -278,8 +279,8 @@ def test_idle_connections_that_were_cut_are_replaced_unnoticed(
 def test_connections_are_bounded_and_closed(
     database: PostgresDatabase, postgres_server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "_WAIT_SECONDS", 0.05)
-    database._free = threading.BoundedSemaphore(2)
+    monkeypatch.setattr(postgres_pool, "WAIT_SECONDS", 0.05)
+    database._pool._free = threading.BoundedSemaphore(2)
     with database.read(), database.read(), pytest.raises(StoreBusy, match="in use"), database.read():
         pass
     database.close()
@@ -294,9 +295,8 @@ def test_it_gives_back_space_and_finds_faults(database: PostgresDatabase) -> Non
     assert database.size_bytes() > 0
     database.compact()
     with database.write() as session:
-        database.index_text(session, 12, "abc def")
-        database.index_text(session, 12, "ghi")
-        assert database.text_matches(session, ["abc", "ghi"], [], 5) == [[], [12]]
+        session.run("INSERT INTO memory_text (num, space, words) VALUES (12, 's', '{ghi}')")
+        assert database.text_matches(session, "s", ["abc", "ghi"], [], 5) == [[], [12]]
     assert database.check() == ["1 entries of the text index belong to no memory"]
 
 
@@ -336,7 +336,7 @@ def test_a_place_that_cannot_be_reached_is_told_without_the_password(
         (errors.ReadOnlySqlTransaction, StoreReadOnly),
         (errors.InsufficientPrivilege, StoreDenied),
         (errors.DataCorrupted, StoreCorrupt),
-        (errors.AdminShutdown, StorageError),
+        (errors.AdminShutdown, StoreUnavailable),
         (errors.NumericValueOutOfRange, StorageError),
         (errors.InternalError_, StorageError),
     ],
@@ -362,7 +362,8 @@ def test_the_doctor_names_the_place_and_not_the_password(
 
 
 def test_a_missing_driver_is_told(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "cortex_py.store.postgres", raising=False)
+    for name in ("postgres", "postgres_pool", "postgres_errors", "postgres_values"):
+        monkeypatch.delitem(sys.modules, f"cortex_py.store.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ConfigurationError, match=re.escape("cortex-py[postgres]")):
         Cortex.open(home, project=project, backend=StubBackend(), database_url="postgresql://127.0.0.1/db")

@@ -20,7 +20,7 @@ from ..security.audit import (
     link_hash,
     seal_head,
 )
-from ..security.callers import Caller
+from ..security.callers import Caller, acting_as
 from ..store.database import Session
 from ..store.store import Store
 from .audit_key import AuditKey
@@ -79,7 +79,8 @@ class Audit:
         )
         text = encode(event)
         table = self._store.audit
-        with self._store.database.write() as session:
+        # The log is the server's own work, whoever it is about.
+        with acting_as(None), self._store.database.write() as session:
             found = table.next(session)
             head = Head(*found) if found else None
             key = self._sealing_key(head)
@@ -92,7 +93,7 @@ class Audit:
 
     def list(self, limit: int = 50) -> tuple[Entry, ...]:
         """The latest events, newest first."""
-        with self._store.database.read() as session:
+        with acting_as(None), self._store.database.read() as session:
             rows = self._store.audit.latest(session, limit)
         try:
             return tuple(Entry(number, decode(text)) for number, text in rows)
@@ -104,7 +105,7 @@ class Audit:
 
         `expected` is a head told earlier: it must be part of this chain.
         """
-        with self._store.database.read() as session:
+        with acting_as(None), self._store.database.read() as session:
             found = self._store.audit.head(session)
             head = Head(*found) if found else None
             links = _Watched(self._links(session), expected)

@@ -22,9 +22,10 @@ _LATEST = 10**12
 
 
 class SignedTokens:
-    """Tokens of one issuer for one audience."""
+    """Tokens of one issuer for one audience. `org_claim` is the claim that names the organisation, where one does."""
 
-    def __init__(self, issuer: str, audience: str, keys: KeySet, clock: Clock) -> None:
+    def __init__(self, issuer: str, audience: str, keys: KeySet, clock: Clock, *, org_claim: str | None = None) -> None:
+        self._org_claim = org_claim
         self._issuer = issuer
         self._audience = audience
         self._keys = keys
@@ -39,7 +40,7 @@ class SignedTokens:
                 remedy="Set oidc_issuer, oidc_audience and oidc_jwks.",
                 field="auth",
             )
-        return cls(issuer, audience, KeySet(read_source(keys)), clock)
+        return cls(issuer, audience, KeySet(read_source(keys)), clock, org_claim=settings.oidc_org_claim)
 
     def verify(self, token: str) -> Caller:
         """Who a token speaks for; `AccessDenied` unless the issuer signed it, for us, and it holds now."""
@@ -57,6 +58,8 @@ class SignedTokens:
                 check_name(agent, "azp") if isinstance(agent, str) else None,
                 _scopes(claims),
                 f"oidc:{self._issuer}"[:200],
+                # Not the server's own for want of a claim: an issuer of many would let strangers in.
+                org=check_name(_text(claims.get(self._org_claim)), self._org_claim) if self._org_claim else "",
             )
         except InvalidInput as error:
             raise AccessDenied(f"The token does not say whom it is for. {error.message}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,6 +15,7 @@ from ..clock import Clock
 from ..config import Settings
 from ..errors import ConfigurationError, RateLimited
 from ..records import DOMAINS, Domain
+from ..security.permission import administrable, require_admin
 from ..store.store import Store
 from .collection import change_passphrase
 from .held import Held
@@ -88,9 +89,10 @@ class Exchange:
 
     def push(self, project_id: str | None, *, whole: bool = False) -> Sent:
         """Bring what changed here; first the project, then what belongs to the person and the organisation."""
+        shared = self._shared(project_id)
         with self._sync("push") as (target, sync):
             done: list[Pushed] = []
-            for held in self._shared(project_id):
+            for held in shared.values():
                 held.settle()
                 done.append(sync.push(self._replica(held, target), held.space, whole=whole))
             return Sent(
@@ -104,10 +106,11 @@ class Exchange:
 
     def pull(self, project_id: str | None) -> Received:
         """Merge what other machines brought. Where two changed the same memory, both are kept."""
+        shared = self._shared(project_id)
         with self._sync("pull") as (target, sync):
             done: list[Pulled] = []
             memories = 0
-            for held in self._shared(project_id):
+            for held in shared.values():
                 held.settle()
                 before = self._memories(held)
                 pulled = sync.pull(self._replica(held, target), held.space)
@@ -131,11 +134,9 @@ class Exchange:
 
     def status(self, project_id: str | None) -> SyncState:
         """What waits here, and what other machines have brought; nothing is changed."""
+        shared = self._shared(project_id)
         with self._sync(None) as (target, sync):
-            domains = {
-                domain: sync.status(self._replica(held, target), held.space)
-                for domain, held in zip(DOMAINS, self._shared(project_id), strict=True)
-            }
+            domains = {domain: sync.status(self._replica(held, target), held.space) for domain, held in shared.items()}
         with self._store.database.read() as session:
             used = {way: self._store.replicas.counted(session, self._today(), way) for way in DAILY}
         return SyncState(target.shown, self._machine(), domains, used["push"], used["pull"])
@@ -147,8 +148,11 @@ class Exchange:
 
     # -- parts -----------------------------------------------------------------------------------
 
-    def _shared(self, project_id: str | None) -> Sequence[Held]:
-        return [self._hold(project_id, domain) for domain in DOMAINS]
+    def _shared(self, project_id: str | None) -> dict[Domain, Held]:
+        """The project, and of what is beyond it all that the caller may do anything with."""
+        held = {domain: self._hold(project_id, domain) for domain in DOMAINS}
+        require_admin(held["project"].space)
+        return {domain: one for domain, one in held.items() if administrable(one.space)}
 
     def _memories(self, held: Held) -> set[tuple[str, int]]:
         """Every memory of a space with the change it last went through."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from ..clock import Clock
 from ..config import Settings
 from ..records import Domain
+from ..security.permission import require_admin
 from ..store.store import Store
 from .held import Held
 from .retention import Retention
@@ -41,7 +42,7 @@ class Backups:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._hold = hold
+        self._held = hold
         self._model = model
         self._memories = memories
         self._kept: dict[str, Snapshots] = {}
@@ -109,7 +110,7 @@ class Backups:
     def _exchange(self) -> Exchange:
         from .exchange import Exchange
 
-        return Exchange(self._store, self._clock, self._settings, self._hold)
+        return Exchange(self._store, self._clock, self._settings, self._held)
 
     # -- plain files -----------------------------------------------------------------------------
 
@@ -168,6 +169,12 @@ class Backups:
     def _retention(self) -> Retention:
         settings = self._settings
         return Retention(settings.snapshot_keep_hourly, settings.snapshot_keep_daily, settings.snapshot_keep_weekly)
+
+    def _hold(self, project_id: str | None, domain: Domain) -> Held:
+        """What is held of a space, for whoever may do anything with it: a copy holds all of it, and replaces all."""
+        held = self._held(project_id, domain)
+        require_admin(held.space)
+        return held
 
     def _of(self, project_id: str | None, domain: Domain) -> Snapshots:
         held = self._hold(project_id, domain)

@@ -45,6 +45,9 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "migrate": ("migrate", "Copy everything into PostgreSQL, or back into the home."),
     "license": ("license", "Licences that open marked tools of a shared server: keys, issue, show, verify."),
     "token": ("token", "Tokens by which callers of a shared server are known: create, list, revoke."),
+    "org": ("org", "Organisations of a shared server and their members: create, list, members, join, leave."),
+    "group": ("group", "Groups of an organisation: create, list, add, remove, delete."),
+    "grant": ("grant", "Who may do what in a project: add, remove, list, restrict, open, assign."),
     "audit": ("audit", "What callers did: list, and check that the log was not changed."),
     "serve": ("serve", "Serve the memory to MCP clients, on stdio or HTTP."),
 }

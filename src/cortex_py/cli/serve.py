@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from ..app import Cortex
+    from ..config import Settings
+
 __all__ = ["serve_command"]
+
+_PAUSE_SECONDS = 0.5
 
 
 @click.command("serve")
@@ -34,12 +41,26 @@ def serve_command(http: bool, host: str, port: int, home: str | None, project: s
 
     settings = load_settings(home, **tools)
     check_exposure(host, settings.token, settings.auth)
-    from ..app import Cortex
     from ..http.serving import serve_http
 
     needs_token = settings.token is not None or settings.auth != "token"
-    with Cortex.from_settings(settings, folder) as cortex:
+    with _opened(settings, folder) as cortex:
         serve_http(cortex, host, port, lambda url: _announce(url, cortex.project.name, needs_token))
+
+
+def _opened(settings: Settings, folder: str) -> Cortex:
+    """A shared server may be started before its database; it waits as it does for one that restarts."""
+    from ..app import Cortex
+    from ..errors import StoreUnavailable
+
+    until = time.monotonic() + settings.database_retry_seconds
+    while True:
+        try:
+            return Cortex.from_settings(settings, folder)
+        except StoreUnavailable:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _announce(url: str, project: str, needs_token: bool) -> None:

@@ -30,12 +30,16 @@ def token_command() -> None:
 @click.option("--subject", required=True, help="The person it is for; what is written with it is theirs.")
 @click.option("--agent", help="The agent of theirs that will use it.")
 @click.option("--scope", "scopes", multiple=True, help="read, write, admin, embed, tool:NAME (repeat; default: read).")
+@click.option("--org", help="The organisation it is for (default: that of the settings).")
+@click.option("--in", "work_in", help="The project that calls work in which name none, by id, remote or name.")
 @click.option("--days", type=click.IntRange(1, 36_500), help="How long it holds (default: until it is revoked).")
 @common
 def create_command(
     subject: str,
     agent: str | None,
     scopes: tuple[str, ...],
+    org: str | None,
+    work_in: str | None,
     days: int | None,
     home: str | None,
     project: str,
@@ -44,14 +48,18 @@ def create_command(
     """Make a token and show it, this once."""
     _check_tools(scopes)
     with open_cortex(home, project) as cortex:
-        made = cortex.access.create(subject, agent=agent, scopes=scopes or ("read",), days=days)
+        made = cortex.access.create(
+            subject, agent=agent, scopes=scopes or ("read",), days=days, org=org, project=work_in
+        )
     if as_json:
-        print_json({"token": made.token, **_shown(made.record)})
+        print_json({"token": made.token, **_shown(made.record), "joined": made.joined})
         return
     click.echo(made.token)
     allowed = ", ".join(sorted(made.record.scopes))
     # Beside the token, not among it: the output can be piped into where secrets are kept.
     click.echo(f"Token {made.record.id} of {subject} for {allowed}. It cannot be shown again.", err=True)
+    if made.joined:
+        click.echo(f"{subject} became a member of the organisation, with the level {made.joined}.", err=True)
 
 
 @token_command.command("list")
@@ -95,6 +103,8 @@ def _shown(record: TokenRecord) -> dict[str, object]:
         "subject": record.user,
         "agent": record.agent,
         "scopes": sorted(record.scopes),
+        "org": record.org,
+        "project_id": record.project_id,
         "state": record.state(SystemClock().now()),
         "created_at": record.created_at,
         "expires_at": record.expires_at,

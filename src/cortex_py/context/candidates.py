@@ -112,7 +112,8 @@ class CandidateFinder:
             return
         labels = {hit.memory.id: _label(hit.memory) for hit in hits[:5]}
         with self._store.database.read() as session:
-            named = self._store.suggestions.named_by_both(session, [hit.memory.id for hit in tied], list(labels))
+            ids, spaces = [hit.memory.id for hit in tied], self._memories.place.spaces()
+            named = self._store.suggestions.named_by_both(session, spaces, ids, list(labels))
         for hit in tied:
             # The best of the hits that name the same thing is the one to tell of.
             both = [(one, named[hit.memory.id, one]) for one in labels if (hit.memory.id, one) in named]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..clock import Clock
 from ..config import Settings
 from ..embedding.backend import Backend
-from ..errors import InvalidInput, ProjectNotFound
+from ..errors import InvalidInput, ProjectNotFound, StorageError
 from ..graph.knowledge import NOTHING, Knowledge
 from ..graph.project_names import ProjectNames
 from ..graph.service import Graph
@@ -23,6 +25,8 @@ from ..memory.enrichment import without_context
 from ..memory.place import Place
 from ..memory.service import Memories
 from ..records import Domain, Memory, Project
+from ..security.callers import acting_as
+from ..security.permission import readable
 from ..store.store import Store
 from ..worktree.git import Repository
 from .automation import action_plan
@@ -43,8 +47,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Desk", "Desks"]
 
+# Callers of a shared server choose their projects.
+_MOST_DESKS = 64
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Desk:
     """`folder` is where the project lies on this machine; None where it does not, or no longer."""
 
@@ -76,7 +83,7 @@ class Desk:
 
 
 class Desks:
-    """The desks of one process, each made when first needed."""
+    """The desks of one process, each made when first needed; those longest unused are cleared."""
 
     def __init__(
         self,
@@ -94,14 +101,19 @@ class Desks:
         self._clock = clock
         self._ids = ids
         self._files = BranchFiles(settings.home)
-        self._open: dict[tuple[str, Path | None], Desk] = {}
+        self._open: OrderedDict[tuple[str, Path | None], Desk] = OrderedDict()
         self._groundings: dict[tuple[str, Path | None], Grounding] = {}
         self._judges: list[Judge | None] = []
         self._logs: dict[str, ReferenceLog] = {}
         self._lock = threading.Lock()
+        # The desk of the process itself, once it sits at one.
+        self.own: Desk | None = None
 
     def at(self, folder: Path) -> Desk:
-        """The desk for the project that a folder belongs to; a project not known yet is remembered."""
+        """The desk for the project that a folder belongs to; a project not known yet is remembered.
+
+        A caller must be allowed to write there.
+        """
         found = identify(folder)
         project = remember(self._store, found, self._clock)
         place = folder.expanduser().resolve()
@@ -109,10 +121,12 @@ class Desks:
         return self._desk(project, place if place.is_dir() else place.parent)
 
     def of(self, project_id: str) -> Desk:
-        """The desk for a project of the store."""
+        """The desk for a project of the store. One that the caller may not read is not there."""
+        if self.own is not None and self.own.project.id == project_id and readable(project_id):
+            return self.own
         with self._store.database.read() as session:
             project = self._store.projects.get(session, project_id)
-        if project is None:
+        if project is None or not readable(project.id):
             raise ProjectNotFound(
                 f"There is no project {project_id[:80]!r}.",
                 remedy="Call initialize_context with the path of the project first.",
@@ -127,16 +141,22 @@ class Desks:
             desk = self._open.get(key)
             if desk is None or desk.project != project:
                 desk = self._open[key] = self._make(project, folder)
-            return desk
+            self._open.move_to_end(key)
+            cleared = [self._open.popitem(last=False)[1] for _ in range(len(self._open) - _MOST_DESKS)]
+        for one in cleared:
+            _write_uses(one)
+        return desk
 
     def _make(self, project: Project, folder: Path | None) -> Desk:
         repository = Repository.discover(folder) if folder else None
         settings, store = self._settings, self._store
 
         def touched(branches: frozenset[str]) -> None:
-            for branch_id in sorted(branches):
-                summaries.refresh(branch_id)
-                projection.try_refresh(branch_id)
+            # What follows from a change is the server's own work, whoever made the change.
+            with acting_as(None):
+                for branch_id in sorted(branches):
+                    summaries.refresh(branch_id)
+                    projection.try_refresh(branch_id)
 
         following = Following(
             store,
@@ -228,11 +248,13 @@ class Desks:
             return self._logs[desk.project.id]
 
     def write_references(self) -> None:
-        """Store what was noted in passing."""
+        """Store what was noted in passing, at all desks."""
         with self._lock:
-            logs = list(self._logs.values())
+            logs, desks = list(self._logs.values()), list(self._open.values())
         for log in logs:
             log.write()
+        for desk in desks:
+            desk.memories.write_uses()
 
     def close(self) -> None:
         """Let go of the files that are kept open."""
@@ -248,3 +270,9 @@ class Desks:
             return self.of(memory.project_id).names.get()
         except ProjectNotFound:
             return NOTHING
+
+
+def _write_uses(desk: Desk) -> None:
+    with acting_as(None), suppress(StorageError):
+        # A store that cannot be written now has lost a count, no memory.
+        desk.memories.write_uses()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ..clock import Clock, to_micros
 from ..config import BranchMemories
 from ..records import Confinement
+from ..security.callers import acting_as
 from ..store.store import Store
 from ..worktree.git import Head, Repository
 from ..worktree.merges import Fate, fates, renamed_from, watermark
@@ -57,17 +58,20 @@ class Following:
         return self._policy
 
     def arrive(self) -> None:
-        """Take in what git did since the last call: a rename, a merge, a deletion."""
-        if self._repository is None:
-            return
-        head = self._repository.head()
+        """Take in what git did since the last call: a rename, a merge, a deletion. Nobody's work but the server's."""
+        if self._repository is not None:
+            with acting_as(None):
+                self._arrive(self._repository)
+
+    def _arrive(self, repository: Repository) -> None:
+        head = repository.head()
         changed: set[str] = set()
         with self._lock:
             if head.branch != self._branch:
                 if head.branch:
-                    changed |= self._follow_rename(self._repository, head.branch)
+                    changed |= self._follow_rename(repository, head.branch)
                 self._branch = head.branch
-            changed |= self._settle(self._repository, head)
+            changed |= self._settle(repository, head)
         # Not under the lock: a branch file may hold edits of a person, and taking those in begins with an arrival.
         if changed:
             self._touched(frozenset(changed))
@@ -139,7 +143,7 @@ class Following:
                 seq = self._store.memories.next_seq(session)
                 for name in held:
                     nums = self._store.upkeep.staged(session, self._project, name)
-                    self._store.upkeep.isolate(session, nums, now, seq)
+                    self._store.upkeep.isolate(session, self._project, nums, now, seq)
         return tuple(held)
 
     def _conclude(self, git_branch: str, fate: Fate) -> frozenset[str]:
@@ -150,11 +154,12 @@ class Following:
             if not nums:
                 return frozenset()
             seq = self._store.memories.next_seq(session)
-            self._store.upkeep.promote(session, nums, into if fate == "merged" else None, now, seq)
+            merged_into = into if fate == "merged" else None
+            self._store.upkeep.promote(session, self._project, nums, merged_into, now, seq)
             if fate == "deleted":
                 # No longer confined to a branch that is gone: whoever restores one of them wants to see it.
-                self._store.memories.bury(session, nums, now, seq)
-            return self._store.statistics.lines_of_work(session, nums)
+                self._store.memories.bury(session, self._project, nums, now, seq)
+            return self._store.statistics.lines_of_work(session, self._project, nums)
 
     def _default_branch(self) -> str | None:
         """The default branch, asked of git again only when a reference has changed."""

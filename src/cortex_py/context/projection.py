@@ -18,6 +18,7 @@ from ..clock import Clock, from_micros, to_micros
 from ..errors import Conflict, CortexError, NotFound
 from ..memory.service import Memories
 from ..records import Branch, Memory, NewMemory
+from ..security.callers import acting_as
 from ..store.store import Store
 from .branch import check_topic
 from .branch_edits import Plan, plan
@@ -86,7 +87,8 @@ class Projection:
         # While edits are taken in, each change would call for a file that is about to be written anyway.
         if getattr(self._taking, "branch", None) == branch_id:
             return
-        with self._files.locked(self._project, branch_id):
+        # Whoever edited the file was not the caller.
+        with acting_as(None), self._files.locked(self._project, branch_id):
             state = self._state(branch_id)
             if self._is_touched(branch_id, state):
                 self._take_in(branch_id)
@@ -102,7 +104,7 @@ class Projection:
 
     def sync(self, branch_id: str) -> Synced:
         """Take a person's edits in and write the file anew."""
-        with self._files.locked(self._project, branch_id):
+        with acting_as(None), self._files.locked(self._project, branch_id):
             state = self._state(branch_id)
             done = self._take_in(branch_id) if self._is_touched(branch_id, state) else Synced()
             self._write(branch_id, None)

@@ -9,6 +9,7 @@ from itertools import combinations
 
 from ..clock import Clock, to_micros
 from ..errors import StorageError
+from ..security.callers import acting_as
 from ..store.database import Session
 from ..store.store import Store
 from ..store.suggestions import ReferenceRow
@@ -73,7 +74,8 @@ class ReferenceLog:
         if not events:
             return
         try:
-            with self._store.database.write() as session:
+            # What was noted for one caller is written down in the course of another's call.
+            with acting_as(None), self._store.database.write() as session:
                 self._keep(session, events)
         except StorageError:
             with self._lock:
@@ -90,7 +92,7 @@ class ReferenceLog:
     def _keep(self, session: Session, events: Sequence[Event]) -> None:
         table = self._store.suggestions
         # What was purged meanwhile leaves nothing behind.
-        there = table.existing(session, [event.memory_id for event in events])
+        there = self._store.memories.placed(session, [event.memory_id for event in events])
         events = [event for event in events if event.memory_id in there]
         uses = table.strengths(session, self._project, [event.memory_id for event in events])
         pairs: dict[Pair, Sum] = {}

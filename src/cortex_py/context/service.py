@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from ..clock import Clock, to_micros
 from ..errors import BranchNotFound, CortexError, InvalidInput, MemoryNotFound, ProjectNotFound, StorageError
 from ..memory.ontology import canonical_category
 from ..records import Branch, Memory, NewMemory, Project
+from ..security.permission import as_maker_of, readable, require_write
 from ..store.conditions import EVERYTHING
 from ..store.database import Session
 from ..store.store import Store
@@ -44,9 +46,9 @@ _CHECK_SECONDS = 0.5
 
 
 class Contexts:
-    """Lines of work of the project this process stands in, or of any other that is named by its id."""
+    """Lines of work of the project that the caller works in, or of any other that is named by its id."""
 
-    def __init__(self, store: Store, clock: Clock, desks: Desks, here: Desk) -> None:
+    def __init__(self, store: Store, clock: Clock, desks: Desks, here: Callable[[], Desk]) -> None:
         self._store = store
         self._clock = clock
         self._desks = desks
@@ -57,12 +59,12 @@ class Contexts:
     @property
     def project(self) -> Project:
         """The project that this Cortex stands in."""
-        return self._here.project
+        return self._here().project
 
     def projects(self) -> list[Project]:
-        """All projects of the store."""
+        """All projects of the store that the caller may read."""
         with self._store.database.read() as session:
-            return self._store.projects.all(session)
+            return [one for one in self._store.projects.all(session) if readable(one.id)]
 
     def project_at(self, path: str | Path) -> Project:
         """The stored project that a folder belongs to."""
@@ -71,7 +73,7 @@ class Contexts:
         found = identify(Path(path).expanduser())
         with self._store.database.read() as session:
             project = self._store.projects.get(session, found.id)
-        if project is None:
+        if project is None or not readable(project.id):
             raise ProjectNotFound(
                 f"No memories are kept for {str(path)[:200]!r}.", remedy="Capture something there first.", field="path"
             )
@@ -79,9 +81,10 @@ class Contexts:
 
     def repository(self) -> Repository:
         """The git repository that this Cortex stands in."""
-        if self._here.repository is None:
+        repository = self._here().repository
+        if repository is None:
             raise InvalidInput("This project is no git repository.", remedy="Run it inside one.", field="project")
-        return self._here.repository
+        return repository
 
     def initialize(
         self, path: str | Path | None = None, mode: ScanMode = "light", *, progress: Progress | None = None
@@ -93,11 +96,12 @@ class Contexts:
         from .scan import check_mode
 
         check_mode(mode)
-        desk = self._here if path is None else self._desks.at(Path(path).expanduser())
-        desk.following.arrive()
-        for branch in self.branches(desk.project.id):
-            desk.projection.try_refresh(branch.id)
-        return desk.scanner(self._store).run(mode, progress)
+        desk = self._here() if path is None else self._desks.at(Path(path).expanduser())
+        with as_maker_of(desk.project.id) if path is not None else nullcontext():
+            require_write(desk.project.id)
+            for branch in self.branches(desk.project.id):
+                desk.projection.try_refresh(branch.id)
+            return desk.scanner(self._store).run(mode, progress)
 
     # -- lines of work ---------------------------------------------------------------------------
 
@@ -113,7 +117,7 @@ class Contexts:
         check_topic(topic)
         if git_branch is not None:
             check_git_branch(git_branch)
-        desk = self._desk(project_id)
+        desk = self._writing(project_id)
         if parent_id and parent_id.strip().lower() == ACTIVE:
             parent_id = self._branch(desk, parent_id).id
         branch = self._add(desk.project.id, topic, parent_id, git_branch)
@@ -177,7 +181,7 @@ class Contexts:
     def link(self, branch_id: str, git_branch: str, *, project_id: str | None = None) -> Linked:
         """Join a line of work to a git branch: it is the active one whenever that branch is checked out."""
         check_git_branch(git_branch)
-        desk = self._desk(project_id)
+        desk = self._writing(project_id)
         branch = self._branch(desk, branch_id)
         with self._store.database.write() as session:
             now = to_micros(self._clock.now())
@@ -189,7 +193,7 @@ class Contexts:
 
     def sync(self, branch_id: str, *, project_id: str | None = None) -> Synced:
         """Take in what a person changed in the file of a line of work; where both changed, both are kept."""
-        desk = self._desk(project_id)
+        desk = self._writing(project_id)
         return desk.projection.sync(self._branch(desk, branch_id).id)
 
     # -- contexts --------------------------------------------------------------------------------
@@ -197,7 +201,7 @@ class Contexts:
     def append(self, branch_id: str, content: str, role: str, *, project_id: str | None = None) -> Appended:
         """Add a turn to a line of work. When this returns it is stored, indexed, filed and in the branch file."""
         check_role(role)
-        desk = self._desk(project_id)
+        desk = self._writing(project_id)
         branch = self._branch(desk, branch_id)
         found, unchecked = self._checked(desk, content) if role == "assistant" else (None, "")
         score = found.score if found and found.findings else None
@@ -310,7 +314,7 @@ class Contexts:
             total = len(found)
             if total == _GRAPH_NODES:
                 total = self._store.memories.count(session, where, branch.id if branch else None)
-            vectors = self._store.vectors(session, [num for num, _ in found])
+            vectors = self._store.vectors(session, where.spaces, [num for num, _ in found])
             entities = self._named(session, desk, found)
         kept = [one for one in branches if branch is None or one.id == branch.id]
         return connect([memory for _, memory in found], vectors, kept, entities, total - len(found))
@@ -321,7 +325,10 @@ class Contexts:
 
         ids = {num: memory.id for num, memory in found}
         contexts: dict[tuple[str, str], dict[str, float]] = {}
-        for num, mentions in self._store.graph.mentions_of(session, list(ids)).items():
+        table, spaces = self._store.graph, desk.memories.place.spaces()
+        for num, mentions in (
+            pair for space in spaces for pair in table.mentions_of(session, space, list(ids)).items()
+        ):
             for one in mentions:
                 weights = contexts.setdefault((one.space, one.entity_id), {})
                 weights[ids[num]] = max(one.confidence, weights.get(ids[num], 0.0))
@@ -342,9 +349,12 @@ class Contexts:
     # -- helpers ---------------------------------------------------------------------------------
 
     def _desk(self, project_id: str | None) -> Desk:
-        if project_id is None or project_id == self._here.project.id:
-            return self._here
-        return self._desks.of(project_id)
+        return self._here() if project_id is None else self._desks.of(project_id)
+
+    def _writing(self, project_id: str | None) -> Desk:
+        desk = self._desk(project_id)
+        require_write(desk.project.id)
+        return desk
 
     def _branch(self, desk: Desk, branch_id: str) -> Branch:
         if branch_id.strip().lower() == ACTIVE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING
 
 from ..clock import Clock, from_micros, to_micros
 from ..config import Settings
-from ..errors import (
-    AmbiguousId,
-    BranchNotFound,
-    InvalidId,
-    InvalidInput,
-    StorageError,
-    SuggestionClosed,
-    SuggestionNotFound,
-)
-from ..ids import IdMaker, parse_ref
+from ..errors import BranchNotFound, InvalidInput, StorageError, SuggestionClosed, SuggestionNotFound
+from ..ids import IdMaker
 from ..records import Memory
+from ..security.callers import current_caller
+from ..security.permission import require_write
 from ..security.policy import screen
 from ..store.database import Session
 from ..store.store import Store
@@ -40,6 +34,7 @@ from .candidates import CandidateFinder, Gathered, task_kind
 from .desk import Desk, Desks
 from .learning import learned, share, taught
 from .rejection import classify
+from .session_ids import is_own, matched, new_session_id
 from .suggesting import Near, Ranked, Source, rank
 
 if TYPE_CHECKING:
@@ -48,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Automation", "Pending", "Suggested", "Suggestion", "Suggestions"]
 
-_PREFIX = "suggestion_session_"
 _MINUTES = 30
 _MOST = 50
 _LONGEST_TASK = 10_000
@@ -101,7 +95,15 @@ class Automation:
 
 
 class Suggestions:
-    def __init__(self, store: Store, clock: Clock, ids: IdMaker, settings: Settings, desks: Desks, here: Desk) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: IdMaker,
+        settings: Settings,
+        desks: Desks,
+        here: Callable[[], Desk],
+    ) -> None:
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -125,7 +127,7 @@ class Suggestions:
         if not 1 <= top_k <= _MOST:
             raise InvalidInput(f"top_k is {top_k}.", remedy=f"Give a number from 1 to {_MOST}.", field="top_k")
         task = self._clean(task)
-        desk = self._desk(project_id)
+        desk = self._writing(project_id)
         desk.following.arrive()
         self._desks.references(desk).write()
         now = to_micros(self._clock.now())
@@ -152,8 +154,7 @@ class Suggestions:
     ) -> Suggested:
         project = desk.project.id
         made = SessionRow(
-            # The end of an id is random: its beginning would be that of others made in the same moment.
-            _PREFIX + self._ids.new()[-12:],
+            new_session_id(self._ids),
             task[:_KEPT_TASK],
             line,
             now,
@@ -194,7 +195,7 @@ class Suggestions:
 
         What a person picked `by_hand` is remembered as that: it weighs more than what was taken on their behalf.
         """
-        desk = self._desk(project_id)
+        desk = self._writing(project_id)
         project, now = desk.project.id, to_micros(self._clock.now())
         if not context_ids:
             raise InvalidInput(
@@ -205,7 +206,7 @@ class Suggestions:
         with self._store.database.write() as session:
             opened = self._open_session(session, project, session_id, now)
             shown = self._store.suggestions.suggested(session, project, opened.id)
-            taken = _matched(context_ids, [one.memory_id for one in shown])
+            taken = matched(context_ids, [one.memory_id for one in shown])
             self._close(session, project, opened, "accepted", now, "", share(len(taken), len(shown)))
             self._store.suggestions.mark(session, project, opened.id, taken)
             self._learn(session, desk, opened, shown, taken, None)
@@ -217,7 +218,7 @@ class Suggestions:
         if not reason.strip():
             raise InvalidInput("The reason is empty.", remedy="Say why they do not fit.", field="reason")
         reason = self._clean(reason)
-        desk = self._desk(project_id)
+        desk = self._writing(project_id)
         project, now = desk.project.id, to_micros(self._clock.now())
         with self._store.database.write() as session:
             opened = self._open_session(session, project, session_id, now)
@@ -238,14 +239,14 @@ class Suggestions:
 
     def confirm(self, *, project_id: str | None = None) -> tuple[str, ...]:
         """Let the memories of ended git branches move, where that waits for a yes; returns the branches."""
-        done = self._desk(project_id).following.confirm()
+        done = self._writing(project_id).following.confirm()
         if done:
             self.answered("promote", True, project_id=project_id)
         return done
 
     def refuse(self, *, project_id: str | None = None) -> tuple[str, ...]:
         """Leave the memories of ended git branches where they are, for good; returns the branches."""
-        done = self._desk(project_id).following.refuse()
+        done = self._writing(project_id).following.refuse()
         if done:
             self.answered("promote", False, project_id=project_id)
         return done
@@ -256,7 +257,7 @@ class Suggestions:
             raise InvalidInput(
                 f"There is no action {action[:40]!r}.", remedy=f"Choose one of {', '.join(ACTIONS)}.", field="action"
             )
-        desk = self._desk(project_id)
+        desk = self._writing(project_id)
         now = to_micros(self._clock.now())
         with self._store.database.write() as session:
             known = self._store.suggestions.trust(session, desk.project.id)
@@ -277,12 +278,22 @@ class Suggestions:
             # Looking is possible where nothing can be written.
             self._desks.references(desk).write()
         with self._store.database.read() as session:
-            return self._store.suggestions.recent(session, desk.project.id, max(1, limit))
+            found = self._store.suggestions.recent(session, desk.project.id, max(1, limit))
+        if current_caller() is None:
+            return found
+        # What others have of their own was referred to here as well.
+        seen = desk.memories.visible([one.memory_id for one in found])
+        return [one for one in found if one.memory_id in seen]
 
     # -- inside ----------------------------------------------------------------------------------
 
     def _desk(self, project_id: str | None) -> Desk:
-        return self._here if project_id is None or project_id == self._here.project.id else self._desks.of(project_id)
+        return self._here() if project_id is None else self._desks.of(project_id)
+
+    def _writing(self, project_id: str | None) -> Desk:
+        desk = self._desk(project_id)
+        require_write(desk.project.id)
+        return desk
 
     def _clean(self, text: str) -> str:
         """A text as it may be kept: without secrets."""
@@ -306,11 +317,12 @@ class Suggestions:
         return tuple(
             Pending(one.id, one.task, count, from_micros(one.expires_at))
             for one, count in self._store.suggestions.pending(session, project, now)
+            if is_own(one.id)
         )
 
     def _open_session(self, session: Session, project: str, session_id: str, now: int) -> SessionRow:
         found = self._store.suggestions.session(session, project, session_id.strip())
-        if found is None:
+        if found is None or not is_own(found.id):
             raise SuggestionNotFound(
                 f"There is no session {session_id[:80]!r} in this project.",
                 remedy="Give the session_id that suggest_contexts returned.",
@@ -373,27 +385,3 @@ def _nearness(vectors: Mapping[str, NDArray[np.float32]]) -> Near:
         return float(vectors[one] @ vectors[other]) if one in vectors and other in vectors else 0.0
 
     return near
-
-
-def _matched(given: Sequence[str], shown: Sequence[str]) -> list[str]:
-    """The suggestions that ids name; one that was not suggested is an error, and nothing is taken."""
-    taken: dict[str, None] = {}
-    for one in given:
-        found: list[str] = []
-        with suppress(InvalidId):
-            prefix = parse_ref(one).prefix
-            found = [memory_id for memory_id in shown if memory_id.startswith(prefix)]
-        if len(found) > 1:
-            raise AmbiguousId(
-                f"{one[:80]!r} names {len(found)} of the suggestions.",
-                candidates=tuple(found),
-                remedy="Give more digits.",
-            )
-        if not found:
-            raise InvalidInput(
-                f"The context {one[:80]!r} is not among the suggestions of this session.",
-                remedy="Give the context_ids that suggest_contexts returned.",
-                field="context_ids",
-            )
-        taken[found[0]] = None
-    return list(taken)

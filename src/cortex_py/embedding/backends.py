@@ -78,7 +78,12 @@ def open_backend(name: str | None = None, settings: Settings | None = None) -> B
         wanted = "onnx_folder"
     _check_installed(wanted)
     _check_device(wanted, chosen)
-    return _opened(wanted, chosen, folder)
+    backend = _opened(wanted, chosen, folder)
+    if not chosen.otel_endpoint:
+        return backend
+    from .traced_backend import TracedBackend
+
+    return TracedBackend(backend)
 
 
 def _opened(name: str, chosen: Settings, folder: Path | None) -> Backend:

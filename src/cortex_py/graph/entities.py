@@ -9,6 +9,7 @@ from ..errors import InvalidInput
 from ..memory.place import canonical_domain
 from ..memory.prepare import check_no_secret, check_text
 from ..records import Domain
+from ..security.permission import require_admin, require_write
 from ..security.secrets import redact
 from ..store.database import Session
 from .base import NAME_BYTES, GraphBase, entity_from, relationship_from
@@ -62,7 +63,7 @@ class EntityOperations(GraphBase):
         kind = check_entity_type(type)
         check_no_secret(check_text(name, "name", NAME_BYTES), "name")
         extra = check_properties(properties)
-        space = self._place.space(canonical_domain(domain))
+        space = self._place.writing(canonical_domain(domain))
         with self._writing() as (session, at):
             wanted = ExtractedEntity(name.strip(), kind, 0, 0, 1.0, "given")
             identity = Joiner(self._table, session, space, at).ids([wanted])[key_of(wanted)]
@@ -110,6 +111,7 @@ class EntityOperations(GraphBase):
         """Remove an entity with its mentions and relationships; memories stay as they are."""
         with self._writing() as (session, _):
             space, identity = self._find(session, ref)
+            require_admin(space)
             entity = self._entities(session, space, [identity])[identity]
             self._table.delete_entities(session, space, [identity])
             return entity
@@ -122,7 +124,7 @@ class EntityOperations(GraphBase):
         found = surer(self._read(redact(content).text if store else content), min_confidence)
         ids: tuple[str, ...] = ()
         if store:
-            space = self._place.space("project")
+            space = self._place.writing("project")
             with self._writing() as (session, at):
                 known = Joiner(self._table, session, space, at).ids(found.entities)
                 ids = tuple(known[key_of(one)] for one in found.entities)
@@ -149,6 +151,8 @@ class EntityOperations(GraphBase):
             if len(spaces) > 1:
                 raise InvalidInput("The entities lie in different domains.", field="entity_ids")
             space, ids = places[0][0], [identity for _, identity in places]
+            if not dry_run:
+                require_write(space)
             before = self._entities(session, space, ids)
             kept = max(ids, key=lambda one: (before[one].mention_count, -ids.index(one)))
             key = canonical(canonical_name, before[kept].type) if canonical_name else None
@@ -179,7 +183,7 @@ class EntityOperations(GraphBase):
     def undo_merge(self, merge_id: str) -> bool:
         """Take a merge back; False where it is not known, or can no longer be undone."""
         with self._writing() as (session, at):
-            return any(self._table.undo_merge(session, space, merge_id, at) for space in self._place.spaces())
+            return any(self._table.undo_merge(session, space, merge_id, at) for space in self._place.spaces("write"))
 
     def duplicates(self, *, limit: int = 50) -> list[Duplicates]:
         """Groups of entities that are likely one, the likeliest first."""
@@ -199,7 +203,7 @@ class EntityOperations(GraphBase):
         """
         found: list[Entity] = []
         with self._writing() as (session, _):
-            for space in self._place.spaces():
+            for space in self._place.spaces("admin" if delete else "read"):
                 ids = self._table.orphans(session, space, None if delete else self._sight())
                 found += self._entities(session, space, ids).values()
                 if delete:

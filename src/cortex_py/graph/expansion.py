@@ -27,14 +27,17 @@ class ExpansionOperations(GraphBase):
         """Further memories, best first, that share rare entities with the first hits or name a neighbour of those."""
         known = {hit.memory.id for hit in hits}
         strength: dict[str, float] = {}
+        lies_in: dict[str, str] = {}
         found: dict[str, Hit] = {}
         with self._reading() as session:
             for space in self._place.spaces():
                 for memory_id, weight in self._tied(session, space, hits[:_FROM]).items():
                     if memory_id not in known:
                         strength[memory_id] = max(weight, strength.get(memory_id, 0.0))
+                        lies_in[memory_id] = space
             for memory_id in sorted(strength, key=lambda one: (-strength[one], one))[:limit]:
-                for _, _, memory in self._store.memories.find(session, memory_id, 1):
+                memory = self._store.memories.get(session, lies_in[memory_id], memory_id)
+                if memory is not None:
                     whole = Chunk(0, len(memory.content))
                     passage = partial(snippet, memory.content, whole, None, 200)
                     found[memory_id] = Hit(memory, strength[memory_id], strength[memory_id], passage)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ..clock import to_micros
 from ..errors import InvalidInput
+from ..security.permission import require_write
 from ..store.database import Session
 from ..store.graph import RelationshipRow
 from .base import GraphBase, relationship_from
@@ -61,6 +62,7 @@ class RelationshipOperations(GraphBase):
             raise InvalidInput("It would end before it begins.", remedy="Give a later valid_to.", field="valid_to")
         with self._writing() as (session, at):
             space, (a, b) = self._both(session, source, target)
+            require_write(space)
             if a == b:
                 raise InvalidInput("Both ends are the same entity.", field="to_entity")
             row = RelationshipRow(
@@ -133,6 +135,7 @@ class RelationshipOperations(GraphBase):
         """Take a relationship off the record; with `ended` it stays as something that held until then."""
         with self._writing() as (session, at):
             row = self._fact(session, relationship_id)
+            require_write(row.space)
             if ended is None:
                 self._table.end_relationship(session, row.space, row.id, ended_at=at)
                 return relationship_from(replace(row, ended_at=at))
@@ -150,6 +153,8 @@ class RelationshipOperations(GraphBase):
             found: list[InferredEdge] = []
             for space in dict.fromkeys(space for space, _ in places):
                 ids = [identity for where, identity in places if where == space]
+                if store:
+                    require_write(space)
                 found += self._inferred(session, space, ids, min_confidence, at if store else None)
             return found
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..clock import Clock, to_micros
 from ..memory.enrichment import without_context
+from ..memory.finding import seek_readable
 from ..memory.place import Place
 from ..records import Memory
 from ..store.database import Session
@@ -59,8 +60,8 @@ class GraphSurroundings:
         self, session: Session, memory: Memory, entities: Sequence[ExtractedEntity]
     ) -> tuple[int | None, str, dict[tuple[str, str], EntityRow]]:
         """The memory's number and space, and those of the names that are entities there."""
-        found = self._store.memories.find(session, memory.id, limit=1)
-        num, space = (found[0][0], found[0][1]) if found else (None, self._place.space(memory.domain))
+        found = seek_readable(self._store, session, self._place.spaces(), memory.id)
+        num, space = found or (None, self._place.space(memory.domain))
         keys = {key_of(one) for one in entities}
         rows = self._store.graph.by_keys(session, space, [key for key, _ in keys]) if keys else {}
         known: dict[tuple[str, str], EntityRow] = {}

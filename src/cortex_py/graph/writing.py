@@ -55,7 +55,7 @@ class GraphWriter:
             )
             for num, note in ones:
                 self._restate(session, space, num, note, known, at)
-            self._table.mark_read(session, [num for num, _ in ones])
+            self._table.mark_read(session, space, [num for num, _ in ones])
 
     def _restate(
         self, session: Session, space: str, num: int, note: Extraction, known: dict[tuple[str, str], str], at: int

@@ -14,8 +14,9 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..errors import AccessDenied, CortexError, RateLimited
+from ..errors import AccessDenied, CortexError, InvalidInput, ProjectNotFound, RateLimited
 from ..mcp.gate import CALLER_KEY, recorded
+from ..mcp.meter import Meter
 from ..security.buckets import TokenBuckets
 from ..security.callers import Caller, acting_as
 from .page_scopes import MCP_PATH, OPEN_PATHS, PAGE_SCOPES, page_scope
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from ..access.authentication import Verifier
     from ..app import Cortex
 
-__all__ = ["KnownCallers"]
+__all__ = ["PROJECT_HEADER", "KnownCallers"]
+
+# The project that a request is about, by id, remote or name.
+PROJECT_HEADER = "Cortex-Project"
 
 # Those who are refused at the door are written down only so often: strangers must not fill the disk.
 _REFUSALS_A_MINUTE = 60
@@ -36,8 +40,9 @@ _log = logging.getLogger(__name__)
 class KnownCallers:
     """Lets through only requests of callers that the verifier knows, and binds each to its caller."""
 
-    def __init__(self, app: ASGIApp, cortex: Cortex, verify: Verifier, *, audited: bool) -> None:
+    def __init__(self, app: ASGIApp, cortex: Cortex, verify: Verifier, *, audited: bool, meter: Meter) -> None:
         self._app = app
+        self._meter = meter
         self._cortex = cortex
         self._verify = verify
         self._audited = audited
@@ -55,12 +60,20 @@ class KnownCallers:
             caller = await anyio.to_thread.run_sync(self._known, _bearer(scope), limiter=self._checking)
             self._buckets.take(caller.label)
             _require(caller, scope["path"])
+            chosen = Headers(scope=scope).get(PROJECT_HEADER, "").strip() or None
+            caller = await anyio.to_thread.run_sync(self._verify.admitted, caller, chosen, limiter=self._checking)
         except AccessDenied as error:
             await self._refused(scope, receive, send, caller, error)
             return
         except RateLimited as error:
             wait = {"Retry-After": str(max(1, math.ceil(error.retry_after)))}
             await _told(429, "RATE_LIMITED", error, wait)(scope, receive, send)
+            return
+        except (ProjectNotFound, InvalidInput) as error:
+            status, code = (
+                (404, "PROJECT_NOT_FOUND") if isinstance(error, ProjectNotFound) else (400, "INVALID_PROJECT")
+            )
+            await self._answered(scope, receive, send, caller, _told(status, code, error, {}))
             return
         except CortexError as error:
             await _told(503, type(error).__name__, error, {})(scope, receive, send)
@@ -80,7 +93,7 @@ class KnownCallers:
     def _known(self, token: str | None) -> Caller:
         if not token:
             raise AccessDenied("Send the header Authorization: Bearer <token>.")
-        return self._verify(token)
+        return self._verify.recognised(token)
 
     async def _refused(
         self, scope: Scope, receive: Receive, send: Send, caller: Caller | None, error: AccessDenied
@@ -89,8 +102,16 @@ class KnownCallers:
             given = ' error="invalid_token"' if _bearer(scope) else ""
             answer = _told(401, "UNAUTHORIZED", error, {"WWW-Authenticate": f"Bearer{given}"})
         else:
-            needed = f'Bearer error="insufficient_scope", scope="{page_scope(scope["path"])}"'
-            answer = _told(403, "ACCESS_DENIED", error, {"WWW-Authenticate": needed})
+            needed = page_scope(scope["path"])
+            missing = f', scope="{needed}"' if needed is not None and needed not in caller.scopes else ""
+            told = f'Bearer error="insufficient_scope"{missing}'
+            answer = _told(403, "ACCESS_DENIED", error, {"WWW-Authenticate": told})
+        await self._answered(scope, receive, send, caller, answer)
+
+    async def _answered(
+        self, scope: Scope, receive: Receive, send: Send, caller: Caller | None, answer: JSONResponse
+    ) -> None:
+        """Turn somebody away, and write that down."""
         await answer(scope, receive, send)
         if self._audited:
             try:
@@ -98,7 +119,8 @@ class KnownCallers:
             except RateLimited:
                 _log.warning("refused and, being one of many, not in the audit log: %s", answer.status_code)
                 return
-            await recorded(self._cortex, caller, _action(scope), str(answer.status_code), [], "http")
+            status = str(answer.status_code)
+            await recorded(self._cortex, caller, _action(scope), status, [], "http", meter=self._meter)
 
     async def _written_down(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:
         status = "cancelled"
@@ -112,7 +134,7 @@ class KnownCallers:
         try:
             await self._app(scope, receive, noted)
         finally:
-            await recorded(self._cortex, caller, _action(scope), status, [])
+            await recorded(self._cortex, caller, _action(scope), status, [], meter=self._meter)
 
 
 def _require(caller: Caller, path: str) -> None:

@@ -73,8 +73,6 @@ class HealthPage(_Model):
 
 class ReadyPage(_Model):
     status: Literal["ready"]
-    memories: int
-    model: str
 
 
 class StatusPage(_Model):

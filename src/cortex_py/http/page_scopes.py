@@ -10,13 +10,12 @@ from ..security.scopes import Scope
 __all__ = ["MCP_PATH", "OPEN_PATHS", "PAGE_SCOPES", "page_scope"]
 
 MCP_PATH = "/mcp"
-# A probe has no token; these pages say only that the server lives.
-OPEN_PATHS = frozenset(("/health/live",))
+# A probe has no token; these pages say only whether the server lives, and whether it should be sent requests.
+OPEN_PATHS = frozenset(("/health/live", "/health/ready"))
 
 PAGE_SCOPES: Mapping[str, Scope] = MappingProxyType(
     {
         "/health": "read",
-        "/health/ready": "read",
         "/status": "read",
         "/embed": "embed",
         "/embeddings": "embed",

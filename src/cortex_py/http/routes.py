@@ -16,21 +16,28 @@ from ..version import __version__
 
 if TYPE_CHECKING:
     from ..app import Cortex
+    from .readiness import Readiness
 
 __all__ = ["health_routes"]
 
 Page = Callable[[], dict[str, Any]]
 
 
-def health_routes(cortex: Cortex) -> list[Route]:
+def health_routes(cortex: Cortex, readiness: Readiness) -> list[Route]:
     """What an operator or a probe asks. Nothing here loads the model."""
     pages: dict[str, Page] = {
         "/health": lambda: _health(cortex),
-        "/health/live": lambda: {"status": "live"},
-        "/health/ready": lambda: _ready(cortex),
         "/status": lambda: asdict(cortex.memories.status()),
     }
-    return [Route(path, _endpoint(page), methods=["GET"]) for path, page in pages.items()]
+    routes = [Route(path, _endpoint(page), methods=["GET"]) for path, page in pages.items()]
+    routes.append(Route("/health/live", _live, methods=["GET"]))
+    routes.append(Route("/health/ready", readiness.page, methods=["GET"]))
+    return routes
+
+
+async def _live(_: Request) -> Response:
+    """Answered at once, without a thread: those may all be waiting for the database."""
+    return JSONResponse({"status": "live"})
 
 
 def _health(cortex: Cortex) -> dict[str, Any]:
@@ -42,12 +49,6 @@ def _health(cortex: Cortex) -> dict[str, Any]:
         "project_id": cortex.project.id,
         "model": {"name": model.model_name, "loaded": model.loaded},
     }
-
-
-def _ready(cortex: Cortex) -> dict[str, Any]:
-    """Whether the store answers and the model is installed; raises what is wrong."""
-    status = cortex.memories.status()
-    return {"status": "ready", "memories": status.total_count, "model": cortex.backend.fingerprint}
 
 
 def _endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from ..errors import AccessDenied, CortexError
 from ..security.callers import Caller, acting_as, current_caller
 from .errors import as_wire_error
+from .meter import Meter, NoMeter
 from .registry import TOOLS
 from .scopes import CALL_TOOL, OPEN_METHODS, require_method, require_tool
 
@@ -46,8 +47,9 @@ def require_scope(tool: str, _arguments: Mapping[str, object] | None = None) -> 
 class Gate:
     """`known_callers`: every request must have a caller. `audited`: requests are written into the audit log."""
 
-    def __init__(self, cortex: Cortex, *, known_callers: bool, audited: bool) -> None:
+    def __init__(self, cortex: Cortex, *, known_callers: bool, audited: bool, meter: Meter | None = None) -> None:
         self._cortex = cortex
+        self._meter = meter or NoMeter()
         self._known_callers = known_callers
         self._audited = audited
 
@@ -73,6 +75,7 @@ class Gate:
                     _action(method, params),
                     outcome,
                     [*_ids(params.get("arguments")), *_ids(result)],
+                    meter=self._meter,
                 )
 
     async def _allowed(
@@ -89,18 +92,30 @@ class Gate:
 
 
 async def recorded(
-    cortex: Cortex, caller: Caller | None, action: str, outcome: str, ids: list[str], via: str = "local"
+    cortex: Cortex,
+    caller: Caller | None,
+    action: str,
+    outcome: str,
+    ids: list[str],
+    via: str = "local",
+    *,
+    meter: Meter,
 ) -> None:
     """Write an event into the audit log. If that fails the answer stands, for it was done, and the log tells."""
 
     def write() -> None:
-        cortex.audit.record(caller, action, outcome, project=cortex.project.id, ids=ids, via=via)
+        # Of the server's own project where the caller chose none, be it theirs to see or not.
+        with acting_as(None):
+            chosen = caller.project if caller and caller.project else cortex.project.id
+            cortex.audit.record(caller, action, outcome, project=chosen, ids=ids, via=via)
 
     try:
         # Cancelled calls were made too. Of a place of its own: it must not wait for the work of others.
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(write, limiter=anyio.CapacityLimiter(1))
+        meter.audited(True)
     except CortexError as error:
+        meter.audited(False)
         _log.error("not in the audit log: %s by %s (%s): %s", action, caller.user if caller else via, outcome, error)
 
 

@@ -13,7 +13,7 @@ from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
 from pydantic import PrivateAttr
 
-from ..errors import PromptNotFound
+from ..errors import ProjectNotFound, PromptNotFound
 from ..records import Saved
 from .errors import expected_errors
 
@@ -32,14 +32,18 @@ class SavedPrompts(Provider):
         self._cortex = cortex
 
     async def _list_prompts(self) -> Sequence[Prompt]:
-        prompts = self._cortex.prompts
+        try:
+            prompts = self._cortex.prompts
+        except ProjectNotFound:
+            # A caller who works in no project has none yet.
+            return ()
         return [_SavedPrompt.of(prompts, one) for one in await anyio.to_thread.run_sync(prompts.visible)]
 
     async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:  # noqa: ARG002
-        prompts = self._cortex.prompts
         try:
+            prompts = self._cortex.prompts
             return _SavedPrompt.of(prompts, await anyio.to_thread.run_sync(prompts.get, name))
-        except PromptNotFound:
+        except (PromptNotFound, ProjectNotFound):
             return None
 
     async def get_tasks(self) -> Sequence[FastMCPComponent]:

@@ -18,9 +18,12 @@ from .completions import register_completions
 from .errors import Requirement, WireErrors
 from .gate import Gate, require_scope
 from .instructions import INSTRUCTIONS
+from .meter import Meter, NoMeter
 from .models import CONTRACTS, ToolErrorResponse
+from .observing import Observing
 from .prompts import SavedPrompts
 from .registry import EMBEDDING_TOOLS, TOOLS, ToolSpec
+from .repeating import Repeating
 from .resources import MemoryResources, register_resources
 from .selection import select
 from .subscriptions import Subscriptions
@@ -55,30 +58,49 @@ class MemoryServer(FastMCP[Any]):
     end_streams: Callable[[], None]
 
 
-def build_server(cortex: Cortex, *, known_callers: bool = False, audited: bool | None = None) -> MemoryServer:
+def build_server(
+    cortex: Cortex,
+    *,
+    known_callers: bool = False,
+    audited: bool | None = None,
+    meter: Meter | None = None,
+    sessions: bool = True,
+) -> MemoryServer:
     """A server over an opened Cortex, with the tools its settings allow.
 
     `known_callers`: a guard before it tells who calls, and each may do what their scopes allow. `audited`: calls
-    are written down; by default, where the settings say so outright.
+    are written down; by default, where the settings say so outright. `meter`: is told what happens. `sessions`:
+    whether a client of the handshake protocol can be told of anything later.
 
     The caller closes the Cortex when the server has stopped.
     """
     portable = cortex.settings.portable_names
+    counts = meter or NoMeter()
     written_down = cortex.settings.audit == "on" if audited is None else audited
     specs = select(TOOLS, cortex.settings.tool_bounds)
     resources = MemoryResources(cortex)
-    subscriptions = Subscriptions(resources.read, cortex.memories.revision, cortex.prompts.state)
+    subscriptions = Subscriptions(
+        resources.read,
+        cortex.memories.revision,
+        lambda: cortex.prompts.state(),
+        cortex.tenants.admitted,
+        changed=cortex.wait_for_change,
+        sessions=sessions,
+    )
     server = MemoryServer(
         "cortex",
         version=__version__,
         instructions=INSTRUCTIONS,
-        middleware=[WireErrors(specs, portable=portable, require=_requirements(cortex, known_callers))],
+        middleware=[
+            WireErrors(specs, portable=portable, require=_requirements(cortex, known_callers)),
+            Repeating(specs),
+        ],
         on_duplicate="error",
         mask_error_details=True,
         dereference_schemas=False,
         # Addresses name records, never files: any text may stand in them.
         resource_security=None,
-        lifespan=_watching(subscriptions, Upkeep(cortex)),
+        lifespan=_watching(subscriptions, Upkeep(cortex, meter=counts)),
     )
     families = {
         "memory": MemoryTools(cortex),
@@ -97,8 +119,9 @@ def build_server(cortex: Cortex, *, known_callers: bool = False, audited: bool |
     subscriptions.register(server)
     if known_callers or written_down:
         # The framework's own chain does not see every request; a test walks them all.
-        gate = Gate(cortex, known_callers=known_callers, audited=written_down)
+        gate = Gate(cortex, known_callers=known_callers, audited=written_down, meter=counts)
         server._mcp_server.middleware.insert(0, gate)
+    server._mcp_server.middleware.insert(0, Observing(counts))
     server.end_streams = subscriptions.close
     return server
 

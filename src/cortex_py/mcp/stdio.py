@@ -95,12 +95,13 @@ class _ServerThread(threading.Thread):
         import anyio
 
         from ..app import Cortex
-        from .logs import quiet_logs
+        from .logs import set_up_logs
         from .server import build_server
         from .streams import MessageServer
+        from .traces import traced
 
-        quiet_logs()
-        with Cortex.from_settings(self._settings, self._project) as cortex:
+        set_up_logs(self._settings)
+        with traced(self._settings), Cortex.from_settings(self._settings, self._project) as cortex:
 
             async def main() -> None:
                 self._server = MessageServer(build_server(cortex), self._front.answer)

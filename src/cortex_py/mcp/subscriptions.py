@@ -4,6 +4,8 @@ Whichever process wrote, the store's revision grows; then every watched address 
 with what it last showed. Nothing is polled while nobody watches. The handshake protocol has a request per
 address, and takes whoever has listed the prompts as interested in them; the stateless one has a stream per
 client. All end here.
+
+Where callers are known, each watches for themselves: what one is told is what has changed for them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -26,6 +29,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Pro
 from mcp.shared.exceptions import MCPError
 
 from ..errors import CortexError
+from ..security.callers import Caller, acting_as, current_caller
 from .snapshot import HANDSHAKE_VERSIONS
 
 __all__ = ["Subscriptions"]
@@ -35,26 +39,59 @@ _log = logging.getLogger(__name__)
 _INTERVAL = 0.25
 # The list of prompts changes seldom, and every client that has seen it watches it as long as it is there.
 _PROMPTS_INTERVAL = 1.0
+# Where the engine tells of changes, they are waited for; a look this often is for one that was not told.
+_AT_LEAST = 5.0
+_BREATH = 0.02
 _MOST = 1_000
 # Stands among the watched addresses for the list of prompts; no address looks like it.
 _PROMPTS = "\0prompts"
 
 
+class _Watch(NamedTuple):
+    """An address and who looks at it: a caller without their rights, which may change while they watch."""
+
+    caller: Caller | None
+    uri: str
+
+
+@dataclass(slots=True)
+class _Audience:
+    """The streams of one caller."""
+
+    bus: InMemorySubscriptionBus
+    listen: ListenHandler
+    streams: Counter[str] = field(default_factory=Counter)
+    open: int = 0
+
+
 class Subscriptions:
     """`read` shows an address, or raises; `revision` is a number that grows with every change to memories.
 
-    `prompts` differs after every change to the saved prompts.
+    `prompts` differs after every change to the saved prompts. `admitted` gives a caller the rights they have now.
+    `changed` waits so long at most for a change, and gives None where nobody tells of one.
+    `sessions`: whether a client of the handshake protocol can be told of anything after its request was answered.
     """
 
-    def __init__(self, read: Callable[[str], str], revision: Callable[[], int], prompts: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        read: Callable[[str], str],
+        revision: Callable[[], int],
+        prompts: Callable[[], object],
+        admitted: Callable[[Caller], Caller],
+        *,
+        changed: Callable[[float], bool | None] = lambda _seconds: None,
+        sessions: bool = True,
+    ) -> None:
+        self._sessions = sessions
+        self._changed = changed
+        self._waiting = anyio.CapacityLimiter(1)
         self._read = read
         self._revision = revision
         self._prompts = prompts
-        self._bus = InMemorySubscriptionBus()
-        self._listen = ListenHandler(self._bus)
-        self._streams: Counter[str] = Counter()
-        self._connections: weakref.WeakKeyDictionary[Connection, set[str]] = weakref.WeakKeyDictionary()
-        self._shown: dict[str, str] = {}
+        self._admitted = admitted
+        self._audiences: dict[Caller | None, _Audience] = {}
+        self._connections: weakref.WeakKeyDictionary[Connection, set[_Watch]] = weakref.WeakKeyDictionary()
+        self._shown: dict[_Watch, str] = {}
         self._checked: object = None
         self._wanted: anyio.Event | None = None
 
@@ -69,9 +106,9 @@ class Subscriptions:
         async def list_prompts(
             context: ServerRequestContext[Any, Any], params: mcp_types.PaginatedRequestParams | None
         ) -> mcp_types.ListPromptsResult:
-            if context.protocol_version in HANDSHAKE_VERSIONS:
+            if self._sessions and context.protocol_version in HANDSHAKE_VERSIONS:
                 self._begin(await self._first_look([_PROMPTS]))
-                self._connections.setdefault(_connection(context), set()).add(_PROMPTS)
+                self._connections.setdefault(_connection(context), set()).add(_Watch(_watcher(), _PROMPTS))
             return await listed(context, params)
 
         inner.add_request_handler("prompts/list", mcp_types.PaginatedRequestParams, list_prompts)
@@ -88,60 +125,87 @@ class Subscriptions:
             except CortexError as error:
                 # A store that is busy now answers later; nobody who watches is forgotten over it.
                 _log.warning("watched resources could not be looked at: %s", error)
-            await anyio.sleep(_PROMPTS_INTERVAL if self._watched() <= {_PROMPTS} else _INTERVAL)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Until there may be something new: an engine tells, or it is time to look again."""
+        told: bool | None = None
+        try:
+            # Of a place of its own, and left behind where the server ends: it waits for others, not for itself.
+            told = await anyio.to_thread.run_sync(
+                self._changed, _AT_LEAST, limiter=self._waiting, abandon_on_cancel=True
+            )
+        except CortexError as error:
+            _log.warning("changes are not told: %s", error)
+        if told is None:
+            seldom = all(watch.uri == _PROMPTS for watch in self._watched())
+            await anyio.sleep(_PROMPTS_INTERVAL if seldom else _INTERVAL)
+        elif told:
+            # What is written in quick succession is looked at once.
+            await anyio.sleep(_BREATH)
 
     def close(self) -> None:
         """End the open streams in order, so that clients know it was meant."""
-        self._listen.close()
+        for audience in self._audiences.values():
+            audience.listen.close()
 
-    def _watched(self) -> set[str]:
-        return {*self._streams, *(uri for uris in self._connections.values() for uri in uris)}
+    def _watched(self) -> set[_Watch]:
+        streams = (_Watch(caller, uri) for caller, one in self._audiences.items() for uri in one.streams)
+        return {*streams, *(watch for watches in self._connections.values() for watch in watches)}
 
     async def _look(self) -> None:
         revision = await anyio.to_thread.run_sync(self._seen)
         if revision == self._checked:
             return
-        for uri in self._watched():
-            shown = await anyio.to_thread.run_sync(self._fingerprint, uri)
-            if self._shown.get(uri, shown) != shown:
-                await self._tell(uri)
-            self._shown[uri] = shown
-        for uri in self._shown.keys() - self._watched():
-            del self._shown[uri]
+        for watch in self._watched():
+            shown = await anyio.to_thread.run_sync(self._fingerprint, watch)
+            if self._shown.get(watch, shown) != shown:
+                await self._tell(watch)
+            self._shown[watch] = shown
+        for watch in self._shown.keys() - self._watched():
+            del self._shown[watch]
         self._checked = revision
 
     def _seen(self) -> tuple[int, object]:
-        return self._revision(), self._prompts() if _PROMPTS in self._watched() else None
+        # For all who watch the list: what changes for one need not for another.
+        lists = sorted(
+            (str(watch.caller), self._fingerprint(watch)) for watch in self._watched() if watch.uri == _PROMPTS
+        )
+        return self._revision(), lists
 
-    async def _tell(self, uri: str) -> None:
-        await self._bus.publish(PromptsListChanged() if uri == _PROMPTS else ResourceUpdated(uri))
-        for connection, uris in list(self._connections.items()):
-            if uri in uris and uri == _PROMPTS:
+    async def _tell(self, watch: _Watch) -> None:
+        uri, audience = watch.uri, self._audiences.get(watch.caller)
+        if audience is not None:
+            await audience.bus.publish(PromptsListChanged() if uri == _PROMPTS else ResourceUpdated(uri))
+        for connection, watches in list(self._connections.items()):
+            if watch in watches and uri == _PROMPTS:
                 await connection.send_prompt_list_changed()
-            elif uri in uris:
+            elif watch in watches:
                 await connection.send_resource_updated(uri)
 
-    def _fingerprint(self, uri: str) -> str:
+    def _fingerprint(self, watch: _Watch) -> str:
         try:
-            if uri == _PROMPTS:
-                return repr(self._prompts())
-            return hashlib.sha256(self._read(uri).encode("utf-8", "surrogatepass")).hexdigest()
+            with acting_as(None if watch.caller is None else self._admitted(watch.caller)):
+                if watch.uri == _PROMPTS:
+                    return repr(self._prompts())
+                return hashlib.sha256(self._read(watch.uri).encode("utf-8", "surrogatepass")).hexdigest()
         except CortexError as error:
             return type(error).__name__
 
-    async def _first_look(self, uris: Iterable[str]) -> dict[str, str]:
-        """What the addresses that nobody watches yet show now, so that the next change is noticed."""
-        watched = self._watched()
-        fresh = [uri for uri in uris if uri not in watched]
+    async def _first_look(self, uris: Iterable[str]) -> dict[_Watch, str]:
+        """What the addresses that the caller does not watch yet show now, so that the next change is noticed."""
+        caller, watched = _watcher(), self._watched()
+        fresh = [watch for uri in uris if (watch := _Watch(caller, uri)) not in watched]
         # The list of prompts is no address, and to be seen however many of those are watched.
-        if len({*watched, *fresh} - {_PROMPTS}) > _MOST:
+        theirs = {watch for watch in (*watched, *fresh) if watch.caller == caller and watch.uri != _PROMPTS}
+        if len(theirs) > _MOST:
             raise MCPError(code=mcp_types.INVALID_PARAMS, message=f"More than {_MOST} addresses are watched.")
-        return {uri: await anyio.to_thread.run_sync(self._fingerprint, uri) for uri in fresh}
+        return {watch: await anyio.to_thread.run_sync(self._fingerprint, watch) for watch in fresh}
 
-    def _begin(self, first: dict[str, str]) -> None:
+    def _begin(self, first: dict[_Watch, str]) -> None:
         """Watch from the first look on. To be followed by the entry of who watches, without waiting in between."""
         watched = self._watched()
-        self._shown.update((uri, shown) for uri, shown in first.items() if uri not in watched)
+        self._shown.update((watch, shown) for watch, shown in first.items() if watch not in watched)
         # A change between the first look and the waking is found by looking again.
         self._checked = None
         if self._wanted:
@@ -151,14 +215,20 @@ class Subscriptions:
         self, context: ServerRequestContext[Any, Any], params: mcp_types.SubscribeRequestParams
     ) -> mcp_types.EmptyResult:
         uri = str(params.uri)
+        if not self._sessions:
+            raise MCPError(
+                code=mcp_types.METHOD_NOT_FOUND,
+                message="This server keeps no sessions in which it could tell of changes. "
+                "Read again, or use the protocol 2026-07-28, which has a stream for that.",
+            )
         self._begin(await self._first_look([uri]))
-        self._connections.setdefault(_connection(context), set()).add(uri)
+        self._connections.setdefault(_connection(context), set()).add(_Watch(_watcher(), uri))
         return mcp_types.EmptyResult()
 
     async def _unsubscribe(
         self, context: ServerRequestContext[Any, Any], params: mcp_types.UnsubscribeRequestParams
     ) -> mcp_types.EmptyResult:
-        self._connections.get(_connection(context), set()).discard(str(params.uri))
+        self._connections.get(_connection(context), set()).discard(_Watch(_watcher(), str(params.uri)))
         return mcp_types.EmptyResult()
 
     async def _on_listen(
@@ -168,17 +238,32 @@ class Subscriptions:
         if params.notifications.prompts_list_changed:
             uris.add(_PROMPTS)
         self._begin(await self._first_look(uris))
-        with self._counted(uris):
-            return await self._listen(context, params)
+        with self._counted(uris) as audience:
+            return await audience.listen(context, params)
 
     @contextmanager
-    def _counted(self, uris: set[str]) -> Iterator[None]:
-        self._streams.update(uris)
+    def _counted(self, uris: set[str]) -> Iterator[_Audience]:
+        caller = _watcher()
+        if caller not in self._audiences:
+            bus = InMemorySubscriptionBus()
+            self._audiences[caller] = _Audience(bus, ListenHandler(bus))
+        audience = self._audiences[caller]
+        audience.streams.update(uris)
+        audience.open += 1
         try:
-            yield
+            yield audience
         finally:
-            self._streams.subtract(uris)
-            self._streams = +self._streams
+            audience.streams.subtract(uris)
+            audience.streams = +audience.streams
+            audience.open -= 1
+            if not audience.open:
+                del self._audiences[caller]
+
+
+def _watcher() -> Caller | None:
+    """Who watches, by what does not change: through whichever token and agent, they see the same."""
+    caller = current_caller()
+    return None if caller is None else Caller(caller.user, org=caller.org, project=caller.project)
 
 
 def _connection(context: ServerRequestContext[Any, Any]) -> Connection:

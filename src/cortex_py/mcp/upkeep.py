@@ -10,6 +10,7 @@ import anyio.to_thread
 
 from ..app import Cortex
 from ..errors import CortexError
+from .meter import Meter, NoMeter, UpkeepOutcome
 
 __all__ = ["Upkeep"]
 
@@ -21,9 +22,10 @@ _log = logging.getLogger(__name__)
 class Upkeep:
     """Runs now and then until it is closed; a server that only reads has none."""
 
-    def __init__(self, cortex: Cortex, every_seconds: float | None = None) -> None:
+    def __init__(self, cortex: Cortex, every_seconds: float | None = None, meter: Meter | None = None) -> None:
         self._cortex = cortex
         self._every = EVERY_SECONDS if every_seconds is None else every_seconds
+        self._meter = meter or NoMeter()
         self._stop = threading.Event()
         self._needed = not any(bound.read_only for bound in cortex.settings.tool_bounds)
 
@@ -38,9 +40,15 @@ class Upkeep:
         self._stop.set()
 
     def _work(self) -> None:
+        self._meter.upkept(self._outcome())
+
+    def _outcome(self) -> UpkeepOutcome:
         try:
             self._cortex.upkeep(self._stop.is_set)
         except CortexError as error:
             _log.warning("upkeep was put off: %s", error)
+            return "put_off"
         except Exception:  # noqa: BLE001  # it would end all upkeep, and be raised where the server stops
             _log.exception("upkeep failed")
+            return "failed"
+        return "done"

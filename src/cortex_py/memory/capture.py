@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from ..clock import Clock, in_utc, to_micros
 from ..config import Settings
@@ -13,7 +14,9 @@ from ..embedding.backend import Backend
 from ..errors import BranchNotFound, Conflict, InvalidInput
 from ..ids import IdMaker
 from ..records import LIVE_STATUSES, Memory, NewMemory
+from ..security.callers import current_caller
 from ..store.database import Session
+from ..store.repeating import repeated
 from ..store.rows import Prepared
 from ..store.store import Store
 from .annotating import Annotator, Stored
@@ -60,12 +63,15 @@ class Capture:
         linked = self._linked(git_branch)
         given = list(items)
         records = [self._record(item, git_branch, linked) for item in given]
+        for domain, kind in {(record.domain, record.kind) for record in records}:
+            self._place.writing(domain, kind)
         self._check_branches(records)
         batches = [slice(low, low + _BATCH) for low in range(0, len(given), _BATCH)]
         stored: list[Memory] = []
         for batch, prepared in zip(batches, self._prepare(given, records, batches), strict=True):
             filed = [self.labels.given_to(one, item) for one, item in zip(prepared, given[batch], strict=True)]
-            stored += self._write(filed, given[batch])
+            keyed = all(record.idempotency_key for record in filed)
+            stored += repeated(partial(self._write, filed, given[batch]), keyed=keyed)
             if progress:
                 progress(len(stored), len(given))
         return stored
@@ -109,6 +115,7 @@ class Capture:
         domain = canonical_domain(item.domain)
         now = self._clock.now()
         in_project = domain == "project"
+        bound = current_caller()
         memory = Memory(
             id=self._ids.new(),
             domain=domain,
@@ -123,8 +130,9 @@ class Capture:
             source=item.source,
             path=item.path,
             git_branch=item.git_branch or (git_branch if in_project else None),
-            user_id=item.user_id or self._place.user_id,
-            agent_id=item.agent_id or self._place.agent_id,
+            # Known callers cannot write in the name of others.
+            user_id=bound.user if bound else item.user_id or self._place.user_id,
+            agent_id=bound.agent if bound else item.agent_id or self._place.agent_id,
             status=item.status,
             created_at=in_utc(item.created_at) if item.created_at else now,
             updated_at=now,
@@ -166,21 +174,29 @@ class Capture:
             seq = self._store.memories.next_seq(session)
             repeated = self._repeated(session, records)
             twins = self._twins(session, records)
-            stored = []
-            fresh: list[Stored] = []
+            stored: list[Memory] = []
+            fresh: list[tuple[Prepared, NewMemory, object]] = []
             for record, item, note in zip(records, given, notes, strict=True):
                 known = repeated.get((record.space, record.idempotency_key or ""))
                 if known is None:
-                    record = self._stamped(record) if item.created_at is None else record
-                    num, known = self._insert(session, record, seq, twins)
-                    if item.supersedes:
-                        self._supersede(session, record.space, item.supersedes, known, seq)
-                    fresh.append(Stored(num, record.space, known, note))
+                    record = _named_twin(self._stamped(record) if item.created_at is None else record, twins)
+                    known = record.memory
+                    fresh.append((record, item, note))
                     if record.idempotency_key:
                         repeated[(record.space, record.idempotency_key)] = known
                 stored.append(known)
+            nums = self._store.memories.insert_all(session, [record for record, _, _ in fresh], seq)
+            for record, item, _ in fresh:
+                if item.supersedes:
+                    self._supersede(session, record.space, item.supersedes, record.memory, seq)
             if self.annotator:
-                self.annotator.write(session, fresh)
+                self.annotator.write(
+                    session,
+                    [
+                        Stored(num, record.space, record.memory, note)
+                        for num, (record, _, note) in zip(nums, fresh, strict=True)
+                    ],
+                )
             return stored
 
     def _stamped(self, record: Prepared) -> Prepared:
@@ -188,18 +204,9 @@ class Capture:
         now = self._clock.now()
         return replace(record, memory=replace(record.memory, id=self._ids.new(), created_at=now, updated_at=now))
 
-    def _insert(
-        self, session: Session, record: Prepared, seq: int, twins: dict[tuple[str, bytes], str]
-    ) -> tuple[int, Memory]:
-        twin = twins.setdefault((record.space, record.digest), record.memory.id)
-        if twin != record.memory.id:
-            record = replace(record, memory=replace(record.memory, duplicate_of=twin))
-        return self._store.memories.insert(session, record, seq), record.memory
-
     def _supersede(self, session: Session, space: str, older: str, newer: Memory, seq: int) -> None:
-        found = self._store.memories.find(session, older, limit=1)
-        known = found and found[0][1] == space and found[0][2].id == older
-        if not known or found[0][2].status not in LIVE_STATUSES:
+        found = self._store.memories.get(session, space, older)
+        if found is None or found.status not in LIVE_STATUSES:
             raise Conflict(
                 f"The memory {older[:12]} cannot be superseded: it is not in the same domain, or no longer in use.",
                 remedy="Name one that recall shows.",
@@ -224,6 +231,12 @@ class Capture:
             for key, memory in self._store.memories.by_key(session, space, keys).items():
                 found[(space, key)] = memory
         return found
+
+
+def _named_twin(record: Prepared, twins: dict[tuple[str, bytes], str]) -> Prepared:
+    """The record, with the one that already said exactly this; from now on it is that one where there was none."""
+    twin = twins.setdefault((record.space, record.digest), record.memory.id)
+    return record if twin == record.memory.id else replace(record, memory=replace(record.memory, duplicate_of=twin))
 
 
 def embedded_ahead(drafts: Iterable[list[Prepared]], backend: Backend) -> Iterator[list[Prepared]]:

@@ -54,7 +54,7 @@ class Compressor:
         """Pack all that is idle, batch by batch, until there is no more or the caller wants to stop."""
         if self._idle is None:
             return Compressed(0, 0, 0)
-        self._write_uses()
+        self.write_uses()
         until = to_micros(self._clock.now() - self._idle)
         records = before = after = 0
         while not stop():
@@ -68,12 +68,14 @@ class Compressor:
             after += sum(size for _, size in packed)
         return Compressed(records, before, after)
 
-    def _write_uses(self) -> None:
+    def write_uses(self) -> None:
+        """Write down what was loaded since the last time."""
         with self._lock:
             used, self._used = self._used, {}
         if used:
             with self._store.database.write() as session:
-                self._store.upkeep.accessed(session, used)
+                placed = self._store.memories.placed(session, used)
+                self._store.upkeep.accessed(session, {(space, one): used[one] for one, space in placed.items()})
 
     def _pack(self, batch: list[Idle]) -> list[tuple[Idle, int]]:
         """Pack a batch; returns those that shrank, with their new size."""

@@ -138,8 +138,11 @@ class Consolidator:
                 field="strategy",
             )
         names = [canonical_namespace(namespace)] if namespace is not None else [one.name for one in NAMESPACES]
+        if not dry_run:
+            self._place.writing("project")
         self._place.arrive()
-        lots = [lot for name in names for lot in self._lots(name, query, strategy)]
+        spaces = self._place.spaces("read" if dry_run else "write")
+        lots = [lot for name in names for lot in self._lots(name, query, strategy, spaces)]
         total = sum(map(len, lots))
         told = _Told(progress, total)
         found = [made for lot in lots for made in self._plan(lot, strategy, method, told)]
@@ -153,17 +156,17 @@ class Consolidator:
 
     # -- what there is ----------------------------------------------------------------------------
 
-    def _lots(self, namespace: str, query: str | None, strategy: Strategy) -> list[list[_Item]]:
+    def _lots(self, namespace: str, query: str | None, strategy: Strategy, spaces: Sequence[str]) -> list[list[_Item]]:
         """The records that may go together, by space and confinement; turns of a conversation stay as they are."""
         now = to_micros(self._clock.now())
         wanted = None if not (query or "").strip() else set(self._chosen(str(query), namespace) or ())
         lots: list[list[_Item]] = []
-        for space in self._place.spaces():
+        for space in spaces:
             with self._store.database.read() as session:
                 check_model(self._store, session, self._backend)
                 view = View((space,), now, self._place.git_branch())
                 filter = Filter((Condition("namespace", (namespace,)),))
-                nums = self._store.scope(session, filter, view, for_search=True).allowed or ()
+                nums = self._store.scope(session, filter, view).allowed(session, space)
                 memories = self._store.memories.fetch(session, nums, (space,))
                 kept = [num for num in nums if (one := memories.get(num)) and one.role is None]
                 if wanted is not None:
@@ -172,7 +175,7 @@ class Consolidator:
                     made = self._store.consolidations.summaries(session, space)
                     kept = [num for num in kept if memories[num].id not in made]
                 kept.sort()
-                vectors = self._store.vectors(session, kept)
+                vectors = self._store.vectors(session, (space,), kept)
             apart: dict[object, list[_Item]] = {}
             for num, vector in zip(kept, vectors, strict=True):
                 memory = memories[num]
@@ -268,8 +271,8 @@ class Consolidator:
         """Put one record in the place of several; nothing if one of them is no longer as it was."""
         space, now = draft.space, self._clock.now()
         for part in item.parts:
-            rows = self._store.memories.find(session, part.id, limit=1)
-            if not rows or (rows[0][2].version, rows[0][2].status) != (part.version, part.status):
+            there = self._store.memories.get(session, space, part.id)
+            if there is None or (there.version, there.status) != (part.version, part.status):
                 return None
         memory = replace(draft.memory, id=self._ids.new(), updated_at=now)
         draft = replace(draft, memory=memory)

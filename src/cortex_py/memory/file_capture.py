@@ -127,7 +127,7 @@ class FileCapture:
             return 0
         with self._store.database.write() as session:
             nums = [num for path in paths for num, _, _ in self._store.memories.of_path(session, self._space, path)]
-            self._store.memories.purge(session, nums, self._store.memories.next_seq(session))
+            self._store.memories.purge(session, self._space, nums, self._store.memories.next_seq(session))
             self._store.scans.remove(session, self._place.project.id, paths)
         return len(nums)
 
@@ -230,7 +230,7 @@ class FileCapture:
             self._store.scans.rename(session, project, file.formerly, file.path, seq)
         for step, draft in steps:
             self._store_step(session, step, draft, seq, counts)
-        memories.purge(session, plan.leftover, seq)
+        memories.purge(session, self._space, plan.leftover, seq)
         counts.removed += len(plan.leftover)
         scanned = ScannedFile(file.path, file.blob, len(file.parts), file.whole)
         self._store.scans.save(session, project, scanned, file.symbols, file.imports, now)
@@ -242,12 +242,12 @@ class FileCapture:
             counts.created += 1
         elif step.num is not None and step.is_same:
             counts.kept += 1
-            memories.move(session, step.num, memory)
+            memories.move(session, self._space, step.num, memory)
             if draft:
                 memories.reindex(session, step.num, draft, seq)
         elif step.num is not None and draft:
             counts.updated += 1
-            before = memories.located(session, [step.num])[0][3]
+            before = memories.located(session, self._space, [step.num])[0][3]
             operation = "capture" if before.version == 1 else "update"
             memories.archive_version(session, self._space, before, operation, to_micros(before.updated_at))
             memories.replace(session, step.num, draft, seq)

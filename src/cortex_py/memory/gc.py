@@ -6,11 +6,13 @@ What would go is computed by the same code for a preview and for the real run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ..clock import Clock, to_micros
 from ..errors import InvalidInput
+from ..security.permission import require_admin, require_write
+from ..security.rights import Level
 from ..store.database import Session
 from ..store.store import Store
 from .capture import Progress
@@ -39,11 +41,17 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
+    """Records by number, for each space."""
+
     stale_branches: tuple[str, ...]
-    orphaned: list[int]
-    expired: list[int]
-    purged: list[int]
+    orphaned: dict[str, list[int]]
+    expired: dict[str, list[int]]
+    purged: dict[str, list[int]]
     branches: frozenset[str]
+
+    def fallen(self) -> dict[str, list[int]]:
+        """What is to be buried: for one reason or the other, or both."""
+        return {space: sorted({*nums, *self.expired[space]}) for space, nums in self.orphaned.items()}
 
 
 class GarbageCollector:
@@ -64,66 +72,75 @@ class GarbageCollector:
     ) -> Collected:
         """Tombstone memories of deleted git branches and expired ones; purge tombstones if asked."""
         told = progress or _untold
+        level: Level = "admin" if purge else "write"
+        (require_admin if purge else require_write)(self._place.space("project"))
+        spaces = self._place.spaces(level)
         self._place.arrive()
         now = self._clock.now()
         until = _moment(older_than, now) if older_than else now
-        stale = self._stale_branches(branch)
+        stale = self._stale_branches(branch, spaces)
         told(1, _STEPS)
         if dry_run:
             with self._store.database.read() as session:
-                plan = self._plan(session, stale, branch, purge, now, until)
+                plan = self._plan(session, spaces, stale, branch, purge, now, until)
         else:
             with self._store.database.write() as session:
-                plan = self._plan(session, stale, branch, purge, now, until)
+                plan = self._plan(session, spaces, stale, branch, purge, now, until)
                 self._carry_out(session, plan, now)
                 # Last chance for a caller to stop: raising here rolls everything back.
                 told(2, _STEPS)
-            if plan.purged:
+            if any(plan.purged.values()):
                 self._store.database.compact()
         told(_STEPS, _STEPS)
-        fallen = {*plan.orphaned, *plan.expired}
+        fallen = plan.fallen()
         return Collected(
             plan.stale_branches,
-            len(fallen | set(plan.purged)),
-            len(fallen),
-            len(plan.expired),
-            len(plan.purged),
+            sum(len({*nums, *plan.purged[space]}) for space, nums in fallen.items()),
+            sum(map(len, fallen.values())),
+            sum(map(len, plan.expired.values())),
+            sum(map(len, plan.purged.values())),
             dry_run,
             plan.branches,
         )
 
-    def _stale_branches(self, branch: str | None) -> tuple[str, ...]:
+    def _stale_branches(self, branch: str | None, spaces: tuple[str, ...]) -> tuple[str, ...]:
         """Branches with memories that git no longer knows; asked before the transaction, git takes its time."""
         with self._store.database.read() as session:
-            named = self._store.statistics.git_branches(session, self._place.spaces())
+            named = self._store.statistics.git_branches(session, spaces)
         wanted = [branch] if branch else list(named)
         return tuple(name for name in self._stale(wanted) if name in named)
 
     def _plan(
         self,
         session: Session,
+        spaces: tuple[str, ...],
         stale: tuple[str, ...],
         branch: str | None,
         purge: bool,
         now: datetime,
         until: datetime,
     ) -> _Plan:
-        statistics, spaces = self._store.statistics, self._place.spaces()
-        orphaned = statistics.on_git_branches(session, spaces, stale) if stale else []
-        expired = [] if branch else statistics.expired(session, spaces, to_micros(now))
-        # A tombstone set by this very run is younger than any age asked for.
-        purged = statistics.tombstones(session, spaces, to_micros(until), branch) if purge else []
-        branches = statistics.lines_of_work(session, sorted({*orphaned, *expired, *purged}))
-        return _Plan(stale, orphaned, expired, purged, branches)
+        statistics = self._store.statistics
+        plan = _Plan(stale, {}, {}, {}, frozenset())
+        branches: set[str] = set()
+        for space in spaces:
+            plan.orphaned[space] = statistics.on_git_branches(session, space, stale) if stale else []
+            plan.expired[space] = [] if branch else statistics.expired(session, space, to_micros(now))
+            # A tombstone set by this very run is younger than any age asked for.
+            plan.purged[space] = statistics.tombstones(session, space, to_micros(until), branch) if purge else []
+            every = {*plan.orphaned[space], *plan.expired[space], *plan.purged[space]}
+            branches |= statistics.lines_of_work(session, space, sorted(every))
+        return replace(plan, branches=frozenset(branches))
 
     def _carry_out(self, session: Session, plan: _Plan, now: datetime) -> None:
         memories = self._store.memories
-        fallen = sorted({*plan.orphaned, *plan.expired})
-        if not fallen and not plan.purged:
+        fallen = plan.fallen()
+        if not any(fallen.values()) and not any(plan.purged.values()):
             return
         seq = memories.next_seq(session)
-        memories.bury(session, fallen, to_micros(now), seq)
-        memories.purge(session, plan.purged, seq)
+        for space, nums in fallen.items():
+            memories.bury(session, space, nums, to_micros(now), seq)
+            memories.purge(session, space, plan.purged[space], seq)
 
 
 def _untold(done: int, total: int) -> None:

@@ -78,7 +78,7 @@ class Hygiene:
 
     def _recalled(self, memories: list[Memory]) -> dict[str, int]:
         with self._store.database.read() as session:
-            return self._store.recalls.last(session, [one.id for one in memories])
+            return self._store.recalls.last(session, self._place.spaces(), [one.id for one in memories])
 
     def _duplicates(self) -> list[Finding]:
         found: list[Finding] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -12,14 +12,15 @@ from ..embedding.backend import Backend
 from ..errors import AmbiguousId, Conflict, InvalidInput, MemoryNotFound
 from ..ids import parse_ref
 from ..records import LIVE_STATUSES, Memory, Status, Version
+from ..security.permission import require_admin, require_write
 from ..store.database import Session
-from ..store.scope import files_space
+from ..store.placement import by_space
 from ..store.store import Store
 from .annotating import Stored
 from .capture import Capture, Progress
+from .finding import find_readable
 from .model import check_model, mark_changing, set_model, set_spaces_without_vectors, spaces_without_vectors
 from .namespaces import canonical_namespace
-from .place import is_of_another
 from .prepare import check_fields, check_text, clean_tags, embed_drafts, index_entry, without_secrets
 
 __all__ = ["Lifecycle", "Reindexed"]
@@ -84,6 +85,7 @@ class Lifecycle:
             raise InvalidInput("A status of tombstoned is set by delete.", field="status")
         with self._store.database.read() as session:
             before = self._locate(session, ref)
+        require_write(before.space)
         self._check_version(before.memory, expected_version)
         now = self._clock.now()
         changed = replace(
@@ -131,46 +133,49 @@ class Lifecycle:
         """Soft delete, undone by `restore`; a hard one leaves no trace. Returns what was deleted."""
         with self._store.database.write() as session:
             here = self._locate(session, ref, deleted=hard)
+            (require_admin if hard else require_write)(here.space)
             seq = self._store.memories.next_seq(session)
             if hard:
-                self._store.memories.purge(session, [here.num], seq)
+                self._store.memories.purge(session, here.space, [here.num], seq)
             else:
-                self._store.memories.bury(session, [here.num], to_micros(self._clock.now()), seq)
+                self._store.memories.bury(session, here.space, [here.num], to_micros(self._clock.now()), seq)
         return here.memory
 
     def restore(self, ref: str) -> Memory:
         """Bring a deleted record back, everywhere, with the status it had."""
         with self._store.database.write() as session:
             here = self._locate(session, ref, deleted=True)
+            require_write(here.space)
             if here.memory.status != "tombstoned":
                 raise InvalidInput(f"Memory {here.memory.id} is not deleted.", field="id")
-            words = index_entry(here.space, self._store.memories.terms(session, here.num))
-            now = to_micros(self._clock.now())
-            self._store.memories.raise_up(session, here.num, words, now, self._store.memories.next_seq(session))
+            words = index_entry(here.space, self._store.memories.terms(session, here.space, here.num))
+            now, seq = to_micros(self._clock.now()), self._store.memories.next_seq(session)
+            self._store.memories.raise_up(session, here.space, here.num, words, now, seq)
         return self.get(here.memory.id)
 
-    def reindex(self, progress: Progress | None = None, project_id: str | None = None) -> Reindexed:
+    def reindex(self, progress: Progress | None = None, spaces: Sequence[str] | None = None) -> Reindexed:
         """Compute terms, vectors and the text index anew from the records, with the configured model.
 
         Batches are transactions of their own; a record that changes meanwhile is taken as it then is.
         With another model than before, the store names the new one only when all is done: until then nobody
-        mixes vectors of the two, and an interrupted run is simply repeated. One project can be done alone only
+        mixes vectors of the two, and an interrupted run is simply repeated. Some spaces can be done alone only
         while the model stays the same.
         """
         started = self._clock.now()
         with self._store.database.write() as session:
-            if project_id is not None:
+            if spaces is not None:
                 check_model(self._store, session, self._backend)
             mark_changing(self._store, session, self._backend)
-            spaces = (None,) if project_id is None else (project_id, files_space(project_id))
-            nums = [num for space in spaces for num in self._store.memories.all_numbers(session, space)]
+            memories = self._store.memories
+            placed = {space: memories.all_numbers(session, space) for space in spaces or memories.spaces(session)}
             # Pulls the sequence forward, so that other processes read everything again.
-            self._store.memories.next_seq(session)
-        done = 0
-        for low in range(0, len(nums), _REINDEX_BATCH):
-            done += self._reindex_batch(nums[low : low + _REINDEX_BATCH])
-            if progress:
-                progress(done, len(nums))
+            memories.next_seq(session)
+        done, total = 0, sum(map(len, placed.values()))
+        for space, nums in placed.items():
+            for low in range(0, len(nums), _REINDEX_BATCH):
+                done += self._reindex_batch(space, nums[low : low + _REINDEX_BATCH])
+                if progress:
+                    progress(done, total)
         with self._store.database.write() as session:
             set_model(self._store, session, self._backend)
         self._store.search.forget_all()
@@ -182,12 +187,13 @@ class Lifecycle:
         annotator, done = self._capture.annotator, 0
         while annotator and not stop():
             with self._store.database.read() as session:
-                before = self._store.memories.located(session, self._store.graph.unread(session, _REINDEX_BATCH))
+                before = self._located(session, self._store.graph.unread(session, _REINDEX_BATCH))
             if not before:
                 break
             notes = {num: annotator.read(memory) for num, _, _, memory in before}
             with self._store.database.write() as session:
-                current = {num: memory.version for num, _, _, memory in self._located(session, notes)}
+                placed = by_space((space, num) for num, space, _, _ in before)
+                current = {num: memory.version for num, _, _, memory in self._located(session, placed)}
                 same = [row for row in before if current.get(row[0]) == row[3].version]
                 annotator.write(session, [Stored(num, space, memory, notes[num]) for num, space, _, memory in same])
             done += len(same)
@@ -201,28 +207,30 @@ class Lifecycle:
                 spaces = spaces_without_vectors(self._store, session)
                 if not spaces:
                     break
-                nums = self._store.memories.without_vectors(session, spaces[0], _REINDEX_BATCH)
-                before = self._store.memories.located(session, nums)
+                placed = {spaces[0]: self._store.memories.without_vectors(session, spaces[0], _REINDEX_BATCH)}
+                before = self._located(session, placed)
             records = embed_drafts(
                 [self._capture.redraft(memory, space, key) for _, space, key, memory in before], self._backend
             )
             with self._store.database.write() as session:
                 seq = self._store.memories.next_seq(session)
-                current = {num: memory.version for num, _, _, memory in self._located(session, nums)}
+                current = {num: memory.version for num, _, _, memory in self._located(session, placed)}
                 for (num, _, _, memory), record in zip(before, records, strict=True):
                     if current.get(num) == memory.version:
                         self._store.memories.reindex(session, num, record, seq)
-                if not nums:
+                if not placed[spaces[0]]:
                     set_spaces_without_vectors(self._store, session, spaces[1:])
-            done += len(nums)
+            done += len(placed[spaces[0]])
         return done
 
-    def _located(self, session: Session, nums: Iterable[int]) -> list[tuple[int, str, str | None, Memory]]:
-        return self._store.memories.located(session, list(nums))
+    def _located(
+        self, session: Session, placed: Mapping[str, Sequence[int]]
+    ) -> list[tuple[int, str, str | None, Memory]]:
+        return [row for space, nums in placed.items() for row in self._store.memories.located(session, space, nums)]
 
-    def _reindex_batch(self, nums: Sequence[int]) -> int:
+    def _reindex_batch(self, space: str, nums: Sequence[int]) -> int:
         with self._store.database.read() as session:
-            before = self._store.memories.located(session, nums)
+            before = self._store.memories.located(session, space, nums)
         records = embed_drafts(
             [self._capture.redraft(memory, space, key) for _, space, key, memory in before], self._backend
         )
@@ -230,7 +238,7 @@ class Lifecycle:
         notes = {num: annotator.read(memory) for num, _, _, memory in before} if annotator else {}
         with self._store.database.write() as session:
             seq = self._store.memories.next_seq(session)
-            current = {num: memory.version for num, _, _, memory in self._store.memories.located(session, nums)}
+            current = {num: memory.version for num, _, _, memory in self._located(session, {space: nums})}
             same = [row for row in zip(before, records, strict=True) if current.get(row[0][0]) == row[0][3].version]
             for (num, *_), record in same:
                 self._store.memories.reindex(session, num, record, seq)
@@ -249,8 +257,8 @@ class Lifecycle:
         wanted = parse_ref(ref)
         found = [
             _Located(num, space, memory)
-            for num, space, memory in self._store.memories.find(session, wanted.prefix)
-            if (deleted or memory.status != "tombstoned") and not is_of_another(space)
+            for num, space, memory in find_readable(self._store, session, wanted.prefix)
+            if deleted or memory.status != "tombstoned"
         ]
         if not found:
             raise MemoryNotFound(

@@ -48,8 +48,9 @@ class LookingOperations:
         if not ids:
             return {}
         with self._store.database.read() as session:
-            rows = self._store.memories.numbers(session, ids, self._sight(session))
-            return dict(zip(rows, self._store.vectors(session, list(rows.values())), strict=True))
+            sight = self._sight(session)
+            rows = self._store.memories.numbers(session, ids, sight)
+            return dict(zip(rows, self._store.vectors(session, sight.spaces, list(rows.values())), strict=True))
 
     def _sight(self, session: Session) -> Where:
         place, now = self._place, to_micros(self._clock.now())

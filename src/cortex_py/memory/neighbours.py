@@ -10,6 +10,7 @@ from ..records import Memory
 from ..store.conditions import EVERYTHING
 from ..store.scope import View
 from ..store.store import Store
+from .finding import seek_readable
 from .model import check_model
 from .place import Place
 
@@ -35,14 +36,16 @@ class Neighbours:
         written = None if text is None else self._backend.embed([text])[0]
         with self._store.search.turn(), self._store.database.read() as session:
             check_model(self._store, session, self._backend)
-            stored = self._store.memories.find(session, memory.id, limit=1)
-            space = stored[0][1] if stored else self._place.space(memory.domain)
+            stored = seek_readable(self._store, session, self._place.spaces(), memory.id)
+            space = stored[1] if stored else self._place.space(memory.domain)
             here = self._place.git_branch() if space in self._place.spaces() else None
             view = View((space,), to_micros(self._clock.now()), here)
-            scope = self._store.scope(session, EVERYTHING, view, for_search=True)
-            if written is None and not stored:
-                return []
-            vector = self._store.vectors(session, [stored[0][0]])[0] if written is None else written
+            scope = self._store.scope(session, EVERYTHING, view)
+            if written is None:
+                if stored is None:
+                    return []
+                written = self._store.vectors(session, (space,), [stored[0]])[0]
+            vector = written
             details = self._store.search.candidates(session, scope, (), vector, count + 1).details
             cosines = _best(details.vectors @ vector, details.chunk_record, details.size)
             order = sorted(range(details.size), key=lambda n: (-cosines[n], int(details.nums[n])))[: count + 1]

@@ -13,6 +13,7 @@ from ..config import Fusion
 from ..embedding.backend import Backend
 from ..errors import InvalidInput
 from ..records import KINDS, MODES, Domain, Hit, Kind, Memory, Mode, Page
+from ..security.permission import permitted
 from ..store.conditions import Condition, Filter
 from ..store.database import Session
 from ..store.scope import View
@@ -95,15 +96,15 @@ class Recall:
             if vector is not None:
                 check_model(self._store, session, self._backend)
             near = self._near(session, views[0].here)
-            scopes = [self._store.scope(session, filter, replace(view, near=near), for_search=True) for view in views]
+            scopes = [self._store.scope(session, filter, replace(view, near=near)) for view in views]
             return self._searched(session, scopes, query, text, vector, limit, parsed.warnings)
 
     def _views(self, query: Query, kinds: Sequence[Kind], now: int) -> list[View]:
         """One for each kind of record: they are searched apart, so that files never re-weigh what notes mean."""
         place, here = self._place, self._place.git_branch()
         domain = None if query.domain is None else canonical_domain(query.domain)
-        notes = place.spaces() if domain is None else (place.space(domain),)
-        files = (place.space("project", "file"),) if domain in (None, "project") else ()
+        notes = place.spaces() if domain is None else permitted((place.space(domain),))
+        files = permitted((place.space("project", "file"),)) if domain in (None, "project") else ()
         spaces: dict[Kind, tuple[str, ...]] = {"note": notes, "file": files}
         wanted = [kind for kind in kinds if spaces[kind]] or kinds[:1]
         return [View(spaces[kind], now, here, kind=kind) for kind in wanted]

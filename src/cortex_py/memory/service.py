@@ -12,8 +12,10 @@ from ..config import Fusion, Settings
 from ..embedding.backend import Backend
 from ..errors import AmbiguousId, InvalidInput, NotFound
 from ..ids import IdMaker
-from ..records import Domain, Memory, Mode, NewMemory, Page, Version
+from ..records import Domain, Memory, Mode, NewMemory, Page, Version, files_space
 from ..records import Status as RecordStatus
+from ..security.callers import acting_as, current_caller
+from ..security.permission import require_write
 from ..store.conditions import EVERYTHING
 from ..store.database import Session
 from ..store.store import Store
@@ -99,7 +101,8 @@ class Memories(TidyOperations, LookingOperations):
 
     def fill_vectors(self, stop: Callable[[], bool] = lambda: False) -> int:
         """Make the vectors of memories that came without any, or with those of another model."""
-        return self._lifecycle.fill_vectors(stop)
+        with acting_as(None):
+            return self._lifecycle.fill_vectors(stop)
 
     def capture(
         self,
@@ -261,14 +264,18 @@ class Memories(TidyOperations, LookingOperations):
             dry_run=dry_run, branch=branch, purge=purge, older_than=older_than, progress=progress
         )
         if not dry_run:
-            self._compressor.run()
+            # All that lies idle is packed, whoever asks.
+            with acting_as(None):
+                self._compressor.run()
             if collected.branches:
                 self._touched(collected.branches)
         return collected
 
     def write_uses(self) -> None:
         """Write down what was recalled since the last time; a recall itself writes nothing."""
-        self._uses.write()
+        with acting_as(None):
+            self._uses.write()
+            self._compressor.write_uses()
 
     def compress(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
         """Pack the contents of memories that lie idle, without loss; `stop` is asked between two batches."""
@@ -286,6 +293,7 @@ class Memories(TidyOperations, LookingOperations):
         """Keep what a check of a memory against its project found, as JSON."""
         with self._store.database.write() as session:
             space = self._lifecycle.locate(session, memory.id)[1]
+            require_write(space)
             self._store.verifications.put(session, space, memory.id, to_micros(self._clock.now()), result)
 
     def verification(self, ref: str) -> str | None:
@@ -297,9 +305,18 @@ class Memories(TidyOperations, LookingOperations):
     def reindex(self, *, project_id: str | None = None, progress: Progress | None = None) -> Reindexed:
         """Rebuild text index and vectors from the records: of the whole store, or of one project.
 
+        A caller of a shared server rebuilds what they may write of what is seen from here.
+
         A `progress` that raises stops the run between two batches; repeating it completes the work.
         """
-        return self._lifecycle.reindex(progress, project_id)
+        spaces: tuple[str, ...] | None = None
+        if project_id is not None:
+            require_write(project_id)
+            spaces = (project_id, files_space(project_id))
+        elif current_caller() is not None:
+            spaces = (self._place.writing("project"), self._place.writing("project", "file"))
+            spaces += tuple(space for space in self._place.spaces("write") if space not in spaces)
+        return self._lifecycle.reindex(progress, spaces)
 
     def status(self) -> Status:
         """Counts, recent topics and top tags of what is visible here."""

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ..clock import Clock, to_micros
+from ..security.callers import current_caller
 from ..store.conditions import EVERYTHING
 from ..store.store import Store
 from .place import Place
@@ -19,7 +20,7 @@ _RECENT_TOPICS = 10
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Counts of what a caller sees here, and of what the file holds."""
+    """Counts of what a caller sees here. What the whole store holds is told where nobody is bound: here 0 and none."""
 
     project_id: str
     project_name: str
@@ -42,6 +43,7 @@ class Status:
 
 def read_status(store: Store, clock: Clock, place: Place) -> Status:
     """Count live memories of the caller's spaces, with their tags and recent topics."""
+    bound = current_caller() is not None
     with store.database.read() as session:
         scope = store.scope(session, EVERYTHING, place.view(to_micros(clock.now())))
         namespaces = store.statistics.by_namespace(session, scope.where)
@@ -58,8 +60,8 @@ def read_status(store: Store, clock: Clock, place: Place) -> Status:
             status_counts=store.statistics.by_status(session, scope.spaces),
             recent_topics=tuple(tag for tag, _ in Counter(recent).most_common(_RECENT_TOPICS)),
             top_tags=tuple(store.statistics.top_tags(session, scope.where, _TOP_TAGS)),
-            size_bytes=store.database.size_bytes(),
+            size_bytes=0 if bound else store.database.size_bytes(),
             model=store.settings.get(session, "embedding"),
-            llm_use=tuple(store.llm_use.of_day(session, clock.now().date().isoformat())),
+            llm_use=() if bound else tuple(store.llm_use.of_day(session, clock.now().date().isoformat())),
             grounding_counts=store.verifications.counts(session, scope.where),
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..clock import Clock, to_micros
 from ..errors import Conflict, InvalidInput
 from ..records import LIVE_STATUSES, Memory
+from ..security.permission import require_write
 from ..store.database import Session
 from ..store.store import Store
 
@@ -45,7 +46,7 @@ class Supersession:
         """A record with all that it replaced and all that replaced it, oldest first."""
         with self._store.database.read() as session:
             _, space, start = self._locate(session, ref)
-            newest = self._newest(session, start)
+            newest = self._newest(session, space, start)
             found: dict[str, Memory] = {newest.id: newest}
             open_ids = [newest.id]
             while open_ids and len(found) < _LONGEST:
@@ -61,6 +62,7 @@ class Supersession:
         now = self._clock.now()
         with self._store.database.write() as session:
             num, space, result = self._locate(session, ref)
+            require_write(space)
             made = self._store.consolidations.of_result(session, space, result.id)
             if made is None or made.undone_at is not None:
                 raise InvalidInput(
@@ -81,9 +83,9 @@ class Supersession:
             # Nothing stays hidden behind a record that is gone, also what it was told to replace later.
             later = [one.id for one in self._replaced(session, space, result.id)]
             restored += [one for one in later if table.bring_back(session, space, one, result.id, "active", at, seq)]
-            self._store.memories.bury(session, [num], at, seq)
+            self._store.memories.bury(session, space, [num], at, seq)
             table.undone(session, space, made.id, at)
-            found = [self._store.memories.find(session, one, limit=1)[0][2] for one in restored]
+            found = self._those(session, space, restored)
         branches = frozenset(one.branch_id for one in (result, *found) if one.branch_id)
         return Undone(result.id, tuple(restored), branches)
 
@@ -92,8 +94,13 @@ class Supersession:
         now = self._clock.now()
         with self._store.database.write() as session:
             _, space, old = self._locate(session, older)
+            require_write(space)
             _, other_space, new = self._locate(session, newer)
-            if space != other_space or old.id == new.id or old.id in {one.id for one in self._later(session, new)}:
+            if (
+                space != other_space
+                or old.id == new.id
+                or old.id in {one.id for one in self._later(session, space, new)}
+            ):
                 raise InvalidInput(
                     f"{new.id[:12]} cannot replace {old.id[:12]}: they are the same, of different domains, or the "
                     "other way round.",
@@ -107,23 +114,27 @@ class Supersession:
                 )
             seq = self._store.memories.next_seq(session)
             self._store.consolidations.replace(session, space, [old.id], new.id, to_micros(now), seq)
-            return self._store.memories.find(session, old.id, limit=1)[0][2]
+            return self._those(session, space, [old.id])[0]
 
     def _replaced(self, session: Session, space: str, memory_id: str) -> list[Memory]:
         """What a record took the place of, deleted ones too, oldest first."""
         ids = self._store.consolidations.replaced_by(session, space, memory_id)
-        return [self._store.memories.find(session, one, limit=1)[0][2] for one in ids]
+        return self._those(session, space, ids)
 
-    def _later(self, session: Session, memory: Memory) -> list[Memory]:
+    def _those(self, session: Session, space: str, ids: Sequence[str]) -> list[Memory]:
+        found = [self._store.memories.get(session, space, one) for one in ids]
+        return [one for one in found if one is not None]
+
+    def _later(self, session: Session, space: str, memory: Memory) -> list[Memory]:
         """What replaced a record, one after the other."""
         found: list[Memory] = []
         while memory.superseded_by and len(found) < _LONGEST:
-            later = self._store.memories.find(session, memory.superseded_by, limit=1)
-            if not later or later[0][2] in found:
+            later = self._store.memories.get(session, space, memory.superseded_by)
+            if later is None or later in found:
                 break
-            memory = later[0][2]
+            memory = later
             found.append(memory)
         return found
 
-    def _newest(self, session: Session, memory: Memory) -> Memory:
-        return [memory, *self._later(session, memory)][-1]
+    def _newest(self, session: Session, space: str, memory: Memory) -> Memory:
+        return [memory, *self._later(session, space, memory)][-1]

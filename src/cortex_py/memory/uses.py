@@ -32,4 +32,6 @@ class Uses:
             noted, self._noted = self._noted, {}
         if noted:
             with self._store.database.write() as session:
-                self._store.recalls.add(session, noted)
+                # What was purged meanwhile leaves nothing behind.
+                placed = self._store.memories.placed(session, noted)
+                self._store.recalls.add(session, {(space, one): noted[one] for one, space in placed.items()})

@@ -14,6 +14,8 @@ from ..clock import Clock, from_micros, to_micros
 from ..errors import CortexError, InvalidInput, PromptNotFound, StorageError
 from ..memory.place import Place, canonical_domain
 from ..records import DOMAINS, Domain, Saved, SavedKind, Shelf
+from ..security.callers import acting_as
+from ..security.permission import readable, require_admin, require_write
 from ..store.database import Session
 from ..store.store import Store
 from .checks import is_saved_name
@@ -81,7 +83,7 @@ class Shelves:
             raise self._not_found(name, domain, version)
         fixed = self._fixed()
         with self._store.database.read() as session:
-            for shelf in shelves:
+            for shelf in self._seen(shelves):
                 if found := self._on_shelf(session, fixed, shelf, name, version):
                     return found
                 # Not a version of another text, whose name this one hides.
@@ -92,7 +94,7 @@ class Shelves:
     def _on_shelf(self, session: Session, fixed: _Fixed, shelf: Shelf, name: str, version: int | None) -> Saved | None:
         outside = _outside_of(fixed, shelf)
         if name in outside and version is None:
-            used = self._store.saved.uses(session, self._space(shelf), self._kind).get(name)
+            used = self._uses(session, shelf).get(name)
             return _with_uses(outside[name], used)
         if shelf == "builtin":
             return None
@@ -100,6 +102,8 @@ class Shelves:
 
     def stored(self, name: str, domain: Domain) -> Saved | None:
         """What the store has under a name, whatever lies before it."""
+        if not self._seen((domain,)):
+            return None
         with self._store.database.read() as session:
             return self._store.saved.get(session, self._space(domain), self._kind, name)
 
@@ -115,6 +119,7 @@ class Shelves:
         """Keep a text as the next version of its name; it, and the file that hides it if there is one."""
         now = to_micros(self._clock.now())
         space = self._space(saved.domain)
+        require_write(space)
         with self._store.database.write() as session:
             version = self._store.saved.put(session, space, saved, now)
             kept = self._store.saved.get(session, space, self._kind, saved.name, version)
@@ -127,6 +132,7 @@ class Shelves:
         if not is_saved_name(name):
             raise self._not_found(name, domain, None)
         space = self._space(shelf)
+        require_admin(space)
         with self._store.database.write() as session:
             found = self._store.saved.get(session, space, self._kind, name)
             if found is not None:
@@ -141,9 +147,10 @@ class Shelves:
 
     def used(self, saved: Saved) -> None:
         """Count a use. A store that cannot be written now is no reason to refuse it."""
+        space = self._space(saved.domain)
         try:
-            with self._store.database.write() as session:
-                space = self._space(saved.domain)
+            # Whoever may read may use: the count is the server's own.
+            with acting_as(None), self._store.database.write() as session:
                 self._store.saved.used(session, space, self._kind, saved.name, to_micros(self._clock.now()))
         except StorageError:
             return
@@ -157,7 +164,7 @@ class Shelves:
         if not 0 <= offset <= _OFFSET_MOST:
             raise InvalidInput(f"The offset is not between 0 and {_OFFSET_MOST:,}.", field="offset")
         # What comes with Cortex is listed only when asked for: a list of what was saved should hold no more.
-        shelves: tuple[Shelf, ...] = DOMAINS if domain is None else (_shelf(domain),)
+        shelves = self._seen(DOMAINS if domain is None else (_shelf(domain),))
         fixed, wanted = self._fixed(), {tag.casefold() for tag in tags}
         saved, kind = self._store.saved, self._kind
         with self._store.database.read() as session:
@@ -190,18 +197,23 @@ class Shelves:
                 found = self._store.saved.some(session, space, self._kind, names)
                 stored.update(((rank, name), one) for name, one in found.items())
             if any(one.rank == rank and one.outside for one in page):
-                uses[rank] = self._store.saved.uses(session, space, self._kind)
+                uses[rank] = self._uses(session, shelf)
         return [
             _with_uses(one.outside, uses[one.rank].get(one.name)) if one.outside else stored[one.rank, one.name]
             for one in page
         ]
+
+    def _uses(self, session: Session, shelf: Shelf) -> dict[str, tuple[int, int]]:
+        # What comes with Cortex is used by all, and how often tells of others.
+        space = self._space(shelf)
+        return self._store.saved.uses(session, space, self._kind) if readable(space) else {}
 
     def visible(self) -> list[Saved]:
         """Every text that answers for its name, without contents."""
         fixed = self._fixed()
         found: dict[str, Saved] = {**fixed.builtins}
         with self._store.database.read() as session:
-            for shelf in reversed(DOMAINS):
+            for shelf in reversed(self._seen(DOMAINS)):
                 rows = self._store.saved.all(session, self._space(shelf), self._kind)
                 found.update((one.name, one) for one in rows)
         found.update(fixed.files)
@@ -211,7 +223,7 @@ class Shelves:
         names = sorted({one.name for one in shown})
         among = self._store.saved.among
         taken: dict[Shelf, set[str]] = {
-            shelf: among(session, self._space(shelf), self._kind, names) for shelf in DOMAINS
+            shelf: among(session, self._space(shelf), self._kind, names) for shelf in self._seen(DOMAINS)
         }
         for one in shown:
             before: Shelf | None = None
@@ -256,6 +268,10 @@ class Shelves:
         fixed = _Fixed(dict(sorted(files.items())), dict(sorted(builtins.items())), tuple(problems))
         self._read = (shared, fixed)
         return fixed
+
+    def _seen(self, shelves: Sequence[Shelf]) -> tuple[Shelf, ...]:
+        """Those of the shelves that the caller may read; what comes with Cortex is everybody's."""
+        return tuple(shelf for shelf in shelves if shelf == "builtin" or readable(self._space(shelf)))
 
     def _space(self, shelf: Shelf) -> str:
         return shelf if shelf == "builtin" else self._place.space(shelf)

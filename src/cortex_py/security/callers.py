@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from ..errors import InvalidInput
+from .rights import NO_RIGHTS, Rights
 
 __all__ = ["Caller", "acting_as", "check_name", "current_caller"]
 
@@ -20,12 +21,19 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A person, perhaps through an agent, and what they may do. `via` is what vouched: a token's id, an issuer."""
+    """A person, perhaps through an agent, and what they may do. `via` is what vouched: a token's id, an issuer.
+
+    They work in one organisation, `org`. `scopes` are what their token opens, `rights` what they may reach with it: a
+    call needs both. `project` is the one they work in; None for the server's own.
+    """
 
     user: str
     agent: str | None = None
     scopes: frozenset[str] = frozenset()
     via: str = ""
+    org: str = ""
+    rights: Rights = NO_RIGHTS
+    project: str | None = None
 
     @property
     def label(self) -> str:

@@ -36,6 +36,9 @@ class TokenRecord:
     expires_at: datetime | None = None
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
+    # Where it is used: the organisation (None: the server's own), and the project where a call names none.
+    org: str | None = None
+    project_id: str | None = None
 
     def state(self, now: datetime) -> State:
         if self.revoked_at is not None:

@@ -20,11 +20,11 @@ ACCESS_STEP: tuple[str, ...] = (
     "INSERT INTO audit_head (one, events, hash, seal) VALUES (1, 0, '', '')",
 )
 
-_COLUMNS = "id, user_id, agent_id, scopes, created_at, expires_at, last_used_at, revoked_at"
+_COLUMNS = "id, user_id, agent_id, scopes, created_at, expires_at, last_used_at, revoked_at, org, project_id"
 
 
 class TokenRow(NamedTuple):
-    """`scopes` are separated by blanks, moments are microseconds."""
+    """`scopes` are separated by blanks, moments are microseconds. No `org` is the server's own."""
 
     id: str
     user_id: str
@@ -34,12 +34,14 @@ class TokenRow(NamedTuple):
     expires_at: int | None
     last_used_at: int | None
     revoked_at: int | None
+    org: str | None
+    project_id: str | None
 
 
 class AccessTable:
     def add(self, session: Session, row: TokenRow, digest: str) -> None:
         session.run(
-            f"INSERT INTO api_token (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO api_token (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (digest, *row),
         )
 

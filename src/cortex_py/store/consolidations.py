@@ -131,21 +131,25 @@ class ConsolidationTable:
 class RecallTable:
     """How often memories were recalled, and when last; written down now and then, never by the recall itself."""
 
-    def add(self, session: Session, counts: Mapping[str, tuple[int, int]]) -> None:
+    def add(self, session: Session, counts: Mapping[tuple[str, str], tuple[int, int]]) -> None:
+        """Count recalls of records, each named by space and id."""
         session.run_many(
-            "INSERT INTO recalled (memory_id, recalls, recalled_at) VALUES (?, ?, ?) ON CONFLICT (memory_id) DO UPDATE "
+            "INSERT INTO recalled (space, memory_id, recalls, recalled_at) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (space, memory_id) DO UPDATE "
             "SET recalls = recalled.recalls + excluded.recalls, recalled_at = CASE WHEN excluded.recalled_at > "
             "recalled.recalled_at THEN excluded.recalled_at ELSE recalled.recalled_at END",
-            [(memory_id, count, at) for memory_id, (count, at) in counts.items()],
+            [(*key, count, at) for key, (count, at) in counts.items()],
         )
 
-    def last(self, session: Session, ids: Sequence[str]) -> dict[str, int]:
+    def last(self, session: Session, spaces: Sequence[str], ids: Sequence[str]) -> dict[str, int]:
         """When each was last recalled; those never recalled are missing."""
         found: dict[str, int] = {}
         for low in range(0, len(ids), _BATCH):
             some = ids[low : low + _BATCH]
             rows = session.rows(
-                f"SELECT memory_id, recalled_at FROM recalled WHERE memory_id IN ({marks(len(some))})", some
+                f"SELECT memory_id, recalled_at FROM recalled WHERE space IN ({marks(len(spaces))}) "
+                f"AND memory_id IN ({marks(len(some))})",
+                (*spaces, *some),
             )
             found.update((row[0], row[1]) for row in rows)
         return found

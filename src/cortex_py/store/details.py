@@ -41,15 +41,15 @@ class Details:
         return len(self.nums)
 
 
-def read_signals(session: Session, nums: Sequence[int]) -> dict[int, Signal]:
-    """Read the chunks of records by number."""
+def read_signals(session: Session, space: str, nums: Sequence[int]) -> dict[int, Signal]:
+    """Read the chunks of records of a space by number."""
     found: dict[int, Signal] = {}
     for low in range(0, len(nums), _BATCH):
         batch = padded(nums[low : low + _BATCH])
         rows = session.rows(
             "SELECT num, terms, vector, by_assistant, first, past FROM chunk "
-            f"WHERE num IN ({marks(len(batch))}) ORDER BY num, n",
-            batch,
+            f"WHERE space = ? AND num IN ({marks(len(batch))}) ORDER BY num, n",
+            (space, *batch),
         )
         for num, *chunk in rows:
             found.setdefault(num, []).append(tuple(chunk))
@@ -75,9 +75,13 @@ def gather(nums: Sequence[int], signals: Mapping[int, Signal], dimensions: int) 
     )
 
 
-def record_vectors(session: Session, nums: Sequence[int], dimensions: int) -> NDArray[np.float32]:
-    """The mean vector of each record's parts, of length 1; zeros for a record without any."""
-    signals = read_signals(session, nums)
+def record_vectors(
+    session: Session, spaces: Sequence[str], nums: Sequence[int], dimensions: int
+) -> NDArray[np.float32]:
+    """The mean vector of each record's parts, of length 1; zeros for one without any, or of none of the spaces."""
+    signals: dict[int, Signal] = {}
+    for space in spaces:
+        signals |= read_signals(session, space, [num for num in nums if num not in signals])
     made = np.zeros((len(nums), dimensions), np.float32)
     for i, num in enumerate(nums):
         vectors = [chunk[1] for chunk in signals.get(num, []) if chunk[1]]

@@ -82,15 +82,17 @@ class MemoryDocuments:
         if kind == "memory":
             return self._records(session, space, nums, vectors=vectors)
         if kind == "mention":
-            return self._mentions(session, nums)
-        return self._verifications(session, nums) if kind == "verification" else self._uses(session, nums)
+            return self._mentions(session, space, nums)
+        if kind == "verification":
+            return self._verifications(session, space, nums)
+        return self._uses(session, space, nums)
 
     def _records(self, session: Session, space: str, nums: Sequence[int], *, vectors: bool) -> list[Document]:
         inside = marks(len(nums))
         rows = session.rows(
             f"SELECT {qualified(_NAMES, 'm')}, m.packed, m.packed_with, m.id, m.num, m.digest, m.length, m.flags, "
-            f"m.author FROM memory m WHERE m.num IN ({inside}) ORDER BY m.id",
-            nums,
+            f"m.author FROM memory m WHERE +m.space = ? AND m.num IN ({inside}) ORDER BY m.id",
+            (space, *nums),
         )
         versions: dict[str, list[dict[str, Any]]] = {}
         names = qualified([column.name for column in _VERSION], "h")
@@ -100,7 +102,7 @@ class MemoryDocuments:
             (space, *nums),
         ):
             versions.setdefault(identity, []).append(from_sql(version, _VERSION))
-        chunks = self._chunks(session, nums) if vectors else {}
+        chunks = self._chunks(session, space, nums) if vectors else {}
         found = []
         for row in rows:
             packed, packed_with, identity, num, digest, length, flags, author = row[len(_NAMES) :]
@@ -116,47 +118,51 @@ class MemoryDocuments:
             found.append(Document("memory", identity, data, index))
         return found
 
-    def _chunks(self, session: Session, nums: Sequence[int]) -> dict[int, list[PreparedChunk]]:
+    def _chunks(self, session: Session, space: str, nums: Sequence[int]) -> dict[int, list[PreparedChunk]]:
         found: dict[int, list[PreparedChunk]] = {}
         for num, first, past, by_assistant, terms, vector in session.rows(
             "SELECT num, first, past, by_assistant, terms, vector FROM chunk "
-            f"WHERE num IN ({marks(len(nums))}) ORDER BY num, n",
-            nums,
+            f"WHERE space = ? AND num IN ({marks(len(nums))}) ORDER BY num, n",
+            (space, *nums),
         ):
             found.setdefault(num, []).append(PreparedChunk(first, past, bool(by_assistant), terms, vector))
         return found
 
-    def _mentions(self, session: Session, nums: Sequence[int]) -> list[Document]:
+    def _mentions(self, session: Session, space: str, nums: Sequence[int]) -> list[Document]:
         """Those of memories that mention something, and of those that nobody has read yet."""
         inside = marks(len(nums))
         mentioned: dict[int, list[dict[str, Any]]] = {}
         names = qualified([column.name for column in _MENTION], "n")
         for num, *mention in session.rows(
-            f"SELECT n.num, {names} FROM mention n WHERE n.num IN ({inside}) ORDER BY n.num, n.first, n.entity_id", nums
+            f"SELECT n.num, {names} FROM mention n WHERE +n.space = ? AND n.num IN ({inside}) "
+            "ORDER BY n.num, n.first, n.entity_id",
+            (space, *nums),
         ):
             mentioned.setdefault(num, []).append(from_sql(mention, _MENTION))
-        rows = session.rows(f"SELECT num, id, graphed FROM memory WHERE num IN ({inside}) ORDER BY id", nums)
+        rows = session.rows(
+            f"SELECT num, id, graphed FROM memory WHERE +space = ? AND num IN ({inside}) ORDER BY id", (space, *nums)
+        )
         return [
             Document("mention", identity, {"read": graphed, "mentions": mentioned.get(num, [])})
             for num, identity, graphed in rows
             if num in mentioned or not graphed
         ]
 
-    def _verifications(self, session: Session, nums: Sequence[int]) -> list[Document]:
+    def _verifications(self, session: Session, space: str, nums: Sequence[int]) -> list[Document]:
         rows = session.rows(
             "SELECT m.id, m.grounding, v.checked_at, v.result FROM memory m LEFT JOIN verification v "
-            f"ON v.space = m.space AND v.memory_id = m.id WHERE m.num IN ({marks(len(nums))}) "
+            f"ON v.space = m.space AND v.memory_id = m.id WHERE +m.space = ? AND m.num IN ({marks(len(nums))}) "
             "AND (m.grounding IS NOT NULL OR v.result IS NOT NULL) ORDER BY m.id",
-            nums,
+            (space, *nums),
         )
         return [Document("verification", row[0], from_sql(row[1:], _VERIFICATION)) for row in rows]
 
-    def _uses(self, session: Session, nums: Sequence[int]) -> list[Document]:
+    def _uses(self, session: Session, space: str, nums: Sequence[int]) -> list[Document]:
         rows = session.rows(
             "SELECT m.id, m.accessed_at, r.recalls, r.recalled_at FROM memory m LEFT JOIN recalled r "
-            f"ON r.memory_id = m.id WHERE m.num IN ({marks(len(nums))}) "
+            f"ON r.space = m.space AND r.memory_id = m.id WHERE +m.space = ? AND m.num IN ({marks(len(nums))}) "
             "AND (m.accessed_at IS NOT NULL OR r.recalls IS NOT NULL) ORDER BY m.id",
-            nums,
+            (space, *nums),
         )
         return [Document("use", row[0], from_sql(row[1:], _USE)) for row in rows]
 
@@ -171,15 +177,20 @@ class MemoryDocuments:
         if known:
             num = known[0][0]
             self._memories.replace(session, num, record, seq)
-            session.run("UPDATE memory SET accessed_at = ?, grounding = ? WHERE num = ?", (*known[0][1:], num))
+            session.run(
+                "UPDATE memory SET accessed_at = ?, grounding = ? WHERE space = ? AND num = ?",
+                (*known[0][1:], record.space, num),
+            )
             if record.memory.status == "tombstoned":
-                self._database.unindex_text(session, num)
+                self._database.unindex_text(session, record.space, num)
             session.run("DELETE FROM history WHERE space = ? AND id = ?", (record.space, identity))
         else:
             num = self._memories.insert(session, record, seq)
             # What says nothing else was read: a document of its own follows where that is not so.
-            session.run("UPDATE memory SET graphed = 1 WHERE num = ?", (num,))
-        session.run("UPDATE memory SET prior_status = ? WHERE num = ?", (data["prior_status"], num))
+            session.run("UPDATE memory SET graphed = 1 WHERE space = ? AND num = ?", (record.space, num))
+        session.run(
+            "UPDATE memory SET prior_status = ? WHERE space = ? AND num = ?", (data["prior_status"], record.space, num)
+        )
         session.run_many(
             "INSERT INTO history (space, id, version, recorded_at, operation, namespace, tags, source, content) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -204,15 +215,15 @@ class MemoryDocuments:
 
     def _write_about(self, session: Session, space: str, num: int, kind: str, key: str, data: Any) -> None:
         if kind == "mention":
-            session.run("DELETE FROM mention WHERE num = ?", (num,))
-            session.run("UPDATE memory SET graphed = ? WHERE num = ?", (data["read"], num))
+            session.run("DELETE FROM mention WHERE +space = ? AND num = ?", (space, num))
+            session.run("UPDATE memory SET graphed = ? WHERE space = ? AND num = ?", (data["read"], space, num))
             session.run_many(
                 "INSERT INTO mention (space, num, entity_id, first, past, confidence, method) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [(space, num, *to_sql(one, _MENTION)) for one in data["mentions"]],
             )
         elif kind == "verification":
-            session.run("UPDATE memory SET grounding = ? WHERE num = ?", (data["grounding"], num))
+            session.run("UPDATE memory SET grounding = ? WHERE space = ? AND num = ?", (data["grounding"], space, num))
             session.run("DELETE FROM verification WHERE space = ? AND memory_id = ?", (space, key))
             if data["result"] is not None:
                 session.run(
@@ -220,12 +231,14 @@ class MemoryDocuments:
                     (space, key, data["checked_at"] or 0, data["result"]),
                 )
         else:
-            session.run("UPDATE memory SET accessed_at = ? WHERE num = ?", (data["accessed_at"], num))
-            session.run("DELETE FROM recalled WHERE memory_id = ?", (key,))
+            session.run(
+                "UPDATE memory SET accessed_at = ? WHERE space = ? AND num = ?", (data["accessed_at"], space, num)
+            )
+            session.run("DELETE FROM recalled WHERE space = ? AND memory_id = ?", (space, key))
             if data["recalls"] is not None:
                 session.run(
-                    "INSERT INTO recalled (memory_id, recalls, recalled_at) VALUES (?, ?, ?)",
-                    (key, data["recalls"], data["recalled_at"] or 0),
+                    "INSERT INTO recalled (space, memory_id, recalls, recalled_at) VALUES (?, ?, ?, ?)",
+                    (space, key, data["recalls"], data["recalled_at"] or 0),
                 )
 
 

@@ -18,6 +18,7 @@ from .document_memories import ABOUT_KINDS, MemoryDocuments, check_about
 from .document_shapes import SHAPES, Child, Shape, checked, columns, from_sql, to_sql
 from .graph import GraphTable
 from .memories import MemoryTable
+from .placement import everywhere
 from .rows import Prepared
 from .scope import files_space
 
@@ -61,7 +62,7 @@ class DocumentTable:
         places = {("memory", "space"), ("relationship", "space"), ("entity_history", "space")}
         places |= {(shape.table, shape.scope) for shape in SHAPES.values()}
         parts = " UNION ".join(f"SELECT {scope} AS space FROM {table}" for table, scope in sorted(places))
-        rows = session.rows(f"SELECT space FROM ({parts}) p ORDER BY space")
+        rows = session.rows(everywhere("all spaces", f"SELECT space FROM ({parts}) p ORDER BY space"))
         return [row[0] for row in rows if not row[0].endswith(files_space(""))]
 
     def some(self, session: Session, space: str, kind: str, keys: Sequence[str]) -> list[Document]:
@@ -99,7 +100,8 @@ class DocumentTable:
     def _merge(self, session: Session, space: str, merge_id: str) -> Document | None:
         rows = session.rows(
             "SELECT h.into_id, h.recorded_at, h.n, h.kind, m.id, h.data FROM entity_history h "
-            "LEFT JOIN memory m ON m.num = h.num WHERE h.space = ? AND h.merge_id = ? ORDER BY h.n",
+            "LEFT JOIN memory m ON m.num = h.num AND m.space = h.space "
+            "WHERE h.space = ? AND h.merge_id = ? ORDER BY h.n",
             (space, merge_id),
         )
         if not rows:
@@ -133,7 +135,7 @@ class DocumentTable:
         """Take a document away with all that cannot be without it."""
         if kind == "memory":
             rows = session.rows("SELECT num FROM memory WHERE space = ? AND id = ?", (space, key))
-            self._table.purge(session, [row[0] for row in rows], seq, names=False)
+            self._table.purge(session, space, [row[0] for row in rows], seq, names=False)
         elif kind in ABOUT_KINDS:
             self._memories.remove_about(session, space, kind, key)
         elif kind == "relationship":
@@ -316,7 +318,9 @@ def _saved_changed(session: Session, space: str, key: str) -> None:
 def _relationship_rows(session: Session, where: str, params: Sequence[Sql]) -> list[Row]:
     names = ", ".join(f"r.{column.name}" for column in _RELATIONSHIP)
     return session.rows(
-        f"SELECT r.id, m.id, {names} FROM relationship r LEFT JOIN memory m ON m.num = r.num WHERE {where}", params
+        f"SELECT r.id, m.id, {names} FROM relationship r LEFT JOIN memory m ON m.num = r.num AND m.space = r.space "
+        f"WHERE {where}",
+        params,
     )
 
 

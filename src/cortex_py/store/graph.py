@@ -23,6 +23,7 @@ from .graph_schema import (
     live_memory,
     seen_relationship,
 )
+from .placement import by_space, everywhere
 
 __all__ = [
     "GRAPH_STEP",
@@ -87,15 +88,15 @@ class GraphTable(MergingTable):
     ) -> None:
         """What a memory names and states, in place of what it named and stated before."""
         for table in ("mention", "relationship"):
-            session.run(f"DELETE FROM {table} WHERE space = ? AND num = ?", (space, num))
+            session.run(f"DELETE FROM {table} WHERE +space = ? AND num = ?", (space, num))
         self.add_mentions(session, mentions)
         self.add_relationships(session, relationships)
 
-    def drop_mentions(self, session: Session, nums: Sequence[int]) -> None:
+    def drop_mentions(self, session: Session, space: str, nums: Sequence[int]) -> None:
         """Forget all that memories named and stated, also where a merge keeps it: for when they are purged."""
         for batch in batches(nums):
             for table in ("mention", "relationship", "entity_history"):
-                session.run(f"DELETE FROM {table} WHERE num IN ({marks(len(batch))})", batch)
+                session.run(f"DELETE FROM {table} WHERE +space = ? AND num IN ({marks(len(batch))})", (space, *batch))
 
     def counts(self, session: Session, space: str, sight: Sight, *, as_of: int | None = None) -> GraphCounts:
         """Entities by type, relationships on record by type, mentions, and how many memories they stand in."""
@@ -107,7 +108,7 @@ class GraphTable(MergingTable):
             "SELECT r.type, count(*) FROM relationship r WHERE r.space = ? AND r.ended_at IS NULL "
             "AND (r.valid_from IS NULL OR r.valid_from <= ?) AND (r.valid_to IS NULL OR r.valid_to > ?) "
             f"AND {seen_relationship()} GROUP BY r.type ORDER BY count(*) DESC, r.type",
-            (space, moment, moment, *sight.params),
+            (space, moment, moment, *sight.seen_in(space)),
         )
         mentions, memories = session.rows(
             f"SELECT count(*), count(DISTINCT n.num) FROM mention n JOIN memory m ON {live_memory('n')} "
@@ -130,7 +131,7 @@ class GraphTable(MergingTable):
         rows = session.rows(
             f"SELECT e.id FROM entity e WHERE e.space = ? AND NOT EXISTS (SELECT 1 FROM mention n{memory} "
             f"WHERE n.space = e.space AND n.entity_id = e.id) {edges} ORDER BY e.id LIMIT ?",
-            (space, *(sight.params * 3 if sight else ()), limit),
+            (space, *((*sight.params, *sight.seen_in(space) * 2) if sight else ()), limit),
         )
         return [row[0] for row in rows]
 
@@ -143,18 +144,21 @@ class GraphTable(MergingTable):
         """Entities that somebody wants, whether memories name them or not."""
         session.run_many("UPDATE entity SET given = 1 WHERE space = ? AND id = ?", [(space, one) for one in ids])
 
-    def mark_read(self, session: Session, nums: Sequence[int]) -> None:
+    def mark_read(self, session: Session, space: str, nums: Sequence[int]) -> None:
         """Memories whose names and statements are in the graph now."""
-        session.run_many("UPDATE memory SET graphed = 1 WHERE num = ?", [(num,) for num in nums])
+        session.run_many("UPDATE memory SET graphed = 1 WHERE space = ? AND num = ?", [(space, num) for num in nums])
 
-    def unread(self, session: Session, limit: int) -> list[int]:
-        """Memories that were stored before anybody read them for the graph."""
+    def unread(self, session: Session, limit: int) -> dict[str, list[int]]:
+        """Memories that were stored before anybody read them for the graph, by their spaces."""
         rows = session.rows(
-            "SELECT num FROM memory WHERE graphed = 0 AND kind = 'note' AND status <> 'tombstoned' "
-            "ORDER BY num LIMIT ?",
+            everywhere(
+                "unread",
+                "SELECT space, num FROM memory WHERE graphed = 0 AND kind = 'note' AND status <> 'tombstoned' "
+                "ORDER BY num LIMIT ?",
+            ),
             (limit,),
         )
-        return [row[0] for row in rows]
+        return by_space((row[0], row[1]) for row in rows)
 
     def busiest_entities(
         self, session: Session, space: str, sight: Sight, types: Sequence[str], limit: int

@@ -36,7 +36,7 @@ class RelationshipTable:
         self, session: Session, space: str, relationship_id: str, sight: Sight | None = None
     ) -> RelationshipRow | None:
         """A relationship by id; with `sight` not one of a memory that is not seen."""
-        seen, params = (f" AND {seen_relationship()}", sight.params) if sight else ("", ())
+        seen, params = (f" AND {seen_relationship()}", sight.seen_in(space)) if sight else ("", ())
         rows = session.rows(
             f"SELECT {RELATIONSHIP} FROM relationship r WHERE r.space = ? AND r.id = ?{seen}",
             (space, relationship_id, *params),
@@ -77,7 +77,7 @@ class RelationshipTable:
             parts.append(("r.ended_at IS NULL", ()))
         else:
             parts.append(("r.recorded_at <= ? AND (r.ended_at IS NULL OR r.ended_at > ?)", (known_at, known_at)))
-        parts.append((seen_relationship(), sight.params))
+        parts.append((seen_relationship(), sight.seen_in(space)))
         where = " AND ".join(sql for sql, _ in parts)
         params = tuple(value for _, values in parts for value in values)
         (count,) = session.rows(f"SELECT count(*) FROM relationship r WHERE {where}", params)[0]
@@ -132,7 +132,7 @@ class RelationshipTable:
 
         With `per_entity`, an entity with more edges in one direction gives only the surest of that direction.
         """
-        condition, params = _holding(sight, types, as_of)
+        condition, params = _holding(space, sight, types, as_of)
         found: dict[str, EdgeRow] = {}
         for batch in batches(dict.fromkeys(ids)):
             hubs = self._hubs(session, space, batch, per_entity)
@@ -182,7 +182,7 @@ class RelationshipTable:
         as_of: int | None = None,
     ) -> list[EdgeRow]:
         """The edges from any of the entities to any of the others or back, looked up by both ends."""
-        condition, params = _holding(sight, types, as_of)
+        condition, params = _holding(space, sight, types, as_of)
         found: dict[str, EdgeRow] = {}
         for sources, targets in ((ids, others), (others, ids)):
             for some in map(filled, batches(dict.fromkeys(sources))):
@@ -206,7 +206,7 @@ class RelationshipTable:
         as_of: int | None = None,
     ) -> list[RelationshipRow]:
         """The relationships that have both ends among the entities, in the order of their ids."""
-        condition, params = _holding(sight, types, as_of)
+        condition, params = _holding(space, sight, types, as_of)
         inside = dict.fromkeys(ids)
         select = f"SELECT {RELATIONSHIP} FROM relationship r WHERE r.space = ? AND {condition}"
         rows: list[Row] = []
@@ -225,7 +225,7 @@ class RelationshipTable:
 
     def ends(self, session: Session, space: str, sight: Sight, *, as_of: int | None = None) -> list[tuple[str, str]]:
         """Every edge of a space as its two ends, for looking at the graph as a whole."""
-        condition, params = _holding(sight, (), as_of)
+        condition, params = _holding(space, sight, (), as_of)
         rows = session.rows(
             f"SELECT r.source_id, r.target_id FROM relationship r WHERE r.space = ? AND {condition}", (space, *params)
         )
@@ -235,7 +235,7 @@ class RelationshipTable:
         self, session: Session, space: str, sight: Sight, *, as_of: int | None = None, limit: int = 50
     ) -> list[tuple[str, int]]:
         """The entities with the most edges, and how many; an edge to itself counts twice."""
-        condition, params = _holding(sight, (), as_of)
+        condition, params = _holding(space, sight, (), as_of)
         both = " UNION ALL ".join(
             f"SELECT r.{end} AS end_id FROM relationship r WHERE r.space = ? AND {condition}" for end in _ENDS
         )
@@ -246,10 +246,11 @@ class RelationshipTable:
         return [(row[0], row[1]) for row in rows]
 
 
-def _holding(sight: Sight, types: Sequence[str], as_of: int | None) -> tuple[str, list[Sql]]:
+def _holding(space: str, sight: Sight, types: Sequence[str], as_of: int | None) -> tuple[str, list[Sql]]:
     """A condition on `relationship r`: on record, valid at the moment, seen, of one of the types."""
     moment = sight.now if as_of is None else as_of
-    sql, params = f"r.ended_at IS NULL AND {_VALID} AND {seen_relationship()}", [moment, moment, *sight.params]
+    sql = f"r.ended_at IS NULL AND {_VALID} AND {seen_relationship()}"
+    params: list[Sql] = [moment, moment, *sight.seen_in(space)]
     if types:
         sql, params = f"{sql} AND r.type IN ({marks(len(types))})", [*params, *types]
     return sql, params

@@ -239,14 +239,14 @@ class EntityTable:
             found.setdefault(memory_id, []).append(entity_id)
         return found
 
-    def mentions_of(self, session: Session, nums: Sequence[int]) -> Mapping[int, list[MentionRow]]:
-        """What memories mention, by their numbers, in the order of the text."""
+    def mentions_of(self, session: Session, space: str, nums: Sequence[int]) -> Mapping[int, list[MentionRow]]:
+        """What memories of a space mention, by their numbers, in the order of the text."""
         found: dict[int, list[MentionRow]] = {}
         for batch in batches(nums):
             rows = session.rows(
                 "SELECT space, entity_id, num, first, past, confidence, method FROM mention "
-                f"WHERE num IN ({marks(len(batch))}) ORDER BY num, first, entity_id",
-                batch,
+                f"WHERE +space = ? AND num IN ({marks(len(batch))}) ORDER BY num, first, entity_id",
+                (space, *batch),
             )
             for row in rows:
                 found.setdefault(row[2], []).append(MentionRow(*row))

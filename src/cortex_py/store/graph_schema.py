@@ -159,6 +159,10 @@ class Sight(NamedTuple):
     def params(self) -> tuple[Sql, ...]:
         return (*LIVE_STATUSES, self.now, self.here)
 
+    def seen_in(self, space: str) -> tuple[Sql, ...]:
+        """The parameters of `seen_relationship`."""
+        return (space, *self.params)
+
 
 def live_memory(alias: str) -> str:
     """A condition on `memory m` for a row that was read from it; its parameters are `Sight.params`."""
@@ -169,8 +173,9 @@ def live_memory(alias: str) -> str:
 
 
 def seen_relationship() -> str:
-    """A condition on `relationship r`: no memory states it, or one that is seen; parameters are `Sight.params`."""
-    return f"(r.num IS NULL OR EXISTS (SELECT 1 FROM memory m WHERE {live_memory('r')}))"
+    """A condition on `relationship r`: no memory states it, or one that is seen; parameters are `Sight.seen_in`."""
+    # The space once more as a value: from equality with a row outside planners do not conclude which server it is.
+    return f"(r.num IS NULL OR EXISTS (SELECT 1 FROM memory m WHERE m.space = ? AND {live_memory('r')}))"
 
 
 RELATIONSHIP = (

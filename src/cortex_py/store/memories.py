@@ -12,7 +12,10 @@ from typing import TypeVar
 from ..clock import from_micros
 from ..records import LIVE_STATUSES, Memory, Version
 from .database import EVERY_ROW, Database, Row, Session, Sql, marks, padded
+from .nearest import VectorRow
 from .packing import Dictionaries, unpack
+from .placement import everywhere, in_spaces
+from .purging import purge_rows
 from .rows import MEMORY_COLUMNS, PACKED_COLUMNS, Prepared, memory_from, memory_values, qualified
 from .where import Where
 
@@ -25,6 +28,7 @@ _COLUMNS = qualified((*MEMORY_COLUMNS, *PACKED_COLUMNS), "m")
 _CONTENT = MEMORY_COLUMNS.index("content")
 _PACKED = len(MEMORY_COLUMNS)
 _EXTRA_COLUMNS = ("space", "seq", "digest", "idempotency_key", "length", "flags", "author")
+_CHUNK_COLUMNS = ("num", "n", "space", "first", "past", "by_assistant", "terms", "vector")
 _INSERT = (
     f"INSERT INTO memory ({', '.join((*MEMORY_COLUMNS, *_EXTRA_COLUMNS))}) "
     f"VALUES ({marks(len(MEMORY_COLUMNS) + len(_EXTRA_COLUMNS))}) RETURNING num"
@@ -33,31 +37,6 @@ _UPDATE = (
     f"UPDATE memory SET {', '.join(f'{column} = ?' for column in (*MEMORY_COLUMNS, *_EXTRA_COLUMNS[1:]))}, "
     "packed = NULL, packed_with = NULL WHERE space = ? AND num = ?"
 )
-# What a purged record took the place of points nowhere any more; it stays superseded until somebody decides.
-_FORGET_REPLACING = "UPDATE memory SET superseded_by = NULL WHERE space = ? AND superseded_by = ?"
-_FORGET_USES = (
-    "DELETE FROM recalled WHERE memory_id IN {ids}",
-    "DELETE FROM verification WHERE memory_id IN {ids}",
-    "DELETE FROM reference WHERE memory_id IN {ids}",
-    "DELETE FROM referred WHERE memory_id IN {ids}",
-    "DELETE FROM referred_together WHERE memory_id IN {ids}",
-    "DELETE FROM referred_together WHERE other_id IN {ids}",
-    "DELETE FROM suggestion WHERE memory_id IN {ids}",
-    "DELETE FROM trust WHERE kind = 'memory' AND substr(key, 1, 40) IN {ids}",
-    "DELETE FROM consolidation_part WHERE memory_id IN {ids}",
-    "DELETE FROM consolidation_part WHERE consolidation_id IN (SELECT id FROM consolidation WHERE result_id IN {ids})",
-    "DELETE FROM consolidation WHERE result_id IN {ids}",
-)
-# A name that only purged records held goes with them; what somebody made, described or related stays.
-_FORGET_NAME = (
-    "DELETE FROM entity WHERE space = ? AND id = ? AND given = 0 AND properties = '{}' "
-    "AND NOT EXISTS (SELECT 1 FROM mention n WHERE n.space = entity.space AND n.entity_id = entity.id) "
-    + " ".join(
-        f"AND NOT EXISTS (SELECT 1 FROM relationship r WHERE r.space = entity.space AND r.{end} = entity.id)"
-        for end in ("source_id", "target_id")
-    )
-)
-_NO_ENTITY = "NOT EXISTS (SELECT 1 FROM entity e WHERE e.space = {0}.space AND e.id = {0}.{1})"
 _NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
 
 
@@ -72,10 +51,13 @@ class MemoryTable:
         """Records by number, only those of the given spaces."""
         found: dict[int, Memory] = {}
         for batch in map(padded, _batches(nums)):
-            # The spaces are checked here: named in the statement, they would tempt the planner away
-            # from the key and into an index over the whole space.
-            rows = session.rows(f"SELECT {_COLUMNS}, m.num FROM memory m WHERE m.num IN ({marks(len(batch))})", batch)
-            found.update((row[-1], self._memory(session, row)) for row in rows if row[-2] in spaces)
+            # A plain space would tempt SQLite away from the number and into an index over the whole space.
+            rows = session.rows(
+                f"SELECT {_COLUMNS}, m.num FROM memory m "
+                f"WHERE +m.space IN ({marks(len(spaces))}) AND m.num IN ({marks(len(batch))})",
+                (*spaces, *batch),
+            )
+            found.update((row[-1], self._memory(session, row)) for row in rows)
         return found
 
     def named(self, session: Session, ids: Sequence[str], where: Where) -> list[tuple[int, Memory]]:
@@ -92,39 +74,67 @@ class MemoryTable:
         for batch in _batches(list(dict.fromkeys(ids))):
             # The ids come first, by an order of tables that the planner keeps: it would rather read the whole space.
             yield from session.rows(
-                f"WITH asked AS MATERIALIZED (SELECT num FROM memory WHERE id IN ({marks(len(batch))})) "
-                f"SELECT {columns} FROM asked CROSS JOIN memory m WHERE m.num = asked.num AND {where.sql}",
-                (*batch, *where.params),
+                f"WITH asked AS MATERIALIZED (SELECT space, num FROM memory WHERE +space IN "
+                f"({marks(len(where.spaces))}) AND id IN ({marks(len(batch))})) SELECT {columns} "
+                f"FROM asked CROSS JOIN memory m WHERE m.num = asked.num AND +m.space = asked.space AND {where.sql}",
+                (*where.spaces, *batch, *where.params),
             )
 
-    def terms(self, session: Session, num: int) -> list[bytes]:
-        return [row[0] for row in session.rows("SELECT terms FROM chunk WHERE num = ? ORDER BY n", (num,))]
+    def terms(self, session: Session, space: str, num: int) -> list[bytes]:
+        rows = session.rows("SELECT terms FROM chunk WHERE space = ? AND num = ? ORDER BY n", (space, num))
+        return [row[0] for row in rows]
 
     def find(self, session: Session, prefix: str, limit: int = 6) -> list[tuple[int, str, Memory]]:
-        """Records whose id begins with the prefix, as (number, space, record)."""
-        rows = session.rows(
-            f"SELECT {_COLUMNS}, m.num, m.space FROM memory m WHERE m.id >= ? AND m.id < ? ORDER BY m.id LIMIT ?",
-            (prefix, prefix + "g", limit),
+        """Records of any space whose id begins with the prefix, as (number, space, record)."""
+        statement = (
+            f"SELECT {_COLUMNS}, m.num, m.space FROM memory m WHERE m.id >= ? AND m.id < ? ORDER BY m.id LIMIT ?"
         )
+        rows = session.rows(everywhere("find", statement), (prefix, prefix + "g", limit))
         return [(row[-2], row[-1], self._memory(session, row)) for row in rows]
 
-    def located(self, session: Session, nums: Sequence[int]) -> list[tuple[int, str, str | None, Memory]]:
-        """Records by number, as (number, space, idempotency key, record)."""
+    def get(self, session: Session, space: str, memory_id: str) -> Memory | None:
+        """The record of a space with this id."""
+        rows = session.rows(f"SELECT {_COLUMNS} FROM memory m WHERE m.space = ? AND m.id = ?", (space, memory_id))
+        return self._memory(session, rows[0]) if rows else None
+
+    def seek(self, session: Session, spaces: Sequence[str], memory_id: str) -> tuple[int, str] | None:
+        """Number and space of a record that lies in one of these spaces most likely, and otherwise in another."""
+        rows = session.rows(
+            f"SELECT num, space FROM memory WHERE {in_spaces('space', spaces)} AND id = ?", (*spaces, memory_id)
+        )
+        if rows:
+            return rows[0][0], rows[0][1]
+        return next(((num, space) for num, space, _ in self.find(session, memory_id, 1)), None)
+
+    def placed(self, session: Session, ids: Iterable[str]) -> dict[str, str]:
+        """In which space each of the records lies, deleted or not; those that are gone are missing."""
+        found: dict[str, str] = {}
+        for batch in _batches(sorted(set(ids))):
+            statement = f"SELECT id, space FROM memory WHERE id IN ({marks(len(batch))})"
+            found.update((row[0], row[1]) for row in session.rows(everywhere("placed", statement), batch))
+        return found
+
+    def located(self, session: Session, space: str, nums: Sequence[int]) -> list[tuple[int, str, str | None, Memory]]:
+        """Records of a space by number, as (number, space, idempotency key, record)."""
         rows = [
             row
             for batch in _batches(nums)
             for row in session.rows(
                 f"SELECT {_COLUMNS}, m.num, m.space, m.idempotency_key FROM memory m "
-                f"WHERE m.num IN ({marks(len(batch))}) ORDER BY m.num",
-                batch,
+                f"WHERE +m.space = ? AND m.num IN ({marks(len(batch))}) ORDER BY m.num",
+                (space, *batch),
             )
         ]
         return [(row[-3], row[-2], row[-1], self._memory(session, row)) for row in rows]
 
-    def all_numbers(self, session: Session, space: str | None = None) -> list[int]:
-        """Numbers of all records, or of those in one space."""
-        where, params = ("WHERE space = ?", (space,)) if space is not None else ("", ())
-        return [row[0] for row in session.rows(f"SELECT num FROM memory {where} ORDER BY num", params)]
+    def spaces(self, session: Session) -> list[str]:
+        """All spaces that hold records."""
+        rows = session.rows(everywhere("all spaces", "SELECT DISTINCT space FROM memory ORDER BY space"))
+        return [row[0] for row in rows]
+
+    def all_numbers(self, session: Session, space: str) -> list[int]:
+        """Numbers of all records of a space."""
+        return [row[0] for row in session.rows("SELECT num FROM memory WHERE space = ? ORDER BY num", (space,))]
 
     def states(self, session: Session, space: str) -> set[tuple[str, int]]:
         """Id and last change of every record of a space."""
@@ -248,10 +258,26 @@ class MemoryTable:
         self._write_parts(session, num, record)
         return num
 
+    def insert_all(self, session: Session, records: Sequence[Prepared], seq: int) -> list[int]:
+        """Many new records at once, in their order; their numbers."""
+        nums = self._database.new_numbers(session, [record.space for record in records])
+        columns = ("num", *MEMORY_COLUMNS, *_EXTRA_COLUMNS)
+        numbered = list(zip(nums, records, strict=True))
+        session.copy("memory", columns, [(num, *_row_values(record, seq)) for num, record in numbered])
+        session.copy(
+            "tag", ("space", "tag", "num"), [row for num, record in numbered for row in _tag_rows(num, record)]
+        )
+        session.copy("chunk", _CHUNK_COLUMNS, [row for num, record in numbered for row in _chunk_rows(num, record)])
+        if self._database.nearest:
+            self._database.nearest.add(session, [row for num, record in numbered for row in _vector_rows(num, record)])
+        live = [(num, record) for num, record in numbered if record.memory.status != "tombstoned"]
+        self._database.index_texts(session, [(record.space, num, record.words) for num, record in live])
+        return nums
+
     def replace(self, session: Session, num: int, record: Prepared, seq: int) -> None:
         """Write a new state of a record in place of the old one, index entries included."""
         session.run(_UPDATE, (*_row_values(record, seq, with_space=False), record.space, num))
-        self._drop_parts(session, num)
+        self._drop_parts(session, record.space, num)
         self._write_parts(session, num, record)
 
     def reindex(self, session: Session, num: int, record: Prepared, seq: int) -> None:
@@ -260,14 +286,15 @@ class MemoryTable:
             "UPDATE memory SET seq = ?, length = ?, flags = ?, author = ?, digest = ? WHERE space = ? AND num = ?",
             (seq, record.length, record.flags, record.author, record.digest, record.space, num),
         )
-        self._drop_parts(session, num)
+        self._drop_parts(session, record.space, num)
         self._write_parts(session, num, record)
 
-    def move(self, session: Session, num: int, memory: Memory) -> None:
+    def move(self, session: Session, space: str, num: int, memory: Memory) -> None:
         """The same part of a file, at other lines or under another symbol or path."""
         session.run(
-            "UPDATE memory SET path = ?, symbol = ?, first_line = ?, last_line = ?, source = ? WHERE num = ?",
-            (memory.path, memory.symbol, memory.first_line, memory.last_line, memory.source, num),
+            "UPDATE memory SET path = ?, symbol = ?, first_line = ?, last_line = ?, source = ? "
+            "WHERE space = ? AND num = ?",
+            (memory.path, memory.symbol, memory.first_line, memory.last_line, memory.source, space, num),
         )
 
     def archive_version(self, session: Session, space: str, memory: Memory, operation: str, at: int) -> None:
@@ -288,85 +315,70 @@ class MemoryTable:
             ),
         )
 
-    def bury(self, session: Session, nums: Sequence[int], at: int, seq: int) -> None:
-        """Soft delete: the record leaves the text index and remembers the status it had."""
+    def bury(self, session: Session, space: str, nums: Sequence[int], at: int, seq: int) -> None:
+        """Soft delete: the records leave the text index and remember the status they had."""
         for batch in _batches(nums):
             session.run(
                 "UPDATE memory SET prior_status = status, status = 'tombstoned', tombstoned_at = ?, "
-                f"updated_at = ?, seq = ? WHERE status <> 'tombstoned' AND num IN ({marks(len(batch))})",
-                (at, at, seq, *batch),
+                f"updated_at = ?, seq = ? WHERE status <> 'tombstoned' AND +space = ? AND num IN ({marks(len(batch))})",
+                (at, at, seq, space, *batch),
             )
         for num in nums:
-            self._database.unindex_text(session, num)
+            self._database.unindex_text(session, space, num)
 
-    def raise_up(self, session: Session, num: int, words: str, at: int, seq: int) -> None:
+    def raise_up(self, session: Session, space: str, num: int, words: str, at: int, seq: int) -> None:
         """Undo a soft delete, text index included."""
         session.run(
             "UPDATE memory SET status = COALESCE(prior_status, 'active'), prior_status = NULL, "
-            "tombstoned_at = NULL, updated_at = ?, seq = ? WHERE num = ?",
-            (at, seq, num),
+            "tombstoned_at = NULL, updated_at = ?, seq = ? WHERE space = ? AND num = ?",
+            (at, seq, space, num),
         )
-        self._database.index_text(session, num, words)
+        self._database.index_text(session, space, num, words)
 
-    def purge(self, session: Session, nums: Sequence[int], seq: int, *, names: bool = True) -> None:
-        """Remove records and every trace of them; what stays is that a number is gone.
+    def purge(self, session: Session, space: str, nums: Sequence[int], seq: int, *, names: bool = True) -> None:
+        """Remove records of a space and every trace of them; what stays is that a number is gone.
 
         `names` False leaves the names that only they held, for a caller who decides about those too.
         """
         for batch in _batches(nums):
-            inside = f"({marks(len(batch))})"
-            session.run(
-                f"INSERT INTO purged (space, num, seq) SELECT space, num, ? FROM memory WHERE num IN {inside}",
-                (seq, *batch),
-            )
-            session.run(
-                "DELETE FROM history WHERE EXISTS (SELECT 1 FROM memory m WHERE m.space = history.space "
-                f"AND m.id = history.id AND m.num IN {inside})",
-                batch,
-            )
-            session.run_many(
-                _FORGET_REPLACING, session.rows(f"SELECT space, id FROM memory WHERE num IN {inside}", batch)
-            )
-            for statement in _FORGET_USES:
-                session.run(statement.format(ids=f"(SELECT id FROM memory WHERE num IN {inside})"), batch)
-            named = session.rows(f"SELECT DISTINCT space, entity_id FROM mention WHERE num IN {inside}", batch)
-            for table in ("tag", "chunk", "mention", "relationship", "entity_history", "memory"):
-                session.run(f"DELETE FROM {table} WHERE num IN {inside}", batch)
-            if not names:
-                continue
-            session.run_many(_FORGET_NAME, named)
-            for table, column in (("entity_alias", "entity_id"), ("entity_history", "into_id")):
-                session.run_many(
-                    f"DELETE FROM {table} WHERE space = ? AND {column} = ? AND {_NO_ENTITY.format(table, column)}",
-                    named,
-                )
+            purge_rows(session, space, batch, seq, names=names)
         for num in nums:
-            self._database.unindex_text(session, num)
+            self._database.unindex_text(session, space, num)
 
     def _write_parts(self, session: Session, num: int, record: Prepared) -> None:
-        tags = {tag.casefold() for tag in record.memory.tags}
+        session.run_many("INSERT INTO tag (space, tag, num) VALUES (?, ?, ?)", _tag_rows(num, record))
         session.run_many(
-            "INSERT INTO tag (space, tag, num) VALUES (?, ?, ?)", [(record.space, tag, num) for tag in sorted(tags)]
+            f"INSERT INTO chunk ({', '.join(_CHUNK_COLUMNS)}) VALUES ({marks(len(_CHUNK_COLUMNS))})",
+            _chunk_rows(num, record),
         )
-        session.run_many(
-            "INSERT INTO chunk (num, n, space, first, past, by_assistant, terms, vector) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (num, n, record.space, chunk.first, chunk.past, int(chunk.by_assistant), chunk.terms, chunk.vector)
-                for n, chunk in enumerate(record.chunks)
-            ],
-        )
+        if self._database.nearest:
+            self._database.nearest.add(session, _vector_rows(num, record))
         if record.memory.status != "tombstoned":
-            self._database.index_text(session, num, record.words)
+            self._database.index_text(session, record.space, num, record.words)
 
-    def _drop_parts(self, session: Session, num: int) -> None:
-        session.run("DELETE FROM tag WHERE num = ?", (num,))
-        session.run("DELETE FROM chunk WHERE num = ?", (num,))
+    def _drop_parts(self, session: Session, space: str, num: int) -> None:
+        session.run("DELETE FROM tag WHERE +space = ? AND num = ?", (space, num))
+        session.run("DELETE FROM chunk WHERE space = ? AND num = ?", (space, num))
 
 
 def _row_values(record: Prepared, seq: int, *, with_space: bool = True) -> tuple[Sql, ...]:
     own = (seq, record.digest, record.idempotency_key, record.length, record.flags, record.author)
     return (*memory_values(record.memory), *((record.space,) if with_space else ()), *own)
+
+
+def _tag_rows(num: int, record: Prepared) -> list[tuple[Sql, ...]]:
+    return [(record.space, tag, num) for tag in sorted({tag.casefold() for tag in record.memory.tags})]
+
+
+def _chunk_rows(num: int, record: Prepared) -> list[tuple[Sql, ...]]:
+    return [
+        (num, n, record.space, chunk.first, chunk.past, int(chunk.by_assistant), chunk.terms, chunk.vector)
+        for n, chunk in enumerate(record.chunks)
+    ]
+
+
+def _vector_rows(num: int, record: Prepared) -> list[VectorRow]:
+    return [(record.space, num, n, chunk.vector) for n, chunk in enumerate(record.chunks)]
 
 
 def _batches(items: Iterable[_T]) -> Iterable[list[_T]]:

@@ -13,9 +13,11 @@ from .access import ACCESS_STEP
 from .consolidations import CONSOLIDATION_STEP
 from .database import Database, Session
 from .graph_schema import GRAPH_STEP
+from .placement import PLACEMENT_STEP
 from .replicas import REPLICA_STEP
 from .saved import SAVED_STEP
 from .suggestions import SUGGESTION_STEP
+from .tenants import TENANCY_STEP
 from .verifications import VERIFICATION_STEP
 
 __all__ = ["MIGRATIONS", "SCHEMA_VERSION", "migrate"]
@@ -124,6 +126,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     SUGGESTION_STEP,
     REPLICA_STEP,
     ACCESS_STEP,
+    TENANCY_STEP,
+    PLACEMENT_STEP,
+    # Only for engines that need more than this: vectors in the engine, and row-level security.
+    (),
+    (),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -1,6 +1,7 @@
 """How statements that are written once are spelled for PostgreSQL: parameters, types, empty lists.
 
-Statements of the store use `?`, SQLite's four column types and, now and then, an empty `IN ()`.
+Statements of the store use `?`, SQLite's four column types and, now and then, an empty `IN ()`. A `+` before a space is
+a word to SQLite's planner alone, see `placement`.
 """
 
 from __future__ import annotations
@@ -9,22 +10,29 @@ import re
 from functools import lru_cache
 
 from .migrations import MIGRATIONS
+from .postgres_near_tables import NEAREST
+from .postgres_notices import NOTICES
+from .postgres_placement import PLACEMENT
+from .postgres_policies import POLICIES
 
 __all__ = ["POSTGRES_STEPS", "as_postgres"]
 
-# What this engine adds at each step of the schema: the text index. Words are hashes made by us.
-POSTGRES_STEPS: tuple[tuple[str, ...], ...] = (
-    (
+# What this engine adds at each step of the schema. Step 1: the text index; words are hashes made by us.
+_STEPS: dict[int, tuple[str, ...]] = {
+    1: (
         "CREATE TABLE memory_text (num INTEGER PRIMARY KEY, words TEXT[] NOT NULL)",
         # A write must not wait until a list of pending entries is merged, and reads must not search one.
         "CREATE INDEX memory_text_words ON memory_text USING gin (words) WITH (fastupdate = off)",
     ),
-    *(((),) * (len(MIGRATIONS) - 1)),
-)
+    11: PLACEMENT,
+    12: (*NEAREST, *NOTICES),
+    13: POLICIES,
+}
+POSTGRES_STEPS = tuple(_STEPS.get(number, ()) for number in range(1, len(MIGRATIONS) + 1))
 
 # Texts in quotes come first, so that nothing inside them is taken for a sign.
-_SIGN = re.compile(r"('(?:[^']|'')*')|(\?)|(%)|(\bNOT IN \(\))|(\bIN \(\))")
-_SIGNS = ("", "%s", "%%", "<> ALL('{}')", "= ANY('{}')")
+_SIGN = re.compile(r"('(?:[^']|'')*')|(\?)|(%)|(\bNOT IN \(\))|(\bIN \(\))|(\+(?=(?:\w+\.)?space\b))")
+_SIGNS = ("", "%s", "%%", "<> ALL('{}')", "= ANY('{}')", "")
 _DEFINITION = re.compile(r"\s*(?:CREATE|ALTER) TABLE\b")
 _TYPES = (
     (

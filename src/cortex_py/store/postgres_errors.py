@@ -8,9 +8,18 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from ..errors import StorageError, StoreBusy, StoreCorrupt, StoreDenied, StoreFull, StoreReadOnly
+from ..errors import (
+    AccessDenied,
+    StorageError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreDenied,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 
-__all__ = ["cannot_connect", "connection_lost", "translated"]
+__all__ = ["cannot_connect", "committing", "connection_lost", "translated"]
 
 _AGAIN = "Nothing was written; try again."
 _BUSY = (
@@ -27,12 +36,22 @@ _CORRUPT = (errors.DataCorrupted, errors.IndexCorrupted)
 _FOREIGN = (errors.DuplicateTable, errors.DuplicateObject, errors.UndefinedTable, errors.UndefinedColumn)
 # The server answers a refused connection in words only; these are among them in every version.
 _REFUSED = ("authentication failed", "no pg_hba.conf entry", "permission denied", "no password supplied")
-_STARTING = ("starting up", "shutting down", "too many clients", "remaining connection slots")
+_STARTING = (
+    "starting up",
+    "shutting down",
+    "recovery mode",
+    "not yet accepting connections",
+    "too many clients",
+    "remaining connection slots",
+)
 
 
 @contextmanager
-def translated(place: str) -> Iterator[None]:
-    """Errors of the engine as ours, each with what to do about it. `place` names the database without a password."""
+def translated(place: str, *, bound: bool = False) -> Iterator[None]:
+    """Errors of the engine as ours, each with what to do about it. `place` names the database without a password.
+
+    `bound` says that the work is done for a caller: what is refused then is refused to them.
+    """
     try:
         yield
     except _BUSY as error:
@@ -46,6 +65,11 @@ def translated(place: str) -> Iterator[None]:
             f"The store at {place} cannot be written.", remedy="Point database_url at the primary server."
         ) from error
     except _DENIED as error:
+        if bound:
+            raise AccessDenied(
+                f"The store refuses this to the caller: {_words(error)}.",
+                remedy="Nothing was written; ask for the right to write there.",
+            ) from error
         raise StoreDenied(
             f"The store at {place} refuses: {_words(error)}.",
             remedy="Give the role of database_url the right to create and change tables in its schema.",
@@ -71,11 +95,25 @@ def translated(place: str) -> Iterator[None]:
         ) from error
 
 
-def connection_lost(place: str, error: psycopg.Error) -> StorageError:
-    """The connection went away in the middle of a transaction."""
-    return StorageError(
-        f"The connection to {place} was lost: {_words(error)}.",
-        remedy="Unless it broke while committing, nothing was written; try again.",
+@contextmanager
+def committing(place: str) -> Iterator[None]:
+    """Around the commit of a change: if the connection goes away in it, nobody here knows what became of it."""
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        if isinstance(error, _BUSY):
+            raise
+        raise StoreUnavailable(
+            f"The connection to {place} was lost while a change was committed: {_words(error)}.",
+            remedy="It may have been written or not; look before you repeat it, or repeat it with its idempotency key.",
+            perhaps_written=True,
+        ) from error
+
+
+def connection_lost(place: str, error: psycopg.Error) -> StoreUnavailable:
+    """The connection went away in the middle of a transaction, before its commit."""
+    return StoreUnavailable(
+        f"The connection to {place} was lost: {_words(error)}.", remedy="Nothing was written; try again."
     )
 
 
@@ -90,7 +128,7 @@ def cannot_connect(place: str, password: str, error: psycopg.Error) -> StorageEr
         )
     if any(sign in words for sign in _STARTING):
         return StoreBusy(f"PostgreSQL at {place} takes no connection now: {words}.", remedy="Try again.")
-    return StorageError(
+    return StoreUnavailable(
         f"PostgreSQL at {place} cannot be reached: {words}.", remedy="Check database_url, and that the server runs."
     )
 

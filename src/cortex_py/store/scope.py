@@ -1,25 +1,19 @@
 """A scope: what one query may see, worked out once and given to everything that reads.
 
-The filter becomes a condition, and unless it is the default one also the exact set of records it
-allows.
+The filter becomes a condition; searches in the process ask for the exact set of records it allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..records import Kind
+from ..records import Kind, files_space
 from .conditions import Filter
 from .database import Database, Session
 from .where import Names, Where, WhereCompiler
 
 __all__ = ["Scope", "View", "files_space", "open_scope"]
-
-
-def files_space(project_id: str) -> str:
-    """Where the scanned files of a project lie: apart, so that they can neither crowd out nor re-weigh its notes."""
-    return f"{project_id}/files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +29,25 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`allowed` is None when that is simply every live record of the spaces that is not confined elsewhere."""
+    """Unless it is `filtered`, it is simply every live record of the spaces that is not confined elsewhere."""
 
     spaces: tuple[str, ...]
     where: Where
     now: int
-    allowed: tuple[int, ...] | None
+    filtered: bool
     here: str | None
     near: Mapping[str, float]
     kind: Kind
+    # The same condition for one of the spaces alone, which an engine can plan better.
+    only: Callable[[str], Where]
+
+    def allowed(self, session: Session, space: str) -> list[int]:
+        """Numbers of the records of a space that may be seen."""
+        statement = f"SELECT m.num FROM memory m WHERE m.space = ? AND {self.where.sql}"
+        if self.where.by_number:
+            # Else SQLite goes through the whole space, and asks of each record whether it is among them.
+            statement = statement.replace("m.space", "+m.space")
+        return [row[0] for row in session.rows(statement, (space, *self.where.params))]
 
 
 def open_scope(
@@ -52,20 +56,19 @@ def open_scope(
     filter: Filter,
     view: View,
     names: Names,
-    *,
-    enumerate_allowed: bool,
+    readable: Callable[[str], bool] = lambda _space: True,
 ) -> Scope:
-    """Compile a filter. `enumerate_allowed` is for searches, which check candidates one by one."""
-    compiler = WhereCompiler(database, session, names)
-    wanted = view.spaces
+    """Compile a filter. Spaces that are not `readable` are left out whoever asks; projects that are not are unknown."""
+    compiler = WhereCompiler(database, session, names, readable)
+    wanted = tuple(space for space in view.spaces if readable(space))
     for condition in filter.having("project"):
         if not condition.negated:
             # Named projects are searched wherever the caller stands; unknown ones match nothing.
             named = compiler.projects(condition.values)
             wanted = tuple(map(files_space, named) if view.kind == "file" else named) or wanted
     where = compiler.compile(filter, wanted, view.now, view.here)
-    allowed = None
-    if filter.conditions and enumerate_allowed:
-        rows = session.rows(f"SELECT m.num FROM memory m WHERE {where.sql}", where.params)
-        allowed = tuple(row[0] for row in rows)
-    return Scope(wanted, where, view.now, allowed, view.here, view.near, view.kind)
+
+    def only(space: str) -> Where:
+        return compiler.compile(filter, (space,), view.now, view.here) if len(wanted) > 1 else where
+
+    return Scope(wanted, where, view.now, bool(filter.conditions), view.here, view.near, view.kind, only)

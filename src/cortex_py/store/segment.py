@@ -6,7 +6,7 @@ process is seen by the very next query of every other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from .details import Signal, read_signals
 from .ledger import LEDGER_COLUMNS, Ledger
 from .vectors import VectorMatrix, stack
 
-__all__ = ["SMALL", "Segment"]
+__all__ = ["SMALL", "Segment", "share_of_words"]
 
 # Up to this many records every one is scored; beyond it retrieval picks candidates first.
 SMALL = 1_500
@@ -62,7 +62,7 @@ class Segment:
     def _extend_matrix(self, session: Session, changed: Sequence[Row]) -> None:
         if self._matrix is None or not changed:
             return
-        signals = read_signals(session, [row[0] for row in changed])
+        signals = read_signals(session, self.space, [row[0] for row in changed])
         self._add(self._matrix, [(num, v) for num, chunks in signals.items() for _, v, *_ in chunks])
         if self._matrix.outgrown:
             self._matrix = None
@@ -73,10 +73,10 @@ class Segment:
         """Signals of records; kept in memory while the space is small."""
         if self.ledger.size > 2 * SMALL:
             self._signals.clear()
-            return read_signals(session, nums)
+            return read_signals(session, self.space, nums)
         missing = [num for num in nums if num not in self._signals]
         if missing:
-            self._signals.update(read_signals(session, missing))
+            self._signals.update(read_signals(session, self.space, missing))
         return self._signals
 
     def vectors(self, session: Session) -> VectorMatrix:
@@ -93,7 +93,7 @@ class Segment:
         return [self._sketch.get(number, 0.0) for number in hashes]
 
     def _load_matrix(self, session: Session) -> VectorMatrix:
-        sampled = read_signals(session, self._sample(_FIT_ON))
+        sampled = read_signals(session, self.space, self._sample(_FIT_ON))
         vectors = [v for chunks in sampled.values() for _, v, *_ in chunks if v]
         (expected,) = session.rows("SELECT count(*) FROM chunk WHERE space = ?", (self.space,))[0]
         matrix = VectorMatrix(stack(vectors, self._dimensions), int(expected))
@@ -113,15 +113,7 @@ class Segment:
             matrix.append(stack(vectors, self._dimensions), self.ledger.places(nums))
 
     def _draw_sketch(self, session: Session) -> dict[int, float]:
-        signals = read_signals(session, self._sample(_SKETCH_ON)).values()
-        if not signals:
-            return {}
-        words = [
-            np.unique(np.concatenate([np.frombuffer(terms, np.uint32, len(terms) // 5) for terms, *_ in chunks]))
-            for chunks in signals
-        ]
-        hashes, counts = np.unique(np.concatenate(words), return_counts=True)
-        return dict(zip(hashes.tolist(), (counts / len(words)).tolist(), strict=True))
+        return share_of_words(read_signals(session, self.space, self._sample(_SKETCH_ON)))
 
     def _sample(self, count: int) -> list[int]:
         nums = self.ledger.nums
@@ -129,3 +121,15 @@ class Segment:
         # A fixed seed: the same store gives the same directions, hence the same results.
         picked = np.random.default_rng(len(known)).choice(len(known), min(count, len(known)), replace=False)
         return [known[i] for i in sorted(picked.tolist())]
+
+
+def share_of_words(signals: Mapping[int, Signal]) -> dict[int, float]:
+    """Which share of some records holds each word that any of them holds."""
+    if not signals:
+        return {}
+    words = [
+        np.unique(np.concatenate([np.frombuffer(terms, np.uint32, len(terms) // 5) for terms, *_ in chunks]))
+        for chunks in signals.values()
+    ]
+    hashes, counts = np.unique(np.concatenate(words), return_counts=True)
+    return dict(zip(hashes.tolist(), (counts / len(words)).tolist(), strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,8 +26,11 @@ from ..errors import (
     StoreReadOnly,
     storage_error,
 )
-from .database import Row, Session, Sql
-from .migrations import migrate
+from ..tracing import span
+from .bounds import Bounds
+from .database import Row, Session, Sql, Vitals, marks
+from .migrations import MIGRATIONS, migrate
+from .nearest import Nearest
 
 __all__ = ["SqliteDatabase", "open_sqlite"]
 
@@ -34,25 +38,21 @@ __all__ = ["SqliteDatabase", "open_sqlite"]
 _SAFE_LIBRARY = (3, 51, 3)
 _APPLICATION = 0x43545831
 _BUSY_MS = 30_000
+_LOOK_AGAIN_SECONDS = 0.01
 
-_ENGINE_STEPS: tuple[tuple[str, ...], ...] = (
-    (
+_STEPS: dict[int, tuple[str, ...]] = {
+    1: (
         # Words are hashes made by us; the engine keeps only which record holds which.
         "CREATE VIRTUAL TABLE memory_text USING fts5("
         "words, content='', contentless_delete=1, detail='none', tokenize='ascii')",
     ),
-    (),
-    (),
-    (),
-    (),
-    (),
-    (),
-    (),
-    (),
-)
+}
+_ENGINE_STEPS = tuple(_STEPS.get(number, ()) for number in range(1, len(MIGRATIONS) + 1))
 
 
 class _SqliteSession:
+    bounds: Bounds | None = None
+
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
@@ -65,6 +65,9 @@ class _SqliteSession:
     def run_many(self, sql: str, params: Iterable[Sequence[Sql]]) -> None:
         self._connection.executemany(sql, params)
 
+    def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
+        self.run_many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks(len(columns))})", rows)
+
     def changed(self) -> int:
         return self._connection.changes()
 
@@ -73,6 +76,7 @@ class SqliteDatabase:
     """One file, a small pool of connections, each used by one thread at a time."""
 
     name = "sqlite"
+    nearest: Nearest | None = None
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -81,6 +85,7 @@ class SqliteDatabase:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._closed = False
+        self._reads = self._writes = 0
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -100,8 +105,12 @@ class SqliteDatabase:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Session]:
-        with _translated(self._path):
+        access = "read" if begin == "BEGIN DEFERRED" else "write"
+        with span(f"store {access}", {"db.system.name": self.name}), _translated(self._path):
             connection = self._take()
+            with self._lock:
+                self._reads += access == "read"
+                self._writes += access == "write"
             try:
                 connection.execute(begin)
                 try:
@@ -138,21 +147,46 @@ class SqliteDatabase:
     def has_table(self, session: Session, name: str) -> bool:
         return bool(session.rows("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)))
 
-    def index_text(self, session: Session, num: int, words: str) -> None:
+    def new_numbers(self, session: Session, spaces: Sequence[str]) -> list[int]:
+        (last,) = session.rows("SELECT COALESCE(max(num), 0) FROM memory")[0]
+        return list(range(last + 1, last + 1 + len(spaces)))
+
+    # One file holds all spaces, and its text index knows records by their number.
+
+    def index_texts(self, session: Session, entries: Sequence[tuple[str, int, str]]) -> None:
+        session.run_many("INSERT INTO memory_text (rowid, words) VALUES (?, ?)", [entry[1:] for entry in entries])
+
+    def index_text(self, session: Session, space: str, num: int, words: str) -> None:  # noqa: ARG002
         session.run("INSERT OR REPLACE INTO memory_text (rowid, words) VALUES (?, ?)", (num, words))
 
-    def unindex_text(self, session: Session, num: int) -> None:
+    def unindex_text(self, session: Session, space: str, num: int) -> None:  # noqa: ARG002
         session.run("DELETE FROM memory_text WHERE rowid = ?", (num,))
 
     def text_matches(
-        self, session: Session, words: Sequence[str], space_words: Sequence[str], limit: int
+        self,
+        session: Session,
+        space: str,  # noqa: ARG002
+        words: Sequence[str],
+        space_words: Sequence[str],
+        limit: int,
+        above: int = 0,
     ) -> list[list[int]]:
         within = f" AND ({' OR '.join(space_words)})" if space_words else ""
-        statement = "SELECT rowid FROM memory_text(?) ORDER BY rowid DESC LIMIT ?"
-        return [[row[0] for row in session.rows(statement, (word + within, limit))] for word in words]
+        newer, least = ("WHERE rowid > ? ", (above,)) if above > 0 else ("", ())
+        statement = f"SELECT rowid FROM memory_text(?) {newer}ORDER BY rowid DESC LIMIT ?"
+        return [[row[0] for row in session.rows(statement, (word + within, *least, limit))] for word in words]
 
-    def text_condition(self, words: Sequence[str]) -> tuple[str, list[Sql]]:
+    def text_condition(
+        self,
+        session: Session,  # noqa: ARG002
+        spaces: Sequence[str],  # noqa: ARG002
+        words: Sequence[str],
+    ) -> tuple[str, list[Sql]]:
         return "m.num IN (SELECT rowid FROM memory_text(?))", [" AND ".join(words)]
+
+    def wait_for_change(self, seconds: float, /) -> bool | None:  # noqa: ARG002
+        """The file tells nobody; whoever wants to know looks again."""
+        return None
 
     def compact(self) -> None:
         with _translated(self._path):
@@ -176,6 +210,25 @@ class SqliteDatabase:
             except FileNotFoundError:
                 continue
         return total
+
+    def ping(self, _seconds: float, /) -> None:
+        """A file needs no way to it; that it can be read is all there is to see."""
+        with self.read() as session:
+            session.rows("SELECT 1 FROM sqlite_schema LIMIT 1")
+
+    def leads(self, _name: str, /) -> bool:
+        """Every process of a machine may: each finds only what the others have left, in transactions of its own."""
+        return True
+
+    def vitals(self) -> Vitals:
+        with self._lock:
+            return Vitals(
+                len(self._open) - len(self._idle),
+                len(self._idle),
+                len(self._open),
+                reads=self._reads,
+                writes=self._writes,
+            )
 
     def close(self) -> None:
         with self._lock:
@@ -246,7 +299,7 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
             f"{path} is a database of another program.", remedy="Choose another home; it was not touched."
         )
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    connection.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(connection)
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     # The file holds private notes: nobody but the owner reads it, whatever the umask says.
     for suffix in ("", "-wal", "-shm"):
@@ -254,6 +307,20 @@ def _prepare(connection: apsw.Connection, path: Path) -> None:
             os.chmod(f"{path}{suffix}", 0o600)  # noqa: PTH101 - the suffix is not a path part
         except FileNotFoundError:
             continue
+
+
+def _write_ahead(connection: apsw.Connection) -> None:
+    """Choose the write-ahead log. SQLite does not wait where two processes change the mode of a new file at once."""
+    deadline = time.monotonic() + _BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_LOOK_AGAIN_SECONDS)
+        else:
+            return
 
 
 def _roll_back(connection: apsw.Connection) -> None:

@@ -35,8 +35,8 @@ class StatisticsTable:
 
     def top_tags(self, session: Session, where: Where, limit: int, prefix: str = "") -> list[tuple[str, int]]:
         rows = session.rows(
-            f"SELECT t.tag, count(*) FROM tag t JOIN memory m ON m.num = t.num WHERE {where.sql} "
-            "AND substr(t.tag, 1, ?) = ? GROUP BY t.tag ORDER BY count(*) DESC, t.tag LIMIT ?",
+            f"SELECT t.tag, count(*) FROM tag t JOIN memory m ON m.num = t.num AND m.space = +t.space "
+            f"WHERE {where.sql} AND substr(t.tag, 1, ?) = ? GROUP BY t.tag ORDER BY count(*) DESC, t.tag LIMIT ?",
             (*where.params, len(prefix), prefix, limit),
         )
         return [(row[0], row[1]) for row in rows]
@@ -55,8 +55,8 @@ class StatisticsTable:
     def recent_tags(self, session: Session, where: Where, records: int) -> list[str]:
         """Tags of the newest records, newest first, with repeats."""
         rows = session.rows(
-            f"SELECT t.tag FROM (SELECT m.num, m.created_at, m.id FROM memory m WHERE {where.sql} "
-            "ORDER BY m.created_at DESC, m.id DESC LIMIT ?) r JOIN tag t ON t.num = r.num "
+            f"SELECT t.tag FROM (SELECT m.space, m.num, m.created_at, m.id FROM memory m WHERE {where.sql} "
+            "ORDER BY m.created_at DESC, m.id DESC LIMIT ?) r JOIN tag t ON t.num = r.num AND +t.space = r.space "
             "ORDER BY r.created_at DESC, r.id DESC, t.tag",
             (*where.params, records),
         )
@@ -71,22 +71,22 @@ class StatisticsTable:
         )
         return {row[0]: row[1] for row in rows}
 
-    def on_git_branches(self, session: Session, spaces: tuple[str, ...], names: tuple[str, ...]) -> list[int]:
+    def on_git_branches(self, session: Session, space: str, names: tuple[str, ...]) -> list[int]:
         rows = session.rows(
-            f"SELECT m.num FROM memory m WHERE m.space IN ({marks(len(spaces))}) AND {_LIVE} "
-            f"AND m.git_branch IN ({marks(len(names))})",
-            (*spaces, *LIVE_STATUSES, *names),
+            f"SELECT m.num FROM memory m WHERE m.space = ? AND {_LIVE} AND m.git_branch IN ({marks(len(names))})",
+            (space, *LIVE_STATUSES, *names),
         )
         return [row[0] for row in rows]
 
-    def lines_of_work(self, session: Session, nums: Sequence[int]) -> frozenset[str]:
-        """The lines of work that records belong to."""
+    def lines_of_work(self, session: Session, space: str, nums: Sequence[int]) -> frozenset[str]:
+        """The lines of work that records of a space belong to."""
         found: set[str] = set()
         for i in range(0, len(nums), _BATCH):
             batch = nums[i : i + _BATCH]
             rows = session.rows(
-                f"SELECT DISTINCT branch_id FROM memory WHERE num IN ({marks(len(batch))}) AND branch_id IS NOT NULL",
-                batch,
+                f"SELECT DISTINCT branch_id FROM memory WHERE +space = ? AND num IN ({marks(len(batch))}) "
+                "AND branch_id IS NOT NULL",
+                (space, *batch),
             )
             found.update(row[0] for row in rows)
         return frozenset(found)
@@ -99,19 +99,19 @@ class StatisticsTable:
         )
         return from_micros(rows[0][0]) if rows[0][0] is not None else None
 
-    def expired(self, session: Session, spaces: tuple[str, ...], now: int) -> list[int]:
+    def expired(self, session: Session, space: str, now: int) -> list[int]:
         rows = session.rows(
-            f"SELECT m.num FROM memory m WHERE m.space IN ({marks(len(spaces))}) AND {_LIVE} "
+            f"SELECT m.num FROM memory m WHERE m.space = ? AND {_LIVE} "
             "AND m.expires_at IS NOT NULL AND m.expires_at <= ?",
-            (*spaces, *LIVE_STATUSES, now),
+            (space, *LIVE_STATUSES, now),
         )
         return [row[0] for row in rows]
 
-    def tombstones(self, session: Session, spaces: tuple[str, ...], until: int, git_branch: str | None) -> list[int]:
+    def tombstones(self, session: Session, space: str, until: int, git_branch: str | None) -> list[int]:
         branch_sql, branch_params = (" AND m.git_branch = ?", (git_branch,)) if git_branch else ("", ())
         rows = session.rows(
-            f"SELECT m.num FROM memory m WHERE m.space IN ({marks(len(spaces))}) AND m.status = 'tombstoned' "
+            "SELECT m.num FROM memory m WHERE m.space = ? AND m.status = 'tombstoned' "
             f"AND m.tombstoned_at <= ?{branch_sql}",
-            (*spaces, until, *branch_params),
+            (space, until, *branch_params),
         )
         return [row[0] for row in rows]

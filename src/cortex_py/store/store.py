@@ -22,6 +22,7 @@ from .scans import ScanTable
 from .scope import Scope, View, open_scope
 from .statistics import StatisticsTable
 from .suggestions import SuggestionTable
+from .tenants import TenantTable
 from .upkeep import UpkeepTable
 from .verifications import VerificationTable
 from .where import Names
@@ -45,10 +46,12 @@ class Store:
         space_word: Callable[[str], str],
         names: Names,
         tag: Callable[[], bytes] = lambda: bytes(8),
+        readable: Callable[[str], bool] = lambda _space: True,
     ) -> None:
         """The functions spell the text index's entries: of a term, of a space; and how names are looked up.
 
-        `tag` marks what is made of a text for search, wherever that is carried elsewhere.
+        `tag` marks what is made of a text for search, wherever that is carried elsewhere. `readable` tells whether
+        whoever asks now may see a space.
         """
         self.database = database
         dictionaries = Dictionaries()
@@ -72,10 +75,12 @@ class Store:
         self.replicas = ReplicaTable()
         self.access = AccessTable()
         self.audit = AuditTable()
+        self.tenants = TenantTable()
         self._dimensions = dimensions
         self._word = word
         self._space_word = space_word
         self._names = names
+        self._readable = readable
 
     @cached_property
     def search(self) -> Search:
@@ -84,15 +89,30 @@ class Store:
 
         return Search(self.database, self._dimensions, self._word, self._space_word)
 
-    def scope(self, session: Session, filter: Filter, view: View, *, for_search: bool = False) -> Scope:
+    def scope(self, session: Session, filter: Filter, view: View) -> Scope:
         """What a query with this filter may see."""
-        return open_scope(self.database, session, filter, view, self._names, enumerate_allowed=for_search)
+        return open_scope(self.database, session, filter, view, self._names, self._readable)
 
-    def vectors(self, session: Session, nums: Sequence[int]) -> NDArray[np.float32]:
-        """One vector of length 1 for each record, made of all its parts."""
+    def vectors(self, session: Session, spaces: Sequence[str], nums: Sequence[int]) -> NDArray[np.float32]:
+        """One vector of length 1 for each record, made of all its parts; the records are of these spaces."""
         from .details import record_vectors
 
-        return record_vectors(session, nums, self._dimensions)
+        return record_vectors(session, spaces, nums, self._dimensions)
+
+    def index_large_spaces(self, above: int, stop: Callable[[], bool]) -> list[str]:
+        """Let the engine make an index for spaces in use that have more records than `above`; which ones have it now.
+
+        Engines that cannot leave them to the process.
+        """
+        nearest = self.database.nearest
+        if nearest is None or not above or "search" not in vars(self):
+            return []
+        return [space for space in self.search.larger_than(above) if nearest.build(space, self._dimensions, stop)]
+
+    def read_codes(self, stop: Callable[[], bool]) -> None:
+        """Keep codes of vectors in the process where queries would have used them."""
+        if "search" in vars(self):
+            self.search.read_codes(stop)
 
     def close(self) -> None:
         self.database.close()

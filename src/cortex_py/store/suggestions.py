@@ -136,16 +136,6 @@ class SuggestionTable:
         )
         return [(row[0], row[1]) for row in rows]
 
-    def existing(self, session: Session, ids: Iterable[str]) -> set[str]:
-        """Those of the records that are there, deleted or not."""
-        some = sorted(set(ids))
-        found: set[str] = set()
-        for low in range(0, len(some), _BATCH):
-            batch = some[low : low + _BATCH]
-            rows = session.rows(f"SELECT id FROM memory WHERE id IN ({marks(len(batch))})", batch)
-            found.update(row[0] for row in rows)
-        return found
-
     def chosen(self, session: Session, project_id: str, most: int) -> list[tuple[str, str]]:
         """The newest choices that somebody made for a task: what was chosen, and the task."""
         # One kind after the other: each reads only the end of its own index.
@@ -200,14 +190,18 @@ class SuggestionTable:
         rows = session.rows(statement, [value for one in ids for value in (project_id, one, most) * 2])
         return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
 
-    def named_by_both(self, session: Session, ids: Sequence[str], others: Sequence[str]) -> dict[tuple[str, str], str]:
+    def named_by_both(
+        self, session: Session, spaces: Sequence[str], ids: Sequence[str], others: Sequence[str]
+    ) -> dict[tuple[str, str], str]:
         """The name of something that both of two records mention, for those of which there is one."""
         rows = session.rows(
-            "SELECT m.id, o.id, MIN(e.name) FROM memory m JOIN mention a ON a.num = m.num "
-            "JOIN mention b ON b.space = a.space AND b.entity_id = a.entity_id JOIN memory o ON o.num = b.num "
+            "SELECT m.id, o.id, MIN(e.name) FROM memory m JOIN mention a ON a.num = m.num AND +a.space = m.space "
+            "JOIN mention b ON b.space = a.space AND b.entity_id = a.entity_id "
+            "JOIN memory o ON o.num = b.num AND +o.space = b.space "
             "JOIN entity e ON e.space = a.space AND e.id = a.entity_id "
-            f"WHERE m.id IN ({marks(len(ids))}) AND o.id IN ({marks(len(others))}) GROUP BY m.id, o.id",
-            (*ids, *others),
+            f"WHERE +m.space IN ({marks(len(spaces))}) AND m.id IN ({marks(len(ids))}) "
+            f"AND o.id IN ({marks(len(others))}) GROUP BY m.id, o.id",
+            (*spaces, *ids, *others),
         )
         return {(row[0], row[1]): row[2] for row in rows}
 
@@ -273,10 +267,10 @@ class SuggestionTable:
     def pending(self, session: Session, project_id: str, now: int) -> list[tuple[SessionRow, int]]:
         """Sessions that wait for an answer and may still get one, the newest first, and how much each suggests."""
         rows = session.rows(
-            f"SELECT {_SESSION}, (SELECT COUNT(*) FROM suggestion x WHERE x.project_id = suggestion_session.project_id "
+            f"SELECT {_SESSION}, (SELECT COUNT(*) FROM suggestion x WHERE x.project_id = ? "
             "AND x.session_id = suggestion_session.id) FROM suggestion_session "
             "WHERE project_id = ? AND state = 'pending' AND expires_at > ? ORDER BY created_at DESC, id LIMIT 20",
-            (project_id, now),
+            (project_id, project_id, now),
         )
         return [(SessionRow(*row[:-1]), int(row[-1])) for row in rows]
 

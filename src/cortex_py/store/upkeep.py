@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from .database import Session, marks
 from .packing import Dictionaries
+from .placement import by_space, everywhere
 
 __all__ = ["Idle", "UpkeepTable"]
 
@@ -35,17 +36,25 @@ class UpkeepTable:
     def idle(self, session: Session, until: int, records: int, characters: int) -> list[Idle]:
         """Records untouched since a moment that were not packed yet, the longest idle first, within bounds."""
         sizes = session.rows(
-            "SELECT num, length(content) FROM memory WHERE packed IS NULL AND packed_with IS NULL "
-            "AND updated_at <= ? AND (accessed_at IS NULL OR accessed_at <= ?) ORDER BY updated_at LIMIT ?",
+            everywhere(
+                "idle",
+                "SELECT space, num, length(content) FROM memory WHERE packed IS NULL AND packed_with IS NULL "
+                "AND updated_at <= ? AND (accessed_at IS NULL OR accessed_at <= ?) ORDER BY updated_at LIMIT ?",
+            ),
             (until, until, records),
         )
-        sums = list(accumulate(size for _, size in sizes))
-        nums = [num for (num, size), total in zip(sizes, sums, strict=True) if total - size < characters]
-        rows = session.rows(
-            f"SELECT num, space, version, content, summary FROM memory WHERE num IN ({marks(len(nums))}) ORDER BY num",
-            nums,
-        )
-        return [Idle(*row) for row in rows]
+        sums = list(accumulate(size for *_, size in sizes))
+        placed = by_space(row[:2] for row, total in zip(sizes, sums, strict=True) if total - row[2] < characters)
+        rows = [
+            row
+            for space, nums in placed.items()
+            for row in session.rows(
+                "SELECT num, space, version, content, summary FROM memory "
+                f"WHERE +space = ? AND num IN ({marks(len(nums))})",
+                (space, *nums),
+            )
+        ]
+        return [Idle(*row) for row in sorted(rows, key=lambda row: row[0])]
 
     def put_packed(self, session: Session, record: Idle, packed: bytes, dictionary: int, summary: str | None) -> bool:
         """Keep a record packed, unless it has changed since it was read. Its index entries stay as they are."""
@@ -70,11 +79,11 @@ class UpkeepTable:
         )
         return [row[0] for row in rows]
 
-    def accessed(self, session: Session, moments: Mapping[str, int]) -> None:
-        """Note when records were last loaded."""
+    def accessed(self, session: Session, moments: Mapping[tuple[str, str], int]) -> None:
+        """Note when records, each named by space and id, were last loaded."""
         session.run_many(
-            "UPDATE memory SET accessed_at = ? WHERE id = ? AND (accessed_at IS NULL OR accessed_at < ?)",
-            [(moment, memory_id, moment) for memory_id, moment in moments.items()],
+            "UPDATE memory SET accessed_at = ? WHERE space = ? AND id = ? AND (accessed_at IS NULL OR accessed_at < ?)",
+            [(moment, *key, moment) for key, moment in moments.items()],
         )
 
     # -- git branches ----------------------------------------------------------------------------
@@ -96,19 +105,21 @@ class UpkeepTable:
         )
         return [row[0] for row in rows]
 
-    def promote(self, session: Session, nums: Sequence[int], git_branch: str | None, at: int, seq: int) -> None:
+    def promote(
+        self, session: Session, space: str, nums: Sequence[int], git_branch: str | None, at: int, seq: int
+    ) -> None:
         """Let staged records be seen everywhere; they count as written on the branch that took theirs in, if any."""
         session.run_many(
             "UPDATE memory SET confinement = NULL, git_branch = COALESCE(?, git_branch), updated_at = ?, seq = ? "
-            "WHERE num = ?",
-            [(git_branch, at, seq, num) for num in nums],
+            "WHERE space = ? AND num = ?",
+            [(git_branch, at, seq, space, num) for num in nums],
         )
 
-    def isolate(self, session: Session, nums: Sequence[int], at: int, seq: int) -> None:
+    def isolate(self, session: Session, space: str, nums: Sequence[int], at: int, seq: int) -> None:
         """Let staged records stay on their git branch, whatever becomes of it."""
         session.run_many(
-            "UPDATE memory SET confinement = 'isolate', updated_at = ?, seq = ? WHERE num = ?",
-            [(at, seq, num) for num in nums],
+            "UPDATE memory SET confinement = 'isolate', updated_at = ?, seq = ? WHERE space = ? AND num = ?",
+            [(at, seq, space, num) for num in nums],
         )
 
     def tips(self, session: Session, project_id: str, git_branches: Sequence[str]) -> dict[str, str]:

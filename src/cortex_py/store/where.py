@@ -15,6 +15,7 @@ from ..records import LIVE_STATUSES
 from .conditions import GROUNDED_WORDS, Condition, Filter, Value
 from .database import Database, Session, Sql, marks
 from .globs import glob_literal_prefix, glob_matches, has_glob
+from .placement import in_spaces
 
 __all__ = ["Names", "Where", "WhereCompiler"]
 
@@ -26,6 +27,7 @@ _COLUMNS = {
     "user": "user_id",
     "agent": "agent_id",
 }
+_BY_NUMBER = ("tag", "entity")
 _GLOB_COLUMNS = {"source": ("source",), "path": ("path", "source")}
 
 
@@ -39,10 +41,15 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition on `memory m`, with its parameters."""
+    """A condition on `memory m`, with its parameters; it names the spaces, which are told here once more."""
 
     sql: str
     params: tuple[Sql, ...]
+    spaces: tuple[str, ...]
+    # Whether records can be had by their numbers from another table, which are fewer than all of the spaces'.
+    by_number: bool = False
+    # If tags are all that is asked for: the statement, with its parameters, that tells who has them, dead or alive.
+    tagged: tuple[str, tuple[Sql, ...]] | None = None
 
 
 @dataclass(slots=True)
@@ -54,15 +61,26 @@ class _Part:
 class WhereCompiler:
     """Turns a filter into SQL within one session, because globs look at stored values."""
 
-    def __init__(self, database: Database, session: Session, names: Names) -> None:
+    def __init__(
+        self,
+        database: Database,
+        session: Session,
+        names: Names,
+        readable: Callable[[str], bool] = lambda _space: True,
+    ) -> None:
+        """Projects that are not `readable` are as if they did not exist."""
         self._database = database
         self._session = session
         self._names = names
+        self._readable = readable
 
     def compile(self, filter: Filter, spaces: Sequence[str], now: int, here: str | None) -> Where:
         """`here` is the git branch on which the caller stands: records confined to another are not seen."""
+        if not spaces:
+            # An empty list is no SQL on every engine.
+            return Where("FALSE", (), ())
         parts = [
-            _Part(f"m.space IN ({marks(len(spaces))})", list(spaces)),
+            _Part(in_spaces("m.space", spaces), list(spaces)),
             _Part("(m.confinement IS NULL OR m.git_branch = ?)", [here]),
         ]
         if not filter.having("status"):
@@ -70,7 +88,18 @@ class WhereCompiler:
         if not _asks_for_the_dead(filter):
             parts.append(_Part("(m.expires_at IS NULL OR m.expires_at > ?)", [now]))
         parts += [self._condition(condition, spaces) for condition in filter.conditions]
-        return Where(" AND ".join(part.sql for part in parts), tuple(value for part in parts for value in part.params))
+        params = tuple(value for part in parts for value in part.params)
+        by_number = any(one.key in _BY_NUMBER and not one.negated for one in filter.conditions)
+        return Where(
+            " AND ".join(part.sql for part in parts), params, tuple(spaces), by_number, self._by_tags(filter, spaces)
+        )
+
+    def _by_tags(self, filter: Filter, spaces: Sequence[str]) -> tuple[str, tuple[Sql, ...]] | None:
+        conditions = filter.conditions
+        if not conditions or any(one.key != "tag" or one.negated for one in conditions):
+            return None
+        having = [self._having(one.values, spaces) for one in conditions]
+        return " INTERSECT ".join(part.sql for part in having), tuple(v for part in having for v in part.params)
 
     def _condition(self, condition: Condition, spaces: Sequence[str]) -> _Part:
         part = self._positive(condition, spaces)
@@ -93,7 +122,8 @@ class WhereCompiler:
         if key in _GLOB_COLUMNS:
             return _any_of([self._globbed(column, texts, spaces) for column in _GLOB_COLUMNS[key]])
         if key == "tag":
-            return self._tagged([text.casefold() for text in texts], spaces)
+            having = self._having(values, spaces)
+            return _Part(f"m.num IN ({having.sql})", having.params)
         if key == "project":
             return _in("m.project_id", self._projects(texts))
         if key == "branch":
@@ -103,11 +133,12 @@ class WhereCompiler:
     def _globbed(self, column: str, patterns: Sequence[str], spaces: Sequence[str]) -> _Part:
         return _in(f"m.{column}", self._expand("memory", column, patterns, spaces))
 
-    def _tagged(self, patterns: Sequence[str], spaces: Sequence[str]) -> _Part:
-        tags = self._expand("tag", "tag", patterns, spaces)
+    def _having(self, patterns: Sequence[Value], spaces: Sequence[str]) -> _Part:
+        """The numbers of the records that have one of the tags."""
+        tags = self._expand("tag", "tag", [str(pattern).casefold() for pattern in patterns], spaces)
         found = _in("t.tag", tags)
         return _Part(
-            f"EXISTS (SELECT 1 FROM tag t WHERE t.num = m.num AND t.space = m.space AND {found.sql})", found.params
+            f"SELECT t.num FROM tag t WHERE {in_spaces('t.space', spaces)} AND {found.sql}", [*spaces, *found.params]
         )
 
     def _branched(self, patterns: Sequence[str], spaces: Sequence[str]) -> _Part:
@@ -121,7 +152,7 @@ class WhereCompiler:
 
     def _projects(self, patterns: Sequence[str]) -> list[str]:
         rows = self._session.rows("SELECT id, name, remote, root FROM project")
-        return [row[0] for row in rows if any(_names(pattern, row) for pattern in patterns)]
+        return [row[0] for row in rows if self._readable(row[0]) and any(_names(pattern, row) for pattern in patterns)]
 
     def projects(self, values: Sequence[Value]) -> list[str]:
         """The ids of the projects that a `project:` condition names."""
@@ -130,17 +161,18 @@ class WhereCompiler:
     def _mentioning(self, name: str, spaces: Sequence[str]) -> _Part:
         """Records that mention an entity of that id, name or other spelling, or hold all words of the name."""
         keys, words = self._names.keys(name), self._names.words(name)
-        inside, known = marks(len(spaces)), marks(len(keys))
+        known = marks(len(keys))
         parts = [
             _Part(
                 "m.num IN (SELECT n.num FROM mention n JOIN entity e ON e.space = n.space AND e.id = n.entity_id "
-                f"WHERE n.space IN ({inside}) AND (e.id = ? OR e.key IN ({known}) OR e.id IN (SELECT a.entity_id FROM "
-                f"entity_alias a WHERE a.space = n.space AND a.key IN ({known}))))",
-                [*spaces, name.strip(), *keys, *keys],
+                f"WHERE {in_spaces('n.space', spaces)} AND (e.id = ? OR e.key IN ({known}) OR e.id IN "
+                "(SELECT a.entity_id FROM entity_alias a WHERE a.space = n.space "
+                f"AND {in_spaces('a.space', spaces)} AND a.key IN ({known}))))",
+                [*spaces, name.strip(), *keys, *spaces, *keys],
             )
         ]
         if words:
-            parts.append(_Part(*self._database.text_condition(words)))
+            parts.append(_Part(*self._database.text_condition(self._session, spaces, words)))
         return _any_of(parts)
 
     def _expand(self, table: str, column: str, patterns: Sequence[str], spaces: Sequence[str]) -> list[str]:

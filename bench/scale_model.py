@@ -1,0 +1,320 @@
+"""How latency goes with load, for one server and for several: a small simulation fed with measured figures.
+
+    python bench/scale_model.py             the table
+    python bench/scale_model.py --write     the table, put into docs/scale.md
+
+Requests arrive at random (Poisson). A recall takes a core of the process, then one of the database server that has its
+space. A capture takes a core of the process, waits for the one lock that all writers of a database take turns by, and
+holds it while its server works and the commit reaches the disk. Times are drawn around those in
+`data/scale_figures.json` (made by `scale.py`); what is assumed and not measured stands in `ASSUMED`.
+
+Databases that share nothing are alike, so that one of them is simulated. The same figures give the same table.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+import random
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FIGURES = Path(__file__).parent / "data" / "scale_figures.json"
+PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
+START, END = "<!-- bench/scale_model.py: {} -->", "<!-- end -->"
+
+# Not measured. A person who is active at the peak hour recalls and captures so often in a minute.
+ASSUMED: Mapping[str, float] = {
+    "memories_per_person": 10_000,
+    "active_share": 0.05,
+    "recalls_per_minute": 4.0,
+    "captures_per_minute": 1.0,
+    "round_trip_ms": 0.3,
+    "embedding_ms": 5.0,
+    # The deviation of the logarithm of a time: p95 is 1.4 times the median; at rest 1.3 was measured.
+    "spread": 0.2,
+}
+_REQUESTS, _WARM_UP = 12_000, 2_000
+_SEED = 7
+_WORTH_TELLING = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """`databases` share nothing; each is spread over `shards` servers and has one lock for its writers."""
+
+    memories: int
+    words: str
+    databases: int = 1
+    shards: int = 1
+    cores: int = 8
+    # Cores for the processes in front of each database.
+    app_cores: int = 8
+    load: float = 1.0
+
+
+SETUPS = (
+    Setup(10**6, "one small server", cores=2, app_cores=2),
+    Setup(10**8, "one server"),
+    Setup(10**8, "one server, tenfold load", load=10, app_cores=16),
+    Setup(10**8, "8 shards, one lock, tenfold load", shards=8, load=10, app_cores=16),
+    Setup(10**8, "8 databases by tenant, tenfold load", databases=8, load=10),
+    Setup(10**10, "64 shards, one lock", shards=64, app_cores=256),
+    Setup(10**10, "128 databases by tenant", databases=128),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Latencies in milliseconds at p50, p95 and p99; `busy` is the share of time that the lock is held."""
+
+    recalls_per_s: float
+    captures_per_s: float
+    busy: float
+    recall: tuple[float, float, float]
+    capture: tuple[float, float, float]
+
+    @property
+    def falls_behind(self) -> bool:
+        return self.busy >= 1.0
+
+
+@dataclass(slots=True)
+class _Servers:
+    """So many servers and one queue; each job is (duration, what comes after)."""
+
+    free: int
+    waiting: deque[tuple[float, Callable[[], None]]] = field(default_factory=deque)
+
+
+class Simulation:
+    def __init__(self, seed: int = _SEED) -> None:
+        self.now = 0.0
+        self.random = random.Random(seed)
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+
+    def at(self, moment: float, action: Callable[[], None]) -> None:
+        self._count += 1
+        heapq.heappush(self._events, (moment, self._count, action))
+
+    def work(self, servers: _Servers, duration: float, after: Callable[[], None]) -> None:
+        """Do a job when its turn comes, then what comes after it."""
+        if servers.free:
+            servers.free -= 1
+            self.at(self.now + duration, lambda: self._done(servers, after))
+        else:
+            servers.waiting.append((duration, after))
+
+    def _done(self, servers: _Servers, after: Callable[[], None]) -> None:
+        servers.free += 1
+        after()
+        if servers.free and servers.waiting:
+            duration, following = servers.waiting.popleft()
+            self.work(servers, duration, following)
+
+    def run(self) -> None:
+        while self._events:
+            self.now, _, action = heapq.heappop(self._events)
+            action()
+
+    def around(self, mean: float, spread: float) -> float:
+        """A duration around a mean; `spread` is the deviation of its logarithm."""
+        return mean * math.exp(self.random.gauss(-spread * spread / 2, spread))
+
+
+class _Lock:
+    """Held by one; the others wait in their order."""
+
+    def __init__(self) -> None:
+        self._held = False
+        self._waiting: deque[Callable[[], None]] = deque()
+        self.total = 0.0
+        self._since = 0.0
+
+    def take(self, now: float, holding: Callable[[], None]) -> None:
+        if self._held:
+            self._waiting.append(holding)
+            return
+        self._held, self._since = True, now
+        holding()
+
+    def give(self, now: float) -> None:
+        self._held = False
+        self.total += now - self._since
+        if self._waiting:
+            self.take(now, self._waiting.popleft())
+
+
+def simulated(setup: Setup, figures: Mapping[str, float]) -> Outcome:
+    """One of the databases of a setup at its peak hour."""
+    persons = setup.memories / ASSUMED["memories_per_person"] * ASSUMED["active_share"] / setup.databases
+    recalls = persons * ASSUMED["recalls_per_minute"] / 60 * setup.load
+    captures = persons * ASSUMED["captures_per_minute"] / 60 * setup.load
+    spread = ASSUMED["spread"]
+    simulation = Simulation()
+    app, servers = _Servers(setup.app_cores), [_Servers(setup.cores) for _ in range(setup.shards)]
+    lock = _Lock()
+    taken: dict[str, list[float]] = {"recall": [], "capture": []}
+    trips = figures["recall_statements"] * ASSUMED["round_trip_ms"]
+    # Measured without a network: the statements of a capture go to and fro while it holds the lock.
+    commit = max(0.0, figures["lock_held_p10_ms"] - figures["capture_server_cpu_ms"])
+    commit += figures["capture_statements"] * ASSUMED["round_trip_ms"]
+
+    def arrive(kind: str) -> None:
+        began, server = simulation.now, simulation.random.choice(servers)
+
+        def finish() -> None:
+            taken[kind].append(simulation.now - began)
+
+        def on_server() -> None:
+            def later() -> None:
+                simulation.at(simulation.now + trips, finish)
+
+            simulation.work(server, simulation.around(figures["recall_server_cpu_ms"], spread), later)
+
+        def holding() -> None:
+            def committed() -> None:
+                lock.give(simulation.now)
+                finish()
+
+            def written() -> None:
+                simulation.at(simulation.now + simulation.around(commit, spread), committed)
+
+            simulation.work(server, simulation.around(figures["capture_server_cpu_ms"], spread), written)
+
+        if kind == "recall":
+            simulation.work(app, simulation.around(figures["recall_app_cpu_ms"], spread), on_server)
+        else:
+            own = figures["capture_app_cpu_ms"] + ASSUMED["embedding_ms"]
+            simulation.work(app, simulation.around(own, spread), lambda: lock.take(simulation.now, holding))
+
+    end = 0.0
+    for moment, kind in _arrivals(simulation.random, recalls, captures):
+        simulation.at(moment, lambda kind=kind: arrive(kind))  # type: ignore[misc]
+        end = moment
+    simulation.run()
+    # What is asked of the lock, not what it got done: more than all of the time means that captures pile up.
+    held = lock.total / max(1, len(taken["capture"]))
+    skip = _WARM_UP / _REQUESTS
+    return Outcome(
+        recalls * setup.databases,
+        captures * setup.databases,
+        held * captures / 1_000 if end else 0.0,
+        _percentiles(taken["recall"], skip),
+        _percentiles(taken["capture"], skip),
+    )
+
+
+def _arrivals(source: random.Random, recalls: float, captures: float) -> Iterator[tuple[float, str]]:
+    """Moments in milliseconds, and what is asked for then."""
+    moment, total = 0.0, recalls + captures
+    for _ in range(_REQUESTS):
+        moment += source.expovariate(total) * 1_000
+        yield moment, "recall" if source.random() < recalls / total else "capture"
+
+
+def _percentiles(taken: list[float], skip: float) -> tuple[float, float, float]:
+    settled = sorted(taken[int(len(taken) * skip) :])
+    if not settled:
+        return (0.0, 0.0, 0.0)
+    p50, p95, p99 = (settled[min(len(settled) - 1, int(len(settled) * share))] for share in (0.5, 0.95, 0.99))
+    return (p50, p95, p99)
+
+
+def bytes_per_memory(tables: Mapping[str, Mapping[str, float]]) -> float:
+    return sum(one["table_bytes"] + one["index_bytes"] for one in tables.values())
+
+
+def rendered(figures: Mapping[str, object]) -> dict[str, str]:
+    """The tables of the page, by their names."""
+    numbers = {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}
+    tables: Mapping[str, Mapping[str, float]] = figures["tables"]  # type: ignore[assignment]
+    size = bytes_per_memory(tables)
+    return {
+        "setups": "\n".join(_setup_lines(numbers, size)),
+        "sizes": "\n".join(_size_lines(tables, size)),
+        "times": "\n".join(_time_lines(numbers)),
+        "lock": "\n".join(_lock_lines(numbers)),
+    }
+
+
+def _setup_lines(numbers: Mapping[str, float], size: float) -> Iterator[str]:
+    yield "| memories | setup | on each server | recalls/s | captures/s | lock | recall p50, p95, p99 | capture |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for setup in SETUPS:
+        found = simulated(setup, numbers)
+        disk = setup.memories * size / setup.databases / setup.shards / 1e9
+        captured = "piles up" if found.falls_behind else _shown(found.capture)
+        yield (
+            f"| 10^{round(math.log10(setup.memories))} | {setup.words} | {_rounded(disk)} GB "
+            f"| {_rounded(found.recalls_per_s)} | {_rounded(found.captures_per_s)} | {found.busy:.0%} "
+            f"| {_shown(found.recall)} | {captured} |"
+        )
+
+
+def _size_lines(tables: Mapping[str, Mapping[str, float]], size: float) -> Iterator[str]:
+    yield "| table | rows | bytes in the table | bytes in its indexes |"
+    yield "|---|---|---|---|"
+    for name, one in tables.items():
+        if one["table_bytes"] + one["index_bytes"] >= _WORTH_TELLING * size:
+            yield f"| `{name}` | {one['rows']:.2f} | {one['table_bytes']:,.0f} | {one['index_bytes']:,.0f} |"
+    yield f"| all | | {sum(one['table_bytes'] for one in tables.values()):,.0f} " + (
+        f"| {sum(one['index_bytes'] for one in tables.values()):,.0f} |"
+    )
+
+
+def _time_lines(numbers: Mapping[str, float]) -> Iterator[str]:
+    yield "| | processor time of the process | of the server | statements | in one core and second |"
+    yield "|---|---|---|---|---|"
+    for kind in ("recall", "capture"):
+        app, server = numbers[f"{kind}_app_cpu_ms"], numbers[f"{kind}_server_cpu_ms"]
+        yield (
+            f"| {kind} | {_rounded(app)} ms | {_rounded(server)} ms | {numbers[f'{kind}_statements']:.0f} "
+            f"| {_rounded(1_000 / app)} in a process, {_rounded(1_000 / server)} on the server |"
+        )
+
+
+def _lock_lines(numbers: Mapping[str, float]) -> Iterator[str]:
+    held = (numbers["lock_held_p10_ms"], numbers["lock_held_p50_ms"], numbers["lock_held_p95_ms"])
+    alone, together = numbers["captures_per_s"], numbers["captures_per_s_of_all_writers"]
+    yield f"| lock held by a capture, p10, p50, p95 | one process | {numbers['writers']:.0f} processes |"
+    yield "|---|---|---|"
+    yield f"| {_shown(held)} | {_rounded(alone)} captures/s | {_rounded(together)} captures/s in all |"
+
+
+def _shown(values: tuple[float, float, float]) -> str:
+    return ", ".join(_rounded(value) for value in values) + " ms"
+
+
+def _rounded(value: float) -> str:
+    """Two digits that count."""
+    if value <= 0:
+        return "0"
+    digits = max(0, 1 - math.floor(math.log10(value)))
+    return f"{round(value, 1 - math.floor(math.log10(value))):,.{digits}f}"
+
+
+def placed(page: str, made: Mapping[str, str]) -> str:
+    """The page with the tables in their places."""
+    for name, table in made.items():
+        before, mark, rest = page.partition(START.format(name))
+        assert mark, name
+        _, _, after = rest.partition(END)
+        page = f"{before}{mark}\n{table}\n{END}{after}"
+    return page
+
+
+def main() -> None:
+    made = rendered(json.loads(FIGURES.read_text("utf-8")))
+    print("\n\n".join(made.values()))
+    if "--write" in sys.argv:
+        PAGE.write_text(placed(PAGE.read_text("utf-8"), made), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,562 @@
+"""Whoever calls gets nothing of what they may not read: no word, no id, no count, by whichever tool or address.
+
+Every tool of the registry has a case here; one without fails. A server is asked over HTTP by three members of an
+organisation that hold every scope: Eve with all levels and no way into what is secret, Rea who may only read, and Wes
+who may write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from cortex_py import Cortex
+from cortex_py.http.serving import build_app
+from cortex_py.mcp.registry import TOOLS
+from cortex_py.security.callers import Caller, acting_as
+from cortex_py.security.scopes import SCOPES
+
+from stub_backend import StubBackend
+
+# Read before the environment is cleared.
+ENGINE = os.environ.get("CORTEX_TEST_ENGINE")
+# In every text that is secret, and nowhere else.
+WORD = "zyxquark"
+SECRET = f"The {WORD} launch uses PostgreSQL and Redis"
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a tool is tried. Names in braces are filled in: of what is open, of what is secret, or of nothing.
+
+    `probes` name something secret: the answer must be that for a name of nothing. `plain` name nothing secret: the
+    answer must be the same before and after there are secrets. `writes` need the level write in the open project,
+    `purges` the level admin.
+    """
+
+    probes: tuple[dict[str, Any], ...] = ()
+    plain: tuple[dict[str, Any], ...] = ()
+    writes: tuple[dict[str, Any], ...] = ()
+    purges: tuple[dict[str, Any], ...] = ()
+
+
+def _by_project(**more: Any) -> dict[str, Any]:
+    return {"project_id": "{project}", **more}
+
+
+OPEN = "{open_project}"
+CASES: dict[str, Case] = {
+    "subcog_recall": Case(
+        probes=(
+            {"query": WORD, "filter": "project:{project}"},
+            {"filter": "project:{project} kind:file"},
+            {"filter": "project:{name}"},
+            {"filter": "-project:{name}", "detail": "everything"},
+            {"filter": "branch:{branch}", "mode": "text", "query": "launch"},
+        ),
+        plain=(
+            {"query": WORD},
+            {"query": "launch uses PostgreSQL", "limit": 100},
+            {"filter": "project:*", "detail": "everything", "limit": 100},
+            {"filter": "tag:*"},
+            {"filter": "entity:PostgreSQL"},
+            {"query": "launch", "user_id": "sam"},
+            {"filter": "status:tombstoned"},
+            {"query": "launch", "filter": "kind:file project:*"},
+        ),
+    ),
+    "subcog_capture": Case(
+        probes=({"content": "A replacement", "namespace": "context", "supersedes": "{memory}"},),
+        writes=({"content": "Not to be kept", "namespace": "context"},),
+    ),
+    "subcog_get": Case(probes=({"memory_id": "{memory}"}, {"memory_id": "{prefix}"}, {"memory_id": "{private}"})),
+    "subcog_update": Case(
+        probes=({"memory_id": "{memory}", "content": "changed"}, {"memory_id": "{prefix}", "tags": ["x"]}),
+        writes=({"memory_id": "{open_memory}", "content": "changed"},),
+    ),
+    "subcog_delete": Case(
+        probes=({"memory_id": "{memory}"}, {"memory_id": "{private}", "hard": True}),
+        writes=({"memory_id": "{open_memory}"},),
+        purges=({"memory_id": "{open_memory}", "hard": True},),
+    ),
+    "subcog_restore": Case(probes=({"memory_id": "{deleted}"},), writes=({"memory_id": "{open_deleted}"},)),
+    "subcog_history": Case(probes=({"memory_id": "{memory}"}, {"memory_id": "{deleted}"})),
+    "subcog_status": Case(plain=({},)),
+    "subcog_namespaces": Case(plain=({},)),
+    "subcog_gc": Case(plain=({"dry_run": True, "purge": True},), writes=({},), purges=({"purge": True},)),
+    "subcog_reindex": Case(plain=({},), probes=({"repo_path": "{path}"},), writes=({},)),
+    "subcog_sync": Case(plain=({},)),
+    "subcog_consolidate": Case(
+        plain=({"namespace": "context", "dry_run": True}, {"namespace": "context", "query": WORD, "dry_run": True}),
+        writes=({"namespace": "context"},),
+    ),
+    "subcog_enrich": Case(
+        probes=({"memory_id": "{memory}"},),
+        writes=({"memory_id": "{open_memory}", "add_context": True},),
+    ),
+    "initialize_context": Case(writes=({"project_path": "{open_path}"},)),
+    "create_branch": Case(
+        probes=(
+            _by_project(branch_topic="x"),
+            {"project_id": OPEN, "branch_topic": "x", "parent_branch": "{branch}"},
+        ),
+        writes=({"project_id": OPEN, "branch_topic": "x"},),
+    ),
+    "update_memory": Case(
+        probes=(
+            _by_project(branch_id="{branch}", content="x", role="user"),
+            {"project_id": OPEN, "branch_id": "{branch}", "content": "x", "role": "user"},
+        ),
+        writes=({"project_id": OPEN, "branch_id": "{open_branch}", "content": "x", "role": "user"},),
+    ),
+    "verify_response": Case(
+        probes=(_by_project(response_text="The launch uses PostgreSQL."),),
+        plain=({"project_id": OPEN, "response_text": f"The {WORD} launch uses MySQL. `hidden.py` is there."},),
+    ),
+    "get_active_summary": Case(
+        probes=(_by_project(branch_id="{branch}"), {"project_id": OPEN, "branch_id": "{branch}"}),
+        plain=({"project_id": OPEN, "branch_id": "{open_branch}"},),
+    ),
+    "search_context": Case(
+        probes=(_by_project(query=WORD),),
+        plain=({"project_id": OPEN, "query": f"{WORD} launch", "min_score": 0.0, "top_k": 100},),
+    ),
+    "load_context": Case(
+        probes=(
+            _by_project(branch_id="", context_id="{memory}"),
+            {"project_id": OPEN, "branch_id": "", "context_id": "{memory}"},
+            {"project_id": OPEN, "branch_id": "", "context_id": "{private}"},
+        ),
+    ),
+    "suggest_contexts": Case(
+        probes=(_by_project(current_context="the launch"),),
+        writes=({"project_id": OPEN, "current_context": "the launch"},),
+    ),
+    "accept_suggestions": Case(
+        probes=(
+            _by_project(session_id="{session}", context_ids=["{memory}"]),
+            {"project_id": OPEN, "session_id": "{private_session}", "context_ids": ["{private}"]},
+        ),
+        writes=({"project_id": OPEN, "session_id": "suggestion_session_00", "context_ids": ["{open_memory}"]},),
+    ),
+    "reject_suggestions": Case(
+        probes=(
+            _by_project(session_id="{session}", reason="no"),
+            {"project_id": OPEN, "session_id": "{private_session}", "reason": "no"},
+        ),
+        writes=({"project_id": OPEN, "session_id": "suggestion_session_00", "reason": "no"},),
+    ),
+    "get_automation_status": Case(probes=(_by_project(),), plain=({"project_id": OPEN},)),
+    "get_context_graph_info": Case(
+        probes=(_by_project(), {"project_id": OPEN, "branch_id": "{branch}"}), plain=({"project_id": OPEN},)
+    ),
+    "link_git_branch": Case(
+        probes=(_by_project(cortex_branch_id="{branch}", git_branch_name="main"),),
+        writes=({"project_id": OPEN, "cortex_branch_id": "{open_branch}", "git_branch_name": "main"},),
+    ),
+    "subcog_graph": Case(
+        probes=({"operation": "neighbors", "entity_id": "{entity}"},),
+        plain=(
+            {"operation": "stats"},
+            {"operation": "visualize", "format": "json", "limit": 500},
+            {"operation": "neighbors", "entity_id": "PostgreSQL"},
+            {"operation": "path", "from_entity": "PostgreSQL", "to_entity": "Redis"},
+        ),
+    ),
+    "subcog_entities": Case(
+        probes=({"action": "get", "entity_id": "{entity}"}, {"action": "delete", "entity_id": "{entity}"}),
+        plain=({"action": "list", "limit": 100}, {"action": "get", "name": "PostgreSQL"}),
+        writes=({"action": "create", "name": "Kafka", "entity_type": "Technology"},),
+        purges=({"action": "delete", "entity_id": "PostgreSQL"},),
+    ),
+    "subcog_relationships": Case(
+        probes=(
+            {"action": "get", "relationship_id": "{relationship}"},
+            {"action": "delete", "relationship_id": "{relationship}"},
+        ),
+        plain=({"action": "list", "limit": 100}, {"action": "infer", "entity_ids": ["PostgreSQL", "SQLite"]}),
+        writes=(
+            {
+                "action": "create",
+                "from_entity": "PostgreSQL",
+                "to_entity": "SQLite",
+                "relationship_type": "RelatesTo",
+            },
+        ),
+    ),
+    "subcog_prompts": Case(
+        probes=({"action": "get", "name": "{prompt}"}, {"action": "run", "name": "{prompt}"}),
+        plain=({"action": "list", "limit": 100},),
+        writes=({"action": "save", "name": "another", "content": "x"},),
+        purges=({"action": "delete", "name": "open-prompt", "domain": "project"},),
+    ),
+    "subcog_templates": Case(
+        probes=(
+            {"action": "get", "name": "{template}"},
+            {"action": "render", "name": "open-template", "filter": "project:{name}"},
+        ),
+        plain=(
+            {"action": "list", "limit": 100},
+            {"action": "render", "name": "open-template", "query": WORD, "limit": 100},
+        ),
+        writes=({"action": "save", "name": "another", "content": "x"},),
+        purges=({"action": "delete", "name": "open-template", "domain": "project"},),
+    ),
+    "prompt_save": Case(writes=({"name": "another", "content": "x"},)),
+    "prompt_list": Case(plain=({"limit": 100},)),
+    "prompt_get": Case(probes=({"name": "{prompt}"},)),
+    "prompt_run": Case(probes=({"name": "{prompt}"},)),
+    "prompt_delete": Case(
+        probes=({"name": "{prompt}", "domain": "project"},),
+        purges=({"name": "open-prompt", "domain": "project"},),
+    ),
+    "embedding.generate": Case(plain=({"text": "a launch"},)),
+    "embedding.batch": Case(plain=({"texts": ["a launch"]},)),
+    "model.info": Case(plain=({},)),
+    "health.status": Case(plain=({},)),
+    "create_snapshot": Case(probes=(_by_project(),), purges=({"project_id": OPEN},)),
+    "list_snapshots": Case(probes=(_by_project(),), plain=({"project_id": OPEN},), purges=({"project_id": OPEN},)),
+    "restore_snapshot": Case(
+        probes=(_by_project(snapshot_id="{snapshot}"), {"project_id": OPEN, "snapshot_id": "{snapshot}"}),
+        purges=({"project_id": OPEN, "snapshot_id": "{open_snapshot}"},),
+    ),
+    "sync_to_cloud": Case(probes=(_by_project(),), purges=({"project_id": OPEN},)),
+    "sync_from_cloud": Case(probes=(_by_project(),), purges=({"project_id": OPEN},)),
+}
+RESOURCES = (
+    f"subcog://search/{WORD}",
+    "subcog://search/launch",
+    "subcog://project/_",
+    "subcog://_/context",
+    "subcog://user/_",
+    "subcog://org/_",
+    "subcog://topics",
+    "subcog://namespaces",
+)
+RESOURCE_PROBES = (
+    "subcog://memory/{memory}",
+    "subcog://memory/{prefix}",
+    "subcog://project/context/{memory}",
+    "subcog://user/_/{private}",
+    "subcog://_/_/{foreign}",
+)
+COMPLETIONS = (("id", ""), ("id", "{prefix}"), ("query", ""), ("query", WORD[:3]))
+
+
+@dataclass
+class World:
+    """A server, its callers, and the names of what is there."""
+
+    cortex: Cortex
+    client: TestClient
+    tokens: dict[str, str]
+    names: dict[str, str]
+    before: dict[str, str] = field(default_factory=dict)
+    after: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, who: str, method: str, name: str, params: dict[str, Any]) -> str:
+        """What the protocol answers, as one text without what differs from call to call."""
+        headers = {
+            "Authorization": f"Bearer {self.tokens[who]}",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": "2026-07-28",
+            "Mcp-Method": method,
+            "Mcp-Name": name,
+        }
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}
+        answer = self.client.post("/mcp", json=body, headers=headers)
+        lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith(("data: ", "{"))]
+        told = next((json.loads(line) for line in reversed(lines) if '"id"' in line), {"status": answer.status_code})
+        told.get("result", {}).pop("content", None) if "structuredContent" in told.get("result", {}) else None
+        # Relationships are stated anew when what they are read from is indexed again.
+        text = re.sub(r"relationship_[0-9a-f]{40}", "RELATIONSHIP", json.dumps(told, sort_keys=True))
+        text = re.sub(
+            r'("[a-z_]*(?:_ms|latency|seconds|time|uses|hits|misses|requests|total_embed)[a-z_]*": )[\d.]+',
+            r"\1N",
+            text,
+        )
+        return re.sub(r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|\+00:00)?", "MOMENT", text)
+
+    def call(self, who: str, tool: str, arguments: dict[str, Any]) -> str:
+        return self.ask(who, "tools/call", tool, {"name": tool, "arguments": arguments})
+
+    def read(self, who: str, uri: str) -> str:
+        return self.ask(who, "resources/read", uri, {"uri": uri})
+
+    def complete(self, who: str, name: str, value: str) -> str:
+        place = {"type": "ref/resource", "uri": "subcog://memory/{id}"}
+        return self.ask(who, "completion/complete", "", {"ref": place, "argument": {"name": name, "value": value}})
+
+    def filled(self, value: Any, names: dict[str, str]) -> Any:
+        if isinstance(value, str):
+            return re.sub(r"\{(\w+)\}", lambda match: names[match[1]], value)
+        if isinstance(value, dict):
+            return {key: self.filled(one, names) for key, one in value.items()}
+        return [self.filled(one, names) for one in value] if isinstance(value, list) else value
+
+    def of_nothing(self) -> dict[str, str]:
+        """The same names, changed so that nothing has them; what is open stays."""
+        return {key: one if key.startswith("open") else _unlike(one) for key, one in self.names.items()}
+
+    def plain(self, who: str) -> dict[str, str]:
+        """What all calls that name nothing secret answer."""
+        told = {
+            f"{tool} {number}": self.call(who, tool, self.filled(arguments, self.names))
+            for tool, case in CASES.items()
+            for number, arguments in enumerate(case.plain)
+        }
+        told |= {uri: self.read(who, uri) for uri in RESOURCES}
+        told |= {f"{name}={value}": self.complete(who, name, value) for name, value in COMPLETIONS if "{" not in value}
+        told["prompts"] = self.ask(who, "prompts/list", "", {})
+        told["resources"] = self.ask(who, "resources/list", "", {})
+        return told
+
+    def state(self) -> tuple[int, int, int]:
+        with acting_as(None):
+            graph = self.cortex.graph.stats()
+            saved = self.cortex.prompts.state()[0] + self.cortex.templates.state()[0]
+            return self.cortex.memories.revision(), graph.entities + graph.relationships, saved
+
+
+def _unlike(name: str) -> str:
+    """A name of the same form that nothing has."""
+    swapped = str.maketrans("0123456789abcdef", "fedcba9876543210")
+    if name.startswith("snapshot_"):
+        return "snapshot_20200102_030405"
+    head, mark, tail = name.rpartition("_")
+    return head + mark + tail.translate(swapped) if re.search(r"[0-9a-f]{6}", tail) else f"{name}x"
+
+
+def _fill(cortex: Cortex, word: str) -> dict[str, str]:
+    """One of everything in a project; what there is, by kind."""
+    note = cortex.memories.capture(f"The {word} launch uses PostgreSQL and Redis", tags=[f"{word}-tag"])
+    gone = cortex.memories.capture(f"A {word} note that was deleted")
+    cortex.memories.delete(gone.id)
+    cortex.memories.capture(f"PostgreSQL replaced SQLite for the {word} launch")
+    line = cortex.contexts.create_branch(f"{word} work")
+    cortex.contexts.append(line.id, f"We begin the {word} launch", "user")
+    cortex.contexts.initialize(mode="full")
+    entity = cortex.graph.create(f"{word}engine", "Technology")
+    other = cortex.graph.create("SQLite", "Technology")
+    fact = cortex.graph.relate(entity.id, other.id, "Uses")
+    cortex.prompts.save(f"{word}-prompt", f"Say {word}")
+    cortex.templates.save(f"{word}-template", "{{memories}}")
+    session = cortex.suggestions.suggest(f"the {word} launch with PostgreSQL").session_id
+    return {
+        "project": cortex.project.id,
+        "name": cortex.project.name,
+        "path": str(cortex.project.root),
+        "memory": note.id,
+        "prefix": note.id[:12],
+        "deleted": gone.id,
+        "branch": line.id,
+        "entity": entity.id,
+        "relationship": fact.id,
+        "prompt": f"{word}-prompt",
+        "template": f"{word}-template",
+        "session": session,
+        "snapshot": cortex.backups.create().id,
+    }
+
+
+def _folder(parent: Path, name: str, word: str) -> Path:
+    folder = parent / name
+    folder.mkdir()
+    (folder / "README.md").write_text(f"# {name}\n\nThe {word} launch uses PostgreSQL.\n")
+    (folder / "hidden.py").write_text(f"def {word}() -> None:\n    '''The {word} launch.'''\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def database(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """An address of a database for the whole module, where tests run on PostgreSQL."""
+    if ENGINE != "postgres":
+        yield None
+        return
+    with request.getfixturevalue("postgres_server").database() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, database: str | None) -> Iterator[World]:
+    base = tmp_path_factory.mktemp("bound")
+    common: dict[str, Any] = {"home": base / "home", "backend": StubBackend(), "database_url": database}
+    with ExitStack() as stack:
+        cortex = stack.enter_context(
+            Cortex.open(project=_folder(base, "open", "open"), **common, auth="tokens", audit="off")
+        )
+        names = {f"open_{key}": one for key, one in _fill(cortex, "open").items()}
+        tokens = {}
+        for who, level in (("eve", "admin"), ("rea", "read"), ("wes", "write"), ("sam", "write")):
+            cortex.tenants.join(who, level)
+            tokens[who] = cortex.access.create(who, scopes=SCOPES).token
+        client = stack.enter_context(TestClient(build_app(cortex), base_url="http://127.0.0.1"))
+        made = World(cortex, client, tokens, names)
+        made.plain("eve")
+        made.before = made.plain("eve")
+        # A project that is closed, what another has of their own, and all of another organisation.
+        with Cortex.open(project=_folder(base, f"{WORD}-vault", WORD), **common) as vault:
+            vault.tenants.restrict(vault.project.id)
+            names |= _fill(vault, WORD)
+        Path(_unlike(names["path"])).mkdir()
+        sam = cortex.tenants.admitted(Caller("sam"))
+        with acting_as(sam):
+            own = cortex.memories.capture(f"{SECRET}, privately", domain="user", tags=[f"{WORD}-own"])
+            cortex.prompts.save(f"{WORD}-own", WORD, domain="user")
+            names |= {"private": own.id, "private_session": cortex.suggestions.suggest(f"{SECRET}").session_id}
+        cortex.tenants.create("rivals")
+        with Cortex.open(project=_folder(base, f"{WORD}-rival", WORD), **common, org="rivals") as rival:
+            rival.tenants.assign(rival.project.id, "rivals")
+            _fill(rival, WORD)
+            names["foreign"] = rival.memories.capture(f"{SECRET} for all rivals", domain="org").id
+        # At once: other tests write, too.
+        made.after = made.plain("eve")
+        yield made
+
+
+def test_every_tool_has_a_case() -> None:
+    assert {spec.name for spec in TOOLS} == set(CASES)
+    for spec in TOOLS:
+        case = CASES[spec.name]
+        assert case.probes or case.plain or case.writes, spec.name
+        if not spec.read_only:
+            assert case.writes or case.purges or spec.name == "prompt_run", spec.name
+        if spec.family == "backup":
+            assert case.purges, spec.name
+
+
+@pytest.mark.parametrize("tool", CASES)
+def test_what_is_secret_is_as_if_it_were_not_there(world: World, tool: str) -> None:
+    nothing = world.of_nothing()
+    for arguments in CASES[tool].probes:
+        secret = world.call("eve", tool, world.filled(arguments, world.names))
+        unknown = world.call("eve", tool, world.filled(arguments, nothing))
+        assert "result" in secret or "error" in secret
+        assert _without(secret, world.names) == _without(unknown, nothing), arguments
+
+
+def _without(text: str, names: dict[str, str]) -> str:
+    """An answer without the names that it was asked by."""
+    for key, name in sorted(names.items(), key=lambda one: -len(one[1])):
+        if not key.startswith("open"):
+            text = text.replace(name, "NAME")
+    return re.sub(r"[0-9a-f]{40}", "ID", text)
+
+
+def test_what_can_be_seen_does_not_tell_of_what_cannot(world: World) -> None:
+    assert world.after.keys() == world.before.keys()
+    for asked, told in world.after.items():
+        assert told == world.before[asked], asked
+        for key, name in world.names.items():
+            if not key.startswith("open") and key not in ("name", "path"):
+                assert name not in told, (asked, key)
+
+
+@pytest.mark.parametrize("address", RESOURCE_PROBES)
+def test_no_address_shows_what_is_secret(world: World, address: str) -> None:
+    nothing = world.of_nothing()
+    secret = world.read("eve", world.filled(address, world.names))
+    assert "error" in secret
+    assert WORD not in secret
+    assert _without(secret, world.names) == _without(world.read("eve", world.filled(address, nothing)), nothing)
+
+
+def test_completions_offer_nothing_that_is_secret(world: World) -> None:
+    for name, value in COMPLETIONS:
+        told = world.complete("eve", name, world.filled(value, world.names))
+        assert WORD not in told
+        assert world.names["memory"] not in told
+        assert "result" in told
+
+
+@pytest.mark.parametrize("tool", [name for name, case in CASES.items() if case.writes])
+def test_whoever_may_only_read_cannot_write(world: World, tool: str) -> None:
+    before = world.state()
+    for arguments in CASES[tool].writes:
+        told = world.call("rea", tool, world.filled(arguments, world.names))
+        assert "AccessDenied" in told or "ACCESS_DENIED" in told, told
+    assert world.state() == before
+
+
+@pytest.mark.parametrize("tool", [name for name, case in CASES.items() if case.purges])
+def test_whoever_may_only_write_cannot_do_what_cannot_be_undone(world: World, tool: str) -> None:
+    before = world.state()
+    for arguments in CASES[tool].purges:
+        for who in ("rea", "wes"):
+            told = world.call(who, tool, world.filled(arguments, world.names))
+            assert "AccessDenied" in told or "ACCESS_DENIED" in told, told
+    assert world.state() == before
+
+
+def test_what_is_written_does_not_tell_who_wrote_the_same(world: World) -> None:
+    told = world.call("eve", "subcog_capture", {"content": SECRET, "namespace": "context"})
+    assert "duplicate_of" not in told
+    assert "conflicts_with" not in told
+    made = json.loads(told)["result"]["structuredContent"]["id"]
+    world.call("eve", "subcog_delete", {"memory_id": made, "hard": True})
+
+
+def test_a_folder_of_a_project_that_is_closed_cannot_be_taken(world: World) -> None:
+    before = world.state()
+    told = world.call("eve", "initialize_context", {"project_path": world.names["path"]})
+    assert "ACCESS_DENIED" in told
+    assert WORD not in told.replace(world.names["path"], "")
+    assert world.state() == before
+
+
+def test_whoever_is_let_in_finds_what_is_there(world: World) -> None:
+    """That the others find nothing proves nothing unless somebody finds it by the same calls."""
+    cortex = world.cortex
+    cortex.tenants.join("ida", "read")
+    cortex.tenants.grant(world.names["project"], "read", user="ida")
+    world.tokens["ida"] = cortex.access.create("ida", scopes=SCOPES, project=world.names["project"]).token
+    assert WORD in world.call("ida", "subcog_get", {"memory_id": world.names["memory"]})
+    assert SECRET in world.call("ida", "subcog_recall", {"query": WORD, "detail": "everything"})
+    assert SECRET in world.read("ida", f"subcog://memory/{world.names['memory']}")
+    assert world.names["memory"] in world.complete("ida", "id", world.names["prefix"])
+    assert f"{WORD}-prompt" in world.call("ida", "prompt_list", {})
+    assert f"{WORD}engine" in world.call("ida", "subcog_entities", {"action": "list", "limit": 100})
+    told = world.call(
+        "ida",
+        "load_context",
+        {**_by_project(branch_id=""), "project_id": world.names["project"], "context_id": world.names["memory"]},
+    )
+    assert SECRET in told
+    assert "ACCESS_DENIED" in world.call(
+        "ida", "create_branch", {"project_id": world.names["project"], "branch_topic": "x"}
+    )
+    cortex.tenants.revoke(world.names["project"], user="ida")
+    assert "404" in world.call("ida", "subcog_get", {"memory_id": world.names["memory"]})
+
+
+def test_whoever_works_in_no_project_is_told_so_and_sees_nothing(world: World) -> None:
+    cortex = world.cortex
+    cortex.tenants.create("guests")
+    world.tokens["gus"] = cortex.access.create("gus", scopes=SCOPES, org="guests").token
+    for tool, arguments in (
+        ("subcog_recall", {}),
+        ("subcog_status", {}),
+        ("prompt_list", {}),
+        ("subcog_graph", {"operation": "stats"}),
+        ("subcog_capture", {"content": "x", "namespace": "context"}),
+    ):
+        assert "You work in no project here" in world.call("gus", tool, arguments)
+    assert "You work in no project here" in world.read("gus", "subcog://topics")
+    assert json.loads(world.ask("gus", "prompts/list", "", {}))["result"]["prompts"] == []
+    assert json.loads(world.complete("gus", "id", ""))["result"]["completion"]["values"] == []
+    for project in (world.names["open_project"], world.names["project"]):
+        assert "PROJECT_NOT_FOUND" in world.call("gus", "get_automation_status", {"project_id": project})

@@ -1,0 +1,146 @@
+"""What is under `deploy/`: valid by the schemas of those who read it, and in agreement with the server it starts."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from cortex_py.cli import cli
+from cortex_py.config import Settings, load_settings, setting_names
+from cortex_py.http.page_scopes import OPEN_PATHS
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+NEWEST, OLDEST = "1.37", "1.33"
+VARIABLES = {f"CORTEX_{name.upper()}" for name in (*setting_names(), "home")}
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text("utf-8")
+# What the server takes after it has drained, at most: connections that stay open, and the store.
+AFTERWARDS = 10
+
+
+def _objects() -> list[dict[str, Any]]:
+    return [one for path in KUBERNETES for one in yaml.safe_load_all(path.read_text("utf-8"))]
+
+
+def _one(kind: str) -> dict[str, Any]:
+    (found,) = [one for one in _objects() if one["kind"] == kind]
+    return found
+
+
+def _compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((DEPLOY / "docker-compose.yml").read_text("utf-8"))
+    return loaded
+
+
+@pytest.mark.parametrize("version", [NEWEST, OLDEST])
+def test_every_object_is_valid_kubernetes(version: str) -> None:
+    found = _objects()
+    assert {one["kind"] for one in found} == {
+        "ConfigMap",
+        "Deployment",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "Secret",
+        "Service",
+    }
+    for one in found:
+        kubernetes_validate.validate(one, version, strict=True)
+
+
+def test_the_schema_would_notice_a_fault() -> None:
+    wrong = _one("Deployment")
+    wrong["spec"]["template"]["spec"]["containers"][0]["readinessProbes"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, NEWEST, strict=True)
+
+
+def test_the_composition_is_valid() -> None:
+    schema = json.loads(files("check_jsonschema").joinpath("builtin_schemas/vendor/compose-spec.json").read_text())
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    validator.validate(_compose())
+    wrong = _compose()
+    wrong["services"]["cortex"]["depend_on"] = {}
+    assert not validator.is_valid(wrong)
+
+
+def test_only_settings_that_exist_are_set() -> None:
+    told = [*_one("ConfigMap")["data"], *_compose()["services"]["cortex"]["environment"]]
+    told += [name for one in _objects() if one["kind"] == "Secret" for name in one["stringData"] if name != "audit.key"]
+    told += re.findall(r"\b(CORTEX_[A-Z_]+)=", DOCKERFILE)
+    assert len(told) > 10
+    assert set(told) <= VARIABLES
+    # Also by their values.
+    load_settings(environment=_one("ConfigMap")["data"])
+
+
+def _seconds(settings: Settings, before: int = 0) -> int:
+    return before + settings.drain_seconds + AFTERWARDS
+
+
+def test_whoever_stops_the_server_waits_for_its_drain() -> None:
+    pod = _one("Deployment")["spec"]["template"]["spec"]
+    settings = load_settings(environment=_one("ConfigMap")["data"])
+    pause = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pod["terminationGracePeriodSeconds"] >= _seconds(settings, pause)
+    grace = _compose()["services"]["cortex"]["stop_grace_period"]
+    assert int(grace.removesuffix("s")) >= _seconds(load_settings(environment={}))
+
+
+def test_probes_ask_pages_that_need_no_token_by_a_name_the_server_knows() -> None:
+    (container,) = _one("Deployment")["spec"]["template"]["spec"]["containers"]
+    probes = [container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
+    assert [probe["path"] for probe in probes] == ["/health/live", "/health/live", "/health/ready"]
+    assert {probe["path"] for probe in probes} <= OPEN_PATHS
+    assert all(probe["httpHeaders"] == [{"name": "Host", "value": "localhost"}] for probe in probes)
+    assert container["readinessProbe"]["timeoutSeconds"] > 2
+
+
+def test_parts_find_each_other() -> None:
+    deployment, pod = _one("Deployment"), _one("Deployment")["spec"]["template"]
+    labels = pod["metadata"]["labels"]
+    assert deployment["spec"]["replicas"] >= 2
+    for selector in (
+        deployment["spec"]["selector"]["matchLabels"],
+        _one("Service")["spec"]["selector"],
+        _one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
+        _one("NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
+    ):
+        assert selector.items() <= labels.items()
+    secrets = {one["metadata"]["name"] for one in _objects() if one["kind"] == "Secret"}
+    assert {one["secret"]["secretName"] for one in pod["spec"]["volumes"] if "secret" in one} <= secrets
+    (container,) = pod["spec"]["containers"]
+    assert {one["secretRef"]["name"] for one in container["envFrom"] if "secretRef" in one} <= secrets
+    volumes = {one["name"] for one in pod["spec"]["volumes"]}
+    for one in (*pod["spec"]["initContainers"], container):
+        assert {mount["name"] for mount in one["volumeMounts"]} <= volumes
+        assert one["securityContext"]["readOnlyRootFilesystem"]
+        assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert not one["securityContext"]["allowPrivilegeEscalation"]
+    assert pod["spec"]["securityContext"]["runAsNonRoot"]
+
+
+def test_the_image_is_built_from_hashes_and_runs_without_rights() -> None:
+    installs = [line for line in DOCKERFILE.splitlines() if "pip install" in line]
+    assert len(installs) == 2
+    assert all("--require-hashes" in line or "--no-deps" in line for line in installs)
+    locked = (DEPLOY.parent / "requirements-server.txt").read_text("utf-8")
+    for package in ("psycopg-binary", "opentelemetry-sdk", "fastmcp"):
+        assert re.search(rf"^{package}==\S+ \\\n    --hash=sha256:", locked, re.MULTILINE), package
+    assert "://" not in locked
+    users = re.findall(r"^USER (\S+)", DOCKERFILE, re.MULTILINE)
+    assert users == ["10001:10001"]
+    (words,) = re.findall(r"^ENTRYPOINT (.*)$", DOCKERFILE, re.MULTILINE)
+    program, command, *options = json.loads(words)
+    assert (program, command) == ("cortex", "serve")
+    known = {word for option in cli.get_command(None, command).params for word in option.opts}  # type: ignore[arg-type,union-attr]
+    assert {word for word in options if word.startswith("--")} <= known
+    for copied in re.findall(r"^COPY (?!--from)(.*) \S+$", DOCKERFILE, re.MULTILINE):
+        assert all((DEPLOY.parent / name).exists() for name in copied.split())

@@ -1,0 +1,88 @@
+"""The numbers of a server: tools by name and outcome, the store, upkeep, the audit log; no name of a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from cortex_py import Cortex
+from cortex_py.errors import StoreBusy
+from cortex_py.http.metrics import HttpMetrics
+from cortex_py.mcp.upkeep import Upkeep
+from operations.raw_calls import call, get
+
+from homes import opened
+from servers import http_server
+
+Numbers = Mapping[tuple[str, ...], float]
+SECRET = "zanzibar"
+
+
+def _numbers(text: str) -> Numbers:
+    """Name and values of labels → number."""
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.mark.sqlite_only
+def test_a_shared_server_tells_its_numbers_without_names_and_contents(
+    home: Path, project: Path, postgres_url: str
+) -> None:
+    with opened(home, project, database_url=postgres_url) as cortex:
+        scopes = ["read", "write", "admin"]
+        token = cortex.access.create(f"{SECRET}-ann", agent=f"{SECRET}-editor", scopes=scopes).token
+    bearer = {"Authorization": f"Bearer {token}"}
+    with http_server(home, project, CORTEX_DATABASE_URL=postgres_url, CORTEX_AUTH="tokens") as server:
+        for content in ("one", "two"):
+            call(server.url, "subcog_capture", {"content": SECRET + content, "namespace": "decisions"}, **bearer)
+        call(server.url, "subcog_get", {"memory_id": SECRET}, **bearer)
+        call(server.url, f"{SECRET}_tool", {}, **bearer)
+        call(server.url, "embedding_generate", {"text": "a text"}, **bearer)
+        get(server.url, f"/{SECRET}", **bearer)
+        status, _, body = get(server.url, "/metrics", **bearer)
+    assert status == 200
+    assert SECRET not in body.decode()
+    found = _numbers(body.decode())
+    calls = {labels[1:]: count for labels, count in found.items() if labels[0] == "cortex_mcp_calls_total"}
+    assert calls == {
+        ("ok", "subcog_capture"): 2,
+        ("error", "subcog_get"): 1,
+        ("error", "unknown"): 1,
+        # By its name in the table, whichever spelling was used.
+        ("ok", "embedding.generate"): 1,
+    }
+    assert found["cortex_mcp_call_seconds_bucket", "+Inf", "subcog_capture"] == 2
+    assert found["cortex_mcp_call_seconds_sum", "subcog_capture"] > 0
+    assert found[("cortex_store_up",)] == 1
+    assert found["cortex_store_transactions_total", "write"] >= 4
+    assert found["cortex_store_transactions_total", "read"] >= 2
+    assert found["cortex_store_connections", "idle"] >= 1
+    assert found["cortex_store_connections", "in_use"] == 0
+    assert found[("cortex_store_connections_max",)] == 16
+    assert found[("cortex_store_waits_total",)] == found[("cortex_store_lost_total",)] == 0
+    # Five calls and the page that is none; the page of numbers itself is written down when it was answered.
+    assert found["cortex_audit_events_total", "written"] == 6
+    assert found["cortex_audit_events_total", "missing"] == 0
+    assert found[("cortex_http_requests_in_flight",)] == 1
+
+
+def test_rounds_of_upkeep_are_counted_by_how_they_end(cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = HttpMetrics(cortex.embeddings)
+    upkeep = Upkeep(cortex, meter=metrics)
+    upkeep._work()
+    for error in (StoreBusy("busy."), KeyError("unforeseen")):
+
+        def failing(_stop: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(cortex, "upkeep", failing)
+        upkeep._work()
+    found = _numbers(metrics.text().decode())
+    outcomes = {labels[1]: count for labels, count in found.items() if labels[0] == "cortex_upkeep_runs_total"}
+    assert outcomes == {"done": 1, "put_off": 1, "failed": 1}

@@ -1,0 +1,39 @@
+"""The file of the embedded engine, opened while another process is opening it too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from cortex_py.clock import SystemClock
+from cortex_py.store.sqlite import open_sqlite
+
+
+class _Other:
+    """Another process that writes to the new file at the very moment its mode is changed, and is done at the next."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = apsw.Connection(str(path))
+        self.met = 0
+
+    def watch(self, opened: apsw.Connection) -> None:
+        opened.exec_trace = self._before
+
+    def _before(self, _cursor: apsw.Cursor, statement: str, _values: object) -> bool:
+        if "journal_mode" in statement:
+            self.met += 1
+            self.connection.execute("BEGIN IMMEDIATE" if self.met == 1 else "COMMIT")
+        return True
+
+
+def test_a_new_file_that_another_process_is_preparing_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = _Other(tmp_path / "cortex.db")
+    monkeypatch.setattr(apsw, "connection_hooks", [other.watch])
+    open_sqlite(tmp_path / "cortex.db", SystemClock()).close()
+    assert other.met == 2
+    assert other.connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
+    other.connection.close()
