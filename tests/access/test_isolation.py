@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from isolation import MODES, ORGS, PEOPLE, Asked, Leak, World, layers
 
@@ -49,6 +50,7 @@ class Isolation(RuleBasedStateMachine):
     mode: ClassVar[str]
     make: ClassVar[Callable[[], AbstractContextManager[World]]]
     calls: ClassVar[set[str]]
+    leaks: ClassVar[list[Leak]]
 
     def __init__(self) -> None:
         super().__init__()
@@ -158,8 +160,9 @@ class Isolation(RuleBasedStateMachine):
         before = self.world.steady(self.world.ask(asked))
         self.world.plant(chance.choice(unseen))
         after = self.world.steady(self.world.ask(asked))
-        if before != after:
-            raise Leak(f"The answer tells that something was written: {asked}\n{before[:2000]}\n{after[:2000]}")
+        with self._kept():
+            if before != after:
+                raise Leak(f"The answer tells that something was written: {asked}\n{before[:2000]}\n{after[:2000]}")
 
     # -- inside -----------------------------------------------------------------------------------
 
@@ -170,7 +173,17 @@ class Isolation(RuleBasedStateMachine):
             return
         self.calls.add(str(asked.params.get("name") if asked.method == "tools/call" else asked.method))
         before = self.world.ids()
-        self.world.check(asked, self.world.ask(asked), before, lobby=self.mode == "engine")
+        with self._kept():
+            self.world.check(asked, self.world.ask(asked), before, lobby=self.mode == "engine")
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        """A leak ends the run, and is there to be read whatever becomes of the error on its way out."""
+        try:
+            yield
+        except Leak as leak:
+            self.leaks.append(leak)
+            raise
 
     def _by_somebody(self, chance: Random, method: str, params: dict[str, Any]) -> Asked:
         org, user = chance.choice(sorted(self.world.model.members))
@@ -314,21 +327,28 @@ def world(postgres_server: PostgresServer) -> Iterator[World]:
 
 
 def _run(mode: str, make: Callable[[], AbstractContextManager[World]], examples: int, steps: int) -> set[str]:
-    """Run the machine; which tools and addresses were asked."""
+    """Run the machine; which tools and addresses were asked. The first leak is raised."""
     calls: set[str] = set()
-    machine = type(f"Isolation_{mode}", (Isolation,), {"mode": mode, "make": staticmethod(make), "calls": calls})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            database=None,
-            # What is there differs from run to run, so that nothing can be repeated and made smaller.
-            phases=(Phase.generate,),
-        ),
-    )
+    leaks: list[Leak] = []
+    members = {"mode": mode, "make": staticmethod(make), "calls": calls, "leaks": leaks}
+    try:
+        run_state_machine_as_test(
+            type(f"Isolation_{mode}", (Isolation,), members),
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=steps,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                database=None,
+                phases=(Phase.generate,),
+                report_multiple_bugs=False,
+            ),
+        )
+    except (Leak, Flaky) as error:
+        # What fails is run once more to be shown, in a world that is no longer the same: it may well hold then.
+        if not leaks:
+            raise
+        raise leaks[0] from error
     return calls
 
 
@@ -339,9 +359,8 @@ def test_no_answer_tells_of_what_may_not_be_read(mode: str, world: World) -> Non
 
 def test_without_both_layers_something_is_told(world: World) -> None:
     """That nothing is found proves something only if it would be."""
-    with pytest.raises(Exception, match="is told") as caught:
+    with pytest.raises(Leak):
         _run("none", lambda: nullcontext(world), examples=50, steps=25)
-    assert "is told" in str(caught.value)
 
 
 @pytest.mark.soak
