@@ -11,8 +11,8 @@ SOURCE = Path(cortex_py.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Which rooms a room may import. The modules beside the rooms (errors, records, clock, ids, config,
-# remote, tracing, version) hold values and may be imported by all.
-VALUES = {"errors", "records", "clock", "ids", "config", "remote", "tracing", "version"}
+# paths, remote, tracing, version) hold values and may be imported by all.
+VALUES = {"errors", "records", "clock", "ids", "config", "paths", "remote", "tracing", "version"}
 ALLOWED = {
     "store": set(),
     "security": set(),
@@ -117,6 +117,12 @@ def test_no_engine_word_outside_its_module() -> None:
         if module.name.startswith("sqlite"):
             continue
         assert "import apsw" not in module.read_text("utf-8"), module
+
+
+def test_a_home_in_a_path_is_put_in_at_one_place() -> None:
+    """What pathlib does with the home of an unknown user is an error of no kind that callers are told of."""
+    users = [module.name for module in MODULES if ".expanduser(" in module.read_text("utf-8")]
+    assert users == ["paths.py"]
 
 
 def test_the_public_names_are_pinned() -> None:

@@ -24,6 +24,7 @@ from .ids import IdMaker
 from .memory.compressing import Compressed
 from .memory.service import Memories
 from .opening import open_store
+from .paths import expanded
 from .records import Domain, Project
 from .security.callers import acting_as, current_caller
 from .security.permission import readable
@@ -109,7 +110,7 @@ class Cortex:
                 remedy="Set embedding_dimensions.",
                 field="embedding_dimensions",
             )
-        return cls(settings, Path(project).expanduser(), model, clock or SystemClock())
+        return cls(settings, expanded(project), model, clock or SystemClock())
 
     @property
     def _desk(self) -> Desk:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from .errors import ConfigurationError
+from .paths import expanded
 
 __all__ = [
     "AuditWhen",
@@ -204,7 +205,7 @@ def load_settings(
 ) -> Settings:
     """Settings for a home: its file, the environment, then the arguments that are not None."""
     variables = os.environ if environment is None else environment
-    folder = Path(home or variables.get("CORTEX_HOME") or "~/.cortex").expanduser().absolute()
+    folder = expanded(home or variables.get("CORTEX_HOME") or "~/.cortex").absolute()
     settings = Settings(home=folder, models_dir=folder / "models")
     settings = _apply(settings, _from_file(folder / "config.toml"), str(folder / "config.toml"))
     settings = _apply(settings, _from_environment(variables), "the environment")
@@ -259,7 +260,7 @@ def _converted(name: str, value: object, source: str) -> object:
             raise _misread(name, value, source, f"Choose one of {', '.join(_CHOICES[name])}.")
         return value
     if name in _PATHS:
-        return Path(str(value)).expanduser().absolute()
+        return expanded(str(value)).absolute()
     if name in _NUMBERS:
         text = str(value)
         if not text.isascii() or not text.isdigit():

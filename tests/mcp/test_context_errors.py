@@ -131,6 +131,7 @@ VALUES: dict[str, tuple[str, Arguments]] = {
     "unknown mode": ("initialize_context", {"mode": "deep"}),
     "relative path": ("initialize_context", {"project_path": "project"}),
     "path of here": ("initialize_context", {"project_path": "."}),
+    "home of nobody": ("initialize_context", {"project_path": "~nobody-of-that-name"}),
     "empty path": ("initialize_context", {"project_path": ""}),
     "path of nothing": ("initialize_context", {"project_path": "/nowhere/at/all"}),
     "path of nobody": ("initialize_context", {"project_path": "~nobody-of-this-name/project"}),

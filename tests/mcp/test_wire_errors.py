@@ -86,6 +86,7 @@ BAD = {
     "no duration": _field("subcog_gc", "older_than", purge=True, older_than="soon"),
     "future": _field("subcog_gc", "older_than", purge=True, older_than="9999-01-01"),
     "no folder": _field("subcog_reindex", "repo_path", repo_path="/nowhere/at/all"),
+    "home of nobody": _field("subcog_reindex", "repo_path", repo_path="~nobody-of-that-name"),
     "folder without memories": Bad("subcog_reindex", {"repo_path": "/"}, -32604, {"field": "repo_path"}),
     "bad time in a filter": Bad(
         "subcog_recall",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..errors import AccessDenied, ConfigurationError
+from ..paths import expanded
 
 __all__ = ["KEY_FORMS", "KeySet", "Unfetched", "read_source"]
 
@@ -115,7 +116,7 @@ def _read(content: bytes) -> tuple[Mapping[str, Any], ...]:
 def read_source(source: str) -> Callable[[], bytes]:
     """How to have the keys that a setting names: by a file, or by an address with TLS (or on this machine)."""
     if "://" not in source:
-        path = Path(source).expanduser().absolute()
+        path = expanded(source).absolute()
         return lambda: _from_file(path)
     try:
         parts = urlsplit(source)

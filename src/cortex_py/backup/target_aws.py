@@ -8,9 +8,9 @@ from __future__ import annotations
 import configparser
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ..errors import ConfigurationError
+from ..paths import expanded
 
 __all__ = ["AwsCredentials", "aws_credentials", "aws_region"]
 
@@ -58,7 +58,7 @@ def _profile(environment: Mapping[str, str]) -> str:
 
 
 def _section(environment: Mapping[str, str], variable: str, usual: str, title: str) -> Mapping[str, str]:
-    path = Path(environment.get(variable) or usual).expanduser()
+    path = expanded(environment.get(variable) or usual)
     # Without interpolation: a secret may hold a percent sign.
     parser = configparser.RawConfigParser(default_section="")
     try:

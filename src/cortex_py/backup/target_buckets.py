@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from ..errors import ConfigurationError
+from ..paths import expanded
 from ..remote import is_loopback
 from .target_aws import aws_credentials, aws_region
 
@@ -169,7 +169,7 @@ def _service_account(environment: Mapping[str, str]) -> str:
             field="GOOGLE_APPLICATION_CREDENTIALS",
         )
     try:
-        text = text or Path(path or "").expanduser().read_text(encoding="utf-8")
+        text = text or expanded(path or "").read_text(encoding="utf-8")
         known = json.loads(text)
     except (OSError, ValueError):
         known = None

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ..errors import ConfigurationError
+from ..paths import expanded
 from ..remote import is_loopback
 from .target import Target
 from .target_buckets import BUCKET_OPTIONS, Bucket, open_store
@@ -74,7 +75,7 @@ def _options(parts: SplitResult, known: tuple[str, ...]) -> dict[str, str]:
 
 def _folder(path: str) -> Path:
     try:
-        return Path(path).expanduser().absolute()
+        return expanded(path).absolute()
     except RuntimeError:
         raise ConfigurationError(
             "The home folder of the target is not known.", remedy="Give the whole path.", field="url"

@@ -24,6 +24,7 @@ from ..ids import IdMaker
 from ..memory.enrichment import without_context
 from ..memory.place import Place
 from ..memory.service import Memories
+from ..paths import expanded
 from ..records import Domain, Memory, Project
 from ..security.callers import acting_as
 from ..security.permission import readable
@@ -116,7 +117,7 @@ class Desks:
         """
         found = identify(folder)
         project = remember(self._store, found, self._clock)
-        place = folder.expanduser().resolve()
+        place = expanded(folder).resolve()
         # Of the folder itself, not of the project's root: a linked worktree has a branch of its own.
         return self._desk(project, place if place.is_dir() else place.parent)
 

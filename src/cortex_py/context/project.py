@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from ..errors import InvalidInput
+from ..paths import expanded
 from ..worktree.git import Repository
 
 __all__ = ["ProjectIdentity", "identify", "matches_moved", "normalise_remote"]
@@ -111,7 +112,7 @@ class _Address:
 
 def _existing(path: Path) -> Path:
     try:
-        place = path.expanduser().resolve(strict=True)
+        place = expanded(path).resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         raise InvalidInput(
             f"There is no folder {str(path)[:200]!r}.",

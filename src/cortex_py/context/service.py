@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..clock import Clock, to_micros
 from ..errors import BranchNotFound, CortexError, InvalidInput, MemoryNotFound, ProjectNotFound, StorageError
 from ..memory.ontology import canonical_category
+from ..paths import expanded
 from ..records import Branch, Memory, NewMemory, Project
 from ..security.permission import as_maker_of, readable, require_write
 from ..store.conditions import EVERYTHING
@@ -70,7 +71,7 @@ class Contexts:
         """The stored project that a folder belongs to."""
         from .project import identify
 
-        found = identify(Path(path).expanduser())
+        found = identify(expanded(path))
         with self._store.database.read() as session:
             project = self._store.projects.get(session, found.id)
         if project is None or not readable(project.id):
@@ -96,7 +97,7 @@ class Contexts:
         from .scan import check_mode
 
         check_mode(mode)
-        desk = self._here() if path is None else self._desks.at(Path(path).expanduser())
+        desk = self._here() if path is None else self._desks.at(expanded(path))
         with as_maker_of(desk.project.id) if path is not None else nullcontext():
             require_write(desk.project.id)
             for branch in self.branches(desk.project.id):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..config import Settings, load_settings
 from ..errors import ConfigurationError
+from ..paths import expanded
 from .backend import Backend
 
 __all__ = ["BACKENDS", "available_backends", "missing_for_cuda", "open_backend"]
@@ -68,7 +69,7 @@ def open_backend(name: str | None = None, settings: Settings | None = None) -> B
     wanted = name or chosen.embedding_backend
     folder = None
     if wanted not in BACKENDS:
-        folder = Path(wanted).expanduser()
+        folder = expanded(wanted)
         if not folder.is_dir():
             raise ConfigurationError(
                 f"Unknown embedding backend {wanted[:80]!r}.",
@@ -109,7 +110,7 @@ def _opened(name: str, chosen: Settings, folder: Path | None) -> Backend:
         case "onnx_folder":
             from .onnx_folder_backend import OnnxFolderBackend
 
-            place = folder or Path(_needed(chosen.embedding_model, name, "embedding_model")).expanduser()
+            place = folder or expanded(_needed(chosen.embedding_model, name, "embedding_model"))
             return OnnxFolderBackend(place, threads, chosen.embedding_device)
     from .onnx_backend import OnnxBackend
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError, ModelCorrupt, ModelMissing
+from ..paths import expanded
 from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest, find_folder
 from .token_batches import embed_batches
 
@@ -53,7 +53,7 @@ class MlxBackend:
                 remedy="Choose another model or backend.",
                 field="embedding_model",
             )
-        self.model_name = path.resolve().name if Path(wanted).expanduser().is_dir() else wanted
+        self.model_name = path.resolve().name if expanded(wanted).is_dir() else wanted
         self.dimensions = self._folder.dimensions
         self.max_tokens = self._folder.max_tokens
         self._running = threading.Lock()

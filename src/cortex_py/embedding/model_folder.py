@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import ConfigurationError, ModelCorrupt, ModelMissing
+from ..paths import expanded
 from .wordpiece import WordPiece
 
 __all__ = ["DEFAULT_MODEL", "Digest", "ModelFolder", "Tokeniser", "digest", "encodable", "find_folder"]
@@ -66,7 +67,7 @@ def digest(files: Iterable[Path], *settings: object) -> Digest:
 
 def find_folder(model: str) -> Path | None:
     """The folder of a model, given as a path or by its name on a hub; none if it is not on this machine."""
-    folder = Path(model).expanduser()
+    folder = expanded(model)
     if folder.is_dir():
         return folder
     # Names without an owner are understood as sentence-transformers understands them.
@@ -232,7 +233,7 @@ def _hub_caches() -> list[Path]:
         variables.get("HF_HUB_CACHE"),
         Path(variables.get("HF_HOME") or home) / "hub",
     )
-    return [Path(folder).expanduser() for folder in chosen if folder]
+    return [expanded(folder) for folder in chosen if folder]
 
 
 def _whole(value: object) -> int:

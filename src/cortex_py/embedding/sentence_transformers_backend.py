@@ -14,10 +14,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import EmbeddingError, ModelMissing
+from ..paths import expanded
 from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest, encodable, find_folder
 from .token_batches import embed_batches
 
@@ -66,7 +66,7 @@ class SentenceTransformersBackend:
         self._using = threading.Lock()
         self._model: SentenceTransformer | None = None
         self._found: ModelFolder | None = None
-        path = Path(self._wanted).expanduser()
+        path = expanded(self._wanted)
         self.model_name = path.resolve().name if path.is_dir() else self._wanted
 
     @property

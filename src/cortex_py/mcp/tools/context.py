@@ -5,7 +5,6 @@ Parameters and answers follow the published document; each function only calls t
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastmcp import Context
@@ -13,6 +12,7 @@ from pydantic import Field
 
 from ...context.scan import ScanMode
 from ...errors import InvalidInput
+from ...paths import expanded
 from .. import context_answers as answers
 from .. import context_shapes as shapes
 from .. import suggestion_shapes
@@ -41,7 +41,7 @@ class ContextTools:
             ScanMode, Field(description="light: README, entry points, configuration; full: all text files")
         ] = "light",
     ) -> answers.Initialized:
-        path = _expanded(project_path)
+        path = expanded(project_path)
         if not path.is_absolute():
             # The server's own folder says nothing about where the client stands.
             raise InvalidInput(
@@ -131,11 +131,3 @@ class ContextTools:
 
     def link_git_branch(self, project_id: str, cortex_branch_id: str, git_branch_name: str) -> answers.LinkedBranch:
         return shapes.linked(self._cortex.contexts.link(cortex_branch_id, git_branch_name, project_id=project_id))
-
-
-def _expanded(path: str) -> Path:
-    """With the home for `~`; where there is none to put in its place, the path is as relative as it looks."""
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:
-        return Path(path)
