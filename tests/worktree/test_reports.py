@@ -358,12 +358,10 @@ def test_no_text_is_too_strange(path: str, lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize("runner", RUNS)
-@settings(max_examples=15, deadline=None)
-@given(data=st.data())
-def test_half_a_report_tells_of_no_more_success(runner: str, data: st.DataObject) -> None:
+def test_half_a_report_tells_of_no_more_success(runner: str) -> None:
     path, text, whole = RUNS[runner]
-    cut = data.draw(st.integers(0, len(text)))
-    report = read_report(path, text[:cut])
-    if report is not None:
-        assert report.source_line <= whole.source_line
-        assert report.passed <= whole.passed
+    for cut in range(len(text)):
+        report = read_report(path, text[:cut])
+        if report is not None:
+            assert report.source_line <= whole.source_line, cut
+            assert report.passed <= whole.passed, cut

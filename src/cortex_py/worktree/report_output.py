@@ -24,7 +24,8 @@ _PYTEST_CASE = re.compile(r"([^\s:]+\.py::.+?) (PASSED|FAILED|SKIPPED|ERROR|XFAI
 _PYTEST_WORKER = re.compile(r"\[gw\d+\] \[ *\d+%\] (PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS) ([^\s:]+\.py::.+)")
 _PYTEST_SHORT = re.compile(r"(FAILED|ERROR) ([^\s:]+\.py(?:::.+?)?)(?: - .*)?")
 _UNITTEST = re.compile(r"Ran (\d{1,9}) tests? in \d[\d.]*s")
-_UNITTEST_END = re.compile(r"(OK|FAILED|NO TESTS RAN)(?: \((.*)\))?")
+# A failure always tells of what; without that the line is cut.
+_UNITTEST_END = re.compile(r"(?:OK|NO TESTS RAN|FAILED(?= ))(?: \((.*)\))?")
 _UNITTEST_COUNT = re.compile(r"([a-z ]+)=(\d{1,9})")
 _UNITTEST_CASE = re.compile(r"(\w+) \(([\w.]+)\) \.\.\. (ok|FAIL|ERROR|skipped|expected failure)\b.*")
 _JEST = re.compile(r"\s*Tests:\s+((?:\d+ \w+, )*)(\d+) total")
@@ -132,7 +133,7 @@ def _unittest(lines: _Lines) -> Report | None:
         if match := _UNITTEST.fullmatch(line):
             ran = int(match[1])
         elif ran >= 0 and (match := _UNITTEST_END.fullmatch(line)):
-            counts = {name.strip(): int(count) for name, count in _UNITTEST_COUNT.findall(match[2] or "")}
+            counts = {name.strip(): int(count) for name, count in _UNITTEST_COUNT.findall(match[1] or "")}
             failed = counts.get("failures", 0) + counts.get("unexpected successes", 0)
             skipped = counts.get("skipped", 0) + counts.get("expected failures", 0)
             errors = counts.get("errors", 0)
