@@ -44,7 +44,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 FILTERS = {"none": "", "10%": "tag:" + ",".join(f"t{n}" for n in range(10)), "1%": "tag:t5"}
 # As is customary, a quarter of the machine's memory for the server's pages.
 _QUARTER = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
-SERVER = {"shared_buffers": f"{_QUARTER >> 20}MB", "maintenance_work_mem": "2GB", "max_wal_size": "4GB"}
+SERVER = {
+    "shared_buffers": f"{_QUARTER >> 20}MB",
+    "maintenance_work_mem": "2GB",
+    "max_wal_size": "4GB",
+    "autovacuum": "on",
+}
 TIMED, COMPARED = 100, 40
 # As many as a recall of ten asks its vector half for.
 CANDIDATES = 32
