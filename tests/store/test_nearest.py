@@ -106,6 +106,17 @@ def _answers(cortex: Cortex, **more: object) -> dict[tuple[str, str, str], list[
     }
 
 
+def test_what_is_indexed_can_be_read_without_its_table(pair: Pair) -> None:
+    """Many records come at once, and a server may take its time to look at them."""
+    seen = "SELECT relallvisible > 0, reltuples > 0 FROM pg_class WHERE oid = 'tag'::regclass"
+    database = pair.cortex._store.database
+    with database.read() as session:
+        assert session.rows(seen) == [(False, False)]
+    assert pair.build()
+    with database.read() as session:
+        assert session.rows(seen) == [(True, True)]
+
+
 @pytest.mark.parametrize("exact", [10**9, -1], ids=["all compared", "by the graph"])
 def test_the_answers_are_those_of_a_process(real_pair: Pair, monkeypatch: pytest.MonkeyPatch, exact: int) -> None:
     monkeypatch.setattr("cortex_py.store.process_space.SMALL", -1)

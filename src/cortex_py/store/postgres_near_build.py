@@ -146,8 +146,9 @@ def _indexed(connection: Connection, part: str, dimensions: int, stop: Callable[
     if valid:
         return True
     connection.execute(f"DROP INDEX IF EXISTS {part}_hnsw".encode())
-    # So many rows may have come at once that the engine has not looked at them yet.
-    connection.execute(f"ANALYZE {part}, memory, memory_text, chunk, tag".encode())
+    # So many rows may have come at once that the engine has not looked at them yet: it would plan for few, and read
+    # the table after each index.
+    connection.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {part}, memory, memory_text, chunk, tag".encode())
     rows = _value(connection, f"SELECT count(*) FROM {part}")
     wanted = int(str(rows)) * (2 * dimensions + _BYTES_OF_LINKS) // 1_000_000 * 5 // 4 + 64
     connection.execute(f"SET maintenance_work_mem = '{min(wanted, _MOST_MB)}MB'".encode())
