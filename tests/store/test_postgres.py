@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from psycopg import errors
 
-from cortex_py import Cortex
+from cortex_py import Cortex, NewMemory
 from cortex_py.clock import SystemClock
 from cortex_py.config import load_settings
 from cortex_py.errors import (
@@ -227,6 +227,21 @@ def test_two_homes_write_in_one_line_of_work_and_both_files_show_it_all(
             assert [memory.content for memory in cortex.contexts.content(branch.id)] == told
             cortex.contexts.sync(branch.id)
             assert [memory.content for memory in cortex.contexts.content(branch.id)] == told
+
+
+def test_equal_texts_are_looked_up_in_their_index_before_anything_was_counted(
+    home: Path, project: Path, clock: FakeClock, postgres_url: str
+) -> None:
+    """A filling would otherwise take the longer the more there is, until the engine looks at its tables."""
+    asked = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'memory'"
+    with opened(home, project, clock, database_url=postgres_url) as cortex:
+        cortex.memories.capture_many([NewMemory(content=f"note {n}") for n in range(600)])
+        store, space = cortex._store, cortex.project.id
+        with store.database.read() as session:
+            digests = [row[0] for row in session.rows("SELECT digest FROM memory WHERE space = ? LIMIT 100", (space,))]
+            ((before,),) = session.rows(asked)
+            assert len(store.memories.twins(session, space, [*digests, b"nobody's"])) == len(digests)
+            assert session.rows(asked) == [(before + len(digests),)]
 
 
 def test_two_schemas_of_one_database_are_two_stores(

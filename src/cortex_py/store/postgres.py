@@ -68,9 +68,8 @@ _CHECKS = (
 
 
 # How often a word occurs, and how much a filter lets through, decides how it is best looked up: statements with one of
-# these are planned for their values each time. So is what is asked again and again while a new table grows: a plan from
-# when it was empty reads all of it each time, until the engine happens to count it.
-_PLANNED = ("memory_text", " near_", "unnest(", "digest IN (")
+# these are planned for their values each time.
+_PLANNED = ("memory_text", " near_", "unnest(")
 
 
 class _PostgresSession:
