@@ -37,7 +37,7 @@ _LEAST_AT_ONCE, _MOST_AT_ONCE, _ENOUGH = 100, 2_000, 0.7
 # Where fewer than one in so many meet a condition, codes are of use.
 _SELDOM = 20
 # How many records the index gives at once, less a few, and how few that meet a condition are still worth having.
-_STRIDE, _FEW = 180, 16
+_STRIDE, _FEW = 270, 16
 _REMEMBERED = 256
 
 

@@ -47,7 +47,7 @@ _PREPARE = (
     # Statements are short: compiling one takes longer than it runs, and a second process longer to start.
     "SET jit = off; SET max_parallel_workers_per_gather = 0; "
     # How far an index of vectors is searched. An engine without pgvector takes them for names of nobody.
-    "SET hnsw.ef_search = 200; SET hnsw.iterative_scan = 'relaxed_order'; SET hnsw.max_scan_tuples = 40000"
+    "SET hnsw.ef_search = 300; SET hnsw.iterative_scan = 'relaxed_order'; SET hnsw.max_scan_tuples = 40000"
 )
 
 Connection = psycopg.Connection[tuple[Any, ...]]
