@@ -1,1 +1,5 @@
-"""The folder a project lives in: git, files, and the syntax inside them. Knows no memories, and writes but the hook."""
+"""Reads a project's folder: its git repository, its files, and what those files say.
+
+`git` asks the repository, `files` lists and selects files, `code` parses source, `formats` reads configuration files
+with line numbers, `manifests` reads dependencies and versions, `test_reports` reads the results of test runs.
+"""

@@ -1,7 +1,7 @@
-"""What a statement of a source file imports, read off its node in the syntax tree.
+"""The imports of a source file, read from the nodes of its syntax tree.
 
-Modules are named as the source names them: relative ones stay relative, names that are renamed keep
-the name they have where they come from. Which file a module is, others find out.
+Modules are named as the source names them: relative imports stay relative, and renamed names keep their original
+name. Resolving a module to a file is left to the caller.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .naming import text_of
+from .naming import node_text
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["Import", "imports_of"]
+__all__ = ["Import", "read_imports"]
 
 _QUOTES = "\"'`<>"
 _Found = Iterator[tuple[str, tuple[str, ...]]]
@@ -33,7 +33,7 @@ class Import:
     line: int
 
 
-def imports_of(language: str, node: Node, line: int) -> list[Import]:
+def read_imports(language: str, node: Node, line: int) -> list[Import]:
     """The imports of one statement, which need not be one."""
     reader = _READERS.get(language)
     return [Import(module, names, line) for module, names in reader(node) if module] if reader else []
@@ -47,7 +47,7 @@ def _string(node: Node | None) -> str:
     """A text literal without its quotes; nothing for one that is put together at run time."""
     if node is None or "string" not in node.type or any("interpolation" in one.type for one in node.named_children):
         return ""
-    return text_of(node).strip(_QUOTES)
+    return node_text(node).strip(_QUOTES)
 
 
 def _children(node: Node | None, *types: str) -> list[Node]:
@@ -56,12 +56,12 @@ def _children(node: Node | None, *types: str) -> list[Node]:
 
 def _python(node: Node) -> _Found:
     names = node.children_by_field_name("name")
-    plain = [text_of(_field(one, "name") or one) for one in names]
+    plain = [node_text(_field(one, "name") or one) for one in names]
     if node.type == "import_statement":
         yield from ((name, ()) for name in plain)
         return
     everything = ("*",) if _children(node, "wildcard_import") else ()
-    module = "__future__" if node.type == "future_import_statement" else text_of(_field(node, "module_name"))
+    module = "__future__" if node.type == "future_import_statement" else node_text(_field(node, "module_name"))
     yield module, everything or tuple(plain)
 
 
@@ -71,7 +71,7 @@ def _javascript(node: Node) -> _Found:
         yield _string(_field(node, "source") or _field(clause, "source")), tuple(_js_names(clause))
     elif node.type == "export_statement":
         clause = next(iter(_children(node, "export_clause")), None)
-        names = [text_of(_field(one, "name")) for one in _children(clause, "export_specifier")]
+        names = [node_text(_field(one, "name")) for one in _children(clause, "export_specifier")]
         yield _string(_field(node, "source")), tuple(names) if clause is not None else ("*",)
     elif node.type == "variable_declarator":
         yield _js_call(_field(node, "value")), tuple(_js_taken(_field(node, "name")))
@@ -88,13 +88,13 @@ def _js_names(clause: Node | None) -> Iterator[str]:
         elif one.type == "namespace_import":
             yield "*"
         else:
-            yield from (text_of(_field(name, "name")) for name in _children(one, "import_specifier"))
+            yield from (node_text(_field(name, "name")) for name in _children(one, "import_specifier"))
 
 
 def _js_taken(pattern: Node | None) -> Iterator[str]:
     for one in pattern.named_children if pattern is not None and pattern.type == "object_pattern" else ():
         if name := _field(one, "key") or (one if one.type == "shorthand_property_identifier_pattern" else None):
-            yield text_of(name)
+            yield node_text(name)
 
 
 def _js_call(node: Node | None) -> str:
@@ -103,7 +103,7 @@ def _js_call(node: Node | None) -> str:
         if node is None:
             return ""
         function = _field(node, "function")
-        if function is not None and text_of(function) in ("require", "import"):
+        if function is not None and node_text(function) in ("require", "import"):
             arguments = _field(node, "arguments")
             return _string(arguments.named_child(0) if arguments and arguments.named_child_count else None)
         node = node.named_child(0) if node.type == "await_expression" else function or _field(node, "object")
@@ -118,9 +118,9 @@ def _go(node: Node) -> _Found:
 def _rust(node: Node) -> _Found:
     if node.type == "mod_item":
         # Without a body it stands for a file of that name.
-        yield (f"self::{text_of(_field(node, 'name'))}" if _field(node, "body") is None else ""), ()
+        yield (f"self::{node_text(_field(node, 'name'))}" if _field(node, "body") is None else ""), ()
     elif node.type == "extern_crate_declaration":
-        yield text_of(_field(node, "name")), ()
+        yield node_text(_field(node, "name")), ()
     else:
         yield from _rust_use(_field(node, "argument"))
 
@@ -138,9 +138,9 @@ def _rust_use(argument: Node | None) -> _Found:
         elif node.type == "use_list":
             waiting += [(base, one) for one in reversed(node.named_children)]
         elif node.type == "scoped_use_list":
-            waiting.append((_joined(base, text_of(_field(node, "path"))), _field(node, "list")))
+            waiting.append((_joined(base, node_text(_field(node, "path"))), _field(node, "list")))
         else:
-            path = _joined(base, text_of(node))
+            path = _joined(base, node_text(node))
             module, _, name = path.rpartition("::")
             # `use a::b::self` is the module itself.
             found.setdefault(module or name, []).extend([] if name == "self" or not module else [name])
@@ -152,7 +152,7 @@ def _joined(base: str, path: str) -> str:
 
 
 def _java(node: Node) -> _Found:
-    path = text_of(next(iter(_children(node, "scoped_identifier", "identifier")), None))
+    path = node_text(next(iter(_children(node, "scoped_identifier", "identifier")), None))
     if _children(node, "asterisk"):
         yield path, ("*",)
     else:
@@ -162,16 +162,16 @@ def _java(node: Node) -> _Found:
 
 def _c(node: Node) -> _Found:
     path = _field(node, "path")
-    yield (text_of(path).strip(_QUOTES) if path is not None and "string" in path.type else ""), ()
+    yield (node_text(path).strip(_QUOTES) if path is not None and "string" in path.type else ""), ()
 
 
 def _csharp(node: Node) -> _Found:
     names = [one for one in node.named_children if one.type in ("qualified_name", "identifier", "alias_qualified_name")]
-    yield text_of(names[-1] if names else None), ()
+    yield node_text(names[-1] if names else None), ()
 
 
 def _ruby(node: Node) -> _Found:
-    method = text_of(_field(node, "method"))
+    method = node_text(_field(node, "method"))
     arguments = _field(node, "arguments")
     module = _string(arguments.named_child(0) if arguments is not None and arguments.named_child_count else None)
     if method in ("require", "load") and _field(node, "receiver") is None:
@@ -187,12 +187,12 @@ def _php(node: Node) -> _Found:
             yield _string(inner.named_child(0)), ()
         return
     group = _field(node, "body")
-    base = text_of(next(iter(_children(node, "namespace_name")), None))
+    base = node_text(next(iter(_children(node, "namespace_name")), None))
     if group is not None:
-        yield base, tuple(text_of(one.named_child(0)) for one in _children(group, "namespace_use_clause"))
+        yield base, tuple(node_text(one.named_child(0)) for one in _children(group, "namespace_use_clause"))
         return
     for clause in _children(node, "namespace_use_clause"):
-        module, _, name = text_of(clause.named_child(0)).strip("\\").rpartition("\\")
+        module, _, name = node_text(clause.named_child(0)).strip("\\").rpartition("\\")
         yield (module, (name,)) if module else (name, ())
 
 
@@ -201,8 +201,8 @@ _PHP_INCLUDES = ("require_expression", "require_once_expression", "include_expre
 
 def _bash(node: Node) -> _Found:
     arguments = node.children_by_field_name("argument")
-    if text_of(_field(node, "name")) in ("source", ".") and arguments:
-        path = text_of(arguments[0]).strip(_QUOTES)
+    if node_text(_field(node, "name")) in ("source", ".") and arguments:
+        path = node_text(arguments[0]).strip(_QUOTES)
         yield (path if "$(" not in path and "`" not in path else ""), ()
 
 
@@ -212,7 +212,7 @@ def _lua(node: Node) -> _Found:
         values = next(iter(_children(node, "expression_list")), None)
         call = values.named_child(0) if values is not None and values.named_child_count else None
     arguments = _field(call, "arguments")
-    if call is not None and text_of(_field(call, "name")) == "require" and arguments is not None:
+    if call is not None and node_text(_field(call, "name")) == "require" and arguments is not None:
         yield _string(arguments.named_child(0) if arguments.named_child_count else None), ()
 
 

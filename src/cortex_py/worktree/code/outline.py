@@ -1,51 +1,45 @@
-"""What a source file defines and imports, and where it may be cut, read off its syntax tree in one walk.
+"""Reads what a source file defines and imports, and where it may be cut, in one walk over its syntax tree.
 
-Positions are rows counted from 0; a row ends with a line feed and nothing else. The walk keeps its own
-stack and goes down only where a node spans rows or is named by the language, so that neither deep nor
-long input hurts.
+Positions are rows counted from 0; only a line feed ends a row. The walk keeps its own stack and descends only into
+nodes that span rows or that the language names, so deep or long input is safe.
 """
 
 from __future__ import annotations
 
+import logging
+import re
+import threading
+import warnings
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from .imports import Import, imports_of
-from .languages import FUNCTIONS, TYPES, Language
-from .naming import Named, named
-from .parsing import tree
+from .imports import Import, read_imports
+from .naming import FUNCTIONS, TYPES, Definition, Language, read_definition
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Language as Grammar
+    from tree_sitter import Node, Parser
 
-__all__ = ["Outline", "Symbol", "Unit", "outline"]
+__all__ = ["Outline", "Symbol", "Unit", "load_grammar", "parse_tree", "read_outline"]
+
+logger = logging.getLogger(__name__)
 
 _LONGEST_NAME = 400
 _HOLDERS = TYPES | {"namespace", "module"}
-# Even on one row these hold definitions worth knowing, outside functions.
-_BODIES = frozenset(
-    (
-        "block",
-        "body_statement",
-        "class",
-        "class_body",
-        "declaration_list",
-        "enum_body",
-        "enum_body_declarations",
-        "enum_declaration_list",
-        "field_declaration_list",
-        "interface_body",
-        "object",
-        "statement_block",
-    )
-)
+# Outside functions, these contain definitions of interest even on one row.
+_BODIES = frozenset((
+    "block", "body_statement", "class", "class_body", "declaration_list", "enum_body", "enum_body_declarations",
+    "enum_declaration_list", "field_declaration_list", "interface_body", "object", "statement_block",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A definition: `qualified` is its name with those around it, lines count from 1 and include the last."""
+    """A definition: `qualified` includes the enclosing names; lines count from 1 and include the last."""
 
     name: str
     qualified: str
@@ -66,7 +60,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A file as its syntax shows it; `ranks` are the rows where a statement begins, with its depth."""
+    """A file's structure; `ranks` are the rows where a statement begins, with its depth."""
 
     symbols: list[Symbol] = field(default_factory=list)
     imports: list[Import] = field(default_factory=list)
@@ -75,7 +69,7 @@ class Outline:
 
 
 class _Place(NamedTuple):
-    """A node to look into, with what is known about the way to it."""
+    """A node to visit, with its context."""
 
     node: Node
     scope: str
@@ -86,14 +80,14 @@ class _Place(NamedTuple):
     is_prefix: bool
 
 
-def outline(language: Language, data: bytes) -> Outline | None:
+def read_outline(language: Language, data: bytes) -> Outline | None:
     """The outline of a source text; None when it cannot be parsed."""
-    root = tree(language, data)
+    root = parse_tree(language, data)
     return None if root is None else _Walk(language, data).over(root)
 
 
 def _is_wanted(value: Node, kind: str, place: _Place) -> bool:
-    """Whether a value is one to know: inside a function only one that is a function or class itself."""
+    """Whether a value becomes a symbol: inside a function only if it is a function or class itself."""
     if place.in_function:
         return kind in FUNCTIONS | {"class"} and value.child_by_field_name("value") is not None
     return kind in FUNCTIONS | {"class", "property"} or place.kind not in TYPES | {"object"}
@@ -154,11 +148,11 @@ class _Walk:
     def _enter(self, place: _Place, child: Node, first: int, row: int, last: int) -> Iterator[_Place]:
         language, kind = self._language, child.type
         if kind in language.imports and not place.in_function:
-            self._outline.imports.extend(imports_of(language.name, child, row + 1))
-        found: Named | None = None
+            self._outline.imports.extend(read_imports(language.name, child, row + 1))
+        found: Definition | None = None
         is_value = kind in language.values
         if is_value or kind in language.definitions:
-            found = named(language, child, language.definitions.get(kind) or language.values[kind])
+            found = read_definition(language, child, language.definitions.get(kind) or language.values[kind])
         if found is not None and is_value and not _is_wanted(child, found.kind, place):
             found = None
         is_prefix = kind in language.prefixes
@@ -178,13 +172,13 @@ class _Walk:
             self._outline.units.append(Unit(first, last, qualified, found.kind, is_holder))
         if last > row or is_holder or found.is_object:
             in_function = place.in_function or found.kind in FUNCTIONS
-            # A name that long is no name; nesting without end must not make ever longer ones.
+            # Deep nesting must not make ever longer names.
             is_silent = kind in language.scopeless or len(qualified) > _LONGEST_NAME
             scope = place.scope if is_silent else qualified
             inner = "object" if found.is_object else found.kind
             yield _Place(child, scope, inner, in_function, place.depth + 1, first, is_prefix=is_prefix)
 
-    def _adapted(self, found: Named, around: str) -> Named:
+    def _adapted(self, found: Definition, around: str) -> Definition:
         """A function inside a type is its method."""
         holds_methods = around in TYPES or (around == "module" and self._language.modules_have_methods)
         if found.kind == "function" and (holds_methods or found.prefix):
@@ -210,3 +204,72 @@ class _Walk:
 
     def _begins_row(self, offset: int, row: int) -> bool:
         return not self._data[self._starts[row] : offset].strip()
+
+
+# -- Parsing: tree-sitter and grammars are loaded when a file first needs them, and parsing time is bounded
+
+
+LARGEST = 1_000_000
+MICROSECONDS = 1_000_000
+
+_END = re.compile(rb"[;{}]")
+
+
+class _Parsers(threading.local):
+    """Parsers by language, one for each thread, because a parser has state."""
+
+    def __init__(self) -> None:
+        self.ready: dict[Language, Parser] = {}
+
+
+_parsers = _Parsers()
+
+
+@cache
+def load_grammar(language: Language) -> Grammar | None:
+    """The grammar of a language; None if its package or tree-sitter is missing or incompatible."""
+    try:
+        import tree_sitter
+
+        make = getattr(import_module(language.package), language.factory)
+        return tree_sitter.Language(make())
+    except (ImportError, AttributeError, ValueError) as error:
+        logger.debug("no grammar for %s: %s", language.name, error)
+        return None
+
+
+def parse_tree(language: Language, data: bytes) -> Node | None:
+    """The root of a text's syntax tree; None without a grammar, or if parsing takes too long."""
+    found = load_grammar(language)
+    if found is None or len(data) > LARGEST or not _is_tame(language, data):
+        return None
+    parser = _parsers.ready.get(language) or _parser(found)
+    if parser is None:
+        return None
+    _parsers.ready[language] = parser
+    try:
+        return parser.parse(data).root_node
+    except ValueError:
+        # Timed out: without a reset, the parser would continue with this text on the next call.
+        logger.debug("parsing %d bytes of %s took too long", len(data), language.name)
+        parser.reset()
+        return None
+
+
+def _parser(found: Grammar) -> Parser | None:
+    import tree_sitter
+
+    with warnings.catch_warnings():
+        # The timeout is deprecated in favour of a callback, but the callback crashes the process in 0.25.2, and 0.26.0
+        # crashes without one. A release without the timeout is not used.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            return tree_sitter.Parser(found, timeout_micros=MICROSECONDS)
+        except TypeError:
+            return None
+
+
+def _is_tame(language: Language, data: bytes) -> bool:
+    """Whether statements are short enough; some grammars take quadratic time within one and ignore the timeout."""
+    limit = language.longest_statement
+    return limit is None or max(map(len, _END.split(data))) <= limit

@@ -1,8 +1,7 @@
-"""Cutting a text into parts that end where it pauses itself, every character in exactly one of them.
+"""Divides a text file into parts: code along its syntax, Markdown along its headings, other text along blank lines.
 
-The cutter is told which rows belong together under a name (units) and how good a cut lies before a
-row (ranks, the lower the better). Syntax tells both for code, headings for Markdown; indentation and
-blank lines stand in where neither is known. Nothing here knows a language.
+Every character is in exactly one part. Results depend only on the path and the text. Without the parser or the grammar
+of a language, or if a text is too large to parse in time, code is cut like any other text.
 """
 
 from __future__ import annotations
@@ -13,9 +12,109 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from .outline import Unit
+from .imports import Import
+from .naming import language_of
+from .outline import Outline, Symbol, Unit, read_outline
 
-__all__ = ["Part", "cut_rows", "rows_of"]
+__all__ = ["Analysis", "SourcePart", "analyse", "rows_of"]
+
+_MARKDOWN = (".md", ".mdx", ".markdown", ".mkd", ".qmd", ".rmd")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?!\S)")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*\r?\n?\Z")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_NO_TITLE = re.compile(r"\s*(?:[-*+>|#=`~]|\d+[.)]\s|\Z)")
+_LONGEST_TITLE = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What one look at a file finds; the parts in order give back its text."""
+
+    parts: list[SourcePart]
+    symbols: list[Symbol]
+    imports: list[Import]
+
+
+def analyse(path: str, text: str) -> Analysis:
+    """The parts, symbols and imports of a file, from one parse."""
+    rows = rows_of(text)
+    if path.lower().endswith(_MARKDOWN):
+        return Analysis(cut_rows(rows, list(_sections(rows)), loose="block"), [], [])
+    language = language_of(path, text)
+    found: Outline | None = None
+    if language is not None:
+        # Only rows and names are read from the tree, so what UTF-8 cannot hold may be anything.
+        found = read_outline(language, text.encode("utf-8", "replace"))
+    if found is None:
+        return Analysis(cut_rows(rows, loose="block" if language is None else "module"), [], [])
+    parts = cut_rows(rows, found.units, found.ranks, loose="module")
+    return Analysis(parts, found.symbols, found.imports)
+
+
+def _sections(rows: Sequence[str]) -> Iterator[Unit]:
+    """The sections of a Markdown text, each inside those of higher headings."""
+    opened: list[tuple[int, int, str]] = []
+    for row, level, title in _headings(rows):
+        while opened and opened[-1][0] >= level:
+            yield _section(opened, row)
+            opened.pop()
+        opened.append((level, row, title))
+    while opened:
+        yield _section(opened, len(rows))
+        opened.pop()
+
+
+def _section(opened: Sequence[tuple[int, int, str]], end: int) -> Unit:
+    name = " > ".join(title for _, _, title in opened)
+    return Unit(opened[-1][1], end - 1, name, "section", is_container=True)
+
+
+def _headings(rows: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    fence = ""
+    start = _front_matter(rows)
+    for row in range(start, len(rows)):
+        text = rows[row]
+        mark = _FENCE.match(text)
+        if fence:
+            if mark and mark[1].startswith(fence) and not mark[2].strip():
+                fence = ""
+        elif mark:
+            fence = mark[1]
+        elif found := _HEADING.match(text):
+            yield row, len(found[1]), _title(_without_closing(text[found.end() :].strip()))
+        elif (
+            row > start
+            and (line := _UNDERLINE.match(text))
+            and not _NO_TITLE.match(rows[row - 1])
+            and (row - 1 == start or not rows[row - 2].strip())
+        ):
+            yield row - 1, 1 if line[1][0] == "=" else 2, _title(rows[row - 1])
+
+
+def _front_matter(rows: Sequence[str]) -> int:
+    """The row after the settings that some Markdown files begin with."""
+    if rows and rows[0].rstrip() == "---":
+        for row in range(1, min(len(rows), 200)):
+            if rows[row].rstrip() == "---":
+                return row + 1
+    return 0
+
+
+def _without_closing(title: str) -> str:
+    """A title without the signs that may end it as they begin it."""
+    short = title.rstrip("#")
+    return short if not short or short[-1].isspace() else title
+
+
+def _title(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST_TITLE] or "…"
+
+
+# -- The cutter --------------------------------------------------------------------------------------
+#
+# The cutter gets the rows that belong together under a name (units) and how good a cut before a row is (ranks, the
+# lower the better). Code takes both from its syntax, Markdown from its headings; otherwise indentation and blank lines
+# decide.
 
 LARGEST = 1_200
 # Neighbours below the first size are put together up to the second; a class up to it is not taken apart.
@@ -24,14 +123,14 @@ JOINED = 500
 
 _ROW = re.compile(r"[^\n]*\n|[^\n]+")
 _FILLER = re.compile(r"[\s\])};,]*(?:end\b[\s\])};,]*)?\Z")
-_CLOSER = re.compile(r"\s*(?:[\])}]|end\b|else\b|elif\b|except\b|catch\b|finally\b|</)")
+_CLOSER = re.compile(r"\s*+(?:[\])}]|end\b|else\b|elif\b|except\b|catch\b|finally\b|</)")
 _BREAK = re.compile(r"(?<=[\s;,{}()>])(?=\S)")
 _DEEPEST = 40
 _ROOT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SourcePart:
     """A stretch of a file: the lines count from 1 and include the last; the symbol is None outside any."""
 
     symbol: str | None
@@ -48,7 +147,7 @@ def rows_of(text: str) -> list[str]:
 
 def cut_rows(
     rows: Sequence[str], units: Sequence[Unit] = (), ranks: Mapping[int, int] | None = None, *, loose: str
-) -> list[Part]:
+) -> list[SourcePart]:
     """The parts of a text in order; `loose` is the kind of what belongs to no unit."""
     return list(_Cutter(rows, units, ranks or {}, loose).parts()) if rows else []
 
@@ -84,13 +183,13 @@ class _Cutter:
         self._parents: list[int] = []
         self._arrange(sorted(units, key=lambda unit: (unit.first, -unit.last)))
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[SourcePart]:
         text = "".join(self._rows)
         for piece in self._joined(self._pieces()):
             first = bisect_right(self._offsets, piece.start)
             last = bisect_right(self._offsets, piece.end - 1)
             symbol, kind = self._label(piece)
-            yield Part(symbol, kind, first, last, text[piece.start : piece.end])
+            yield SourcePart(symbol, kind, first, last, text[piece.start : piece.end])
 
     def _arrange(self, units: Sequence[Unit]) -> None:
         """Keep the units that are cut at, inside one another and never overlapping."""
@@ -248,7 +347,7 @@ class _Cutter:
         return [_ROOT, *reversed(way)]
 
     def _label(self, piece: _Piece) -> tuple[str | None, str]:
-        """The unit that nearly all of the piece comes from, or all but what lies around it; else the common one."""
+        """The unit that nearly all of the piece comes from, or else the innermost common one."""
         largest = max(piece.shares, key=lambda unit: piece.shares[unit])
         wanted = 2 if piece.shares.keys() <= set(self._way(largest)) else 4 / 3
         unit = largest if wanted * piece.shares[largest] > piece.size else piece.unit

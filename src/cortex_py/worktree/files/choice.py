@@ -1,32 +1,210 @@
-"""Which files of a project are worth remembering, and why the others are not.
+"""Selects the files of a project that are worth remembering, with the reason for each that is skipped.
 
-`light` takes what a newcomer reads first; `full` takes every text that people wrote. Names and sizes
-decide first, then the content, which the caller reads. Nothing here touches the disk.
+`light` takes what a newcomer reads first; `full` takes every hand-written text. Names and sizes decide first, then the
+content, which the caller reads. This module does not touch the disk.
 """
 
 from __future__ import annotations
 
+import codecs
+import json
 import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
 from typing import Literal, get_args
 
-from .decoding import decode
+from ..formats import read_plain_toml
 from .files import HUGE, VENDORED, FileRef
-from .roles import Role, declared_entries, is_manifest, role_of
 
-__all__ = ["Choice", "LeftOut", "Mode", "Reason", "choose", "content_reason", "name_reason"]
+__all__ = [
+    "FileChoice", "Mode", "Role", "SkipReason", "SkippedFile", "choose", "declared_entries", "decode_text",
+    "is_manifest", "name_pattern", "role_of", "skip_by_content", "skip_by_name",
+]  # fmt: skip
+
+# The role of a file in its project, by its name: a guide, a manifest, an entry point, configuration.
+#
+# Manifests also name the files a program begins with, which `declared_entries` reads from their text. This module does
+# not touch the disk.
+
+_NAMES: dict[str, list[str]] = json.loads(Path(__file__).with_name("file_names.json").read_text("utf-8"))
+
+
+def name_pattern(kind: str) -> re.Pattern[str]:
+    """The file names (in lower case) of one kind in `file_names.json`."""
+    return re.compile("|".join(_NAMES[kind]))
+
+
+class Role(IntEnum):
+    """In order of importance to a newcomer."""
+
+    GUIDE = 0
+    MANIFEST = 1
+    ENTRY = 2
+    DOCUMENTATION = 3
+    CONFIGURATION = 4
+
+
+_GUIDE = name_pattern("guide")
+_MANIFEST = name_pattern("manifest")
+_ENTRY = name_pattern("entry")
+# Common names: an entry point only beside the project's manifest.
+_ENTRY_AT_TOP = name_pattern("entry_at_top")
+_SOURCE_FOLDERS = ("", "src", "app", "lib", "source")
+_COMMAND = re.compile(r"(.*/)?(cmd|bin)/[^/]+/main\.[a-z]+")
+_DOCUMENTATION = name_pattern("documentation")
+_CONFIGURATION = name_pattern("configuration")
+_CONFIGURATION_PATH = name_pattern("configuration_path")
+# Tests, examples and templates look like projects but are not the project itself.
+_ASIDE = re.compile(
+    r"(^|/)(tests?|__tests__|specs?|e2e|fixtures?|testdata|test-data|mocks?|__mocks__|examples?|samples?|demos?|benchmarks?"
+    r"|bench|templates?|scaffolds?|playground|sandbox|i18n|locales?)/"
+)
+
+
+def is_manifest(path: str) -> bool:
+    return _MANIFEST.fullmatch(posixpath.basename(path).lower()) is not None
+
+
+def role_of(path: str, manifest_folders: Collection[str] = ("",)) -> Role | None:
+    """The role of a path, given the folders with a manifest; None for an ordinary file."""
+    lower = path.lower()
+    name = posixpath.basename(lower)
+    if _ASIDE.search(lower):
+        return None
+    if _GUIDE.fullmatch(name):
+        in_docs = _DOCUMENTATION.fullmatch(lower) is not None
+        return Role.DOCUMENTATION if in_docs else Role.GUIDE
+    if _MANIFEST.fullmatch(name):
+        return Role.MANIFEST
+    if _ENTRY.fullmatch(name) or _COMMAND.fullmatch(lower):
+        return Role.ENTRY
+    if _ENTRY_AT_TOP.fullmatch(name) and _is_top(posixpath.dirname(path), manifest_folders):
+        return Role.ENTRY
+    if _DOCUMENTATION.fullmatch(lower):
+        return Role.DOCUMENTATION
+    if _CONFIGURATION.fullmatch(name) or _CONFIGURATION_PATH.fullmatch(lower):
+        return Role.CONFIGURATION
+    return None
+
+
+def _is_top(folder: str, manifest_folders: Collection[str]) -> bool:
+    parent, name = posixpath.split(folder)
+    return folder in manifest_folders or (name in _SOURCE_FOLDERS and parent in manifest_folders)
+
+
+def declared_entries(path: str, text: str) -> Iterator[str]:
+    """The entry points that a manifest names; they need not exist."""
+    folder, name = posixpath.split(path)
+    readers = {"pyproject.toml": _python_entries, "package.json": _node_entries, "Cargo.toml": _rust_entries}
+    reader = readers.get(name)
+    if reader is None:
+        return
+    try:
+        manifest = json.loads(text) if name.endswith(".json") else read_plain_toml(text)
+    except (ValueError, RecursionError):
+        return
+    for entry in reader(manifest):
+        yield posixpath.normpath(posixpath.join(folder, entry))
+
+
+def _python_entries(manifest: object) -> Iterator[str]:
+    tables = [("project", "scripts"), ("project", "gui-scripts"), ("tool", "poetry", "scripts")]
+    for table in tables:
+        for target in _strings(_at(manifest, *table)):
+            module = target.partition(":")[0].strip().replace(".", "/")
+            for base in ("", "src/"):
+                yield f"{base}{module}.py"
+                yield f"{base}{module}/__init__.py"
+
+
+def _node_entries(manifest: object) -> Iterator[str]:
+    fields = [("main",), ("module",), ("browser",), ("bin",), ("exports",), ("exports", ".")]
+    for field in fields:
+        for target in _strings(_at(manifest, *field)):
+            yield target
+            yield f"{target}.js"
+            yield f"{target}/index.js"
+
+
+def _rust_entries(manifest: object) -> Iterator[str]:
+    yield from _strings(_at(manifest, "lib", "path"))
+    programs = _at(manifest, "bin")
+    for program in programs if isinstance(programs, list) else []:
+        yield from _strings(_at(program, "path"))
+
+
+def _at(value: object, *keys: str) -> object:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _strings(value: object) -> Iterator[str]:
+    """A text itself, or the texts directly in a table."""
+    for one in value.values() if isinstance(value, dict) else (value,):
+        if isinstance(one, str) and one:
+            yield one
+
+
+# Decodes bytes as text, or decides that they are not text.
+#
+# UTF-8, and UTF-16 with a byte-order mark, are decoded exactly. Anything else must look like Western text in one byte
+# per character, because a wrong guess would be stored and searched as nonsense.
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_HIGH = re.compile(rb"[\x80-\xff]+")
+# Other scripts in one or two bytes, such as Cyrillic or Chinese, write whole words above ASCII.
+_LONGEST_RUN = 2
+_MOSTLY_SHORT = 0.7
+
+
+def decode_text(data: bytes) -> str | None:
+    """The text without its byte-order mark; None for data that is not text."""
+    if data.startswith(_UTF_32):
+        return None
+    if data.startswith(_UTF_16):
+        return _exact(data, "utf-16")
+    if b"\0" in data:
+        return None
+    text = _exact(data, "utf-8-sig")
+    return _western(data) if text is None else text
+
+
+def _exact(data: bytes, encoding: str) -> str | None:
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
+
+
+def _western(data: bytes) -> str | None:
+    """Text in one byte per character: mostly ASCII with some accented letters and quotation marks."""
+    if _CONTROL.search(data):
+        return None
+    runs = [len(run) for run in _HIGH.findall(data)]
+    if sum(run for run in runs if run <= _LONGEST_RUN) < _MOSTLY_SHORT * sum(runs):
+        return None
+    # Windows-1252 leaves five bytes undefined; Latin-1 decodes them.
+    return _exact(data, "cp1252") or data.decode("latin-1")
+
+
+# The choice
 
 Mode = Literal["light", "full"]
-Reason = Literal["vendored", "generated", "binary", "private", "huge", "unreadable", "not light", "over limit"]
+SkipReason = Literal["vendored", "generated", "binary", "private", "huge", "unreadable", "not light", "over limit"]
 
 _LIGHT_LIMIT = 200
 _LIGHT_CONFIGURATION_BYTES = 20_000
 _ROUND = 20
 
-# Folders of built things, but only beside the manifest of a tool that builds into them.
+# Build output folders, but only beside the manifest of a tool that builds into them.
 _OUTPUT = {
     "build": ("package.json", "pyproject.toml", "setup.py", "build.gradle", "build.gradle.kts", "cmakelists.txt"),
     "target": ("cargo.toml", "pom.xml", "build.sbt"),
@@ -34,25 +212,11 @@ _OUTPUT = {
     "bin": ("*.csproj", "*.fsproj"),
     "obj": ("*.csproj", "*.fsproj"),
 }
-_BINARY = re.compile(
-    r".*\.(png|jpe?g|gif|bmp|ico|icns|webp|avif|tiff?|psd|svg|pdf|docx?|xlsx?|pptx?|od[tsp]|zip|gz|tgz|bz2|xz|zst|7z|rar|tar"
-    r"|jar|war|ear|class|pyc|pyo|pyd|so|dylib|dll|exe|o|a|lib|obj|wasm|bin|dat|db|sqlite3?|parquet|npy|npz|pkl|pickle|h5|onnx"
-    r"|pt|pth|safetensors|gguf|woff2?|ttf|otf|eot|mp[34]|m4a|wav|ogg|flac|mov|avi|mkv|webm|mo|whl|egg|nupkg|deb|rpm|dmg|iso)"
-)
-_LOCK = re.compile(
-    r"(package-lock|npm-shrinkwrap|packages\.lock)\.json|(yarn|poetry|uv|pdm|cargo|gemfile|composer|pipfile|flake|mix|podfile|pubspec"
-    r"|bun|deno)\.lock|bun\.lockb|pnpm-lock\.yaml|go\.(work\.)?sum|gradle\.lockfile|\.terraform\.lock\.hcl|package\.resolved|pixi\.lock"
-)
-_GENERATED = re.compile(
-    r".*[.-]min\.(js|css|mjs)|.*\.bundle\.js|.*\.(map|snap)|.*\.pb\.(go|cc|h|swift)|.*_pb2(_grpc)?\.pyi?|.*_pb\.(js|ts|d\.ts)"
-    r"|.*\.(g|freezed|gr|mocks)\.dart|.*\.(g|g\.i|designer|generated)\.(cs|vb)|.*[._-]generated\.[a-z]+|zz_generated.*|.*\.pbxproj"
-    r"|.*_templ\.go|.*\.tsbuildinfo|mockgen_.*\.go"
-)
+_BINARY = name_pattern("binary")
+_LOCK = name_pattern("lock")
+_GENERATED = name_pattern("generated")
 _GENERATED_FOLDERS = frozenset(("__snapshots__", "__generated__", "generated-sources"))
-_PRIVATE = re.compile(
-    r"\.env(\.(?!(example|sample|template|dist)$).*)?|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg)|id_(rsa|dsa|ecdsa|ed25519)"
-    r"|\.netrc|\.pgpass|\.htpasswd|\.pypirc|\.npmrc|\.git-credentials|credentials(\.json)?|service[-_]account.*\.json|\.vault[-_]pass"
-)
+_PRIVATE = name_pattern("private")
 _PROSE = (".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".org", ".tex", ".csv", ".tsv")
 
 _LARGE_FILE_POINTER = b"version https://git-lfs.github.com/spec/"
@@ -72,24 +236,24 @@ _LONG_LINE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A file that is not taken."""
+class SkippedFile:
+    """A file that was not selected."""
 
     path: str
-    reason: Reason
+    reason: SkipReason
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """The files to take, most important first, and the others in the order of their paths."""
+class FileChoice:
+    """The selected files, most important first, and the skipped ones by path."""
 
     files: tuple[FileRef, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedFile, ...]
 
-    def counts(self) -> Mapping[Reason, int]:
-        """How many files were left out for each reason that occurred."""
+    def counts(self) -> Mapping[SkipReason, int]:
+        """The number of skipped files for each reason that occurred."""
         found = Counter(one.reason for one in self.left_out)
-        return {reason: found[reason] for reason in get_args(Reason) if found[reason]}
+        return {reason: found[reason] for reason in get_args(SkipReason) if found[reason]}
 
 
 def choose(
@@ -100,18 +264,17 @@ def choose(
     max_bytes: int = HUGE,
     light_limit: int = _LIGHT_LIMIT,
     known: Container[str] = frozenset(),
-) -> Choice:
-    """The files to remember, among those of a project.
+) -> FileChoice:
+    """Select the files to remember.
 
-    Content is read only where the name and size leave the question open, and not at all for the blobs
-    `known` to be worth taking from an earlier scan.
+    Content is read only if name and size do not decide, and not for blobs `known` from an earlier scan.
     """
     listed = list(files)
-    reasons: dict[str, Reason] = {}
+    reasons: dict[str, SkipReason] = {}
     manifests = _manifest_names(file.path for file in listed)
     candidates: list[FileRef] = []
     for file in listed:
-        reason = name_reason(file.path, manifests)
+        reason = skip_by_name(file.path, manifests)
         if reason is None and file.size > max_bytes:
             reason = "huge"
         if reason is None:
@@ -129,11 +292,11 @@ def choose(
             reasons[file.path] = found
         else:
             taken.append(file)
-    return Choice(tuple(taken), tuple(LeftOut(path, reasons[path]) for path in sorted(reasons)))
+    return FileChoice(tuple(taken), tuple(SkippedFile(path, reasons[path]) for path in sorted(reasons)))
 
 
-def name_reason(path: str, manifest_names: Mapping[str, Collection[str]] | None = None) -> Reason | None:
-    """Why a file is left out, as far as its path tells, given the names of the manifests in each folder."""
+def skip_by_name(path: str, manifest_names: Mapping[str, Collection[str]] | None = None) -> SkipReason | None:
+    """Why a file is skipped by its path, given the manifest names in each folder; None if it is not."""
     lower = path.lower()
     *folders, name = lower.split("/")
     if not VENDORED.isdisjoint(folders) or _is_output(path, manifest_names or {}):
@@ -147,22 +310,22 @@ def name_reason(path: str, manifest_names: Mapping[str, Collection[str]] | None 
     return None
 
 
-def content_reason(path: str, data: bytes) -> Reason | None:
-    """Why a file is left out, as far as its content tells."""
+def skip_by_content(path: str, data: bytes) -> SkipReason | None:
+    """Why a file is skipped by its content; None if it is not."""
     if data.startswith(_LARGE_FILE_POINTER):
         return "binary"
-    text = decode(data)
+    text = decode_text(data)
     if text is None:
         return "binary"
-    # A manifest states what people chose, even where a tool wrote it out.
+    # A manifest records what people chose, even if a tool wrote it.
     if not path.lower().endswith(_PROSE) and not is_manifest(path) and (_is_marked(text) or _is_dense(text)):
         return "generated"
     return None
 
 
-def _read_reason(file: FileRef, read: Callable[[FileRef], bytes | None]) -> Reason | None:
+def _read_reason(file: FileRef, read: Callable[[FileRef], bytes | None]) -> SkipReason | None:
     data = read(file)
-    return "unreadable" if data is None else content_reason(file.path, data)
+    return "unreadable" if data is None else skip_by_content(file.path, data)
 
 
 def _is_output(path: str, manifest_names: Mapping[str, Collection[str]]) -> bool:
@@ -209,15 +372,15 @@ def _manifest_names(paths: Iterable[str]) -> Mapping[str, Collection[str]]:
 def _by_importance(
     files: Sequence[FileRef], manifest_folders: Iterable[str], read: Callable[[FileRef], bytes | None]
 ) -> Iterator[tuple[FileRef, Role | None]]:
-    """Files that have a role first: those at the top, then some of each role in turn, then all others.
+    """Files with a role first: those at the top, then some of each role in turn; then all others.
 
-    The turns let the manifests of a large project be seen beside its hundreds of READMEs.
+    Taking turns keeps hundreds of READMEs from hiding the manifests of a large project.
     """
     tops = {"", *manifest_folders}
     roles = {file.path: role for file in files if (role := role_of(file.path, tops)) is not None}
     by_path = {file.path: file for file in files}
     for path in [path for path, role in roles.items() if role is Role.MANIFEST]:
-        text = decode(read(by_path[path]) or b"") if by_path[path].size <= HUGE else None
+        text = decode_text(read(by_path[path]) or b"") if by_path[path].size <= HUGE else None
         for entry in declared_entries(path, text or ""):
             if entry in by_path:
                 roles.setdefault(entry, Role.ENTRY)

@@ -1,8 +1,7 @@
-"""The files of a project: what git knows or would know, or what lies in a plain folder.
+"""Lists the files of a project: what git tracks or would add, or the files of a plain folder.
 
-Each file comes with the id that git gives to its content, so that an unchanged file is recognised
-without being read. Nothing outside the root is ever listed or read: symbolic links are not followed.
-What is worth remembering is decided in `choice`.
+Each file comes with git's id of its content, so that an unchanged file is recognised without being read. Nothing
+outside the root is listed or read: symbolic links are not followed. `choice` decides what is worth remembering.
 """
 
 from __future__ import annotations
@@ -11,18 +10,21 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from ..errors import CortexError, InvalidInput
-from .git import Repository, run_git
-from .ignoring import IgnoreRules
+from ...errors import CortexError, InvalidInput
+from ...paths import read_regular
+from ..git.repository import Repository
+from ..git.runner import run_git
+from .ignore_rules import IgnoreRules
 
-__all__ = ["HUGE", "VENDORED", "FileRef", "blob_id", "folder_paths", "project_files", "read_file"]
+__all__ = ["HUGE", "VENDORED", "FileRef", "blob_id", "compute_stamp", "folder_paths", "project_files", "read_file"]
 
 HUGE = 1_000_000
-# Folders of other people's code, or of built things, under any name that tools commonly give them.
+# Folders of third-party code or build output, by the names that tools commonly give them.
 _VENDORED = (
     "node_modules bower_components jspm_packages site-packages .venv venv virtualenv vendor vendors vendored _vendor "
     "third_party third-party thirdparty 3rdparty pods carthage deriveddata dist __pycache__ .tox .nox .eggs "
@@ -36,7 +38,6 @@ _TIMEOUT_SECONDS = 120.0
 _MOST_IN_A_FOLDER = 200_000
 _KEPT_DOT_FOLDERS = frozenset((b".github", b".gitlab", b".circleci"))
 _LINK, _SUBMODULE = b"120000", b"160000"
-_READ_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +60,27 @@ class FileRef:
 def project_files(root: Path, *, max_bytes: int = HUGE) -> list[FileRef]:
     """All files below a folder that git tracks or would add; without a repository, those not ignored.
 
-    Submodules and repositories inside the folder belong to themselves. Sorted by path.
+    Submodules and nested repositories are left out. Sorted by path.
     """
     root = root.resolve()
     repository = Repository.discover(root)
     if repository is None:
         listing = _Listing(root, max_bytes)
         found = (listing.ref(path, None) for path in folder_paths(root))
-    elif repository.is_bare:
+    elif repository.is_bare or not root.is_relative_to(repository.root):
         return []
     else:
-        tracked, algorithm = _tracked(root)
+        below = _Below(repository.root, root)
+        tracked, algorithm = _tracked(below)
         listing = _Listing(root, max_bytes, algorithm)
-        names = [*tracked, *_untracked(root)]
+        names = [*tracked, *_untracked(below)]
         found = (listing.ref(path, tracked.get(path)) for path in names if listing.is_inside(path))
     return sorted((ref for ref in found if ref), key=lambda ref: ref.path)
 
 
 def read_file(root: Path, file: FileRef, *, max_bytes: int = HUGE) -> bytes | None:
-    """The content of a listed file; None when it is gone, cannot be read, or has grown beyond the limit."""
-    return _read(root / file.path, max_bytes)
+    """The content of a listed file; None if it is gone, cannot be read, or exceeds the limit."""
+    return read_regular(root / file.path, max_bytes, follow=False)
 
 
 def blob_id(data: bytes, algorithm: Algorithm = "sha1") -> str:
@@ -96,7 +98,7 @@ class _Listing:
     _folders: dict[bytes, bool] = field(default_factory=lambda: {b"": True})
 
     def is_inside(self, path: bytes) -> bool:
-        """Whether every folder on the way is a real one; git still lists files behind a swapped-in link."""
+        """Whether every parent is a real folder; git still lists files behind a folder replaced by a link."""
         missing = []
         folder = path.rpartition(b"/")[0]
         while folder not in self._folders:
@@ -115,8 +117,9 @@ class _Listing:
         if not stat.S_ISREG(facts.st_mode):
             return None
         size = facts.st_size
-        if blob is None and size <= self.max_bytes and (data := _read(self._place(path), self.max_bytes)) is not None:
-            size, blob = len(data), blob_id(data, self.algorithm)
+        if blob is None and size <= self.max_bytes:
+            data = read_regular(self._place(path), self.max_bytes, follow=False)
+            size, blob = (size, None) if data is None else (len(data), blob_id(data, self.algorithm))
         return FileRef(os.fsdecode(path), size, blob)
 
     def _place(self, path: bytes) -> bytes:
@@ -130,56 +133,53 @@ def _mode(place: bytes) -> int:
         return 0
 
 
-def _read(place: Path | bytes, max_bytes: int) -> bytes | None:
-    try:
-        descriptor = os.open(place, _READ_FLAGS)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > max_bytes:
-            return None
-        try:
-            data = file.read(max_bytes + 1)
-        except OSError:
-            return None
-    return data if len(data) <= max_bytes else None
-
-
-def _tracked(root: Path) -> tuple[Mapping[bytes, str | None], Algorithm]:
-    """The tracked files with the id of their content, None where the working tree differs from the index."""
-    changed = frozenset(_git(root, "ls-files", "-z", "--modified"))
+def _tracked(below: _Below) -> tuple[Mapping[bytes, str | None], Algorithm]:
+    """The tracked files with their blob id, None if the working tree differs from the index."""
+    changed = frozenset(below.list("--modified"))
     found: dict[bytes, str | None] = {}
     algorithm: Algorithm = "sha1"
-    for line in _git(root, "ls-files", "-z", "--stage"):
+    for line in below.list("--stage"):
         facts, _, path = line.partition(b"\t")
+        path = path.removeprefix(below.prefix)
         mode, blob, stage = facts.split(b" ")
         algorithm = "sha256" if len(blob) == 64 else "sha1"
         if mode not in (_LINK, _SUBMODULE):
-            # A file in conflict is in the index up to three times, and none of them is what lies there.
+            # A file in conflict has up to three index entries, none of which is the file on disk.
             found[path] = None if path in changed or stage != b"0" else blob.decode("ascii")
     return found, algorithm
 
 
-def _untracked(root: Path) -> list[bytes]:
-    paths = _git(root, "ls-files", "-z", "--others", "--exclude-standard")
+def _untracked(below: _Below) -> list[bytes]:
+    paths = below.list("--others", "--exclude-standard")
     # A trailing slash marks another repository inside this one.
     return [path for path in paths if not path.endswith(b"/")]
 
 
-def _git(root: Path, *arguments: str) -> list[bytes]:
-    """The entries that git lists for a folder, relative to it."""
-    done = run_git(root, "-c", "core.fsmonitor=false", *arguments, timeout=_TIMEOUT_SECONDS)
-    if done is None or done.returncode != 0:
-        raise CortexError(
-            f"'git {arguments[0]}' gave no answer for the files below {root}.",
-            remedy="Check that git works there, for example with 'git status'.",
-        )
-    return [entry for entry in done.stdout.split(b"\0") if entry]
+@dataclass(frozen=True, slots=True)
+class _Below:
+    """A folder of a working tree. git runs at the top, because a subfolder could imitate a repository."""
+
+    top: Path
+    root: Path
+
+    @property
+    def prefix(self) -> bytes:
+        return b"" if self.root == self.top else os.fsencode(self.root.relative_to(self.top).as_posix()) + b"/"
+
+    def list(self, *options: str) -> list[bytes]:
+        """The entries that `git ls-files` prints for the folder, with paths relative to it."""
+        where = ("--", os.fsdecode(self.prefix)) if self.prefix else ()
+        done = run_git(self.top, "ls-files", "-z", *options, *where, timeout=_TIMEOUT_SECONDS)
+        if done is None or done.returncode != 0:
+            raise CortexError(
+                f"'git ls-files' gave no answer for the files below {self.root}.",
+                remedy="Check that git works there, for example with 'git status'.",
+            )
+        return [entry.removeprefix(self.prefix) for entry in done.stdout.split(b"\0") if entry]
 
 
 def folder_paths(root: Path) -> Iterator[bytes]:
-    """Paths in a plain folder, without ignored ones, vendored and hidden folders, and links."""
+    """The paths in a plain folder, without ignored files, vendored and hidden folders, and links."""
     count = 0
     waiting: list[tuple[bytes, IgnoreRules | None]] = [(b"", None)]
     while waiting:
@@ -216,13 +216,79 @@ def _entries(folder: bytes) -> list[os.DirEntry[bytes]]:
         with os.scandir(folder) as entries:
             return list(entries)
     except OSError:
-        # A folder that may not be listed holds nothing for us.
+        # A folder without permission to list counts as empty.
         return []
 
 
 def _rules(entries: Iterable[os.DirEntry[bytes]], folder: bytes, above: IgnoreRules | None) -> IgnoreRules | None:
     for entry in entries:
         if entry.name == b".gitignore" and entry.is_file(follow_symlinks=False):
-            text = _read(entry.path, HUGE)
+            text = read_regular(entry.path, HUGE, follow=False)
             return above if text is None else IgnoreRules(text, folder, above)
     return above
+
+
+# Change stamps: if two stamps of a folder are equal, no file in it changed in between.
+#
+# In a repository, git compares the files with its index, which is faster than any walk; only files that differ are
+# looked at, by size and time. A plain folder is walked.
+
+_STATUS_SECONDS = 120.0
+_STATUS = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames")
+
+
+def compute_stamp(root: Path, repository: Repository | None) -> str | None:
+    """A stamp of the files below a folder, HEAD and the tags; None if git gives no answer."""
+    digest = hashlib.sha1(usedforsecurity=False)
+    if repository is None:
+        _add_files(digest, root, folder_paths(root))
+        return digest.hexdigest()
+    head = repository.head()
+    index, shallow = _facts(repository.git_dir / "index"), _facts(repository.common_dir / "shallow")
+    digest.update(f"{head.branch}\0{head.commit}\0{index}\0{shallow}\0".encode("utf-8", "replace"))
+    _add_tags(digest, repository.common_dir)
+    if repository.is_bare:
+        return digest.hexdigest()
+    answer = run_git(repository.root, *_STATUS, timeout=_STATUS_SECONDS)
+    if answer is None or answer.returncode != 0:
+        return None
+    digest.update(answer.stdout)
+    _add_files(digest, repository.root, (path for line in answer.stdout.split(b"\0") if (path := _path(line))))
+    return digest.hexdigest()
+
+
+def _add_tags(digest: hashlib._Hash, common_dir: Path) -> None:
+    """Add the files that store tags in any format; asking git would cost as much as everything else."""
+    for name in ("packed-refs", "reftable/tables.list"):
+        digest.update(f"{_facts(common_dir / name)}\0".encode())
+    waiting = [os.fsencode(common_dir / "refs" / "tags")]
+    while waiting:
+        folder = waiting.pop()
+        digest.update(f"{_facts(folder)}\0".encode())
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda one: one.name):
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    digest.update(entry.name + b"\0" + _facts(entry.path).encode())
+
+
+def _path(line: bytes) -> bytes:
+    """The path in a status line: after 8 fields of a changed file, 10 of one in conflict, 1 of a new one."""
+    fields = {b"1": 8, b"u": 10, b"?": 1}.get(line[:1], 0)
+    return line.split(b" ", fields)[-1] if fields else b""
+
+
+def _add_files(digest: hashlib._Hash, root: Path, paths: Iterable[bytes]) -> None:
+    base = os.fsencode(root)
+    for path in paths:
+        place = os.path.join(base, path)  # noqa: PTH118 - names are bytes
+        digest.update(path + b"\0" + _facts(place).encode() + b"\0")
+
+
+def _facts(place: Path | bytes) -> str:
+    try:
+        found = os.lstat(place)
+    except OSError:
+        return "-"
+    return f"{found.st_mtime_ns} {found.st_ctime_ns} {found.st_size} {found.st_ino} {found.st_mode}"

@@ -1,19 +1,19 @@
-"""What became of branches: still open, merged into the default branch, or deleted without that.
+"""Classifies branches: still open, merged into the default branch, or deleted without being merged.
 
-Merged means that the work is in the default branch, here or on the project's remote, be it by a merge
-commit, a fast-forward, a rebase (each patch is there), a squash (one commit makes the whole change) or
-several that each took a part (each file was there as the branch leaves it). A branch without commits of
-its own has nothing to be merged.
+Merged means that the work is in the default branch, here or on the project's remote: by a merge commit, a
+fast-forward, a rebase (each patch is there), a squash (one commit makes the whole change) or several commits that each
+took a part (each file was once there as the branch leaves it). A branch without commits of its own cannot be merged.
 
-"deleted" costs memories, so it is said only of a branch that is gone everywhere and whose last commit
-is here and not in the default branch. Where that cannot be told the answer is "open": the commit is
-unknown, history is cut off (a shallow clone), the merge may lie further back than is looked, no branch
-is surely the default one, or git does not answer. A squash that was altered by hand is not recognised.
+"deleted" removes memories, so it is reported only if the branch is gone everywhere and its last commit is known here
+and is not in the default branch. In doubt the answer is "open": the commit is unknown, the history is cut off (a
+shallow clone), the merge may be older than the window that is searched, the default branch is uncertain, or git does
+not answer. A squash that was edited by hand is not recognised.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import time
@@ -23,12 +23,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ..errors import CortexError
-from .git import COMMIT, RENAMED, Repository, Survey, now_called, read_text, run_git, text_of
+from ...errors import CortexError
+from .repository import COMMIT, RENAMED, Repository, Survey, current_name, decode_output, read_text
+from .runner import run_git
 
-__all__ = ["Fate", "fates", "renamed_from", "watermark"]
+__all__ = ["BranchState", "classify_branches", "former_name", "refs_watermark"]
 
-Fate = Literal["open", "merged", "deleted"]
+logger = logging.getLogger(__name__)
+
+BranchState = Literal["open", "merged", "deleted"]
 
 # A commit and what to compare it with: nothing for its parent, else an older commit.
 _Change = tuple[str, str]
@@ -43,38 +46,39 @@ _TOOK = re.compile(r"merge (?P<names>[^:]+): ")
 _WORKED = re.compile(r"(?:commit|cherry-pick|revert|am)\b|.*: Merge made by ")
 _REBASED = re.compile(r"(?:rebase|pull)\b.*\(finish\).* onto (?P<onto>[0-9a-f]+)\Z")
 # One line of context: a clean merge leaves the lines next to a change alone, but not those further off.
-_PATCH = ("-p", "-U1", "--full-index", "--no-ext-diff", "--no-textconv", "--submodule=short")
+_PATCH = ("-p", "-U1", "--full-index", "--submodule=short")
 
 
-def fates(repository: Repository, tips: Mapping[str, str | None]) -> dict[str, Fate]:
-    """What became of each branch, given the last commit that was seen on it (None, or stale, is fine)."""
+def classify_branches(repository: Repository, tips: Mapping[str, str | None]) -> dict[str, BranchState]:
+    """The state of each branch, given the last commit seen on it, which may be None or out of date."""
     try:
-        known = _Inquest(repository, repository.survey()).judge(tips)
-    except CortexError:
+        known = _BranchClassifier(repository, repository.survey()).classify(tips)
+    except CortexError as error:
+        logger.debug("branches count as open: %s", error)
         known = {}
     return {name: known.get(name, "open") for name in tips}
 
 
-def renamed_from(repository: Repository, name: str) -> str | None:
-    """The name that a living local branch bore before its last rename."""
+def former_name(repository: Repository, name: str) -> str | None:
+    """The name of an existing local branch before its last rename."""
     found = [match for entry in _branch_log(repository, name) if (match := RENAMED.match(entry.message))]
     # The log of a copy goes on from that of the branch it was copied from.
     return next((match["old"] for match in reversed(found) if match["new"] == name), None)
 
 
-def watermark(repository: Repository) -> str:
-    """A text that differs whenever a branch, here or tracked, or what is checked out has changed.
+def refs_watermark(repository: Repository) -> str:
+    """A text that changes whenever a local or remote-tracking branch or a HEAD has changed.
 
-    It may differ without: always with too many folders to look at, and shortly after a change, when a
-    further one could bear the same time.
+    It may also change without a reason: always if there are too many folders to look at, and shortly after a change,
+    when another change could have the same timestamp.
     """
     common = repository.common_dir
     heads = (common / "HEAD", *(common / "worktrees").glob("*/HEAD"))
     parts = [f"{place}\0{read_text(place)}" for place in heads]
-    # A table's name is never used twice, so the list of them tells every change.
+    # The name of a reftable is never reused, so the list of names changes with every update.
     parts += [f"{read_text(folder / 'reftable' / 'tables.list')}" for folder in (common, repository.git_dir)]
     newest = 0
-    # A branch is written by renaming a lock file, which changes the time of its folder.
+    # git updates a branch by renaming a lock file, which changes its folder's mtime.
     folders = [*_folders(common / "refs" / "heads"), *_folders(common / "refs" / "remotes")]
     for place in (*folders, str(common / "packed-refs")):
         try:
@@ -114,12 +118,12 @@ class _Entry(NamedTuple):
 
 def _branch_log(repository: Repository, name: str) -> list[_Entry]:
     ref = f"refs/heads/{name}"
-    # A name from a store is not yet a branch; it must not lead out of the folder.
+    # A stored name may not be a valid branch; it must not lead out of the folder.
     return [] if ".." in name or "\0" in name else _log(repository, repository.common_dir / "logs" / ref, ref)
 
 
 def _head_log(repository: Repository) -> list[_Entry]:
-    """What was checked out, in all working trees, the oldest first."""
+    """The checkouts of all working trees, oldest first."""
     common = repository.common_dir
     entries = _log(repository, common / "logs" / "HEAD", "main-worktree/HEAD")
     for head in (common / "worktrees").glob("*/HEAD"):
@@ -128,11 +132,11 @@ def _head_log(repository: Repository) -> list[_Entry]:
 
 
 def _log(repository: Repository, place: Path, ref: str) -> list[_Entry]:
-    """The reflog of a reference, the oldest entry first; none where git keeps none."""
+    """The reflog of a reference, oldest entry first; empty if git keeps none."""
     if (repository.common_dir / "reftable").is_dir():
-        options = ("--walk-reflogs", "--no-show-signature", "--date=unix", "--format=%H %H %gd +0%x09%gs")
+        options = ("--walk-reflogs", "--date=unix", "--format=%H %H %gd +0%x09%gs")
         answer = run_git(repository.root, "log", *options, ref, "--")
-        lines = text_of(answer.stdout).split("\n")[::-1] if answer else []
+        lines = decode_output(answer.stdout).split("\n")[::-1] if answer else []
     else:
         lines = (read_text(place) or "").split("\n")
     entries: list[_Entry] = []
@@ -146,36 +150,36 @@ def _log(repository: Repository, place: Path, ref: str) -> list[_Entry]:
 
 
 @dataclass(slots=True)
-class _Trail:
-    """What the log of checkouts tells about a branch that is gone."""
+class _CheckoutTrail:
+    """What the checkouts show about a branch that is gone."""
 
     entered: list[_Entry] = field(default_factory=list)
     left: str | None = None
     taken: str | None = None
 
     def is_untouched(self, seen: str | None) -> bool:
-        """Whether the branch surely never got a commit: made where one stood, and left as it was."""
+        """Whether the branch certainly never got a commit: created at HEAD, and left there."""
         first = self.entered[0] if self.entered else None
         places = {entry.new for entry in self.entered} | ({self.left, seen} - {None})
         return first is not None and first.old == first.new and len(places) == 1 and self.taken is None
 
 
-def _trails(entries: Iterable[_Entry]) -> dict[str, _Trail]:
-    trails: dict[str, _Trail] = {}
+def _trails(entries: Iterable[_Entry]) -> dict[str, _CheckoutTrail]:
+    trails: dict[str, _CheckoutTrail] = {}
     for entry in entries:
         if match := _MOVED.match(entry.message):
-            trails.setdefault(match["new"], _Trail()).entered.append(entry)
-            trail = trails.setdefault(match["old"], _Trail())
-            # Whatever was merged before belongs to an earlier life of the branch.
+            trails.setdefault(match["new"], _CheckoutTrail()).entered.append(entry)
+            trail = trails.setdefault(match["old"], _CheckoutTrail())
+            # An earlier merge belongs to an earlier branch of the same name.
             trail.left, trail.taken = entry.old, None
         elif match := _TOOK.match(entry.message):
             for name in match["names"].split():
-                trails.setdefault(name, _Trail()).taken = entry.new
+                trails.setdefault(name, _CheckoutTrail()).taken = entry.new
     return trails
 
 
-class _Inquest:
-    """One round of questions about all branches at once, so that few processes are started."""
+class _BranchClassifier:
+    """Classifies all branches in one pass, to start few git processes."""
 
     def __init__(self, repository: Repository, survey: Survey) -> None:
         self._repository = repository
@@ -184,36 +188,40 @@ class _Inquest:
         here = survey.local.get(self._default)
         self._trunk = _unique([here, *survey.trusted.get(self._default, ())])
 
-    def judge(self, tips: Mapping[str, str | None]) -> dict[str, Fate]:
-        """The fates that are not simply "open"."""
+    def classify(self, tips: Mapping[str, str | None]) -> dict[str, BranchState]:
+        """The states other than "open"."""
         alive, spared = self._survey.alive, {self._default, self._survey.remote_default, ""}
         gone = tips.keys() - alive
         renamed = self._repository.renamed(self._survey) if gone else {}
-        now = {name: now_called(name, renamed) if name in gone else name for name in tips}
+        now = {name: current_name(name, renamed) if name in gone else name for name in tips}
         living = {name: self._living(now[name]) for name in tips if now[name] in alive - spared}
         lost = {name: tips[name] for name in tips if now[name] not in alive | spared}
         if not self._trunk or not (living or lost):
             return {}
         self._trails = _trails(_head_log(self._repository)) if lost else {}
-        self._look({commit for commits, _ in living.values() for commit in commits}, self._heard_of(living, lost))
-        found: dict[str, Fate] = {name: self._fate_of_living(*facts) for name, facts in living.items()}
-        return found | {name: self._fate_of_lost(name, seen) for name, seen in lost.items()}
+        self._look(
+            {commit for commits, _ in living.values() for commit in commits}, self._mentioned_commits(living, lost)
+        )
+        found: dict[str, BranchState] = {name: self._state_of_existing(*facts) for name, facts in living.items()}
+        return found | {name: self._state_of_lost(name, seen) for name, seen in lost.items()}
 
     def _living(self, name: str) -> tuple[list[str], str | None]:
-        """Where a branch stands, nowhere if it is fresh, and the newest commit known to be made on it."""
+        """The tips of a branch (none if it is new) and the newest commit known to be made on it."""
         local = self._survey.local.get(name)
         commits = _unique([local, *self._survey.tracked.get(name, ())])
         log = _branch_log(self._repository, name) if local else []
         made = [entry.new for entry in log if _is_work(entry)]
         created = _CREATED.match(log[0].message) if log else None
-        # A branch that was made from its namesake on a remote brought that one's work along.
+        # A branch created from its remote-tracking branch contains that one's work.
         is_own_start = created is not None and not f"/{created['start']}".endswith(f"/{name}")
         if is_own_start and not made and {entry.new for entry in log} == set(commits):
             return [], None
         return commits, made[-1] if made else None
 
-    def _heard_of(self, living: Mapping[str, tuple[list[str], str | None]], lost: Mapping[str, str | None]) -> set[str]:
-        """Commits that only logs and callers name; they need not be here any more."""
+    def _mentioned_commits(
+        self, living: Mapping[str, tuple[list[str], str | None]], lost: Mapping[str, str | None]
+    ) -> set[str]:
+        """Commits named only by reflogs and callers; they may no longer exist."""
         trails = [self._trails[name] for name in lost if name in self._trails]
         heard = {made for _, made in living.values()} | set(lost.values())
         heard |= {commit for trail in trails for commit in (trail.left, trail.taken)}
@@ -225,7 +233,7 @@ class _Inquest:
         try:
             self._outside = self._history(standing | here)
         except CortexError:
-            # What nothing refers to may be here without its ancestors.
+            # An unreferenced commit may exist without its ancestors.
             here = set()
             self._outside = self._history(standing)
         self._here = standing | here
@@ -237,23 +245,23 @@ class _Inquest:
         lines = [*sorted(commits), *(f"^{commit}" for commit in self._trunk)]
         return _parents(self._repository.lines("rev-list", "--parents", "--stdin", stdin=lines))
 
-    def _fate_of_living(self, commits: Sequence[str], made: str | None) -> Fate:
+    def _state_of_existing(self, commits: Sequence[str], made: str | None) -> BranchState:
         if not commits:
             return "open"
         if outside := [commit for commit in commits if commit in self._outside]:
             return "merged" if all(self._patches.hold(commit) for commit in outside) else "open"
         if made in self._here:
-            # The branch stands in the trunk; its own work may have been thrown away rather than merged.
+            # The branch points into the trunk; its own work may have been discarded instead of merged.
             return "merged" if made not in self._outside or self._patches.hold(made) else "open"
-        # Without its log, only a commit that came in by a merge was surely not always in the trunk.
+        # Without a reflog, only a commit off the first-parent line certainly came from a branch.
         return "open" if self._main_line.issuperset(commits) else "merged"
 
     @cached_property
     def _main_line(self) -> frozenset[str]:
         return frozenset(self._repository.lines("rev-list", "--first-parent", "--stdin", stdin=self._trunk))
 
-    def _fate_of_lost(self, name: str, seen: str | None) -> Fate:
-        trail = self._trails.get(name) or _Trail()
+    def _state_of_lost(self, name: str, seen: str | None) -> BranchState:
+        trail = self._trails.get(name) or _CheckoutTrail()
         last = _unique([seen, trail.left])
         known = [commit for commit in last if commit in self._here]
         inside = [commit for commit in [*known, trail.taken] if commit in self._here and commit not in self._outside]
@@ -263,7 +271,7 @@ class _Inquest:
             return "deleted" if is_empty else "merged" if inside else "open"
         if any(self._patches.hold(commit) for commit in outside):
             return "merged"
-        # It also stood on merged work that its other commits do not continue.
+        # It also pointed to merged work that its other commits do not continue.
         independent = ("merge-base", "--independent", *outside)
         if any(commit in self._repository.lines(*independent, commit) for commit in inside):
             return "merged"
@@ -273,7 +281,7 @@ class _Inquest:
 
 
 class _Patches:
-    """The work outside the trunk, and which of it the trunk holds under other commits."""
+    """The work outside the trunk, and which of it the trunk contains in other commits."""
 
     def __init__(self, repository: Repository, trunk: Sequence[str], outside: _Parents, tips: Sequence[str]) -> None:
         self._repository, self._trunk, self._outside = repository, trunk, outside
@@ -285,11 +293,11 @@ class _Patches:
         try:
             self._compare() if tips else None
         except CortexError:
-            # A partial clone has no content to compare; what ancestry tells still holds.
+            # A partial clone has no content to compare; the ancestry is still valid.
             self._bases = {}
 
     def latest(self, commits: Sequence[str]) -> list[str]:
-        """The commits without those that lie before another of them."""
+        """The commits without ancestors of other ones among them."""
         return [one for one in commits if not any(one in self._reach[other] for other in commits if other != one)]
 
     def saw_all_since(self, tip: str) -> bool:
@@ -297,11 +305,11 @@ class _Patches:
         return base is not None and (base in self._window or len(self._window) < _WINDOW)
 
     def hold(self, tip: str) -> bool:
-        """Whether the trunk got the changes of a commit and all before it since they parted."""
+        """Whether the trunk contains the changes of a commit and its ancestors since the merge base."""
         base = self._bases.get(tip)
         if base is None:
             return False
-        # A change that was there before and was taken back is not there.
+        # A change that was reverted before the branch began does not count.
         later = self._window.keys() - _ancestors(base, self._window)
         there = {self._ids[commit, ""] for commit in later if (commit, "") in self._ids} - {b""}
         single = [self._ids.get((commit, "")) for commit in _singles(self._reach[tip], self._outside)]
@@ -319,7 +327,7 @@ class _Patches:
         short = [reach for reach in self._reach.values() if len(reach) <= _WINDOW]
         singles = {(commit, "") for reach in short for commit in _singles(reach, self._outside)}
         whole = [(tip, base) for tip, base in self._bases.items() if base]
-        # Single commits first: git remembers the base of a whole change as the parent of its tip.
+        # Single commits first: git caches the base of a whole change as the parent of its tip.
         changes = [*inside, *singles, *whole]
         self._files = dict(zip(changes, map(_files_of, self._differences(changes, "--raw")), strict=True))
         names = {change: frozenset(name for name, _ in files) for change, files in self._files.items()}
@@ -356,20 +364,20 @@ def _singles(commits: Iterable[str], parents: _Parents) -> list[str]:
 
 
 def _files_of(lines: Iterable[bytes]) -> frozenset[tuple[bytes, bytes]]:
-    """What was done to which file, and the id of what is in it then."""
+    """The changed files with the blob id after the change."""
     facts = [line.split(b" ", 4) for line in lines if line.startswith(b":")]
     return frozenset((words[4], words[3]) for words in facts)
 
 
 def _patch_id(lines: Iterable[bytes]) -> bytes:
-    """The same for the same change, wherever in a file it is made."""
+    """A digest of a change that does not depend on line numbers."""
     digest = hashlib.sha256()
     index = b""
     for line in lines:
         if line.startswith(b"index "):
             index = line
         elif not line.startswith(b"@@"):
-            # Of what is no text, the ids are all that is shown.
+            # For binary files git prints only the blob ids.
             digest.update((index if line.startswith(b"Binary files ") else b"") + line + b"\n")
     return digest.digest()
 

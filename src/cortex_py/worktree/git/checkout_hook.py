@@ -1,10 +1,9 @@
-"""An optional `post-checkout` hook that runs a command whenever another branch is checked out.
+"""An optional `post-checkout` hook that runs a command when another branch is checked out.
 
-It is the only thing in this room that writes to a repository, and only when asked. A hook that is
-already there goes on as before: a shell script gets a marked block at its head, which cannot change
-its arguments, its input or its exit status and is taken out again without a trace. What is no shell
-script, or belongs to a hook manager that would write it anew, is left alone; the error says which line
-to add where.
+This is the only module of the package that writes to a repository, and only on request. An existing shell script keeps
+working: it gets a marked block at its head that cannot change its arguments, input or exit status, and that can be
+removed without a trace. Hooks that are not shell scripts, or that a hook manager rewrites, are left alone; the error
+says which line to add where.
 """
 
 from __future__ import annotations
@@ -18,17 +17,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ..errors import InvalidInput, StoreDenied
-from .git import Repository, run_git, text_of
+from ...errors import InvalidInput, StoreDenied
+from ...paths import open_regular
+from .repository import Repository, decode_output
+from .runner import run_git
 
-__all__ = ["Installed", "install", "installed", "remove"]
+__all__ = ["HookChange", "find_hook", "install_hook", "remove_hook"]
 
 _NAME = "post-checkout"
 _SECONDS = 10
 _SHEBANG = b"#!/bin/sh\n"
 _BEGIN = "# >>> cortex: tells it which branch is checked out >>>"
 _END = "# <<< cortex <<<"
-# Written only into a file that was not there before, so that taking the block out also takes the file.
+# Marks a file that this module created, so that removing the block removes the file.
 _ALONE = "# This file was made for the lines below."
 _BLOCK = re.compile(
     rb"(?:^%(begin)s\n.*?^%(end)s(?:\n|\Z))" % {b"begin": re.escape(_BEGIN.encode()), b"end": re.escape(_END.encode())},
@@ -38,7 +39,7 @@ _SHELL = re.compile(
     rb"#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-S[ \t]+)?(?:\S*/)?)?(?:sh|bash|dash|zsh)(?:[ \t]+[^\r\n]*)?(?:\n|\Z)"
 )
 _MANAGERS = re.compile(rb"husky|lefthook|pre-commit\.com|overcommit", re.IGNORECASE)
-# A script that hands its own text to something else would hand over the block too.
+# A script that passes its own text to another program would pass the block too.
 _OWN_FOLDER = re.compile(rb"""(?:dirname|basename|readlink|realpath)[^\n;|&]*?\$\{?0""")
 _READS_ITSELF = re.compile(
     rb"""(?:\b(?:exec|tail|head|sed|awk|cat|grep|python[\d.]*|perl|ruby|node)\b|'exec')[^\n]*\$\{?0\b|^'''|^\"\"\"""",
@@ -47,17 +48,17 @@ _READS_ITSELF = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
-    """Where the hook is, and what it took."""
+class HookChange:
+    """Where the hook is, and what was changed."""
 
     path: Path
     change: Literal["created", "added", "renewed", "none"]
 
 
-def install(repository: Repository, command: Sequence[str], *, shared: bool = False) -> Installed:
-    """Have git run a command after each checkout of a branch, with the three arguments of the hook.
+def install_hook(repository: Repository, command: Sequence[str], *, shared: bool = False) -> HookChange:
+    """Make git run a command after each checkout of a branch, with the hook's three arguments.
 
-    `shared` allows a folder of hooks that the machine uses for all its repositories.
+    `shared` allows a hooks folder that several repositories use.
     """
     block = _block(command)
     folder = _hooks_folder(repository)
@@ -74,32 +75,32 @@ def install(repository: Repository, command: Sequence[str], *, shared: bool = Fa
         )
     if not os.path.lexists(path):
         _write(path, _SHEBANG + _marked([_ALONE, *block]), 0o755)
-        return Installed(path, "created")
+        return HookChange(path, "created")
     before = _editable(path, command)
     old = _BLOCK.search(before)
     after = _with(before, [_ALONE, *block] if old and _ALONE.encode() in old[0] else block)
     if after == before:
-        return Installed(path, "none")
+        return HookChange(path, "none")
     _write(path, after, path.stat().st_mode & 0o7777)
-    return Installed(path, "renewed" if old else "added")
+    return HookChange(path, "renewed" if old else "added")
 
 
-def remove(repository: Repository) -> bool:
-    """Take the block out again, and the hook with it when nothing else is in it; False when it is not there."""
-    # The folder may have been another one when the block was put in.
+def remove_hook(repository: Repository) -> bool:
+    """Remove the block, and the hook file if nothing else is in it; False if there is no block."""
+    # core.hooksPath may have changed since the block was installed.
     places = {_hooks_folder(repository) / _NAME, repository.common_dir / "hooks" / _NAME}
     return sum(_take_out(path) for path in {place.resolve() for place in places}) > 0
 
 
-def installed(repository: Repository) -> Path | None:
-    """The hook that git runs here, if it has the block."""
+def find_hook(repository: Repository) -> Path | None:
+    """The hook that git runs here, if it contains the block."""
     path = _hooks_folder(repository) / _NAME
     data = _read(path)
     return path if data is not None and _BLOCK.search(data) and os.access(path, os.X_OK) else None
 
 
 def _block(command: Sequence[str]) -> list[str]:
-    """The lines to run. All is quiet and in front, ends after some seconds, and never fails."""
+    """The lines of the block: silent, in the foreground, limited in time, and always successful."""
     line = _quoted(command)
     program = shlex.quote(command[0])
     return [
@@ -134,14 +135,14 @@ def _marked(lines: Sequence[str]) -> bytes:
 
 
 def _with(data: bytes, block: Sequence[str]) -> bytes:
-    """The script with the block in it: where it was, else at its head, which an early exit cannot skip."""
+    """The script with the block: in its old place, or at the head, where an early exit cannot skip it."""
     if old := _BLOCK.search(data):
         marked = _marked(block)
         return data[: old.start()] + (marked if old[0].endswith(b"\n") else marked[:-1]) + data[old.end() :]
     first = _SHELL.match(data)
     head = first[0] if first else b""
     if head and not head.endswith(b"\n"):
-        # The line break in front is the block's own; that nothing follows its end tells so.
+        # The line break before the block belongs to it; removal recognises this by the missing one after it.
         return head + b"\n" + _marked(block)[:-1]
     return head + _marked(block) + data[len(head) :]
 
@@ -171,7 +172,7 @@ def _take_out(path: Path) -> bool:
 
 
 def _editable(path: Path, command: Sequence[str]) -> bytes:
-    """The hook that is there, if a block can be put into it without harm."""
+    """The existing hook, if a block can be added without breaking it."""
     data = None if path.is_symlink() else _read(path)
     reason = "is not a plain file of this repository" if data is None else _reason_to_leave(data)
     if reason is None and not os.access(path, os.X_OK):
@@ -210,33 +211,36 @@ def _hooks_folder(repository: Repository) -> Path:
     answer = run_git(repository.root, "rev-parse", "--git-path", "hooks")
     if answer is None or answer.returncode != 0:
         raise InvalidInput(
-            f"git does not tell where the hooks of {repository.root} are.",
+            f"git did not report the hooks folder of {repository.root}.",
             remedy="Check that git works there, for example with 'git status'.",
         )
     return repository.root / os.fsdecode(answer.stdout.removesuffix(b"\n"))
 
 
 def _is_shared(repository: Repository, folder: Path) -> bool:
-    """Whether the folder serves other repositories too, without this one having said so itself."""
+    """Whether other repositories use the folder too and this repository did not choose it itself."""
     answer = run_git(repository.root, "config", "--show-scope", "--get", "core.hooksPath")
-    scope, _, value = (text_of(answer.stdout) if answer else "").partition("\t")
+    scope, _, value = (decode_output(answer.stdout) if answer else "").partition("\t")
     if not scope:
-        # A link may lead the usual folder out of the repository.
+        # The default folder may be a link to a place outside the repository.
         return not folder.resolve().is_relative_to(repository.common_dir)
-    # A relative path means a folder inside each repository, wherever it is set.
+    # A relative path names a folder inside each repository.
     is_relative = not (Path(value).is_absolute() or value.startswith(("~", "%(")))
     return scope not in ("local", "worktree") and not is_relative
 
 
 def _read(path: Path) -> bytes | None:
+    if not path.is_file():
+        return None
     try:
-        return path.read_bytes() if path.is_file() else None
+        with open_regular(path) as file:
+            return file.read()
     except OSError as error:
         raise _denied(path) from error
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    """Replace the file in one step: git may run it at any moment."""
+    """Replace the file atomically: git may run it at any moment."""
     draft = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,8 @@
-"""Patches as `git diff -U0` prints them, read line by line: which files changed, by how much, and which
-names came and went.
+"""Reads patches as `git diff -U0` prints them: which files changed, by how many lines, and which names came and went.
 
-How many lines a hunk has stands in its header, so a line that looks like a header is never taken for one.
-Names come from the files that people write: what is binary, generated, vendored, locked or private by its
-name gives none, nor does minified code. Nothing here touches the disk or git.
+A hunk's header gives its number of lines, so a content line that looks like a header is never taken for one. Names are
+read from hand-written files only: binary, generated, vendored, locked, private and minified files give none. This
+module does not touch the disk or start git.
 """
 
 from __future__ import annotations
@@ -15,44 +14,32 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from .choice import name_reason
-from .git import text_of
+from ..files.choice import skip_by_name
+from .repository import decode_output
 
 __all__ = [
-    "MOST_BYTES",
-    "MOST_FILES",
-    "MOST_LISTED",
-    "Change",
-    "Line",
-    "PatchReader",
-    "Status",
-    "added_lines",
-    "added_whole",
-    "label",
-    "listed_paths",
-    "names",
-    "split_lines",
-]
+    "MOST_BYTES", "MOST_FILES", "MOST_LISTED", "ChangedLine", "FileChange", "PatchReader", "Status", "TextCleaner",
+    "find_names", "new_file_change", "new_file_lines", "parse_raw_listing", "path_label",
+]  # fmt: skip
 
 Status = Literal["added", "modified", "deleted", "renamed"]
+# Removes what may not be stored, such as secrets.
+TextCleaner = Callable[[str], str]
 
-# How much of one commit is read for names, and how many of its files are told of at all.
+# How much of one commit is read for names, and how many of its files are listed at all.
 MOST_FILES = 400
 MOST_BYTES = 2_000_000
 MOST_LISTED = 5_000
 
 _LONGEST = 2_000
-# Far above what is read of a line, and above any pair of paths in a header.
-_LONGEST_BYTES = 40_000
 _SLICE = 1_024
-_CHUNK = 1 << 16
-# Lines that nobody typed: so long on average, in a change of some size. People do write prose this way.
+# Lines this long on average, in a change of this size, were not typed by hand, except in prose.
 _DENSE_LINE = 300
 _DENSE_BYTES = 2_500
 _PROSE = (".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".org", ".tex")
 
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?")
-# Letters that could not be read stay part of their word, so that no half of it passes for a name.
+# Undecodable letters stay part of their word, so that half a word is never taken for a name.
 _WORD = re.compile(r"[\w$\ufffd]+")
 _NAME = re.compile(r"([A-Za-z_$][\w$]{1,80}+)(?![\w$\ufffd])|[\w$\ufffd]+")
 _LAST_WORD = re.compile(rb"[\w$\x80-\xff]+\Z")
@@ -66,12 +53,12 @@ _BINARY_BYTES = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What a commit, or the work since, did to one file.
+class FileChange:
+    """What a commit, or the uncommitted work, did to one file.
 
-    `path` is where the file is after the change, in the form that files are shown in; `old_path` is where
-    a renamed or copied one was (a copy counts as added). `introduced` are names on added lines alone,
-    `dropped` on removed lines alone, `touched` on both, or in the line that git shows as a hunk's context.
+    `path` is the path after the change, in display form; `old_path` is the former path of a renamed or copied file (a
+    copy counts as added). `introduced` are names on added lines only, `dropped` on removed lines only, `touched` on
+    both, or in the line that git prints as a hunk's context.
     """
 
     path: str
@@ -84,7 +71,7 @@ class Change:
     touched: frozenset[str] = frozenset()
 
 
-class Line(NamedTuple):
+class ChangedLine(NamedTuple):
     """A changed line: its number is that in the new file for "+", in the old one for "-"."""
 
     sign: Literal["+", "-"]
@@ -92,86 +79,76 @@ class Line(NamedTuple):
     text: str
 
 
-def label(path: bytes) -> str:
-    """A path of a repository in the form to store and to show."""
+def path_label(path: bytes) -> str:
+    """A repository path as it is stored and displayed."""
     return path.decode("utf-8", "backslashreplace")
 
 
-def names(lines: Sequence[bytes]) -> frozenset[str]:
-    """The identifiers on some lines; what lies beyond the length that is read of a line is left out."""
+def find_names(lines: Sequence[bytes], clean: TextCleaner = str) -> frozenset[str]:
+    """The identifiers on some lines; very long lines are read up to a limit."""
     if not lines:
         return frozenset()
     is_short = max(map(len, lines)) <= _LONGEST
-    text = text_of(b"\n".join(lines)) if is_short else "\n".join(map(_cut, lines))
+    text = decode_output(b"\n".join(lines)) if is_short else "\n".join(map(_cut, lines))
     # Every other word leaves an empty text.
-    return frozenset(_NAME.findall(text)) - {""}
+    return frozenset(_NAME.findall(clean(text))) - {""}
 
 
-def split_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    """The lines of a stream without their ends, each cut to a length that is safe to hold."""
-    rest = b""
-    while chunk := read(_CHUNK):
-        lines = (rest + chunk).split(b"\n")
-        rest = lines.pop()[:_LONGEST_BYTES]
-        if lines and max(map(len, lines)) > _LONGEST_BYTES:
-            lines = [line[:_LONGEST_BYTES] for line in lines]
-        yield from lines
-    if rest:
-        yield rest
-
-
-def added_whole(path: bytes, data: bytes) -> Change:
-    """A file that git does not know yet, as a change."""
+def new_file_change(path: bytes, data: bytes) -> FileChange:
+    """An untracked file as a change."""
     lines = _content_lines(data)
-    is_read = _gives_names(label(path)) and not _is_dense(label(path), lines)
-    return Change(label(path), None, "added", len(lines), 0, names(lines) if is_read else frozenset())
+    is_read = _gives_names(path_label(path)) and not _is_dense(path_label(path), lines)
+    return FileChange(path_label(path), None, "added", len(lines), 0, find_names(lines) if is_read else frozenset())
 
 
-def added_lines(data: bytes, most_bytes: int) -> tuple[tuple[Line, ...], bool]:
-    """The lines of such a file, and whether these are all of them."""
+def new_file_lines(data: bytes, most_bytes: int) -> tuple[tuple[ChangedLine, ...], bool]:
+    """The lines of an untracked file, and whether these are all of them."""
     lines = _content_lines(data)
     return PatchReader(iter([b"@@ -0,0 +1,%d @@" % len(lines), *(b"+" + line for line in lines)])).lines_of(
         b"", most_bytes
     )
 
 
-def listed_paths(listing: bytes) -> list[tuple[bytes, bytes]]:
-    """The old and the new path of each file in a raw listing."""
+def parse_raw_listing(listing: bytes) -> list[tuple[bytes, bytes]]:
+    """The old and the new path of each file in a raw listing; a truncated entry is skipped."""
     parts = iter(listing.split(b"\0"))
     found: list[tuple[bytes, bytes]] = []
     for facts in parts:
         if facts.startswith(b":"):
-            old = next(parts)
+            old = next(parts, None)
             is_pair = facts.rpartition(b" ")[2].startswith((b"R", b"C"))
-            found.append((old, next(parts) if is_pair else old))
+            new = next(parts, None) if is_pair else old
+            if old is not None and new is not None:
+                found.append((old, new))
     return found
 
 
 class PatchReader:
-    """Reads changes off a stream of lines, which may hold other things between them.
+    """Reads changes from a stream of lines that may hold other things between them.
 
-    `line` is the line that was not yet understood, None at the end.
+    `line` is the next unread line, None at the end.
     """
 
-    def __init__(self, lines: Iterator[bytes]) -> None:
+    def __init__(self, lines: Iterator[bytes], clean: TextCleaner = str) -> None:
         self._lines = lines
+        self._clean = clean
         self.line = next(lines, None)
 
     def advance(self) -> bytes | None:
-        """The next line, after the current one is done with."""
+        """Move to the next line and return it."""
         self.line = next(self._lines, None)
         return self.line
 
-    def changes(self) -> tuple[tuple[Change, ...], bool]:
+    def changes(self) -> tuple[tuple[FileChange, ...], bool]:
         """The changes up to a line that starts with a NUL or to the end, and whether all was read for names."""
-        found: list[Change] = []
+        found: list[FileChange] = []
         last: _File | None = None
         left, count = MOST_BYTES, 0
         is_complete = True
         for file, hunk in self._hunks():
             if hunk is None:
                 if last is not None and count <= MOST_LISTED:
-                    found.append(last.change())
+                    found.append(last.change(self._clean))
                 last, count = file, count + 1
                 if count > MOST_FILES:
                     file.is_limited, is_complete = True, False
@@ -180,7 +157,7 @@ class PatchReader:
             file.removed += removed
             file.added += added
             is_wanted = file.is_wanted
-            if is_wanted and (context := hunk.string[hunk.end() :]):
+            if is_wanted and (context := hunk.string[hunk.end() : hunk.end() + _CONTEXT_BYTES]):
                 file.contexts.append(context)
             for lines, wanted in ((file.minus, removed), (file.plus, added)):
                 for part in self._take(wanted):
@@ -188,15 +165,15 @@ class PatchReader:
                         left -= sum(map(len, part))
                         lines += part
             if is_wanted and left < 0:
-                # Of half a patch, names would seem dropped that only moved.
+                # In half a patch, a name that only moved would seem dropped.
                 file.is_limited, is_complete = True, False
         if last is not None and count <= MOST_LISTED:
-            found.append(last.change())
+            found.append(last.change(self._clean))
         return tuple(found), is_complete
 
-    def lines_of(self, path: bytes, most_bytes: int) -> tuple[tuple[Line, ...], bool]:
+    def lines_of(self, path: bytes, most_bytes: int) -> tuple[tuple[ChangedLine, ...], bool]:
         """The changed lines of one file among those in the patch, and whether these are all of them."""
-        found: list[Line] = []
+        found: list[ChangedLine] = []
         for file, hunk in self._hunks():
             if hunk is None:
                 continue
@@ -208,12 +185,12 @@ class PatchReader:
                         most_bytes -= len(line)
                         if most_bytes < 0:
                             return tuple(found), False
-                        found.append(Line(sign, number, text_of(line[1:]).removesuffix("\r")[:_LONGEST]))
+                        found.append(ChangedLine(sign, number, decode_output(line[1:]).removesuffix("\r")[:_LONGEST]))
                         number += 1
         return tuple(found), True
 
     def _hunks(self) -> Iterator[tuple[_File, re.Match[bytes] | None]]:
-        """Each file as it begins, then each of its hunks; who is given a hunk takes the lines that follow."""
+        """Each file, then each of its hunks; the consumer takes the lines that follow a hunk's header."""
         file = _File(b"")
         line = self.line
         while line is not None and not line.startswith(b"\0"):
@@ -222,19 +199,19 @@ class PatchReader:
                     yield file, match
             elif line.startswith(b"diff --git "):
                 path = _path_of(line)
-                # A file that became a link, or the reverse, is shown as deleted and then as new.
+                # git prints a file that became a link, or the reverse, as deleted and then as new.
                 if path != file.path or file.status != "deleted":
                     file = _File(path)
                     yield file, None
                 file.is_plain = True
             else:
-                file.understand(line)
+                file.read_header(line)
             line = self.advance()
 
     def _take(self, count: int) -> Iterator[list[bytes]]:
         """The next lines of one side of a hunk, some at a time."""
         while count > 0 and (part := list(islice(self._lines, min(count, _SLICE)))):
-            # The other side's last line had no end, which git tells after it.
+            # "\ No newline at end of file" belongs to the other side's last line.
             if part[0].startswith(b"\\"):
                 del part[0]
             count -= len(part)
@@ -243,7 +220,7 @@ class PatchReader:
 
 @dataclass(slots=True)
 class _File:
-    """What is known of a file while its patch is read."""
+    """A file whose patch is being read."""
 
     path: bytes
     old_path: bytes | None = None
@@ -256,8 +233,8 @@ class _File:
     minus: list[bytes] = field(default_factory=list)
     contexts: list[bytes] = field(default_factory=list)
 
-    def understand(self, line: bytes) -> None:
-        """Take in a line of the header; those that say nothing new are passed over."""
+    def read_header(self, line: bytes) -> None:
+        """Apply a header line; lines without new information are ignored."""
         if line.startswith((b"rename from ", b"copy from ")):
             self.old_path = _unquoted(line.partition(b" from ")[2])
             self.status = "renamed" if line.startswith(b"rename") else "added"
@@ -275,16 +252,16 @@ class _File:
     @property
     def is_wanted(self) -> bool:
         """Whether lines that follow are read for names."""
-        return self.is_plain and not self.is_limited and _gives_names(label(self.path))
+        return self.is_plain and not self.is_limited and _gives_names(path_label(self.path))
 
-    def change(self) -> Change:
-        path = label(self.path)
-        old_path = None if self.old_path is None else label(self.old_path)
+    def change(self, clean: TextCleaner) -> FileChange:
+        path = path_label(self.path)
+        old_path = None if self.old_path is None else path_label(self.old_path)
         if self.is_limited or not (self.plus or self.minus) or _is_dense(path, self.plus + self.minus):
-            return Change(path, old_path, self.status, self.added, self.removed)
-        plus, minus = names(self.plus), names(self.minus)
-        touched = (plus & minus) | names([_whole(context) for context in self.contexts])
-        return Change(
+            return FileChange(path, old_path, self.status, self.added, self.removed)
+        plus, minus = find_names(self.plus, clean), find_names(self.minus, clean)
+        touched = (plus & minus) | find_names([_whole(context) for context in self.contexts], clean)
+        return FileChange(
             path,
             old_path,
             self.status,
@@ -297,7 +274,7 @@ class _File:
 
 
 def _content_lines(data: bytes) -> list[bytes]:
-    """The lines of a whole file; none of what git would take for binary."""
+    """The lines of a whole file; none of a file that git would treat as binary."""
     is_text = data and b"\0" not in data[:_BINARY_BYTES]
     return data.removesuffix(b"\n").split(b"\n") if is_text else []
 
@@ -307,13 +284,13 @@ def _length(text: bytes | None) -> int:
 
 
 def _path_of(line: bytes) -> bytes:
-    """The path in a line like `diff --git a/x b/x`: unless another line tells of two, both halves are the same."""
+    """The path in `diff --git a/x b/x`; both halves are equal unless a later header line gives two paths."""
     pair = line[len(b"diff --git ") :]
     return _unquoted(pair[len(pair) // 2 + 1 :])[2:]
 
 
 def _unquoted(name: bytes) -> bytes:
-    """A path as git shows it, without the quotes and escapes that odd characters bring."""
+    """A path without the quotes and escapes that git adds for unusual characters."""
     if not (name.startswith(b'"') and name.endswith(b'"')):
         return name
     return _ESCAPE.sub(_escaped, name[1:-1])
@@ -326,7 +303,7 @@ def _escaped(match: re.Match[bytes]) -> bytes:
 
 @lru_cache(maxsize=4_096)
 def _gives_names(path: str) -> bool:
-    return name_reason(path) is None
+    return skip_by_name(path) is None
 
 
 def _is_dense(path: str, lines: Sequence[bytes]) -> bool:
@@ -336,7 +313,7 @@ def _is_dense(path: str, lines: Sequence[bytes]) -> bool:
 
 def _cut(line: bytes) -> str:
     """The beginning of a line, up to the end of a word."""
-    text = text_of(line)
+    text = decode_output(line)
     if len(text) <= _LONGEST:
         return text
     text = text[:_LONGEST]
@@ -345,5 +322,5 @@ def _cut(line: bytes) -> str:
 
 
 def _whole(context: bytes) -> bytes:
-    """The line beside a hunk's header, without the word that git may have cut."""
+    """The context in a hunk's header, without a last word that git may have cut."""
     return _LAST_WORD.sub(b"", context) if len(context) >= _CONTEXT_BYTES else context

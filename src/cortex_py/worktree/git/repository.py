@@ -1,49 +1,39 @@
-"""Facts about a git repository, asked of the `git` binary: where it is, what is checked out, which
-branches live.
+"""Facts about a git repository: where it is, what is checked out, which branches exist.
 
-Nothing here writes to a repository, reaches the network, or knows what the facts are used for. A
-folder without a repository, or a machine without git, is an ordinary answer (None); a repository
-that stops answering half-way is an error, because "no branches" would make every memory stale.
+Nothing here writes to a repository or uses the network. A folder without a repository, or a machine without git, is an
+ordinary answer (None). A repository that stops answering half-way is an error, because an empty list of branches would
+make every memory stale.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import CortexError
+from ...errors import CortexError
+from ...paths import read_regular
+from .runner import find_repository_folder, git_dir_of, run_git
 
-__all__ = ["COMMIT", "RENAMED", "Head", "Repository", "Survey", "now_called", "read_text", "run_git", "text_of"]
+__all__ = ["COMMIT", "RENAMED", "Head", "Repository", "Survey", "current_name", "decode_output", "read_text"]
 
-# The id of a commit, and the line of a reflog that tells of a new name.
+# A full commit id, and the reflog message of a renamed branch.
 COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 RENAMED = re.compile(r"[Bb]ranch: renamed refs/heads/(?P<old>\S+) to refs/heads/(?P<new>\S+)\Z")
 
-_TIMEOUT_SECONDS = 10.0
+_MOST_TEXT = 64_000_000
+_MOST_PACKED = 256_000_000
 _HEADS = "refs/heads/"
 _REMOTES = "refs/remotes/"
 _BRANCH_FILE = re.compile(r"ref: (refs/heads/[^\x00-\x20\x7f\ufffd]+)\Z")
 _FETCH_LINE = re.compile(r"(?P<name>\S+)\t(?P<url>.*) \(fetch\)(?: \[[^\]]*\])?\Z")
 
-# A caller may itself run inside a git hook, where these point at another repository.
-_INHERITED = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is checked out: no branch when detached, no commit when the branch is unborn."""
+    """What is checked out: no branch if HEAD is detached, no commit if the branch has none yet."""
 
     branch: str | None
     commit: str | None
@@ -64,9 +54,9 @@ class Repository:
 
     @classmethod
     def discover(cls, path: Path) -> Repository | None:
-        """The repository that holds the path; None without one, or without git."""
-        folder = path if path.is_dir() else path.parent
-        if not folder.is_dir():
+        """The repository that contains the path; None without one, or without git."""
+        folder = find_repository_folder(path if path.is_dir() else path.parent)
+        if folder is None:
             return None
         # Outside a working tree git prints the first three lines and then fails at the fourth.
         wanted = ("--is-bare-repository", "--git-dir", "--git-common-dir", "--show-toplevel")
@@ -79,7 +69,11 @@ class Repository:
         git_dir, common_dir = (folder / line for line in lines[1:3])
         git_dir, common_dir = git_dir.resolve(), common_dir.resolve()
         is_bare = lines[0] == "true"
-        root = Path(lines[3]).resolve() if len(lines) == 4 else _root_of(git_dir, common_dir, is_bare)
+        # Asked from inside a git folder, its settings may name any working tree.
+        tree = Path(lines[3]).resolve() if len(lines) == 4 else None
+        own = git_dir_of(tree) if tree else None
+        is_own = own is not None and own.resolve() == git_dir
+        root = tree if tree and is_own else _root_of(git_dir, common_dir, is_bare)
         return cls(root, git_dir, common_dir, is_bare)
 
     @property
@@ -88,7 +82,7 @@ class Repository:
         return self.git_dir != self.common_dir
 
     def head(self) -> Head:
-        """What is checked out here, read from the files of the repository where they tell it."""
+        """What is checked out here, read from the repository's files where possible."""
         name = self.git_dir / "HEAD"
         text = None if name.is_symlink() else read_text(name)
         if text is not None and COMMIT.match(text):
@@ -106,7 +100,7 @@ class Repository:
         """The address of `origin`, else of the first remote by name, after git's own rewriting."""
         lines = self.lines("remote", "-v")
         found = [match for line in lines if (match := _FETCH_LINE.match(line))]
-        # A remote without an address is shown with its own name for one.
+        # git prints a remote without an address with its name as the address.
         urls = {match["name"]: match["url"] for match in found if match["url"] != match["name"]}
         return urls.get("origin") or next((urls[name] for name in sorted(urls)), None)
 
@@ -115,21 +109,21 @@ class Repository:
         answer = run_git(self.root, "rev-list", "--max-parents=0", "HEAD", "--")
         if answer is None or answer.returncode != 0:
             return None
-        roots = text_of(answer.stdout).split()
+        roots = decode_output(answer.stdout).split()
         return roots[-1] if roots else None
 
     def branches(self) -> frozenset[str]:
-        """Every branch name that is alive: local, on a remote, or checked out in a working tree."""
+        """Every existing branch name: local, on a remote, or checked out in a working tree."""
         return self.survey().alive
 
     def default_branch(self) -> str | None:
-        """The branch that the remote calls its own, else the conventional one that exists here."""
+        """The remote's default branch, or else the conventional one that exists here."""
         return self._default(self.survey())
 
     def stale(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of the names that no longer live, sorted.
+        """Those of the names that no longer exist, sorted.
 
-        The default branch is never among them, nor a name that it bore before it was renamed.
+        The default branch is never among them, nor a former name of it.
         """
         survey = self.survey()
         gone = set(names) - survey.alive - {""}
@@ -138,10 +132,10 @@ class Repository:
         default = self._default(survey)
         spared = {default, survey.remote_default}
         renamed = self.renamed(survey)
-        return tuple(sorted(name for name in gone - spared if now_called(name, renamed) != default))
+        return tuple(sorted(name for name in gone - spared if current_name(name, renamed) != default))
 
     def survey(self) -> Survey:
-        """One look at all branches: where they stand, and what is needed to tell the default one."""
+        """All branches with their commits, and what is needed to find the default branch."""
         config = self._config()
         wanted = "--format=%(refname)%00%(objectname)%00%(symref)"
         found = [line.split("\0") for line in self.lines("for-each-ref", wanted, _HEADS, _REMOTES)]
@@ -161,7 +155,7 @@ class Repository:
         remote_default = None
         if remote := config.preferred_remote:
             ref = f"{_REMOTES}{remote}/HEAD"
-            # A HEAD that points at a vanished branch is not listed, only told.
+            # for-each-ref does not list a HEAD that points to a missing branch.
             target = refs.get(ref) or self._symbolic(ref)
             remote_default = next(iter(config.branch_names(target)), None) if target else None
         return Survey(
@@ -175,12 +169,12 @@ class Repository:
         )
 
     def settled_default(self, survey: Survey) -> str | None:
-        """The default branch where something says so, not merely for want of another."""
+        """The default branch if there is evidence for it, not merely for lack of another."""
         if survey.remote_default in survey.alive:
             return survey.remote_default
         main_ref = _branch_ref(read_text(self.common_dir / "HEAD"))
         main_head = main_ref.removeprefix(_HEADS) if main_ref else None
-        # Nobody works in a bare repository, so its HEAD says what its owner calls the default.
+        # Nobody works in a bare repository, so its HEAD is its owner's choice of default branch.
         if survey.has_bare_main and main_head in survey.alive:
             return main_head
         for name in survey.conventional:
@@ -188,7 +182,7 @@ class Repository:
                 return name
         renamed = self.renamed(survey)
         for name in survey.conventional:
-            if (now := now_called(name, renamed)) in survey.local:
+            if (now := current_name(name, renamed)) in survey.local:
                 return now
         return next(iter(survey.alive)) if len(survey.alive) == 1 else None
 
@@ -201,11 +195,11 @@ class Repository:
         return main_ref.removeprefix(_HEADS) if main_ref else self.head().branch
 
     def renamed(self, survey: Survey) -> Mapping[str, str]:
-        """Old names of the living local branches, with the name that each was given next."""
+        """Former names of existing local branches, each with the name that followed."""
         if not survey.local:
             return {}
         pattern = "--grep-reflog=^[Bb]ranch: renamed refs/heads/"
-        lines = self.lines("log", "--walk-reflogs", "--branches", "--no-show-signature", "--format=%gs", "-E", pattern)
+        lines = self.lines("log", "--walk-reflogs", "--branches", "--format=%gs", "-E", pattern)
         found = [match for line in lines if (match := RENAMED.match(line))]
         return {match["old"]: match["new"] for match in reversed(found)}
 
@@ -218,7 +212,7 @@ class Repository:
         remotes: dict[str, list[str]] = {}
         initial: tuple[str, ...] = ()
         bare = False
-        for entry in text_of(answer.stdout).split("\0"):
+        for entry in decode_output(answer.stdout).split("\0"):
             key, _, value = entry.partition("\n")
             if key == "init.defaultbranch":
                 initial = (value,)
@@ -233,20 +227,20 @@ class Repository:
     def _ask_head(self) -> Head:
         symbolic = self._symbolic("HEAD")
         answer = run_git(self.root, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
-        commit = text_of(answer.stdout).strip() if answer else ""
+        commit = decode_output(answer.stdout).strip() if answer else ""
         branch = symbolic.removeprefix(_HEADS) if symbolic and symbolic.startswith(_HEADS) else None
         return Head(branch, commit or None)
 
     def _symbolic(self, ref: str) -> str | None:
         answer = run_git(self.root, "symbolic-ref", "--quiet", ref)
-        return (text_of(answer.stdout).strip() or None) if answer else None
+        return (decode_output(answer.stdout).strip() or None) if answer else None
 
     def lines(self, *arguments: str, stdin: Iterable[str] = ()) -> list[str]:
-        """The lines that a git command prints, given others; an error where it fails."""
+        """The lines that a git command prints for the given input lines; an error if it fails."""
         answer = run_git(self.root, *arguments, stdin="".join(f"{line}\n" for line in stdin).encode())
         if answer is None or answer.returncode != 0:
             raise self._silent(arguments[0])
-        return [line for line in text_of(answer.stdout).split("\n") if line]
+        return [line for line in decode_output(answer.stdout).split("\n") if line]
 
     def _silent(self, command: str) -> CortexError:
         return CortexError(
@@ -257,7 +251,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What one look at the references of a repository shows.
+    """The references of a repository at one moment.
 
     `local` and `tracked` give the commits of the branches here and on remotes; `trusted` those of
     remotes whose default branch is the project's own.
@@ -274,7 +268,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class _Config:
-    """The remotes with their fetch rules, the name git gives to first branches, the main folder's kind."""
+    """Remotes with their fetch rules, the initial branch name, and whether the main repository is bare."""
 
     fetch: Mapping[str, tuple[str, ...]]
     initial_branch: tuple[str, ...]
@@ -285,12 +279,12 @@ class _Config:
         return "origin" if "origin" in self.fetch else next(iter(sorted(self.fetch)), None)
 
     def is_trusted(self, ref: str) -> bool:
-        """Whether a reference is of the project's own remote, or of what that one was forked from."""
+        """Whether a reference belongs to the project's own remote, or to the one it was forked from."""
         specs = [spec for name in {self.preferred_remote, "upstream"} if name for spec in self.fetch.get(name, ())]
         return any(_source_branch(spec, ref) is not None for spec in specs)
 
     def branch_names(self, ref: str) -> list[str]:
-        """The names on the remote that a remote-tracking reference may stand for."""
+        """The branch names on the remote that a remote-tracking reference may represent."""
         specs = [spec for specs in self.fetch.values() for spec in specs]
         names = [name for spec in specs if (name := _source_branch(spec, ref)) is not None]
         if names:
@@ -303,7 +297,7 @@ class _Config:
 
 
 def _branch_ref(text: str | None) -> str | None:
-    """The reference that a HEAD file names, unless only git itself can tell."""
+    """The branch that a HEAD file names; None if git has to be asked."""
     match = _BRANCH_FILE.match(text or "")
     # The reftable format leaves a HEAD file that names an impossible branch.
     return match[1] if match and match[1] != f"{_HEADS}.invalid" else None
@@ -321,7 +315,7 @@ def _source_branch(spec: str, ref: str) -> str | None:
     return name.removeprefix(_HEADS) if name.startswith(_HEADS) else None
 
 
-def now_called(name: str, renamed: Mapping[str, str]) -> str:
+def current_name(name: str, renamed: Mapping[str, str]) -> str:
     """The name that a branch bears after all its renames."""
     seen = {name}
     while (name := renamed.get(name, name)) not in seen:
@@ -338,22 +332,7 @@ def _root_of(git_dir: Path, common_dir: Path, is_bare: bool) -> Path:
     return common_dir.parent if common_dir.name == ".git" else common_dir
 
 
-def run_git(
-    folder: Path, *arguments: str, stdin: bytes = b"", timeout: float = _TIMEOUT_SECONDS
-) -> subprocess.CompletedProcess[bytes] | None:
-    """The answer of one git command, whatever its status; None without git or out of time."""
-    environment = {name: value for name, value in os.environ.items() if name not in _INHERITED}
-    environment |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    # In a partial clone a missing object would be fetched; older versions of git know only the second way to forbid it.
-    environment |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-    command = ["git", "-C", str(folder), "-c", "core.quotepath=off", *arguments]
-    try:
-        return subprocess.run(command, env=environment, input=stdin, capture_output=True, timeout=timeout, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-
-
-def text_of(data: bytes) -> str:
+def decode_output(data: bytes) -> str:
     """What git printed, as text."""
     # A name that is not UTF-8 must still be storable, and the same wherever it is read.
     return data.decode("utf-8", "replace")
@@ -361,16 +340,13 @@ def text_of(data: bytes) -> str:
 
 def read_text(path: Path) -> str | None:
     """The text of a small file without the space around it; None where there is no such file."""
-    try:
-        return text_of(path.read_bytes()).strip()
-    except OSError:
-        return None
+    data = read_regular(path, _MOST_TEXT)
+    return None if data is None else decode_output(data).strip()
 
 
 def _packed(path: Path, ref: str) -> str | None:
-    try:
-        data = path.read_bytes()
-    except OSError:
+    data = read_regular(path, _MOST_PACKED)
+    if data is None:
         return None
     end = data.find(b" " + ref.encode() + b"\n")
-    return text_of(data[data.rfind(b"\n", 0, end) + 1 : end]) if end >= 0 else None
+    return decode_output(data[data.rfind(b"\n", 0, end) + 1 : end]) if end >= 0 else None

@@ -1,105 +1,60 @@
-"""Which packages and versions a file names: manifests and lock files of the usual package managers.
+"""The packages and versions that manifests and lock files of the usual package managers name.
 
-Given a path and a text; a file that is unknown, broken or too large tells nothing.
+A file that is unknown, broken or too large names none.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable
 from itertools import islice
 
-from . import lock_readers as locks
-from . import manifest_readers as others
-from . import python_manifests as python
-from .dependency import Dependency, Stated
-from .key_lines import numbered
-from .versions import admits, agrees, same_version
+from ..formats import number_lines
+from . import other_languages as others
+from . import python
+from .versions import Dependency, OwnVersion, Reader, VersionReader, admits, agrees, same_version
 
 __all__ = [
-    "Dependency",
-    "Stated",
-    "admits",
-    "agrees",
-    "dependencies",
-    "is_dependency_file",
-    "own_version",
-    "same_package",
-    "same_version",
-    "short_name",
-]
+    "Dependency", "OwnVersion", "admits", "agrees", "is_dependency_file", "read_dependencies", "read_own_version",
+    "same_package", "same_version", "short_name",
+]  # fmt: skip
 
 _CHARACTERS_MOST = 4_000_000
 _DEPENDENCIES_MOST = 20_000
-
-_Reader = Callable[[str, str], Iterable[Dependency]]
-_VersionReader = Callable[[str, str], Stated | None]
-
-_READERS: list[tuple[str, _Reader]] = [
-    (r"pyproject\.toml", python.pyproject),
-    (r"(.*/)?requirements[^/]*\.(txt|in)|(.*/)?requirements/[^/]+\.(txt|in)", python.requirements),
-    (r"setup\.cfg", python.setup_cfg),
-    (r"setup\.py", python.setup_py),
-    (r"pipfile", python.pipfile),
-    (r"environment\.ya?ml", python.conda),
-    (r"pkg-info|(.*/)?[^/]+\.dist-info/metadata", python.metadata),
-    (r"package\.json", others.node),
-    (r"cargo\.toml", others.cargo),
-    (r"go\.mod", others.go_mod),
-    (r"composer\.json", others.composer),
-    (r"gemfile", others.gemfile),
-    (r"pom\.xml", others.pom),
-    (r"build\.gradle(\.kts)?", others.gradle),
-    (r"[^/]+\.(cs|fs|vb)proj|directory\.packages\.props", others.csproj),
-    (r"pipfile\.lock", locks.pip_lock),
-    (r"(poetry|uv|pdm|cargo)\.lock", locks.toml_lock),
-    (r"package-lock\.json|npm-shrinkwrap\.json", locks.node_lock),
-    (r"yarn\.lock", locks.yarn_lock),
-    (r"pnpm-lock\.yaml", locks.pnpm_lock),
-    (r"go\.sum", locks.go_sum),
-    (r"composer\.lock", locks.composer_lock),
-    (r"gemfile\.lock", locks.gem_lock),
-]
 _IN_PYTHON = re.compile(
     r"(?:__version__|VERSION|version)\s*(?::\s*[\w.\[\]]+\s*)?=\s*"
     r"(?:['\"]v?(\d[\w.!+-]*)['\"]|\((\s*\d+(?:\s*,\s*['\"]?\w+['\"]?)*)\s*,?\s*\))\s*(?:#.*)?"
 )
 _BARE = re.compile(r"v?(\d[\w.!+-]*)")
-# Before this a line of code could be anything, and a version stands near the top of its file.
+# A version is stated near the top of its file.
 _LINES_MOST = 5_000
 
 
-def _in_python(path: str, text: str) -> Stated | None:
+def _in_python(path: str, text: str) -> OwnVersion | None:
     if posixpath.basename(path).lower() == "setup.py" and (found := python.setup_py_version(path, text)):
         return found
-    for number, line in islice(numbered(text), _LINES_MOST):
+    for number, line in islice(number_lines(text), _LINES_MOST):
         if len(line) < 300 and (match := _IN_PYTHON.fullmatch(line.rstrip())):
             version = match[1] or ".".join(part.strip(" '\"") for part in match[2].split(","))
-            return Stated(None, version, number)
+            return OwnVersion(None, version, number)
     return None
 
 
-def _version_file(_path: str, text: str) -> Stated | None:
-    for number, line in numbered(text):
+def _version_file(_path: str, text: str) -> OwnVersion | None:
+    for number, line in number_lines(text):
         if line.strip():
             match = _BARE.fullmatch(line.strip())
-            return Stated(None, match[1], number) if match else None
+            return OwnVersion(None, match[1], number) if match else None
     return None
 
 
-_VERSION_READERS: list[tuple[str, _VersionReader]] = [
-    (r"pyproject\.toml", python.pyproject_version),
-    (r"setup\.cfg", python.setup_cfg_version),
+_VERSION_READERS: list[tuple[str, VersionReader]] = [
+    *python.VERSION_READERS,
     (r"[^/]+\.py", _in_python),
-    (r"pkg-info|(.*/)?[^/]+\.dist-info/metadata", python.metadata_version),
-    (r"package\.json|composer\.json", others.json_version),
-    (r"cargo\.toml", others.cargo_version),
-    (r"pom\.xml", others.pom_version),
-    (r"build\.gradle(\.kts)?", others.gradle_version),
-    (r"[^/]+\.(cs|fs|vb)proj", others.csproj_version),
+    *others.VERSION_READERS,
     (r"\.?version(\.txt)?", _version_file),
 ]
+_READERS: list[tuple[str, Reader]] = [*python.READERS, *others.READERS]
 _BY_NAME = [(re.compile(rf"(?:.*/)?(?:{pattern})"), reader) for pattern, reader in _READERS]
 _VERSION_BY_NAME = [(re.compile(rf"(?:.*/)?(?:{pattern})"), reader) for pattern, reader in _VERSION_READERS]
 
@@ -108,13 +63,13 @@ def is_dependency_file(path: str) -> bool:
     return _reader(path) is not None
 
 
-def _reader(path: str) -> _Reader | None:
+def _reader(path: str) -> Reader | None:
     lower = path.lower()
     return next((reader for pattern, reader in _BY_NAME if pattern.fullmatch(lower)), None)
 
 
-def dependencies(path: str, text: str) -> list[Dependency]:
-    """The packages that a file names, each with the line it stands on; none of an unknown or broken file."""
+def read_dependencies(path: str, text: str) -> list[Dependency]:
+    """The packages that a file names, each with its line; none if the file is unknown or broken."""
     reader = _reader(path)
     if reader is None or len(text) > _CHARACTERS_MOST:
         return []
@@ -124,8 +79,8 @@ def dependencies(path: str, text: str) -> list[Dependency]:
         return []
 
 
-def own_version(path: str, text: str) -> Stated | None:
-    """The version that a project gives itself in a file."""
+def read_own_version(path: str, text: str) -> OwnVersion | None:
+    """The project's own version, if the file states one."""
     lower = path.lower()
     reader = next((reader for pattern, reader in _VERSION_BY_NAME if pattern.fullmatch(lower)), None)
     if reader is None or len(text) > _CHARACTERS_MOST:
@@ -136,7 +91,7 @@ def own_version(path: str, text: str) -> Stated | None:
         return None
 
 
-# "/v2" and ".v2" tell the version of a Go module, not its name.
+# "/v2" and ".v2" are the version of a Go module, not part of its name.
 _GO_VERSION = re.compile(r"[/.]v\d+$")
 _GO_MODULE = re.compile(r"[\w-]+(\.[\w-]+)+/.+")
 _JAVA = re.compile(r"[\w.-]+:([\w.-]+)")
@@ -144,14 +99,14 @@ _SEPARATORS = re.compile(r"[-_.]+")
 
 
 def short_name(name: str) -> str:
-    """What people call a package: of a Go module the last part, of a Java artifact the one after its owner."""
+    """The usual name of a package: the last part of a Go module, the artifact of a Java coordinate."""
     if match := _JAVA.fullmatch(name):
         return match[1]
     return _GO_VERSION.sub("", name).rpartition("/")[2] if _GO_MODULE.fullmatch(name) else name
 
 
 def same_package(a: str, b: str) -> bool:
-    """Whether two names mean one package; a scope counts, and a whole path only against a whole path."""
+    """Whether two names mean the same package; scopes count, full paths only against full paths."""
     left, right = a.strip(), b.strip()
     if (short_name(left) == left) != (short_name(right) == right):
         left, right = short_name(left), short_name(right)

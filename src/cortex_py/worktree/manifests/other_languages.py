@@ -1,6 +1,6 @@
-"""The dependencies that manifests name, and the versions they state, for all languages but Python.
+"""Dependencies and versions in the manifests of all languages but Python.
 
-Readers raise ValueError for what they cannot read.
+Readers raise ValueError for a file they cannot read.
 """
 
 from __future__ import annotations
@@ -8,26 +8,143 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .dependency import Dependency, Stated, exact
-from .key_lines import numbered
-from .markup import Element, read_xml
-from .parts import Part, read_json
-from .toml_parts import read_toml
+from ..formats import Element, Part, number_lines, read_json, read_toml, read_xml
+from .versions import Dependency, OwnVersion, Reader, VersionReader, pinned_version
 
-__all__ = [
-    "cargo",
-    "cargo_version",
-    "composer",
-    "csproj",
-    "csproj_version",
-    "gemfile",
-    "go_mod",
-    "gradle",
-    "gradle_version",
-    "json_version",
-    "node",
-    "pom",
-    "pom_version",
+__all__ = ["READERS", "VERSION_READERS"]
+
+# The versions in lock files. Most are generated and are read line by line.
+#
+# A project's own packages appear in some lock files; they are left out, because nobody chose their version.
+
+_GROUP = "lock"
+_LOCK_LINE_MOST = 5_000
+_FIELD = re.compile(r"(name|version|source) = (?:\"([^\"]*)\"|(\{.*))\s*")
+_OWN_SOURCE = re.compile(r"\{\s*(editable|virtual|directory)\b")
+_GO_SUM = re.compile(r"([\w.-]+(?:/[\w.~-]+)*) (v[^\s/]+) h1:\S+\s*")
+_LOCKED_GEM = re.compile(r" {4}([\w.-]+) \(([^)]+)\)\s*")
+_YARN_VERSION = re.compile(r" {2}version:? \"?([^\"\s]+)\"?\s*")
+_YARN_SPEC = re.compile(r"(@?[^@\s]+)@(.*)")
+_PNPM_OLD = re.compile(r"/((?:@[^/]+/)?[^/@]+)[/@](\d[^_(]*).*")
+_PNPM = re.compile(r"((?:@[^/]+/)?[^/@]+)@(\d[^(]*).*")
+
+
+def _lock_lines(text: str) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line in number_lines(text) if len(line) <= _LOCK_LINE_MOST)
+
+
+def toml_lock(path: str, text: str) -> Iterator[Dependency]:
+    """poetry.lock, uv.lock, pdm.lock and Cargo.lock: tables `[[package]]` with a name and a version."""
+    needs_source = path.lower().endswith("cargo.lock")
+    fields: dict[str, tuple[int, str]] = {}
+    is_package = False
+    for number, line in [*_lock_lines(text), (0, "[end]")]:
+        if line.startswith("["):
+            if is_package and "name" in fields and "version" in fields:
+                source = fields.get("source", (0, ""))[1]
+                if not _OWN_SOURCE.match(source) and (source or not needs_source):
+                    at, name = fields["name"]
+                    yield Dependency(name, "", fields["version"][1], at, _GROUP)
+            is_package, fields = line.strip() == "[[package]]", {}
+        elif is_package and (match := _FIELD.fullmatch(line)):
+            fields.setdefault(match[1], (number, match[2] if match[2] is not None else match[3]))
+
+
+def pip_lock(_path: str, text: str) -> Iterator[Dependency]:
+    content = read_json(text)
+    for table in ("default", "develop"):
+        for name, part in content.at(table).table.items():
+            constraint = part.at("version").text or ""
+            version = constraint.removeprefix("==") if constraint.startswith("==") else None
+            yield Dependency(name, constraint, version, part.line, _GROUP)
+
+
+def node_lock(_path: str, text: str) -> Iterator[Dependency]:
+    """package-lock.json and npm-shrinkwrap.json, in all their versions."""
+    content = read_json(text)
+    packages = content.at("packages").table
+    for path, part in packages.items():
+        place, _, name = path.rpartition("node_modules/")
+        version = part.at("version").text
+        if name and (place or path.startswith("node_modules/")) and version:
+            yield Dependency(name, "", version, part.line, _GROUP)
+    if not packages:
+        yield from _nested(content)
+
+
+def _nested(content: Part) -> Iterator[Dependency]:
+    waiting = [content]
+    while waiting:
+        for name, part in waiting.pop().at("dependencies").table.items():
+            if version := part.at("version").text:
+                yield Dependency(name, "", version, part.line, _GROUP)
+            waiting.append(part)
+
+
+def yarn_lock(_path: str, text: str) -> Iterator[Dependency]:
+    name, constraint, at = "", "", 0
+    for number, line in _lock_lines(text):
+        if line[:1] not in ("", " ", "#"):
+            specs = [_YARN_SPEC.fullmatch(one.strip(' "')) for one in line.rstrip().removesuffix(":").split(",")]
+            known = [one for one in specs if one]
+            # "root@workspace:." is a package of the project itself.
+            is_own = any(one[2].startswith("workspace:") for one in known)
+            name = known[0][1] if known and not is_own else ""
+            constraint = ", ".join(one[2].removeprefix("npm:") for one in known)
+            at = number
+        elif name and (match := _YARN_VERSION.fullmatch(line)):
+            yield Dependency(name, constraint, match[1], at, _GROUP)
+            name = ""
+
+
+def pnpm_lock(_path: str, text: str) -> Iterator[Dependency]:
+    is_inside = False
+    for number, line in _lock_lines(text):
+        if line[:1].strip():
+            is_inside = line.rstrip() == "packages:"
+        elif is_inside and line.startswith("  ") and line[2:3].strip() and line.rstrip().endswith((":", "{}")):
+            key = line.strip().removesuffix("{}").rstrip().removesuffix(":").strip("'\"")
+            if match := (_PNPM_OLD if key.startswith("/") else _PNPM).fullmatch(key):
+                yield Dependency(match[1], "", match[2], number, _GROUP)
+
+
+def go_sum(_path: str, text: str) -> Iterator[Dependency]:
+    for number, line in _lock_lines(text):
+        if match := _GO_SUM.fullmatch(line):
+            yield Dependency(match[1], "", match[2], number, _GROUP)
+
+
+def composer_lock(_path: str, text: str) -> Iterator[Dependency]:
+    content = read_json(text)
+    for table in ("packages", "packages-dev"):
+        for part in content.at(table).items:
+            name, version = part.at("name"), part.at("version").text
+            if name.text and version:
+                yield Dependency(name.text, "", version, name.line, _GROUP)
+
+
+def gem_lock(_path: str, text: str) -> Iterator[Dependency]:
+    section = ""
+    for number, line in _lock_lines(text):
+        if line[:1].strip():
+            section = line.strip()
+        # "PATH" holds the gems of the project itself.
+        elif section in ("GEM", "GIT") and (match := _LOCKED_GEM.fullmatch(line)):
+            # A version may name its platform: "1.15.4-x86_64-linux".
+            yield Dependency(match[1], "", match[2].partition("-")[0], number, _GROUP)
+
+
+# -- By file name, in lower case ---------------------------------------------------------------------
+
+_LOCK_READERS: list[tuple[str, Reader]] = [
+    (r"pipfile\.lock", pip_lock),
+    (r"(poetry|uv|pdm|cargo)\.lock", toml_lock),
+    (r"package-lock\.json|npm-shrinkwrap\.json", node_lock),
+    (r"yarn\.lock", yarn_lock),
+    (r"pnpm-lock\.yaml", pnpm_lock),
+    (r"go\.sum", go_sum),
+    (r"composer\.lock", composer_lock),
+    (r"gemfile\.lock", gem_lock),
 ]
 
 _WHOLE = re.compile(r"=?\s*v?(\d+\.\d+\.\d+[\w.+-]*)")
@@ -46,10 +163,11 @@ _GEM_CONSTRAINT = re.compile(r"\s*,\s*['\"]([^'\"]*)['\"]")
 _GEM_GROUP = re.compile(r"\bgroups?(?::|\s*=>)\s*\[?\s*:(\w+)")
 _GEM_BLOCK = re.compile(r"(\s*)group\s*\(?\s*:(\w+).*\bdo\s*(?:#.*)?")
 _GRADLE = re.compile(
-    r"\s*(\w+)\s*[( ]\s*(?:(?:enforcedP|p)latform\s*\(\s*)?['\"]([\w.-]+:[\w.-]+)(?::([^'\"@:]+))?[^'\"]*['\"].*"
+    r"\s*+(\w++)(?:\s*+\(|\s++)\s*+(?:(?:enforcedP|p)latform\s*+\(\s*+)?"
+    r"['\"]([\w.-]+:[\w.-]+)(?::([^'\"@:]++))?[^'\"]*+['\"].*"
 )
 _GRADLE_NAMED = re.compile(
-    r"\s*(\w+)\s*\(?\s*group\s*[:=]\s*['\"]([\w.-]+)['\"]\s*,\s*name\s*[:=]\s*['\"]([\w.-]+)['\"]"
+    r"\s*+(\w++)\s*+\(?\s*+group\s*[:=]\s*['\"]([\w.-]+)['\"]\s*,\s*name\s*[:=]\s*['\"]([\w.-]+)['\"]"
     r"(?:\s*,\s*version\s*[:=]\s*['\"]([^'\"]+)['\"])?.*"
 )
 _GRADLE_PLUGIN = re.compile(r"\s*id\s*\(?\s*['\"]([\w.-]+)['\"]\s*\)?\s*version\s*\(?\s*['\"]([^'\"]+)['\"].*")
@@ -90,7 +208,7 @@ def _constraints(table: Part, group: str) -> Iterator[Dependency]:
         yield Dependency(name, constraint, _pinned(constraint), part.line, group)
 
 
-def json_version(_path: str, text: str) -> Stated | None:
+def json_version(_path: str, text: str) -> OwnVersion | None:
     content = read_json(text)
     return _stated(content.at("name"), content.at("version"))
 
@@ -106,10 +224,12 @@ def cargo(_path: str, text: str) -> Iterator[Dependency]:
             for name, part in place.at(table).table.items():
                 constraint = part.text if part.text is not None else part.at("version").text or ""
                 real = part.at("package").text or name
-                yield Dependency(real, "" if constraint == "*" else constraint, exact(constraint), part.line, group)
+                yield Dependency(
+                    real, "" if constraint == "*" else constraint, pinned_version(constraint), part.line, group
+                )
 
 
-def cargo_version(_path: str, text: str) -> Stated | None:
+def cargo_version(_path: str, text: str) -> OwnVersion | None:
     content = read_toml(text)
     package = content.at("package")
     return _stated(package.at("name"), package.at("version")) or _stated(
@@ -117,16 +237,16 @@ def cargo_version(_path: str, text: str) -> Stated | None:
     )
 
 
-def _stated(name: Part, version: Part) -> Stated | None:
-    return Stated(name.text, version.text, version.line) if version.text else None
+def _stated(name: Part, version: Part) -> OwnVersion | None:
+    return OwnVersion(name.text, version.text, version.line) if version.text else None
 
 
 # -- Lines -----------------------------------------------------------------------------------------
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that may hold a dependency; one of thousands of characters was not written by hand."""
-    return ((number, line) for number, line in numbered(text) if 0 < len(line) <= _LINE_MOST)
+    """Lines that may name a dependency; a line of thousands of characters was not written by hand."""
+    return ((number, line) for number, line in number_lines(text) if 0 < len(line) <= _LINE_MOST)
 
 
 def go_mod(_path: str, text: str) -> Iterator[Dependency]:
@@ -206,10 +326,10 @@ def _gradle_group(word: str) -> str | None:
     return "runtime" if is_runtime else None
 
 
-def gradle_version(_path: str, text: str) -> Stated | None:
+def gradle_version(_path: str, text: str) -> OwnVersion | None:
     for number, line in _lines(text):
         if match := _GRADLE_VERSION.fullmatch(line):
-            return Stated(None, match[1], number)
+            return OwnVersion(None, match[1], number)
     return None
 
 
@@ -250,12 +370,12 @@ def _filled(text: str, properties: dict[str, str]) -> str:
     return _PROPERTY.sub(lambda match: properties.get(match[1]) or match[0], text)
 
 
-def pom_version(_path: str, text: str) -> Stated | None:
+def pom_version(_path: str, text: str) -> OwnVersion | None:
     root = read_xml(text)
     for place in (root, root.child("parent")):
         version = place.child("version") if place else None
         if root.tag == "project" and version is not None and version.text.strip():
-            return Stated(root.text_of("artifactId") or None, version.text.strip(), version.line)
+            return OwnVersion(root.text_of("artifactId") or None, version.text.strip(), version.line)
     return None
 
 
@@ -268,15 +388,37 @@ def csproj(_path: str, text: str) -> Iterator[Dependency]:
 
 
 def _nuget_version(constraint: str) -> str | None:
-    # The lowest version that fits is taken, so a plain one is what is installed.
+    # NuGet installs the lowest version that fits, so a plain version is exact.
     match = re.fullmatch(r"\[?(\d[\w.+-]*)\]?", constraint)
     return match[1] if match else None
 
 
-def csproj_version(_path: str, text: str) -> Stated | None:
+def csproj_version(_path: str, text: str) -> OwnVersion | None:
     elements = list(read_xml(text).all())
     name = next((one.text.strip() for one in elements if one.tag in ("PackageId", "AssemblyName")), "")
     for one in elements:
         if one.tag in ("Version", "VersionPrefix") and re.match(r"\s*\d", one.text):
-            return Stated(name or None, one.text.strip(), one.line)
+            return OwnVersion(name or None, one.text.strip(), one.line)
     return None
+
+
+# -- By file name, in lower case ---------------------------------------------------------------------
+
+READERS: list[tuple[str, Reader]] = [
+    (r"package\.json", node),
+    (r"cargo\.toml", cargo),
+    (r"go\.mod", go_mod),
+    (r"composer\.json", composer),
+    (r"gemfile", gemfile),
+    (r"pom\.xml", pom),
+    (r"build\.gradle(\.kts)?", gradle),
+    (r"[^/]+\.(cs|fs|vb)proj|directory\.packages\.props", csproj),
+    *_LOCK_READERS,
+]
+VERSION_READERS: list[tuple[str, VersionReader]] = [
+    (r"package\.json|composer\.json", json_version),
+    (r"cargo\.toml", cargo_version),
+    (r"pom\.xml", pom_version),
+    (r"build\.gradle(\.kts)?", gradle_version),
+    (r"[^/]+\.(cs|fs|vb)proj", csproj_version),
+]

@@ -1,4 +1,4 @@
-"""The dependencies that the files of Python projects name. Readers raise ValueError for what they cannot read."""
+"""Dependencies in the files of Python projects. Readers raise ValueError for a file they cannot read."""
 
 from __future__ import annotations
 
@@ -8,24 +8,10 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
-from .dependency import Dependency, Stated, exact, read_requirement
-from .key_lines import ini_entries, numbered
-from .parts import Part, read_yaml
-from .toml_parts import read_toml
+from ..formats import Part, ini_entries, number_lines, read_toml, read_yaml
+from .versions import Dependency, OwnVersion, Reader, VersionReader, pinned_version, read_requirement
 
-__all__ = [
-    "conda",
-    "metadata",
-    "metadata_version",
-    "pipfile",
-    "pyproject",
-    "pyproject_version",
-    "requirements",
-    "setup_cfg",
-    "setup_cfg_version",
-    "setup_py",
-    "setup_py_version",
-]
+__all__ = ["READERS", "VERSION_READERS"]
 
 _DEVELOPMENT = re.compile(r"(^|[._/-])(dev|develop|development|tests?|testing|lint|docs?|typing|ci)([._/-]|$)")
 _OPTION = re.compile(r"\s--?[A-Za-z].*")
@@ -55,7 +41,7 @@ def pyproject(_path: str, text: str) -> Iterator[Dependency]:
     project, poetry = content.at("project"), content.at("tool", "poetry")
     python = project.at("requires-python")
     if python.text is not None:
-        yield Dependency("python", python.text, exact(python.text), python.line, "language")
+        yield Dependency("python", python.text, pinned_version(python.text), python.line, "language")
     yield from _requirement_parts(content.at("build-system", "requires"), "build")
     yield from _requirement_parts(project.at("dependencies"), "runtime")
     for name, parts in project.at("optional-dependencies").table.items():
@@ -68,12 +54,12 @@ def pyproject(_path: str, text: str) -> Iterator[Dependency]:
         yield from _tables(group.at("dependencies"), _group(name).removeprefix("optional:"))
 
 
-def pyproject_version(_path: str, text: str) -> Stated | None:
+def pyproject_version(_path: str, text: str) -> OwnVersion | None:
     content = read_toml(text)
     for table in (content.at("project"), content.at("tool", "poetry")):
         version = table.at("version")
         if version.text:
-            return Stated(table.at("name").text, version.text, version.line)
+            return OwnVersion(table.at("name").text, version.text, version.line)
     return None
 
 
@@ -87,14 +73,14 @@ def pipfile(_path: str, text: str) -> Iterator[Dependency]:
 
 
 def _tables(table: Part, group: str) -> Iterator[Dependency]:
-    """Names with a constraint, or with a table that may hold one."""
+    """Names with a constraint, or with a table that may contain one."""
     for name, part in table.table.items():
-        # Several constraints for several platforms: the first tells that the package is asked for.
+        # With several constraints for several platforms, the first is used.
         one = part.items[0] if part.items else part
         constraint = one.text if one.text is not None else one.at("version").text or ""
         constraint = "" if constraint == "*" else constraint
         is_exact = re.fullmatch(r"\d+\.\d+[\w.]*", constraint)
-        version = constraint if is_exact else exact(constraint)
+        version = constraint if is_exact else pinned_version(constraint)
         yield Dependency(name, constraint, version, part.line, "language" if name == "python" else group)
 
 
@@ -105,7 +91,7 @@ def requirements(path: str, text: str) -> Iterator[Dependency]:
     stem = posixpath.splitext(posixpath.join(posixpath.basename(posixpath.dirname(path)), posixpath.basename(path)))[0]
     group = "dev" if _DEVELOPMENT.search(stem.lower()) else "runtime"
     goes_on = False
-    for number, line in numbered(text):
+    for number, line in number_lines(text):
         was_open, goes_on = goes_on, line.rstrip().endswith("\\")
         if was_open or line.lstrip().startswith(("#", "-")):
             continue
@@ -117,21 +103,21 @@ def requirements(path: str, text: str) -> Iterator[Dependency]:
 def metadata(_path: str, text: str) -> Iterator[Dependency]:
     for number, key, value in _headers(text):
         if key == "requires-python":
-            yield Dependency("python", value, exact(value), number, "language")
+            yield Dependency("python", value, pinned_version(value), number, "language")
         elif key == "requires-dist" and (found := read_requirement(value)):
             yield found.dependency(number, f"optional:{found.extra}" if found.extra else "runtime")
 
 
-def metadata_version(_path: str, text: str) -> Stated | None:
+def metadata_version(_path: str, text: str) -> OwnVersion | None:
     fields = {key: (number, value) for number, key, value in _headers(text)}
     if "version" not in fields:
         return None
     number, version = fields["version"]
-    return Stated(fields["name"][1] if "name" in fields else None, version, number)
+    return OwnVersion(fields["name"][1] if "name" in fields else None, version, number)
 
 
 def _headers(text: str) -> Iterator[tuple[int, str, str]]:
-    for number, line in numbered(text):
+    for number, line in number_lines(text):
         # What follows an empty line is the description.
         if not line.strip():
             return
@@ -147,7 +133,7 @@ def conda(_path: str, text: str) -> Iterator[Dependency]:
     for part in documents[0].at("dependencies").items if documents else ():
         if part.text is not None and (match := _CONDA.fullmatch(part.text)):
             pin = _CONDA_PIN.fullmatch(match[2])
-            version = pin[1] if pin else exact(match[2])
+            version = pin[1] if pin else pinned_version(match[2])
             group = "language" if match[1] == "python" else "runtime"
             yield Dependency(match[1], match[2], version, part.line, group)
         yield from _requirement_parts(part.at("pip"), "runtime")
@@ -162,26 +148,26 @@ def setup_cfg(_path: str, text: str) -> Iterator[Dependency]:
         if entry.section == "options.extras_require":
             group = f"optional:{entry.key}"
         if (entry.section, entry.key) == ("options", "python_requires"):
-            yield Dependency("python", entry.value, exact(entry.value), entry.line, "language")
+            yield Dependency("python", entry.value, pinned_version(entry.value), entry.line, "language")
         for number, line in entry.values if group else ():
             if group and (found := read_requirement(line)):
                 yield found.dependency(number, group)
 
 
-def setup_cfg_version(_path: str, text: str) -> Stated | None:
+def setup_cfg_version(_path: str, text: str) -> OwnVersion | None:
     fields = {entry.key: entry for entry in ini_entries(text) if entry.section == "metadata"}
     version = fields.get("version")
     # "attr:" and "file:" say where the version is, not what it is.
     if version is None or not re.match(r"v?\d", version.value):
         return None
-    return Stated(fields["name"].value if "name" in fields else None, version.value, version.line)
+    return OwnVersion(fields["name"].value if "name" in fields else None, version.value, version.line)
 
 
 def setup_py(_path: str, text: str) -> Iterator[Dependency]:
     arguments = _setup_arguments(text)
     python = arguments.get("python_requires")
     if python is not None and (constraint := _text(python)) is not None:
-        yield Dependency("python", constraint, exact(constraint), python.lineno, "language")
+        yield Dependency("python", constraint, pinned_version(constraint), python.lineno, "language")
     for name, group in _SETUP_LISTS.items():
         yield from _literals(arguments.get(name), group)
     extras = arguments.get("extras_require")
@@ -191,13 +177,13 @@ def setup_py(_path: str, text: str) -> Iterator[Dependency]:
                 yield from _literals(value, f"optional:{named}")
 
 
-def setup_py_version(_path: str, text: str) -> Stated | None:
+def setup_py_version(_path: str, text: str) -> OwnVersion | None:
     arguments = _setup_arguments(text)
     version, name = arguments.get("version"), arguments.get("name")
     value = _text(version) if version is not None else None
     if version is None or not value:
         return None
-    return Stated(_text(name) if name is not None else None, value, version.lineno)
+    return OwnVersion(_text(name) if name is not None else None, value, version.lineno)
 
 
 def _setup_arguments(text: str) -> dict[str, ast.expr]:
@@ -206,7 +192,7 @@ def _setup_arguments(text: str) -> dict[str, ast.expr]:
     try:
         body = ast.parse(text).body
     except MemoryError as error:
-        # So the parser says that an expression is nested too deeply.
+        # The parser raises this for an expression that is nested too deeply.
         raise ValueError("nested too deeply") from error
     known: dict[str, ast.expr] = {}
     arguments: dict[str, ast.expr] = {}
@@ -234,3 +220,21 @@ def _literals(node: ast.expr | None, group: str) -> Iterator[Dependency]:
         value = _text(item)
         if value is not None and (found := read_requirement(value)):
             yield found.dependency(item.lineno, group)
+
+
+# -- By file name, in lower case ---------------------------------------------------------------------
+
+READERS: list[tuple[str, Reader]] = [
+    (r"pyproject\.toml", pyproject),
+    (r"requirements[^/]*\.(txt|in)|requirements/[^/]+\.(txt|in)", requirements),
+    (r"setup\.cfg", setup_cfg),
+    (r"setup\.py", setup_py),
+    (r"pipfile", pipfile),
+    (r"environment\.ya?ml", conda),
+    (r"pkg-info|[^/]+\.dist-info/metadata", metadata),
+]
+VERSION_READERS: list[tuple[str, VersionReader]] = [
+    (r"pyproject\.toml", pyproject_version),
+    (r"setup\.cfg", setup_cfg_version),
+    (r"pkg-info|[^/]+\.dist-info/metadata", metadata_version),
+]

@@ -1,16 +1,90 @@
-"""Versions and the constraints on them, as the package managers write them.
+"""Dependencies, versions and version constraints, as package managers write them.
 
-A constraint comes without its package manager, and some forms mean different things to different ones: where they
-part, the answer is that it cannot be told.
+A constraint comes without its package manager. Some forms mean different things to different package managers; then
+the answer is None.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
 
-__all__ = ["admits", "agrees", "same_version"]
+__all__ = [
+    "Dependency", "OwnVersion", "Reader", "Requirement", "VersionReader", "admits", "agrees", "pinned_version",
+    "read_requirement", "same_version",
+]  # fmt: skip
+
+# Possessive: blanks between optional parts could otherwise be divided in very many ways.
+_REQUIREMENT = re.compile(
+    r"\s*+([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*+(?:\[[^\]]*+\])?\s*+"
+    r"(\([^()]*+\)|@[^;]*+|[<>=!~][^;#]*+)?\s*+(?:;(.*))?"
+)
+_REQUIREMENT_MOST = 2_000
+_EXTRA = re.compile(r"\bextra\s*==\s*['\"]([\w.-]+)['\"]")
+_EXACT = re.compile(r"={1,3}\s*([vV]?\d[\w.!+-]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A package that a file requires or that a lock file pins.
+
+    `constraint` is as written, "" for any version; `version` is the exact one if the file pins one. `group` is
+    "runtime", "dev", "optional:<name>", "build", "lock", "language" (of the interpreter or compiler), or the word
+    of the package manager.
+    """
+
+    name: str
+    constraint: str
+    version: str | None
+    line: int
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnVersion:
+    """A project's own version, as a file states it."""
+
+    name: str | None
+    version: str
+    line: int
+
+
+# Reads a file, given its path and its text.
+Reader = Callable[[str, str], Iterable[Dependency]]
+VersionReader = Callable[[str, str], OwnVersion | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A parsed Python requirement."""
+
+    name: str
+    constraint: str
+    extra: str | None
+
+    def dependency(self, line: int, group: str) -> Dependency:
+        return Dependency(self.name, self.constraint, pinned_version(self.constraint), line, group)
+
+
+def read_requirement(text: str) -> Requirement | None:
+    """`name[extra] >=1 ; marker`, as Python's packages write it."""
+    match = _REQUIREMENT.fullmatch(text) if len(text) <= _REQUIREMENT_MOST else None
+    if match is None:
+        return None
+    constraint = (match[2] or "").strip()
+    if constraint.startswith("("):
+        constraint = constraint[1:-1].strip()
+    extra = _EXTRA.search(match[3] or "")
+    return Requirement(match[1], constraint, extra[1] if extra else None)
+
+
+def pinned_version(constraint: str) -> str | None:
+    """The version of a pin such as "==1.2" or "=1.2.3"."""
+    match = _EXACT.fullmatch(constraint.strip())
+    return match[1] if match and not match[1].endswith(".x") else None
+
 
 _LENGTH_MOST = 200
 _VERSION = re.compile(r"[vV=]?\s*(?:(\d{1,9})!)?(\d{1,18}(?:\.\d{1,18})*)([^+]*)(?:\+(.*))?")
@@ -36,10 +110,10 @@ _PLAIN: _Phase = (_RELEASED, 0, (), inf)
 @dataclass(frozen=True, slots=True)
 class _Version:
     epoch: int
-    # As written: how many numbers are given says what "~" and "^" leave open.
+    # As written: the number of components decides what "~" and "^" leave open.
     numbers: tuple[int, ...]
     phase: _Phase
-    # A suffix that is known to no scheme; such versions compare only by their numbers.
+    # An unknown suffix; such versions compare by their numbers only.
     strange: str
     local: str
 
@@ -80,9 +154,10 @@ def agrees(stated: str, found: str) -> bool:
 
 
 def admits(constraint: str, version: str) -> bool | None:
-    """Whether a constraint as written lets a version in; None where it cannot be told.
+    """Whether a constraint allows a version; None if that depends on the package manager.
 
-    A version without a sign is exact to some package managers and a minimum to others: later ones cannot be told.
+    A version without an operator is exact to some package managers and a minimum to others: for later versions the
+    answer is None.
     """
     known = _read(version)
     text = _ALIAS.sub("", constraint.strip())
@@ -103,7 +178,7 @@ def _admits_all(text: str, known: _Version) -> bool | None:
         return False
     if None in answers:
         return None
-    # An early version enters only where one is asked for, or the user does.
+    # A pre-release is allowed only if the constraint names one, or the user asks for it.
     asked = any(read.is_early for _, target in clauses if (read := _read(target)))
     return None if known.is_early and not asked and not _only_exact(clauses) else True
 
@@ -113,7 +188,7 @@ def _only_exact(clauses: list[tuple[str, str]]) -> bool:
 
 
 def _clauses(text: str) -> list[tuple[str, str]] | None:
-    """Signs and versions that must all hold; None for what is no list of such."""
+    """Operators and versions that must all hold; None if the text is not such a list."""
     if text in ("", "*", "x", "X"):
         return []
     if match := _HYPHEN.fullmatch(text):

@@ -1,0 +1,1 @@
+"""Files of a project: listing and ignore rules, decoding, selection for a scan, roles, and change stamps."""
