@@ -1,8 +1,8 @@
-"""The chain of an audit log: events in one spelling, each sealed together with all before it. Pure.
+"""The chain of an audit log: each event is authenticated together with all events before it. Pure functions.
 
-The hash of an event is HMAC-SHA256 over the hash before it and the event's text; the head, how many there are and
-the last hash, is sealed too. Whoever lacks the key can therefore not change, take out, reorder or add an event, nor
-cut the last ones off, without it being seen.
+The hash of an event is HMAC-SHA256 over the previous hash and the event's text. The head (number of events and last
+hash) is authenticated too. Without the key nobody can change, remove, reorder or add an event, or cut off the last
+ones, without detection.
 """
 
 from __future__ import annotations
@@ -18,26 +18,17 @@ from typing import Any, NamedTuple
 from ..clock import from_micros, to_micros
 
 __all__ = [
-    "BEGINNING",
-    "AuditEvent",
-    "Broken",
-    "Head",
-    "Link",
-    "decode",
-    "encode",
-    "first_broken",
-    "head_is_sealed",
-    "link_hash",
-    "seal_head",
-]
+    "BEGINNING", "AuditEvent", "BrokenLink", "ChainHead", "ChainLink", "decode_event", "encode_event",
+    "find_broken_link", "head_is_sealed", "link_hash", "seal_head",
+]  # fmt: skip
 
-# Comes before the first event.
+# The hash before the first event.
 BEGINNING = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """Who did what, when, to which records, and how it went. Never what a record holds."""
+    """Who did what, when, to which records, with which outcome. Never the content of a record."""
 
     at: datetime
     user: str | None
@@ -49,29 +40,29 @@ class AuditEvent:
     ids: tuple[str, ...] = ()
 
 
-class Link(NamedTuple):
-    """An event as it is kept."""
+class ChainLink(NamedTuple):
+    """An event as it is stored."""
 
     number: int
     text: str
     hash: str
 
 
-class Head(NamedTuple):
+class ChainHead(NamedTuple):
     events: int
     hash: str
     seal: str
 
 
-class Broken(NamedTuple):
-    """Where a chain no longer holds: at an event's number, 0 for the head itself."""
+class BrokenLink(NamedTuple):
+    """The first invalid event by number, 0 for the head."""
 
     at: int
     reason: str
 
 
-def encode(event: AuditEvent) -> str:
-    """One event, one text."""
+def encode_event(event: AuditEvent) -> str:
+    """The canonical text of an event."""
     fields: dict[str, Any] = {
         "at": to_micros(event.at),
         "user": event.user,
@@ -86,7 +77,7 @@ def encode(event: AuditEvent) -> str:
     return json.dumps(filled, sort_keys=True, separators=(",", ":"))
 
 
-def decode(text: str) -> AuditEvent:
+def decode_event(text: str) -> AuditEvent:
     fields = json.loads(text)
     return AuditEvent(
         at=from_micros(fields["at"]),
@@ -108,35 +99,35 @@ def seal_head(key: bytes, events: int, last: str) -> str:
     return _mac(key, b"head", last, events, "")
 
 
-def head_is_sealed(key: bytes, head: Head) -> bool:
-    """Whether nobody without the key wrote the head. That of a log that has not begun needs no seal."""
+def head_is_sealed(key: bytes, head: ChainHead) -> bool:
+    """Whether the head was written with the key. The head of an empty log needs no seal."""
     if head == (0, "", ""):
         return True
     return hmac.compare_digest(head.seal.encode(), seal_head(key, head.events, head.hash).encode())
 
 
 def _mac(key: bytes, kind: bytes, before: str, number: int, text: str) -> str:
-    # The parts before the text have a fixed length, or end with a line: no two events make the same bytes.
+    # The parts before the text have a fixed length or end with a line feed, so different events give different bytes.
     message = b"%s\n%s\n%d\n%s" % (kind, before.encode(), number, text.encode("utf-8", "surrogatepass"))
     return hmac.new(key, message, hashlib.sha256).hexdigest()
 
 
-def first_broken(key: bytes, links: Iterable[Link], head: Head | None) -> Broken | None:
-    """The first place where a chain does not hold, from its beginning; None if all of it does."""
+def find_broken_link(key: bytes, links: Iterable[ChainLink], head: ChainHead | None) -> BrokenLink | None:
+    """The first invalid link of a chain; None if the chain is valid."""
     if head is None or not head_is_sealed(key, head):
-        return Broken(0, "the head is missing, was changed, or was sealed with another key")
+        return BrokenLink(0, "the head is missing, was changed, or was sealed with another key")
     before, count = BEGINNING, 0
     for link in links:
         count += 1
         if link.number != count:
-            return Broken(count, "it is missing")
+            return BrokenLink(count, "it is missing")
         if count > head.events:
-            return Broken(count, "it was added after the end")
+            return BrokenLink(count, "it was added after the end")
         if not hmac.compare_digest(link.hash.encode(), link_hash(key, before, count, link.text).encode()):
-            return Broken(count, "it was changed or put in another place, or one before it was")
+            return BrokenLink(count, "it was changed or moved, or one before it was")
         before = link.hash
     if count < head.events:
-        return Broken(count + 1, "it is missing, with all after it")
+        return BrokenLink(count + 1, "it is missing, with all after it")
     if head.events and not hmac.compare_digest(before.encode(), head.hash.encode()):
-        return Broken(count, "the head tells of another last event")
+        return BrokenLink(count, "the head names another last event")
     return None

@@ -1,8 +1,7 @@
-"""Whether the caller may read, write or remove in a space: asked wherever work reaches one.
+"""Whether the current caller may read, write or administer a space; checked wherever work reaches one.
 
-Where nobody is bound, everything is permitted: it is a person's own machine, or the server's own work. What may not be
-read is not there: whoever asks is told what they would be told of something that does not exist. What may be read but
-not written is refused.
+Without a bound caller everything is permitted: it is a person's own machine, or the server's own work. A space that the
+caller may not read looks as if it did not exist. Writing to a space that may only be read is refused.
 """
 
 from __future__ import annotations
@@ -17,62 +16,55 @@ from .callers import acting_as, current_caller
 from .rights import Level
 
 __all__ = [
-    "administrable",
-    "as_maker_of",
-    "permitted",
-    "readable",
-    "require_admin",
-    "require_making",
-    "require_write",
-    "writable",
-]
+    "as_project_creator", "may_administer", "may_create_project", "may_read", "may_write", "permitted_spaces",
+    "require_admin", "require_write",
+]  # fmt: skip
 
 
-def readable(space: str) -> bool:
+def may_read(space: str) -> bool:
     caller = current_caller()
     return caller is None or space in caller.rights.read
 
 
-def writable(space: str) -> bool:
+def may_write(space: str) -> bool:
     caller = current_caller()
     return caller is None or space in caller.rights.write
 
 
-def administrable(space: str) -> bool:
+def may_administer(space: str) -> bool:
     caller = current_caller()
     return caller is None or space in caller.rights.admin
 
 
-_TESTS = {"read": readable, "write": writable, "admin": administrable}
+_TESTS = {"read": may_read, "write": may_write, "admin": may_administer}
 
 
-def permitted(spaces: Iterable[str], level: Level = "read") -> tuple[str, ...]:
-    """Those of the spaces in which the caller has a level, in their order."""
+def permitted_spaces(spaces: Iterable[str], level: Level = "read") -> tuple[str, ...]:
+    """The spaces in which the caller has a level, in order."""
     return tuple(space for space in spaces if _TESTS[level](space))
 
 
 def require_write(space: str) -> None:
-    if not writable(space):
+    if not may_write(space):
         raise AccessDenied("You may not write here.", remedy="Ask an admin of the organisation for the level write.")
 
 
 def require_admin(space: str) -> None:
-    if not administrable(space):
+    if not may_administer(space):
         raise AccessDenied(
             "This needs the level admin here.", remedy="Ask an admin of the organisation for the level admin."
         )
 
 
-def require_making() -> None:
-    """Whoever begins a project writes into the organisation they work in."""
+def may_create_project() -> bool:
+    """Whether the caller may create a project, which needs write access to their organisation."""
     caller = current_caller()
-    if caller is not None:
-        require_write(org_space(caller.org))
+    return caller is None or may_write(org_space(caller.org))
 
 
 @contextmanager
-def as_maker_of(project_id: str) -> Iterator[None]:
-    """Go on for a caller who just made a project: from the next request on their rights say so by themselves."""
+def as_project_creator(project_id: str) -> Iterator[None]:
+    """Give a caller access to the project they just created; from the next request on their rights include it."""
     caller = current_caller()
     if caller is None or project_id in caller.rights.read:
         yield

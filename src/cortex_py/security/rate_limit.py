@@ -1,4 +1,4 @@
-"""How often each caller may come: a bucket for each, which fills steadily and is emptied by requests. Pure."""
+"""A token bucket for each caller: it fills steadily, and each request takes one token. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..errors import RateLimited
 
 __all__ = ["TokenBuckets"]
 
-# Callers remembered at one time; those longest silent are forgotten first, and by then their bucket is full again.
+# The callers remembered; the least recent are dropped first, whose buckets are full again by then.
 _MOST_CALLERS = 10_000
 
 
 class TokenBuckets:
-    """On average `per_minute` requests for each caller, and as many at once after a silence; 0 means no limit."""
+    """Allows `per_minute` requests on average for each caller, and as many at once after a pause; 0: no limit."""
 
     def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
         self._most = float(per_minute)

@@ -1,7 +1,8 @@
-"""What a person may do in which space: levels, and how they follow from memberships, groups and grants. Pure."""
+"""What a person may do in which space: levels from memberships, groups and grants; and the scopes of tokens. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -9,7 +10,10 @@ from typing import Literal, get_args
 from ..errors import InvalidInput
 from ..records import files_space, org_space, user_space
 
-__all__ = ["LEVELS", "NO_RIGHTS", "Level", "Rights", "check_level", "compute_rights", "highest", "level_of_scopes"]
+__all__ = [
+    "LEVELS", "NO_RIGHTS", "SCOPES", "TOOL_PREFIX", "Level", "Rights", "Scope", "check_level", "check_scopes",
+    "compute_rights", "highest", "is_scope", "level_of_scopes", "parse_scopes",
+]  # fmt: skip
 
 # Each includes those before it.
 Level = Literal["read", "write", "admin"]
@@ -20,14 +24,14 @@ _INCLUDED_IN = tuple(frozenset(LEVELS[number:]) for number in range(len(LEVELS))
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The spaces in which a person may read, write, and do what cannot be undone; each includes the next."""
+    """The spaces in which a person may read, write and administer; each set includes the next."""
 
     read: frozenset[str] = frozenset()
     write: frozenset[str] = frozenset()
     admin: frozenset[str] = frozenset()
 
     def with_project(self, project_id: str, level: Level) -> Rights:
-        """These and a level on one project more."""
+        """These rights and a level on one more project."""
         return _of_levels({**_levels(self), **dict.fromkeys(_project_spaces(project_id), level)})
 
 
@@ -43,9 +47,9 @@ def compute_rights(
 ) -> Rights:
     """The rights of a member of an organisation.
 
-    `level` is theirs in the organisation: it holds for its space and for all its projects that are not restricted.
-    `projects` are the organisation's, each with whether it is restricted. `grants` are to the person or to groups of
-    theirs, by project; they can only add. What is the person's own is theirs to do anything with.
+    `level` is their level in the organisation: it applies to its space and to all projects that are not restricted.
+    `projects` maps the organisation's projects to whether they are restricted. `grants` to the person or their groups
+    only add to that. A person administers their own space.
     """
     held: dict[str, Level] = {project: level for project, restricted in projects.items() if not restricted}
     for project, granted in grants:
@@ -62,7 +66,7 @@ def highest(one: Level | None, other: Level) -> Level:
 
 
 def level_of_scopes(scopes: Iterable[str]) -> Level:
-    """The level that a token's scopes ask for; those for single tools ask for no more than reading."""
+    """The level that a token's scopes need; scopes of single tools need only read."""
     found = [level for level in LEVELS if level in set(scopes)]
     return found[-1] if found else "read"
 
@@ -87,3 +91,38 @@ def _levels(rights: Rights) -> dict[str, Level]:
     found: dict[str, Level] = dict.fromkeys(rights.read, "read")
     found |= dict.fromkeys(rights.write, "write")
     return found | dict.fromkeys(rights.admin, "admin")
+
+
+# -- Scopes: what a token may be used for ----------------------------------------------------------
+
+
+# No scope includes another: a token for everything names all of them.
+Scope = Literal["read", "write", "admin", "embed"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+# `tool:NAME` allows one tool, whatever scope it otherwise needs.
+TOOL_PREFIX = "tool:"
+_TOOL = re.compile(r"tool:[A-Za-z][A-Za-z0-9_.]{0,63}")
+_MOST = 64
+
+
+def is_scope(text: str) -> bool:
+    return text in SCOPES or _TOOL.fullmatch(text) is not None
+
+
+def check_scopes(given: Iterable[str]) -> frozenset[str]:
+    """Validate a list of at least one scope."""
+    scopes = frozenset(given)
+    for scope in sorted(scopes):
+        if not is_scope(scope):
+            raise InvalidInput(
+                f"Unknown scope {scope[:80]!r}.", remedy=f"Known: {', '.join(SCOPES)}, tool:NAME.", field="scopes"
+            )
+    if not 0 < len(scopes) <= _MOST:
+        raise InvalidInput(f"Give between one and {_MOST} scopes.", field="scopes")
+    return scopes
+
+
+def parse_scopes(text: str) -> frozenset[str]:
+    """The known scopes in a list separated by blanks; an issuer's list has others too."""
+    return frozenset(word for word in text.split() if is_scope(word))

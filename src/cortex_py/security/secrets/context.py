@@ -1,7 +1,6 @@
-"""Secrets known by the place they stand in: a URL, an HTTP header, a command line, a Kubernetes manifest.
+"""Finds secrets by where they appear: a URL, an HTTP header, a command line, a Kubernetes manifest.
 
-Every function yields `(start, end, kind)`. Names with values are in `secret_names`, formats that tell by
-themselves in `secret_patterns`.
+Every function yields `(start, end, kind)`.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .secret_values import (
+from .values import (
     Span,
     is_basic_credentials,
     is_placeholder,
@@ -22,8 +21,10 @@ from .secret_values import (
 __all__ = ["find_in_commands", "find_in_headers", "find_in_manifests", "find_in_urls"]
 
 _URL_LOGIN = re.compile(
-    r"""://(?P<user>[^\s:/@?#"'`<>\[\]()]{0,120}+):(?P<password>[^\s/"'`<>]{1,200})@(?=[\w\[$%{])"""
+    r"""://(?P<user>[^\s:/@?#"'`<>\[\]()]{0,120}+):(?P<password>[^\s/"'`<>]{1,200})@(?=(?P<host>[\w\[$%{][\w.-]{0,80}))"""
 )
+# Hosts that only stand for one; beside them, a password such as `pass` stands for one too.
+_ANY_HOST = re.compile(r"(?:[^.]+|.*\bexample\b.*|127\.[\d.]+|.*\.(?:test|local|invalid|localhost))\.?", re.IGNORECASE)
 _URL_TOKEN = re.compile(r"""://(?P<user>[A-Za-z0-9_.-]{16,200})@(?=\w)""")
 _PORT = re.compile(r"\d{2,5}[,;)|]")
 
@@ -33,11 +34,18 @@ def find_in_urls(text: str) -> Iterator[Span]:
     for match in _URL_LOGIN.finditer(text):
         password = match["password"]
         filler = password.strip("*.xX•…_-\0") == "" or _PORT.match(password)
+        filler = filler or (is_stand_in(password, match["user"]) and _ANY_HOST.fullmatch(match["host"]))
         if not filler and not is_reference(password, quoted=True):
             yield match.start("password"), match.end("password"), "url-password"
     for match in _URL_TOKEN.finditer(text):
-        if is_random(match["user"]) and not is_placeholder(match["user"]):
+        public = text.startswith("sentry", text.find(".ingest.", match.end(), match.end() + 40) + 8)
+        if is_random(match["user"]) and not is_placeholder(match["user"]) and not public:
             yield match.start("user"), match.end("user"), "url-password"
+
+
+def is_stand_in(password: str, user: str) -> bool:
+    """True for `user:pass` and the like."""
+    return len(password) <= 2 or password.lower() == user.lower() or is_placeholder(password)
 
 
 _AUTHORIZATION = re.compile(
@@ -78,14 +86,17 @@ _TOOLS = re.compile(
     r"\b(?:mysql\w{0,8}|mariadb|sshpass|redis-cli|docker login|podman login|htpasswd|mongosh|7z|unzip|zip)\b"
 )
 _TOOL_OPTION = re.compile(r"""[ \t](?:-p|-a|-P|-pass)[ \t]{0,3}["']?(?P<value>[^\s"'-][^\s"']{3,128})""")
+_LONGEST_COMMAND = 600
 _NETRC = re.compile(r"\blogin[ \t\n]{1,8}\S{1,80}[ \t\n]{1,8}password[ \t\n]{1,8}(?P<value>\S{4,128})")
 
 
 def find_in_commands(text: str) -> Iterator[Span]:
     """Logins on a command line or in a netrc file: `curl -u user:password`, `mysql -ppassword`."""
-    if "curl" in text or "http" in text:
+    if "curl" in text or "wget" in text:
         for match in _LOGIN_OPTION.finditer(text):
-            yield from _login(match.start("word"), match["word"])
+            at = match.start("word")
+            if any(text.rfind(tool, max(0, at - _LONGEST_COMMAND), at) >= 0 for tool in ("curl", "wget")):
+                yield from _login(at, match["word"])
     if " -p" in text or " -a" in text or " -P" in text:
         for tool in _TOOLS.finditer(text):
             found = _TOOL_OPTION.search(text, tool.end(), tool.end() + 160)

@@ -1,7 +1,7 @@
-"""Secrets known by the name they are given: `password = …`, `"api_key": "…"`, `--token …`, "the password is …",
-and random text that stands close behind such a name or is assigned to the name of an issuer.
+"""Finds secrets by the name they are given: `password = …`, `"api_key": "…"`, `--token …`, "the password is …",
+and random text right behind such a name or assigned to the name of an issuer.
 
-A name proves little by itself, so the value is judged by `secret_values`; how strictly depends on the name.
+A name alone proves little, so `values` judges the value; how strictly depends on the name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from .secret_values import (
+from .values import (
+    WORDS,
     Span,
     is_digest,
     is_filler_token,
@@ -20,6 +21,7 @@ from .secret_values import (
     is_reference,
     looks_like_password,
     looks_like_token,
+    word_list,
 )
 
 __all__ = ["NAME_HINTS", "find_assigned", "find_random_near_names"]
@@ -41,21 +43,27 @@ class _Name(NamedTuple):
 # Literals first, so that the search can skip by first letters; `_name_at` looks at what is around them.
 _STEMS = re.compile(
     r"pass(?:word|wort|wd|wrd|code|phrase)?|pwd|pw|secret|token|cred(?:ential)?|key|auth(?:orization)?|mnemonic"
-    r"|seed[_ -]?phrase|connection[_-]?string|jsessionid|phpsessid|session|cookie|bearer|csrf|login|dsn"
+    r"|seed[_ -]?phrase|connection[_-]?string|jsessionid|phpsessid|session|cookie|bearer|login|dsn"
     r"|kennwort|contraseña|senha|пароль|密码|密碼|パスワード"
 )
 _HINTS = """
-    pass pw secret token key auth cred mnemonic phrase connection session cookie bearer csrf login dsn
+    pass pw secret token key auth cred mnemonic phrase connection session cookie bearer login dsn
     kennwort contraseña senha пароль 密 パスワード
 """
 NAME_HINTS = tuple(_HINTS.split())
 _TOKEN_STEMS = frozenset({"secret", "token", "credential", "authorization", "jsessionid", "phpsessid"})
-_WEAK_STEMS = frozenset({"session", "cookie", "bearer", "csrf", "login", "dsn"})
+_WEAK_STEMS = frozenset({"session", "cookie", "bearer", "login", "dsn"})
 _KEY_OF = re.compile(
     r"(?:api|access|private|auth|account|app|encrypt|encryption|signing|master|service|storage|shared|consumer|secure"
     r"|license|subscription|function|integration|webhook|hmac|admin|write|server|deploy)[_ .-]?$"
 )
-_OPEN = re.compile(r"(?:public|pub|primary|foreign|cache|partition|sort|idempotency|translation|i18n)[_ .-]?(?:key)?$")
+# What these say of a key or a token makes it no secret: it is public, names a row, or guards one form or page.
+_OPEN = re.compile(
+    r"(?:public|pub|publishable|site|primary|foreign|unique|cache|partition|sort|range|row|object|s3|lookup|hash|registry"
+    r"|idempotency|translation|i18n|page|next|continuation|cursor|sync|cancellation)[_ .-]?(?:key)?$"
+)
+_FORM_GUARD = re.compile(r"(?:[cx]srf\w{0,16}|authenticity|anti[_-]?forgery|request[_-]?verification|captcha)[_ .-]?$")
+_ASKS = re.compile(r"(?:validate|check|verify|split|parse|should|assert|hash|has|is|get|find|forgot|reset)_?$")
 _TYPE_NAME = re.compile(r"::\w*$")
 _PASS_OF = re.compile(r"(?:^|[^a-z]|db|my|user|sql|admin|root|login|smtp|mail)$")
 _KINDS = (("token", "token"), ("secret", "secret"), ("key", "api-key"))
@@ -69,7 +77,7 @@ _INERT_TAIL = re.compile(
     r"|messages?|msg|min|max|days|rotation|managers?|providers?|stores?|group|roles?|scopes?|usage|budget|time|date|at"
     r"|by|board|words?|press\w*|up|down|events?|listener|handler|func\w*|method|maps?|lists?|sets?|dicts?|table|column"
     r"|rows?|ring|chain|space|frames?|stone|note|pad|ors?|ority|orit\w*|entic\w*|ible|ibility|ories|ory|ed|ing|ions?"
-    r"|per|used|left|total|strength|checksum|digest|fingerprint|hash(?:es|ed)?)s?\d*$"
+    r"|per|[lr]?strip|split|join|replace|encode|startswith|endswith|contains|used|left|total|strength|checksum|digest|fingerprint|hash(?:es|ed)?)s?\d*$"
 )
 _AFTER_NAME = re.compile(
     r"""
@@ -90,7 +98,7 @@ _VALUE = re.compile(
     r"""
       (?P<prefix>[bBfFrRuU@$]{1,2}(?=["']))?
       (?P<quote>"{3}|'{3}|\\?["'`]) (?P<quoted>(?:(?!(?P=quote))[^\n]){1,300}+) (?P=quote)
-    | (?P<bare>[^\s"'`,;=:<>]{1,300}+)
+    | (?P<bare>[^\s"'`,;=:：<>]{1,300}+)
     """,
     re.VERBOSE,
 )
@@ -98,6 +106,7 @@ _REST = re.compile(r"""(?:(?!</)[^\s"'`,;&]){1,300}+""")
 _ENV_LINE = re.compile(r"(?:^|[\n;&|])[ \t]{0,8}(?:(?:export|set|ENV|-|-e)[ \t]+)?[A-Z0-9_]{3,64}=$")
 _SHORTEST_VALUE = 5
 _MARKS = frozenset("!@#$%^&*+=?~|\\{}[]()<>;,")
+_CALL_MARKS = frozenset("();=")
 _FORMATTED = frozenset({"f", "F", "rf", "fr", "$", "$@", "@$"})
 _SAID = frozenset({"is", "was"})
 
@@ -129,7 +138,7 @@ def _name_at(lower: str, stem: re.Match[str], tail: str) -> _Name | None:
     before = lower[max(0, start - 24) : start]
     letter_follows = tail[:1].isalpha()
     strength: _Strength | None = None
-    if (word in {"key", "token"} and _OPEN.search(before)) or _TYPE_NAME.search(before):
+    if (word in {"key", "token"} and _OPEN.search(before)) or _TYPE_NAME.search(before) or _FORM_GUARD.search(before):
         return None
     if before.endswith(":") and lower.find("arn:", max(0, start - 80), start) >= 0:
         return None
@@ -164,14 +173,8 @@ def _judge(text: str, name_start: int, name: _Name, after: re.Match[str], found:
     operator = after["operator"]
     enclosed = found["quoted"] is not None
     quoted = enclosed and found["quote"] != "`"
-    if operator in {",", "("} and not (enclosed and (operator == "(" or after["close"])):
+    if _is_code(text, name_start, after, found):
         return None
-    if operator == ">" and not text.startswith("</", found.end()):
-        return None
-    if enclosed and "{" in found["quoted"] and (found["prefix"] in _FORMATTED or found["quote"] == "`"):
-        return None
-    if not enclosed and found["bare"].endswith(("..", "…")):
-        return None  # cut short by the writer
     start = found.start("quoted" if enclosed else "bare")
     if enclosed:
         value = found["quoted"]
@@ -192,6 +195,23 @@ def _judge(text: str, name_start: int, name: _Name, after: re.Match[str], found:
         rest = _REST.match(text, start)
         value = _trim(rest.group()) if rest else value
     return start, start + len(value), name.kind
+
+
+def _is_code(text: str, name_start: int, after: re.Match[str], found: re.Match[str]) -> bool:
+    """Whether what follows a name is code, a question or a text that the writer cut short, not a value."""
+    operator = after["operator"]
+    enclosed = found["quoted"] is not None
+    if operator in {",", "("} and not (enclosed and (operator == "(" or after["close"])):
+        return True
+    if operator == "(" and _ASKS.search(text[max(0, name_start - 12) : name_start].lower()):
+        return True
+    if not operator and _CALL_MARKS.intersection(found.group()):
+        return True
+    if operator == ">" and not text.startswith("</", found.end()):
+        return True
+    if enclosed:
+        return "{" in found["quoted"] and (found["prefix"] in _FORMATTED or found["quote"] == "`")
+    return found["bare"].endswith(("..", "…"))
 
 
 def _trim(bare: str) -> str:
@@ -231,26 +251,17 @@ def _is_word_in_env_line(text: str, name_start: int, value_start: int, value: st
 _RUN = re.compile(r"[A-Za-z0-9_+/=~-]{20,}+")
 _LONGEST_RUN = 2048
 _REACH = 48
+_HASH_BEFORE = re.compile(
+    r"(?:sha-?\d{1,3}|md5|blake\w{1,3}|integrity|etag|checksum|digest|fingerprint|thumbprint|signature|nonce|v\d)"
+    r"[\"']?[ \t]?[-:=(][ \t]?[\"'`]?$"
+)
+_LAST_NAME = re.compile(r"[\w.-]+$")
 _WORD_REST = re.compile(r"[a-z0-9_.-]*")
 _OPERATORS = frozenset("=:>,|(")
 # Issuers whose secrets have no mark of their own: a random value assigned to a name that holds one of these.
-_ISSUER_NAMES = """
-    adafruit adobe airtable akamai algolia alibaba amplitude anthropic artifactory asana atlassian aws azure beamer
-    bitbucket bitly bittrex braintree bugsnag buildkite circleci clearbit clicksend cloudant cloudflare cloudinary
-    codeclimate codecov cohere coinbase confluen contentful coveralls cypress databricks datadog dd_api deepgram
-    digitalocean discord docusign drone dropbox dynatrace elastic etsy eventbrite facebook fastly fauna figma
-    finicity finnhub firebase flickr foursquare freshbooks freshdesk gcp gemini giphy github gitlab gitter
-    gocardless google grafana hashicorp helpscout heroku hubspot ibm instagram intercom ipinfo ipstack jenkins jfrog
-    jira jumpcloud kraken kucoin langsmith launchdarkly linear linkedin linode lob_ looker mailchimp mailgun mailjet
-    mandrill mapbox mattermost maxmind meraki messagebird mistral mixpanel monday nasdaq netlify new-relic new_relic
-    newrelic newsapi ngrok notion npm nytimes okta onelogin openai openweather opsgenie pagerduty paypal pinata
-    pinecone pipedrive plaid planetscale postmark pusher rapidapi razorpay rollbar salesforce segment sendbird
-    sendgrid sendinblue sentry shodan shopify sidekiq slack snyk softlayer sonar sourcegraph sparkpost splunk
-    spotify square stripe sumo_logic sumologic supabase telegram telnyx terraform travis trello twilio twitch
-    twitter typeform unsplash vault vercel virustotal vonage vultr wandb webflow wepay yandex yelp youtube zapier
-    zendesk zoho zoom
-"""
-_ISSUERS = tuple(_ISSUER_NAMES.split())
+_ISSUERS = word_list("issuers")
+# Issuers whose secrets are UUIDs or hexadecimal digits, and how long these are.
+_DIGESTS: dict[str, int] = WORDS["issuers_of_digests"]
 
 
 def find_random_near_names(text: str, lower: str) -> Iterator[Span]:
@@ -263,10 +274,19 @@ def find_random_near_names(text: str, lower: str) -> Iterator[Span]:
         passed = end
         if end - start > _LONGEST_RUN or _is_piece_of_path(text, start, end, value):
             continue
+        if is_reference(value, quoted=True) or _HASH_BEFORE.search(before):
+            continue
         kind = _kind_before(before)
-        if kind is None or not is_random(value, least=20) or is_digest(value) or is_filler_token(value):
+        if kind is None or not is_random(value, least=20) or is_filler_token(value):
+            continue
+        if is_digest(value) and not _is_issued_digest(before, len(value)):
             continue
         yield start, end, kind
+
+
+def _is_issued_digest(before: str, length: int) -> bool:
+    """True when the words before end with an issuer whose secrets are digests of this length."""
+    return any(length == size and issuer in before[-len(issuer) - 8 :] for issuer, size in _DIGESTS.items())
 
 
 def _names_issuer(words: str) -> bool:
@@ -286,8 +306,8 @@ def _kind_before(before: str) -> str | None:
     if kind is None:
         owner = before.rstrip(" \t\"'`@")
         if owner[-1:] in _OPERATORS:
-            words = owner.rstrip("=:>,|( \t\"'`])").split()
-            if words and "arn:" not in words[-1] and _names_issuer(words[-1]):
+            word = _LAST_NAME.search(owner.rstrip("=:>,|( \t\"'`])"))
+            if word and not _INERT_TAIL.search(word.group()) and _names_issuer(word.group()):
                 kind = "secret"
     return kind
 
@@ -296,7 +316,7 @@ def _is_piece_of_path(text: str, start: int, end: int, value: str) -> bool:
     """True for a piece of a path, an address or a dotted name."""
     if start and text[start - 1] in "./\\@#&":
         return True
-    if text[end : end + 1] in {".", "\\", "@", "("} and text[end + 1 : end + 2].isalnum():
+    if text[end : end + 1] in {".", "\\", "@", "(", "{"} and text[end + 1 : end + 2].isalnum():
         return True
     slashes = value.count("/")
     if not slashes:

@@ -1,9 +1,8 @@
-"""Find secrets in text, and take them out, before anything is stored or embedded.
+"""Finds and removes secrets in text, before anything is stored or embedded.
 
-`find_secrets` tells where secrets are and of what kind; `redact` puts `[REDACTED:kind]` in their place. Both are
-pure functions of the text. What a secret looks like is in `secret_formats`, the names it is given in `secret_names`,
-the places it stands in in `secret_context`, the judgement of one value in `secret_values`; here they are run, merged
-and applied. The text of a secret goes nowhere.
+`find_secrets` returns the position and kind of each secret; `redact` replaces them by `[REDACTED:kind]`. Both are pure
+functions of the text. `formats` knows the formats of providers, `names` the names of secrets, `context` the places they
+appear in, and `values` judges a single value; this module runs them and merges their findings.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from .secret_context import find_in_commands, find_in_headers, find_in_manifests, find_in_urls
-from .secret_formats import find_formats, find_key_blocks
-from .secret_names import NAME_HINTS, find_assigned, find_random_near_names
-from .secret_values import Span
+from .context import find_in_commands, find_in_headers, find_in_manifests, find_in_urls
+from .formats import find_formats
+from .names import NAME_HINTS, find_assigned, find_random_near_names
+from .values import Span, is_filler_token, is_reference
 
-__all__ = ["Finding", "Redaction", "find_secrets", "redact"]
+__all__ = ["Finding", "Redaction", "find_key_blocks", "find_secrets", "mask", "redact"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +55,23 @@ def redact(text: str) -> Redaction:
 
 
 def _settle(text: str) -> tuple[tuple[Finding, ...], str]:
-    """Scan until the redacted text is clean: taking one secret out can leave a piece of another in the open."""
+    """Scan until the redacted text is clean: removing one secret can expose a piece of another."""
     findings = _merge(_scan(text))
     for _ in range(_ROUNDS):
         if not findings:
             return (), text
-        clean = _apply(text, findings)
+        clean = mask(text, findings)
         more = list(_scan(clean))
         if not more:
             return findings, clean
         known = [(finding.start, finding.end, finding.kind) for finding in findings]
         findings = _merge([*known, *_to_original(more, findings)])
     everything = (Finding("secret", 0, len(text)),)
-    return everything, _apply(text, everything)
+    return everything, mask(text, everything)
 
 
-def _apply(text: str, findings: tuple[Finding, ...]) -> str:
+def mask(text: str, findings: tuple[Finding, ...]) -> str:
+    """The text with a marker in the place of each finding."""
     pieces: list[str] = []
     done = 0
     for finding in findings:
@@ -86,7 +86,7 @@ def _marker(finding: Finding) -> str:
 
 
 def _to_original(spans: Iterable[Span], findings: tuple[Finding, ...]) -> Iterator[Span]:
-    """Spans of the redacted text in places of the original; one that touches a marker takes its secret along."""
+    """Map spans of the redacted text to the original; a span that touches a marker includes its secret."""
     marked: list[tuple[int, int]] = []
     grown = 0
     for finding in findings:
@@ -133,7 +133,7 @@ def _scan(text: str) -> Iterator[Span]:
     words = [word for word in text.split() if len(word) >= _SHORTEST_TOKEN]
     longest = max(map(len, words), default=0)
     if words:
-        yield from find_formats(text, " ".join(words))
+        yield from find_formats(text, words)
         if "://" in text and "@" in text:
             yield from find_in_urls(text)
     lower = _lower(text)
@@ -156,3 +156,50 @@ def _lower(text: str) -> str:
     if len(lower) == len(text):
         return lower
     return "".join(small if len(small := character.lower()) == 1 else character for character in text)
+
+
+# -- Blocks of private keys, whole or cut off ------------------------------------------------------
+
+
+_KEY_BEGIN = re.compile(r"-{4,5} ?BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_KEY_END = re.compile(r"-{4,5} ?END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_KEY_BODY = re.compile(
+    r"""(?:
+            (?:\\[nr]|[\s>\#*|"',])*+
+            (?:[A-Za-z0-9+/=]{16,}+|(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,120})
+        )*+
+        (?:(?:\\[nr]|\s)++[A-Za-z0-9+/]{1,15}={0,2}(?=[\s\\"']*\Z))?""",
+    re.VERBOSE,
+)
+_KEY_LINE = re.compile(r"(?:\\n|\r?\n)[ \t]*(?P<line>[^\n\\]{10,200})")
+_KEY_RUN = re.compile(r"[A-Za-z0-9+/]{40}")
+_LONGEST_KEY = 20_000
+_SHORTEST_KEY = 10
+
+
+def find_key_blocks(text: str) -> Iterator[Span]:
+    """Private keys from BEGIN to END, or as far as the key goes when END was cut off."""
+    begins = list(_KEY_BEGIN.finditer(text))
+    ends = [match.span() for match in _KEY_END.finditer(text)]
+    nearest = 0
+    for place, begin in enumerate(begins):
+        while nearest < len(ends) and ends[nearest][0] < begin.end():
+            nearest += 1
+        limit = begins[place + 1].start() if place + 1 < len(begins) else len(text)
+        if nearest < len(ends) and ends[nearest][0] <= min(limit, begin.end() + _LONGEST_KEY):
+            body, stop = text[begin.end() : ends[nearest][0]], ends[nearest][1]
+        else:
+            stop = _cut_off(text, begin.end(), limit)
+            body = text[begin.end() : stop]
+        filler = not _KEY_RUN.search(body) and (is_filler_token(body) or is_reference(body.strip(), quoted=True))
+        if sum(not character.isspace() for character in body) >= _SHORTEST_KEY and not filler:
+            yield begin.start(), stop, "private-key"
+
+
+def _cut_off(text: str, start: int, limit: int) -> int:
+    """Where a key without END stops: after its last line of base64, or after the line that follows BEGIN."""
+    body = _KEY_BODY.match(text, start, limit)
+    if body is not None and body.end() > start:
+        return body.end()
+    line = _KEY_LINE.match(text, start, limit)
+    return line.end() if line is not None else start

@@ -1,29 +1,35 @@
-"""Is this string a real secret or only stands where one would? Placeholders, references to a secret kept
-elsewhere, ordinary words, and the shape of random text. Nothing here knows where the string was found.
+"""Whether a string is a real secret or a placeholder, a reference to a secret, or ordinary words.
+
+Nothing here knows where the string was found.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
+from collections import Counter
+from itertools import pairwise
+from math import log2
+from pathlib import Path
+from typing import Any
 
 __all__ = [
-    "Span",
-    "is_basic_credentials",
-    "is_digest",
-    "is_filler_token",
-    "is_jwt_header",
-    "is_placeholder",
-    "is_random",
-    "is_reference",
-    "is_wordy",
-    "looks_like_password",
-    "looks_like_token",
-]
+    "WORDS", "Span", "entropy", "is_basic_credentials", "is_digest", "is_filler_token", "is_jwt_header", "is_one_case",
+    "is_placeholder", "is_random", "is_reference", "is_wordy", "looks_like_password", "looks_like_token", "word_list",
+]  # fmt: skip
 
 Span = tuple[int, int, str]
 """Where a secret is, from and to, and of what kind."""
+
+WORDS: dict[str, Any] = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))
+
+
+def word_list(name: str) -> tuple[str, ...]:
+    """A list of words from `words.json`."""
+    return tuple(" ".join(WORDS[name]).split())
+
 
 # Words that people write where a secret goes. Matched against letters only, so `your-api_key` counts.
 _STAND_IN = re.compile(
@@ -32,26 +38,19 @@ _STAND_IN = re.compile(
     r"|(?:^|my|the|some|enter)(?:api|auth|access|client|private|secret|super)*(?:key|token|password|passwd|secret|pass)$"
 )
 # Whole values that stand for "a value" rather than being one.
-_WORDS = """
-    pass passw passwd password passphrase passcode pwd secret secrets token tokens key apikey auth user username
-    admin root test testing tests tester demo guest default none null nil true false yes no on off empty string
-    str text value val values number integer int bool boolean object array list dict map any unknown required
-    optional enabled disabled bearer basic digest oauth oauth2 jwt hmac abc abcd abcdef qwerty foo bar baz
-    foobar bla blah login credential credentials mypassword mysecret mytoken mykey supersecret secretkey
-    secretpassword asdf pass1 pass123 password1 password12 password123 passw0rd p4ssw0rd secret123 token123
-    test1 test12 test123 test1234 testpass testpassword testtoken testkey testsecret user1 user123 admin1 abc123
-    foo123 key1 key123 sha1 sha224 sha256 sha384 sha512 md5 base32 base64 utf8 utf16 latin1 ascii argon2
-    argon2id bcrypt scrypt pbkdf2 ed25519 x25519 rs256 rs512 hs256 hs512 es256 aes128 aes256 rsa2048 rsa4096
-    x509 pkcs8 pkcs12 ec2 s3 route53 k8s oauth1 http2 ipv4 ipv6 int8 int16 int32 int64 uint8 uint16 uint32
-    uint64 float32 float64 python3 py3 win32 charfield textfield passwordfield varchar255
-"""
-_VOCABULARY = frozenset(_WORDS.split())
+_VOCABULARY = frozenset(word_list("placeholder_values"))
 _REPEATED = re.compile(r"(.)\1{7,}|[xX]{5,}|\*{3,}|\.{3,}|#{4,}|_{5,}|-{4,}|…|•{3}|[?]{3,}")
-_SEQUENCES = "0123456789abcdefghijklmnopqrstuvwxyz0123456789", "abcdef0123456789abcdef", "1234567890" * 4
-_ILLUSTRATION = re.compile(
-    r"(?i:example|placeholder|change_?me|redacted|(?:^|[_-])(?:your|fake|dummy|insert|here|sample|token|secret)(?:[_-]|$))"
-    r"|your[_-]?(?:api|token|key|secret)|YOUR[_-]?(?:API|TOKEN|KEY|SECRET)"
+# In a token of a known format: words that no writer of a real one leaves in, and words that a real one may contain.
+_STAND_IN_TOKEN = re.compile(
+    r"(?i:example|placeholder|change[_-]?me|redacted|replace[_-]?(?:me|with)|(?:^|[_-])your[_-]?(?:[a-z]|$))|your(?:api|token|key|secret)"
 )
+_FILLING_WORD = re.compile(
+    r"(?i:fake|dummy|insert|here|sample|token|secret|test(?:ing)?|my|api|key|goes|access|demo|this|is|not|real|some|the|a)"
+    r"(?![a-z])"
+)
+_LEAST_OWN = 8
+_LONG_BODY = 60  # long random text repeats a character now and then
+_PERIODIC = re.compile(r"(.{1,8}?)\1{2,}")
 _NON_LETTERS = re.compile(r"[^a-z]+")
 
 # A value that names where the secret is: a variable, a template, a path, an address, a pattern.
@@ -62,6 +61,9 @@ _REFERENCE = re.compile(
     | (?:~|\.{1,2})?(?:/[\w.@%+-]*){2,} | [A-Za-z]:\\.* | (?:https?|file|env|vault|op|ssm|arn|secretsmanager|ref|urn):.*
     | (?:process\.env|os\.environ|ENV|env|System\.getenv|getenv|os\.getenv|import\.meta\.env|secrets|vars|var)[.\[(].*
     | .*(?:a-zA-Z|A-Za-z|A-Z0-9|a-z0-9|0-9a-|\\x[0-9A-Fa-f]{2}-).*
+    | (?:hmac-)?(?:sha-?\d{1,3}|md5|blake\w{1,3})[-:=].* | LS0tLS1CRUdJTiB(?:DRVJU|QVUJM).*
+    | pk(?:\.eyJ|_live_|_test_).* | ENC\[.*
+    | .*\[[^\]\s]{0,40}\w-\w[^\]\s]{0,40}\][{+*].*
     | .*[/.:_-]\{[A-Za-z_][\w.]+(?:\(\w*\))?\}.* | /?\^.*[\\\[(*+$].* | .*\\[dwsb][+*{].* | .*\(\?.*
     """,
     re.VERBOSE | re.DOTALL,
@@ -71,19 +73,24 @@ _CODE = re.compile(
     r"""
       [A-Za-z_$][\w$]*(?:\?\.|\.|->|::)[A-Za-z_$(].* | [A-Za-z_$][\w$]*[\[(].* | [({\[|&!<>*+~?-].* | .*[({]
     | [A-Z][\w.]*<.* | \w+\s*=>.* | (?:lambda|new|function)\b.* | [A-Za-z_$][\w$]*(?:\)|\}|\])+[;,.:]?
-    | :[A-Za-z_]\w* | @[A-Za-z_][\w./]*
+    | :[A-Za-z_]\w* | @[A-Za-z_][\w./]* | \\[A-Z]\w*(?:\\\w+)+
     """,
     re.VERBOSE | re.DOTALL,
 )
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _CHANGES = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Z])(?=[0-9])|(?<=[A-Z][A-Z])(?=[a-z])")
+_JUDGED_BY_PAIRS = 12  # letters
+_READABLE = 0.33
+# The pairs of letters that make up most of English words and of identifiers made of them.
+_PAIRS = frozenset(word_list("common_letter_pairs"))
 _CONSONANTS = re.compile(r"[bcdfghjklmnpqrstvwxz]{6}")
 _VOWELS = re.compile(r"[aeiouy]")
 _NOUN = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
 _DIGIT = re.compile(r"\d")
 _MARK = re.compile(r"[!@#$%^&*+=?~|\\{}\[\]()<>;,]")
+_CHOICE = re.compile(r"[a-z]+(?:\|[a-z]+)+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
@@ -95,7 +102,7 @@ def is_placeholder(value: str) -> bool:
     if len(value) - different >= 2 and _REPEATED.search(value):
         return True
     lowered = value.lower()
-    if lowered in _VOCABULARY:
+    if lowered in _VOCABULARY or _PERIODIC.fullmatch(value):
         return True
     return _STAND_IN.search(_NON_LETTERS.sub("", lowered)) is not None
 
@@ -103,23 +110,44 @@ def is_placeholder(value: str) -> bool:
 def is_filler_token(body: str) -> bool:
     """True for a token of a known format whose body is only an illustration.
 
-    Long random text may hold a short word by chance, so here words count only where they stand apart.
+    A real token may contain a word such as `token`; a filler has hardly anything else.
     """
-    if _REPEATED.search(body) or _ILLUSTRATION.search(body):
+    if _STAND_IN_TOKEN.search(body) or is_sequence(body):
+        return True
+    own = _REPEATED.sub("", body)
+    if len(own) < len(body) / 2 or (own != body and len(body) < _LONG_BODY):
         return True
     plain = body.replace("-", "").replace("_", "")
-    return len(set(plain)) < 6 or (plain.isalpha() and (plain.islower() or plain.isupper()))
+    if len(set(plain)) < 6 or (is_one_case(plain) and _is_readable(plain.lower())):
+        return True
+    words = _FILLING_WORD.sub("", own)
+    return words != own and sum(map(str.isalnum, words)) < _LEAST_OWN
+
+
+def is_one_case(value: str) -> bool:
+    """True for letters only, all large or all small."""
+    return value.isalpha() and (value.islower() or value.isupper())
 
 
 def is_sequence(value: str) -> bool:
-    """True for characters counted up, such as `abcdef123456`."""
-    lowered = value.lower()
-    return any(lowered in run for run in _SEQUENCES)
+    """True for characters that mostly count up or down, or stay the same, such as `abcdef1234567890`."""
+    if len(value) < 6:
+        return False
+    steps = sum(-1 <= ord(after) - ord(before) <= 1 for before, after in pairwise(value))
+    return steps >= 0.7 * (len(value) - 1)
+
+
+def entropy(value: str) -> float:
+    """Shannon's entropy of the characters, in bits a character."""
+    size = len(value)
+    return -sum(count / size * log2(count / size) for count in Counter(value).values()) if size else 0.0
 
 
 def is_reference(value: str, *, quoted: bool) -> bool:
     """True for text that names where a secret is kept, or for code that computes one."""
     if _REFERENCE.fullmatch(value):
+        return True
+    if value.count("\\x") >= 2:
         return True
     if value.startswith("{") and value.endswith("}"):
         return is_wordy(value[1:-1])
@@ -143,6 +171,8 @@ def is_wordy(value: str) -> bool:
         return True
     digits = sum(map(str.isdigit, value))
     lowered = value.lower()
+    if letters >= _JUDGED_BY_PAIRS and not _is_readable(lowered):
+        return False
     if digits == 0:
         if value != lowered and not value.isupper():
             return len(value) < 16 or _change_rate(value) < 0.35
@@ -151,6 +181,12 @@ def is_wordy(value: str) -> bool:
         return False
     one_case = value == lowered or value.isupper()
     return _change_rate(value) < (0.2 if one_case else 0.25)
+
+
+def _is_readable(lowered: str) -> bool:
+    """True when pairs of letters are those of words; of random letters, one pair in six is common."""
+    pairs = [first + second for first, second in pairwise(lowered) if first.isalpha() and second.isalpha()]
+    return not pairs or sum(pair in _PAIRS for pair in pairs) >= _READABLE * len(pairs)
 
 
 def is_random(value: str, *, least: int = 16) -> bool:
@@ -176,7 +212,9 @@ def looks_like_token(value: str, *, quoted: bool, least: int = 8) -> bool:
 
 def looks_like_password(value: str, *, quoted: bool) -> bool:
     """A value of a password: people choose these, so words with a digit or a mark count too."""
-    if len(value) < 5 or " " in value or is_reference(value, quoted=quoted) or is_placeholder(value):
+    if len(value) < 5 or " " in value or is_reference(value, quoted=quoted):
+        return False
+    if is_placeholder(value) or is_sequence(value) or _CHOICE.fullmatch(value):
         return False
     letter, digit, mark = _LETTER.search(value), _DIGIT.search(value), _MARK.search(value)
     if not letter:

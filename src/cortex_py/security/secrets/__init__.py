@@ -1,0 +1,1 @@
+"""Secret detection: provider formats, names with values, context, and the scanner that combines them."""
