@@ -1,1 +1,1 @@
-"""Who may call a shared server, and what was called: tokens, signed tokens of an issuer, and the audit log."""
+"""Callers of a shared server: API tokens, tokens of an OpenID Connect issuer, organisations, and the audit log."""

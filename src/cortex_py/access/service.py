@@ -1,4 +1,4 @@
-"""API tokens of a home: made, listed, revoked, and checked when somebody calls with one."""
+"""API tokens of a home, and authentication of a shared server's callers as the settings configure it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ..clock import Clock, from_micros, to_micros
-from ..errors import AccessDenied, InvalidInput, NotFound
-from ..security.callers import Caller, acting_as, check_name
-from ..security.rights import Level, level_of_scopes
-from ..security.scopes import check_scopes
-from ..security.tokens import TokenRecord, digest, is_token, new_token
-from ..store.access import TokenRow
+from ..config import Settings
+from ..errors import AccessDenied, ConfigurationError, InvalidInput, NotFound
+from ..security.callers import Caller, as_system, check_name
+from ..security.rights import Level, check_scopes, level_of_scopes
+from ..security.tokens import TokenRecord, hash_token, is_token, new_token
+from ..store.database import Row
 from ..store.store import Store
+from .oidc import SignedTokens
 from .tenants import Tenants
 
-__all__ = ["Access", "NewToken"]
+__all__ = ["Access", "NewToken", "Verifier", "open_verifier"]
+
 
 _LONGEST_DAYS = 36_500
-# A use this soon after the last one written down is not worth another write.
+# A use this soon after the last recorded one is not recorded.
 _USE_EVERY = timedelta(minutes=5)
 
 
@@ -55,10 +57,10 @@ class Access:
         org: str | None = None,
         project: str | None = None,
     ) -> NewToken:
-        """A new token for a person, or for an agent of theirs; without `days` it holds until it is revoked.
+        """Create a token for a person or an agent of theirs; without `days` it is valid until it is revoked.
 
-        It is for one organisation, that of the settings where none is named. A person who is no member of it becomes
-        one, with the level that the scopes ask for. `project` is the one that calls work in which name none.
+        It is for one organisation, by default that of the settings. A person who is not a member becomes one, with the
+        level that the scopes need. `project` is used by calls that name none.
         """
         if days is not None and not 0 < days <= _LONGEST_DAYS:
             raise InvalidInput(f"A token holds for 1 to {_LONGEST_DAYS} days.", field="days")
@@ -76,17 +78,17 @@ class Access:
         level = level_of_scopes(record.scopes)
         joined = self._tenants.enlist(record.user, level, org)
         token = new_token()
-        with acting_as(None), self._store.database.write() as session:
-            self._store.access.add(session, _row(record), digest(token))
+        with as_system(), self._store.database.write() as session:
+            self._store.access.add(session, _row(record), hash_token(token))
         return NewToken(token, record, level if joined else None)
 
     def list(self) -> tuple[TokenRecord, ...]:
-        """All tokens there ever were, oldest first."""
+        """All tokens, also expired and revoked ones, oldest first."""
         with self._store.database.read() as session:
             return tuple(_record(row) for row in self._store.access.all(session))
 
     def revoke(self, id: str) -> TokenRecord:
-        """End a token now; the next call with it is refused. One that was revoked before stays so."""
+        """Revoke a token; the next call with it is refused. Revoking twice is harmless."""
         with self._store.database.write() as session:
             self._store.access.revoke(session, id, to_micros(self._clock.now()))
             row = self._store.access.by_id(session, id)
@@ -95,21 +97,23 @@ class Access:
         return _record(row)
 
     def verify(self, token: str) -> Caller:
-        """Who holds a token and what it opens; `AccessDenied` if it is none, has expired or was revoked.
+        """The caller of a token; `AccessDenied` if it is unknown, expired or revoked.
 
-        What they may reach with it is told by `tenants.admitted`.
+        `Tenants.admitted` adds their rights.
         """
         row = None
         if is_token(token):
-            with acting_as(None), self._store.database.read() as session:
-                row = self._store.access.by_digest(session, digest(token))
+            with as_system(), self._store.database.read() as session:
+                row = self._store.access.by_digest(session, hash_token(token))
         if row is None:
-            raise AccessDenied("The token is not known.", remedy="Ask whoever runs this server for one.")
+            raise AccessDenied("The token is not known.", remedy="Ask the operator of this server for one.")
         record, now = _record(row), self._clock.now()
         state = record.state(now)
         if state != "valid":
-            told = "has expired" if state == "expired" else "was revoked"
-            raise AccessDenied(f"The token {record.id} {told}.", remedy="Ask whoever runs this server for a new one.")
+            reason = "has expired" if state == "expired" else "was revoked"
+            raise AccessDenied(
+                f"The token {record.id} {reason}.", remedy="Ask the operator of this server for a new one."
+            )
         if record.last_used_at is None or now - record.last_used_at >= _USE_EVERY:
             with self._lock:
                 self._used[record.id] = now
@@ -123,39 +127,55 @@ class Access:
         )
 
     def write_uses(self) -> None:
-        """Write down when tokens were last used. Not done by the calls themselves, which would all become writers."""
+        """Record when tokens were last used. Done in batches, so that read calls do not become writes."""
         with self._lock:
             used, self._used = self._used, {}
         if used:
-            with acting_as(None), self._store.database.write() as session:
+            with as_system(), self._store.database.write() as session:
                 self._store.access.used(session, [(id, to_micros(moment)) for id, moment in used.items()])
 
 
-def _row(record: TokenRecord) -> TokenRow:
-    return TokenRow(
-        record.id,
-        record.user,
-        record.agent,
-        " ".join(sorted(record.scopes)),
-        to_micros(record.created_at),
-        None if record.expires_at is None else to_micros(record.expires_at),
-        None,
-        None,
-        record.org,
-        record.project_id,
-    )
+def _row(record: TokenRecord) -> Row:
+    scopes, created = " ".join(sorted(record.scopes)), to_micros(record.created_at)
+    expires = None if record.expires_at is None else to_micros(record.expires_at)
+    return record.id, record.user, record.agent, scopes, created, expires, None, None, record.org, record.project_id
 
 
-def _record(row: TokenRow) -> TokenRecord:
-    return TokenRecord(
-        id=row.id,
-        user=row.user_id,
-        agent=row.agent_id,
-        scopes=frozenset(row.scopes.split()),
-        created_at=from_micros(row.created_at),
-        expires_at=None if row.expires_at is None else from_micros(row.expires_at),
-        last_used_at=None if row.last_used_at is None else from_micros(row.last_used_at),
-        revoked_at=None if row.revoked_at is None else from_micros(row.revoked_at),
-        org=row.org,
-        project_id=row.project_id,
-    )
+def _record(row: Row) -> TokenRecord:
+    id, user, agent, scopes, created, *others, org, project_id = row
+    expires, used, revoked = (None if moment is None else from_micros(moment) for moment in others)
+    known = frozenset(scopes.split())
+    return TokenRecord(id, user, agent, known, from_micros(created), expires, used, revoked, org, project_id)
+
+
+class Verifier:
+    """Turns a bearer token into a caller with rights; `AccessDenied` if the token is not valid."""
+
+    def __init__(self, tokens: Access | SignedTokens, tenants: Tenants) -> None:
+        self._tokens = tokens
+        self._tenants = tenants
+
+    def __call__(self, token: str, project: str | None = None) -> Caller:
+        """The caller with their rights; `project` is the one they want to work in."""
+        return self.admitted(self.recognised(token), project)
+
+    def recognised(self, token: str) -> Caller:
+        """The caller, without their rights yet."""
+        return self._tokens.verify(token)
+
+    def admitted(self, caller: Caller, project: str | None = None) -> Caller:
+        """The caller with their current rights."""
+        return self._tenants.admitted(caller, project)
+
+
+def open_verifier(settings: Settings, access: Access, tenants: Tenants, clock: Clock) -> Verifier | None:
+    """The configured verifier; None if all callers share one token or need none."""
+    if settings.auth == "token":
+        return None
+    if settings.token:
+        # One of the two would be ignored silently.
+        raise ConfigurationError(
+            f"Both token and auth = {settings.auth} are set.", remedy="Unset token (CORTEX_TOKEN).", field="token"
+        )
+    tokens = access if settings.auth == "tokens" else SignedTokens.from_settings(settings, clock)
+    return Verifier(tokens, tenants)

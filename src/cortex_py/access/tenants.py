@@ -1,9 +1,9 @@
-"""Organisations, their members and groups, and who may do what in which project; and what follows for a caller."""
+"""Organisations, members, groups and grants, and the rights that follow for a caller."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,17 +12,19 @@ from typing import NamedTuple
 from ..clock import Clock, from_micros, to_micros
 from ..config import AutoJoin
 from ..errors import AccessDenied, InvalidInput, NotFound, ProjectNotFound
+from ..events import Events, TenantsChanged
+from ..git_remotes import normalise_remote
 from ..records import org_space
-from ..security.callers import Caller, acting_as, check_name
+from ..security.callers import Caller, as_system, check_name
 from ..security.permission import require_admin
 from ..security.rights import Level, Rights, check_level, compute_rights
 from ..store.database import Session
 from ..store.store import Store
-from ..store.tenants import GrantRow, MemberRow, OrgProject
+from ..store.tables.access import GrantRow, MemberRow, OrgProject
 
 __all__ = ["Grant", "Group", "Member", "Organisation", "TenantProject", "Tenants"]
 
-# Members whose rights are kept at hand.
+# Members whose rights are cached.
 _MOST_STANDINGS = 256
 
 
@@ -34,7 +36,7 @@ class Organisation:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`level` holds for the organisation and for all its projects that are not restricted."""
+    """A member; `level` applies to the organisation and to all projects that are not restricted."""
 
     org: str
     user: str
@@ -51,7 +53,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class TenantProject:
-    """A project and whom it belongs to. Into one that is `restricted` only grants lead."""
+    """A project and its organisation. A `restricted` project is open only through grants."""
 
     id: str
     name: str
@@ -70,7 +72,7 @@ class Grant:
 
 
 class _Standing(NamedTuple):
-    """What a member may do, as things stood at a revision, and the projects that they may read."""
+    """The rights of a member at a revision, and the projects they may read."""
 
     revision: tuple[int, ...]
     rights: Rights
@@ -78,30 +80,30 @@ class _Standing(NamedTuple):
 
 
 class Tenants:
-    """The organisations of one store. `own` is that of the settings: what belongs to none belongs to it."""
+    """The organisations of one store. `own` is that of the settings, the default for everything."""
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
         own: str,
-        auto_join: AutoJoin = "off",
-        spelled: Callable[[str], str | None] = lambda remote: remote,
+        auto_join: AutoJoin,
+        events: Events,
     ) -> None:
-        """`auto_join` is what strangers become; `spelled` writes a remote as projects have theirs."""
+        """`auto_join` is the level of unknown callers."""
+        self._events = events
         self._store = store
         self._clock = clock
         self._table = store.tenants
         self._own = own
         self._auto_join = auto_join
-        self._spelled = spelled
         self._standings: dict[tuple[str, str], _Standing] = {}
         self._lock = threading.Lock()
 
     # -- organisations ----------------------------------------------------------------------------
 
     def create(self, name: str) -> Organisation:
-        """Begin an organisation; one that is there stays as it is."""
+        """Create an organisation; an existing one is left as it is."""
         check_name(name, "organisation")
         require_admin(org_space(self._own))
         with self._store.database.write() as session:
@@ -123,7 +125,7 @@ class Tenants:
             return self._member(session, name, user)
 
     def leave(self, user: str, *, org: str | None = None) -> Member:
-        """End a membership, with the person's groups and grants in the organisation; from the next request on."""
+        """Remove a member with their groups and grants in the organisation, from the next request on."""
         with self._changing(org) as (session, name):
             gone = self._member(session, name, user)
             self._table.remove_member(session, name, user, self._own)
@@ -137,14 +139,14 @@ class Tenants:
     # -- groups -----------------------------------------------------------------------------------
 
     def create_group(self, name: str, *, org: str | None = None) -> Group:
-        """Begin a group; one that is there stays as it is."""
+        """Create a group; an existing one is left as it is."""
         check_name(name, "group")
         with self._changing(org) as (session, where):
             self._table.add_group(session, where, name, self._now())
             return self._group(session, where, name)
 
     def delete_group(self, name: str, *, org: str | None = None) -> Group:
-        """End a group, with all that it was granted."""
+        """Delete a group with its grants."""
         with self._changing(org) as (session, where):
             gone = self._group(session, where, name)
             self._table.remove_group(session, where, name, self._own)
@@ -164,7 +166,7 @@ class Tenants:
             return self._group(session, where, group)
 
     def remove_from_group(self, group: str, user: str, *, org: str | None = None) -> Group:
-        """Take somebody out of a group."""
+        """Remove a member from a group."""
         with self._changing(org) as (session, where):
             self._group(session, where, group)
             if not self._table.remove_from_group(session, where, group, user):
@@ -181,26 +183,28 @@ class Tenants:
 
     def project(self, project: str) -> TenantProject:
         """A project by id, remote or name, with the organisation it belongs to."""
-        with acting_as(None), self._store.database.read() as session:
+        with as_system(), self._store.database.read() as session:
             found = self._project(session, project)
         require_admin(org_space(found.org))
         return found
 
     def assign(self, project: str, org: str) -> TenantProject:
-        """Give a project to another organisation; what was granted on it ends."""
+        """Move a project to another organisation; its grants end."""
         found = self.project(project)
         with self._changing(org) as (session, where):
             if where != found.org:
                 self._table.remove_grants(session, found.id, ("user", "group"), None)
             self._table.put_project(session, found.id, where, found.restricted)
-            return replace(found, org=where)
+        self._events.publish(TenantsChanged())
+        return replace(found, org=where)
 
     def restrict(self, project: str, restricted: bool = True) -> TenantProject:
         """Close a project to all members but those with a grant on it, or open it again."""
         found = self.project(project)
         with self._changing(found.org) as (session, where):
             self._table.put_project(session, found.id, where, restricted)
-            return replace(found, restricted=restricted)
+        self._events.publish(TenantsChanged())
+        return replace(found, restricted=restricted)
 
     def grant(self, project: str, level: str, *, user: str | None = None, group: str | None = None) -> Grant:
         """Give a person or a group a level on one project, restricted or not. It adds to what they have elsewhere."""
@@ -216,7 +220,7 @@ class Tenants:
             return _grant(row)
 
     def revoke(self, project: str, *, user: str | None = None, group: str | None = None) -> Grant:
-        """Take a grant back; it holds from the next request on."""
+        """Revoke a grant, from the next request on."""
         kind, grantee = _grantee(user, group)
         found = self.project(project)
         with self._changing(found.org) as (session, _):
@@ -227,7 +231,7 @@ class Tenants:
             return _grant(rows[0])
 
     def grants(self, project: str) -> tuple[Grant, ...]:
-        """What is granted on a project."""
+        """The grants on a project."""
         found = self.project(project)
         with self._reading(found.org) as (session, _):
             return tuple(_grant(row) for row in self._table.grants(session, found.id))
@@ -235,8 +239,8 @@ class Tenants:
     # -- callers ----------------------------------------------------------------------------------
 
     def rights(self, user: str, *, org: str | None = None) -> Rights:
-        """What a member may do in which spaces, as things stand; `AccessDenied` for who is none."""
-        with acting_as(None), self._store.database.read() as session:
+        """The current rights of a member; `AccessDenied` if they are not one."""
+        with as_system(), self._store.database.read() as session:
             found = self._rights(session, org or self._own, user)
         if found is None:
             raise _no_member(user, org or self._own)
@@ -245,14 +249,14 @@ class Tenants:
     def admitted(self, caller: Caller, project: str | None = None) -> Caller:
         """A caller with their rights, working in a project that they named by id, remote or name, or in their token's.
 
-        Read anew each time: a change holds from the next request on. `AccessDenied` for who is no member,
-        `ProjectNotFound` for a project that is not there or not theirs to see.
+        Read for each request, so a change applies to the next one. `AccessDenied` if they are not a member,
+        `ProjectNotFound` if the project does not exist or they may not see it.
         """
         org = caller.org or self._own
-        with acting_as(None):
+        with as_system():
             with self._store.database.read() as session:
                 found = self._rights(session, org, caller.user)
-            if found is None and self._auto_join != "off" and self._welcomed(org, caller.user):
+            if found is None and self._auto_join != "off" and self._auto_join_member(org, caller.user):
                 with self._store.database.read() as session:
                     found = self._rights(session, org, caller.user)
         if found is None:
@@ -262,11 +266,11 @@ class Tenants:
         return replace(caller, org=org, rights=found.rights, project=chosen)
 
     def enlist(self, user: str, level: Level, org: str | None = None) -> bool:
-        """Make a person a member if they are none; whether they were."""
+        """Make a person a member unless they are one; True if they were added."""
         with self._changing(org) as (session, name):
             return self._table.add_member(session, name, user, level, self._now())
 
-    def _welcomed(self, org: str, user: str) -> bool:
+    def _auto_join_member(self, org: str, user: str) -> bool:
         with self._store.database.write() as session:
             if not self._exists(session, org):
                 return False
@@ -274,11 +278,11 @@ class Tenants:
             return True
 
     def _rights(self, session: Session, org: str, user: str) -> _Standing | None:
-        """Where a person stands, worked out once for each state of the tables; None for who is no member."""
+        """A person's rights, cached for each revision of the tables; None if they are not a member."""
         revision = self._table.revision(session)
         known = self._standings.get((org, user))
         if known is None or known.revision != revision:
-            known = self._worked_out(session, org, user, revision)
+            known = self._compute_standing(session, org, user, revision)
             if known is None:
                 return None
             with self._lock:
@@ -287,7 +291,7 @@ class Tenants:
                     del self._standings[next(iter(self._standings))]
         return known
 
-    def _worked_out(self, session: Session, org: str, user: str, revision: tuple[int, ...]) -> _Standing | None:
+    def _compute_standing(self, session: Session, org: str, user: str, revision: tuple[int, ...]) -> _Standing | None:
         member = self._table.member(session, org, user)
         if member is None:
             return None
@@ -301,27 +305,27 @@ class Tenants:
 
     @contextmanager
     def _changing(self, org: str | None) -> Iterator[tuple[Session, str]]:
-        """Work of an admin on an organisation that is there; that of the settings always is."""
+        """A write transaction on an existing organisation, for an admin; that of the settings always exists."""
         name = org or self._own
         require_admin(org_space(name))
-        with acting_as(None), self._store.database.write() as session:
+        with as_system(), self._store.database.write() as session:
             if name == self._own:
                 self._table.add_org(session, name, self._now())
-            self._check_there(session, name)
+            self._check_exists(session, name)
             yield session, name
 
     @contextmanager
     def _reading(self, org: str | None) -> Iterator[tuple[Session, str]]:
         name = org or self._own
         require_admin(org_space(name))
-        with acting_as(None), self._store.database.read() as session:
-            self._check_there(session, name)
+        with as_system(), self._store.database.read() as session:
+            self._check_exists(session, name)
             yield session, name
 
-    def _check_there(self, session: Session, org: str) -> None:
+    def _check_exists(self, session: Session, org: str) -> None:
         if not self._exists(session, org):
             raise NotFound(
-                f"There is no organisation {org[:80]!r}.", remedy="Begin it with: cortex org create.", field="org"
+                f"There is no organisation {org[:80]!r}.", remedy="Create it with: cortex org create.", field="org"
             )
 
     def _orgs(self, session: Session) -> Sequence[Organisation]:
@@ -355,7 +359,7 @@ class Tenants:
     def _chosen(self, wanted: str, projects: Sequence[OrgProject]) -> OrgProject:
         """The project that has an id, else the only one that has a remote or name."""
         found = [one for one in projects if one.id == wanted]
-        if not found and (remote := self._spelled(wanted)):
+        if not found and (remote := normalise_remote(wanted)):
             found = [one for one in projects if one.remote == remote]
         found = found or [one for one in projects if one.name == wanted]
         if not found:
@@ -388,5 +392,5 @@ def _grantee(user: str | None, group: str | None) -> tuple[str, str]:
 def _no_member(user: str, org: str) -> AccessDenied:
     return AccessDenied(
         f"{user[:80]!r} is no member of the organisation {org[:80]!r}.",
-        remedy="Ask whoever runs this server to let you join.",
+        remedy="Ask the operator of this server to add you.",
     )
