@@ -1,41 +1,52 @@
-"""What the server counts, as Prometheus reads it: requests, calls of tools, the store, the embedding service.
+"""What operators and probes ask for: metrics for Prometheus, health and status.
 
-Every server has a registry of its own. The numbers of store and service are read when they are asked for. Labels are
-names from tables of ours, never those of people or what they sent.
+Every server has its own registry. The numbers of the store and the service are read at each request. Labels come from
+fixed tables and never contain names of people or what they sent.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
+import anyio
+import anyio.to_thread
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..embedding.service import EmbeddingService
-from ..mcp.meter import Outcome, UpkeepOutcome
+from ..errors import CortexError, StorageError
+from ..mcp.middleware.telemetry import Meter, Outcome, UpkeepOutcome
+from ..version import __version__
+from .middleware import HTTP_METHODS, DrainState, error_response
 
 if TYPE_CHECKING:
     from ..app import Cortex
 
-__all__ = ["METRICS_TYPE", "HttpMetrics"]
+__all__ = ["METRICS_TYPE", "HttpMetrics", "Readiness", "health_routes"]
 
 METRICS_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
-_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
-# What servers write down for a client that did not wait for its answer.
+# What servers record for a client that did not wait for its answer.
 _GONE = 499
 # Finer than usual at the low end: a short text takes two or three milliseconds.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-class HttpMetrics:
-    """Counts requests, and tells them together with what the embedding service counted."""
+class HttpMetrics(Meter):
+    """Counts requests and calls, and shows them with the numbers of the embedding service and the store."""
 
     def __init__(self, service: EmbeddingService) -> None:
         self._registry = CollectorRegistry()
@@ -63,35 +74,35 @@ class HttpMetrics:
         )
         self._audit = Counter("cortex_audit_events", "Events for the audit log.", ("outcome",), registry=self._registry)
         for outcome in ("written", "missing"):
-            # There from the beginning, so that a first one is seen as a change.
+            # Exported from the start, so that the first one is seen as a change.
             self._audit.labels(outcome)
 
     def watch_requests(self, in_flight: Callable[[], int]) -> None:
-        """Tell how many requests have come and are not answered yet."""
+        """Show how many requests are not answered yet."""
         gauge = Gauge("cortex_http_requests_in_flight", "Requests not answered yet.", registry=self._registry)
         gauge.set_function(in_flight)
 
     def watch_store(self, cortex: Cortex, reachable: Callable[[], bool]) -> None:
-        """Tell the store's numbers too."""
+        """Show the store's numbers too."""
         self._registry.register(_StoreCollector(cortex, reachable))
 
-    def called(self, tool: str, outcome: Outcome, seconds: float) -> None:
+    def count_call(self, tool: str, outcome: Outcome, seconds: float) -> None:
         self._calls.labels(tool, outcome).inc()
         self._call_seconds.labels(tool).observe(seconds)
 
-    def upkept(self, outcome: UpkeepOutcome) -> None:
+    def count_upkeep(self, outcome: UpkeepOutcome) -> None:
         self._upkeep.labels(outcome).inc()
 
-    def audited(self, written: bool) -> None:
+    def count_audit_event(self, written: bool) -> None:
         self._audit.labels("written" if written else "missing").inc()
 
-    def counted(self, route: Route) -> Route:
+    def count_requests(self, route: Route) -> Route:
         """The route, with its requests counted from now on."""
-        route.app = _Counted(route.app, route.path, self._count)
+        route.app = _RequestCounter(route.app, route.path, self._count)
         return route
 
     def _count(self, path: str, method: str, status: int, seconds: float) -> None:
-        self._requests.labels(path, method if method in _METHODS else "other", str(status)).inc()
+        self._requests.labels(path, method if method in HTTP_METHODS else "other", str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
     def text(self) -> bytes:
@@ -99,7 +110,7 @@ class HttpMetrics:
         return generate_latest(self._registry)
 
 
-class _Counted:
+class _RequestCounter:
     def __init__(self, app: ASGIApp, path: str, count: Callable[[str, str, int, float], None]) -> None:
         self._app = app
         self._path = path
@@ -152,7 +163,7 @@ class _ServiceCollector(Collector):
         self._service = service
 
     def describe(self) -> Iterator[Metric]:
-        """Registering must not ask the service anything: counting a cache file opens it."""
+        """Nothing: registering must not ask the service, because counting a cache file opens it."""
         yield from ()
 
     def collect(self) -> Iterator[Metric]:
@@ -169,3 +180,112 @@ class _ServiceCollector(Collector):
         yield GaugeMetricFamily(
             "cortex_embedding_model_loaded", "Whether the model is in memory.", int(self._service.backend.loaded)
         )
+
+
+# The pages for operators and probes: `/health`, `/health/live`, `/health/ready` and `/status`, as JSON.
+#
+# Anybody may ask whether the server is ready, because a probe has no token. So that answer names no place, and asking
+# often costs no more than asking once.
+
+_LIMIT_SECONDS = 2.0
+_KEPT_SECONDS = 1.0
+_SLOW = ("StoreUnavailable", f"The store did not answer within {_LIMIT_SECONDS:.0f} seconds.")
+_DRAINING = ("DRAINING", "This server is about to stop.")
+
+_log = logging.getLogger(__name__)
+
+# A code and a message; None if all is well.
+Fault = tuple[str, str] | None
+Page = Callable[[], dict[str, Any]]
+
+
+def health_routes(cortex: Cortex, readiness: Readiness) -> list[Route]:
+    """The routes; none of them loads the model."""
+    pages: dict[str, Page] = {"/health": lambda: _health(cortex), "/status": lambda: asdict(cortex.memories.status())}
+    routes = [Route(path, _endpoint(page), methods=["GET"]) for path, page in pages.items()]
+    routes.append(Route("/health/live", _live, methods=["GET"]))
+    routes.append(Route("/health/ready", readiness.page, methods=["GET"]))
+    return routes
+
+
+async def _live(_: Request) -> Response:
+    """Answers without a thread: all threads may be waiting for the database."""
+    return JSONResponse({"status": "live"})
+
+
+def _health(cortex: Cortex) -> dict[str, Any]:
+    model = cortex.backend
+    return {
+        "status": "healthy",
+        "version": __version__,
+        "project_id": cortex.project.id,
+        "model": {"name": model.model_name, "loaded": model.loaded},
+    }
+
+
+def _endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(_: Request) -> Response:
+        try:
+            return JSONResponse(await run_in_threadpool(page))
+        except CortexError as error:
+            return error_response(503, type(error).__name__, str(error))
+
+    return answer
+
+
+class Readiness:
+    """Ready: the database can be reached, the model is installed, and the server is not about to stop."""
+
+    def __init__(self, cortex: Cortex, draining: DrainState) -> None:
+        self._cortex = cortex
+        self._draining = draining
+        self._lock = threading.Lock()
+        self._store: CortexError | None = None
+        self._looked_at: float | None = None
+        self._looking: asyncio.Task[Fault] | None = None
+
+    async def page(self, _: Request) -> Response:
+        fault = await self.fault()
+        if fault is None:
+            return JSONResponse({"status": "ready"})
+        return error_response(503, *fault, {"Retry-After": "1"})
+
+    async def fault(self) -> Fault:
+        """Why no requests should come; found within a bounded time, even if the database hangs."""
+        if self._draining.begun:
+            return _DRAINING
+        if self._looking is None or self._looking.done():
+            # One task looks and all requests wait for it, so that probes cannot pile up on a database that hangs.
+            self._looking = asyncio.create_task(self._look())
+        done, _ = await asyncio.wait({self._looking}, timeout=_LIMIT_SECONDS)
+        return self._looking.result() if done else _SLOW
+
+    async def _look(self) -> Fault:
+        return await anyio.to_thread.run_sync(self._find, limiter=anyio.CapacityLimiter(1), abandon_on_cancel=True)
+
+    def _find(self) -> Fault:
+        if (error := self.store_fault()) is not None:
+            return type(error).__name__, "The store cannot be reached; the server's log has the details."
+        try:
+            # Checks that the model is installed, without loading it.
+            assert self._cortex.backend.fingerprint
+        except CortexError as error:
+            return type(error).__name__, "The embedding model cannot be used."
+        return None
+
+    def store_fault(self) -> CortexError | None:
+        """Why the store cannot be reached; looked up at most once a second."""
+        with self._lock:
+            if self._looked_at is None or time.monotonic() - self._looked_at > _KEPT_SECONDS:
+                before, self._store = self._store, self._reach()
+                self._looked_at = time.monotonic()
+                if self._store is not None and before is None:
+                    _log.error("not ready: %s", self._store)
+            return self._store
+
+    def _reach(self) -> CortexError | None:
+        try:
+            self._cortex.reach(_LIMIT_SECONDS)
+        except StorageError as error:
+            return error
+        return None

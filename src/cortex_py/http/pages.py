@@ -1,7 +1,7 @@
-"""The plumbing of a plain page: one method, a body in, bytes out, and one form for every refusal.
+"""A plain page: one method, a body in, bytes out, and one form for every error.
 
-Pages speak to the server directly instead of through request and response objects: embedding a short text
-takes two milliseconds, and the layers in between would add a good part of that.
+Pages use the ASGI interface directly instead of request and response objects: embedding a short text takes two
+milliseconds, and the layers in between would add a good part of that.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
+from ..echo import clean_text
 from ..errors import CortexError, InvalidInput, ModelCorrupt, ModelMissing, RateLimited
-from ..mcp.embedding_shapes import error_response
+from ..mcp.models import ToolErrorResponse
 from ..security.callers import current_caller
+from .middleware import read_whole_body
 
 __all__ = ["Answer", "Page", "Work", "read_body", "refusal"]
 
@@ -42,10 +44,10 @@ Work = Callable[[bytes, str], Awaitable[Answer]]
 
 
 class Page:
-    """One path and one method. A client that goes away takes its work with it."""
+    """One path and one method. When the client leaves, its work is cancelled."""
 
     def __init__(self, path: str, method: str, work: Work, caller: str | None = None) -> None:
-        """Callers are told apart by who they are known to be, else by address, unless `caller` names them all."""
+        """Callers are distinguished by name where they are known, else by address; `caller` names all of them."""
         self._path = path
         self._methods = ("GET", "HEAD") if method == "GET" else (method,)
         self._work = work
@@ -57,14 +59,14 @@ class Page:
             await _send(answer, scope["method"], send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
-        """The answer; none if nobody waits for it any more."""
+        """The answer; None if the client has left."""
         if scope["method"] not in self._methods:
             allowed = ", ".join(self._methods)
             headers = ((b"allow", allowed.encode()),)
             return _refused(405, f"{self._path} does not take {scope['method']}.", f"Use {allowed}.", headers)
         if scope["method"] == "POST" and not _is_json(scope):
             return _refused(415, "The body is not announced as JSON.", "Send Content-Type: application/json.")
-        body = await _whole_body(receive)
+        body = await read_whole_body(receive)
         if body is None:
             return None
         return await _while_connected(self._settled(body, self._caller or _name(scope)), receive)
@@ -77,30 +79,30 @@ class Page:
 
 
 def read_body(model: type[_M], body: bytes) -> _M:
-    """The body as a value; nothing is converted, and what is unknown is refused."""
+    """The body as a value. Nothing is converted, and unknown fields are refused."""
     try:
         return model.model_validate_json(body, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         # A field that is not known has the name the client gave it, of any length.
-        field = ".".join(str(part) for part in first["loc"])[:_LONGEST_FIELD] or None
+        field = clean_text(".".join(str(part) for part in first["loc"]), _LONGEST_FIELD) or None
         raise InvalidInput(
             f"{field or 'The body'}: {first['msg']}.", remedy="/openapi.json describes what is taken.", field=field
         ) from None
 
 
 def refusal(error: CortexError) -> Answer:
-    """An error as every page tells it."""
-    told = error_response(error)
-    status = 503 if isinstance(error, ModelMissing | ModelCorrupt) else _STATUS.get(told.code, 422)
+    """An error as every page reports it."""
+    answer = ToolErrorResponse.from_error(error)
+    status = 503 if isinstance(error, ModelMissing | ModelCorrupt) else _STATUS.get(answer.code, 422)
     headers: _Headers = ()
     if isinstance(error, RateLimited):
         headers = ((b"retry-after", str(max(1, math.ceil(error.retry_after))).encode()),)
-    return Answer(to_json({"error": told.payload()}), status, headers=headers)
+    return Answer(to_json({"error": answer.payload()}), status, headers=headers)
 
 
 def _refused(status: int, message: str, remedy: str, headers: _Headers = ()) -> Answer:
-    body = {"error": error_response(InvalidInput(message, remedy=remedy)).payload()}
+    body = {"error": ToolErrorResponse.from_error(InvalidInput(message, remedy=remedy)).payload()}
     return Answer(to_json(body), status, headers=headers)
 
 
@@ -120,22 +122,8 @@ def _name(scope: Scope) -> str:
     return str(client[0]) if client else "local"
 
 
-async def _whole_body(receive: Receive) -> bytes | None:
-    """The body, or nothing if the client went away before its end."""
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body", False):
-        return bytes(message.get("body", b""))
-    parts: list[bytes] = []
-    while message["type"] == "http.request":
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)
-        message = await receive()
-    return None
-
-
 async def _while_connected(work: Awaitable[Answer], receive: Receive) -> Answer | None:
-    """The work's answer; if the client goes away first the work is cancelled and there is none."""
+    """The answer of the work, or None if the client leaves first; then the work is cancelled."""
     task = asyncio.current_task()
     assert task is not None, "a page is always answered in a task"
     gone = False
@@ -151,7 +139,7 @@ async def _while_connected(work: Awaitable[Answer], receive: Receive) -> Answer 
     try:
         return await work
     except asyncio.CancelledError:
-        # Cancelled by the server as well: then it is the server's to know.
+        # Cancelled by the server as well: then the server must see it.
         if not gone or task.uncancel() > 0:
             raise
         return None
@@ -160,10 +148,6 @@ async def _while_connected(work: Awaitable[Answer], receive: Receive) -> Answer 
 
 
 async def _send(answer: Answer, method: str, send: Send) -> None:
-    headers = [
-        (b"content-type", answer.kind),
-        (b"content-length", str(len(answer.body)).encode()),
-        *answer.headers,
-    ]
+    headers = [(b"content-type", answer.kind), (b"content-length", str(len(answer.body)).encode()), *answer.headers]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if method == "HEAD" else answer.body})

@@ -6,40 +6,34 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Route
 
 from ..config import Settings
 from ..errors import InvalidInput
-from ..mcp.logs import set_up_logs
+from ..mcp.middleware.logs import set_up_logs
+from ..mcp.middleware.telemetry import send_traces
+from ..mcp.sdk_adapter import set_largest_body
 from ..mcp.server import build_server
-from ..mcp.stdio import MOST_BYTES
-from ..mcp.traces import traced
+from ..mcp.stdio.serve import MOST_BYTES
+from .access import MCP_PATH, check_exposure
 from .callers import KnownCallers
-from .draining import Draining, Drains
+from .connections import ACCEPTS_AT_ONCE, Limits, connection_class
 from .embeddings import embedding_routes
-from .exposure import check_exposure
-from .guards import BearerToken, BodyLimit, TrimmedHeaders, WellFormed
-from .metrics import HttpMetrics
-from .observing import Observed
-from .page_scopes import MCP_PATH
-from .readiness import Readiness
-from .routes import health_routes
+from .middleware import BearerToken, BodyLimit, DrainGuard, DrainState, RequestLog, TrimmedHeaders, WellFormed
+from .monitoring import HttpMetrics, Readiness, health_routes
 
 if TYPE_CHECKING:
     from ..app import Cortex
 
 __all__ = ["MCP_PATH", "build_app", "serve_http"]
 
-# For connections that stay open when all has been answered.
+# For connections that stay open after everything has been answered.
 _GRACE_SECONDS = 3
-_KEEP_ALIVE_SECONDS = 30
 _BACKLOG = 512
 
 _log = logging.getLogger(__name__)
@@ -48,14 +42,19 @@ _log = logging.getLogger(__name__)
 def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
     """The whole HTTP application over an opened Cortex.
 
-    Its state has `draining` and `end_streams`: whoever stops it begins the one and calls the other first.
+    Its state has `draining` and `end_streams`: begin the first and call the second before stopping it.
     """
     settings = cortex.settings
     check_exposure(host, settings.token, settings.auth)
     verify = cortex.verifier
     audited = settings.audit == "on" or (settings.audit == "auto" and verify is not None)
-    draining, metrics = Draining(), HttpMetrics(cortex.embeddings)
-    guards = [Middleware(Observed), Middleware(Drains, draining=draining), Middleware(TrimmedHeaders)]
+    draining, metrics = DrainState(), HttpMetrics(cortex.embeddings)
+    limits = Limits.of(settings)
+    guards = [
+        Middleware(RequestLog),
+        Middleware(DrainGuard, draining=draining, most_requests=limits.requests, most_streams=limits.streams),
+        Middleware(TrimmedHeaders),
+    ]
     if verify is not None:
         guards.append(Middleware(KnownCallers, cortex=cortex, verify=verify, audited=audited, meter=metrics))
     elif settings.token:
@@ -74,11 +73,11 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
     )
     app.state.end_streams = server.end_streams
     app.state.draining = draining
-    _take_large_bodies(app)
+    set_largest_body(app, MCP_PATH, MOST_BYTES)
     readiness = Readiness(cortex, draining)
     metrics.watch_requests(lambda: draining.in_flight)
     metrics.watch_store(cortex, lambda: readiness.store_fault() is None)
-    app.router.routes.extend(metrics.counted(route) for route in health_routes(cortex, readiness))
+    app.router.routes.extend(metrics.count_requests(route) for route in health_routes(cortex, readiness))
     routes = embedding_routes(
         cortex.embeddings, token=settings.token, known_callers=verify is not None, metrics=metrics
     )
@@ -87,23 +86,8 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
 
 
 def _stateless(settings: Settings) -> bool:
-    """Whether no session ties a client to this process: where others serve the same store, the next may be theirs."""
+    """Whether clients have no session: where several servers share a store, the next request may reach another one."""
     return settings.stateless_http == "on" or (settings.stateless_http == "auto" and bool(settings.database_url))
-
-
-def _take_large_bodies(app: Starlette) -> None:
-    """The framework has a smaller bound of its own and no public way to set it; a test guards this one."""
-    endpoint: Any
-    (endpoint,) = [route.endpoint for route in app.routes if isinstance(route, Route) and route.path == MCP_PATH]
-    inner = app.router.lifespan_context
-
-    @asynccontextmanager
-    async def lifespan(outer: Starlette) -> AsyncIterator[Any]:
-        async with inner(outer) as state:
-            endpoint.session_manager.asgi_app.max_body_size = MOST_BYTES
-            yield state
-
-    app.router.lifespan_context = lifespan
 
 
 def _is_unspecified(host: str) -> bool:
@@ -118,9 +102,9 @@ def _reachable(host: str) -> str:
 
 
 class _Server(uvicorn.Server):
-    """Finishes what it has before it closes the port.
+    """Finishes its requests before it closes the port.
 
-    The streams of watchers are ended first: they would stay open, and seem lost when cut.
+    The streams of watchers are ended first: they would stay open, and look broken when cut.
     """
 
     def __init__(self, config: uvicorn.Config, app: Starlette, drain_seconds: float) -> None:
@@ -128,32 +112,41 @@ class _Server(uvicorn.Server):
         self._state = app.state
         self._drain_seconds = drain_seconds
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for bound in sockets or ():
+            # uvicorn uses one number for the queue in the kernel and for what is accepted at once.
+            bound.listen(_BACKLOG)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        draining: Draining = self._state.draining
+        draining: DrainState = self._state.draining
         draining.begin()
         self._state.end_streams()
-        if not await draining.quiet(self._drain_seconds, lambda: self.force_exit):
+        if not await draining.wait_until_idle(self._drain_seconds, lambda: self.force_exit):
             _log.warning("%s requests were not finished within drain_seconds", draining.in_flight)
         await super().shutdown(sockets)
 
 
 def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str], None]) -> None:
-    """Serve until a signal comes. `started` is given the address once connections are taken."""
+    """Serve until a signal comes. `started` gets the address once connections are accepted."""
     set_up_logs(cortex.settings)
     app = build_app(cortex, host)
-    with traced(cortex.settings), _bound(host, port) as bound:
+    limits = Limits.of(cortex.settings)
+    with send_traces(cortex.settings), _bound(host, port) as bound:
         config = uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_keep_alive=limits.idle_seconds,
+            http=connection_class(limits),
+            backlog=ACCEPTS_AT_ONCE,
             lifespan="on",
             ws="none",
         )
         server = _Server(config, app, cortex.settings.drain_seconds)
 
-        # The server has handlers of its own while it runs; these are for before, and for the signal it hands on after.
+        # uvicorn has its own handlers while it runs; these are for the time before, and for the signal it re-raises.
         def stop(*_: object) -> None:
             server.should_exit = True
 
@@ -164,10 +157,10 @@ def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str], No
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket on the port. Bound here, so that a port in use is told in plain words."""
+    """A socket on the port. Bound here, so that a port in use gives a plain error."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        # The protocol is named because asyncio switches off Nagle's delay only where it is: 40 ms an answer.
+        # With the protocol named, asyncio switches off Nagle's algorithm, which would delay answers by 40 ms.
         bound = socket.socket(family, kind, socket.IPPROTO_TCP)
         try:
             if os.name == "posix":

@@ -1,0 +1,335 @@
+"""What every request passes before it reaches the server, outermost first:
+
+its line in the log (`RequestLog`), the count and bound of requests at work (`DrainGuard`), clean headers
+(`TrimmedHeaders`), the token where one is set (`BearerToken`; known callers are in `callers`), a bound on its body
+(`BodyLimit`), and a check that it is a message of the protocol (`WellFormed`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import logging
+import math
+import re
+import secrets
+import time
+from collections.abc import Callable
+
+import anyio
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..errors import RateLimited
+from ..mcp.middleware.logs import REQUEST_ID
+from ..mcp.stdio.frames import Malformed, error_line, read_frame
+from ..security.rate_limit import TokenBuckets
+from ..tracing import span
+from .access import MCP_PATH, OPEN_PATHS, PAGE_SCOPES
+
+__all__ = [
+    "HTTP_METHODS", "BearerToken", "BodyLimit", "DrainGuard", "DrainState", "RequestLog", "TrimmedHeaders",
+    "WellFormed", "WrongTokens", "bearer", "error_response", "read_whole_body",
+]  # fmt: skip
+
+HTTP_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+_PATHS = frozenset((MCP_PATH, *OPEN_PATHS, *PAGE_SCOPES))
+# The id that a proxy in front of the server may have given the request.
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+# Answered while the server drains too, so that operators and load balancers can follow.
+_ALWAYS = frozenset(("/health/live", "/health/ready", "/metrics"))
+_TICK_SECONDS = 0.02
+
+_WRONG_TOKENS_A_MINUTE = 30
+_PAUSE_SECONDS = 1.0
+_MOST_PAUSED = 16
+
+_log = logging.getLogger(__name__)
+
+
+class RequestLog:
+    """Gives each request its id, its span and its line in the log. They never contain its content or its token."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
+        path = scope["path"] if scope["path"] in _PATHS else "other"
+        method = scope["method"] if scope["method"] in HTTP_METHODS else "other"
+        status, began = 0, time.perf_counter()
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {
+                    **message,
+                    "headers": [*message.get("headers", ()), (b"x-request-id", request_id.encode())],
+                }
+            await send(message)
+
+        token = REQUEST_ID.set(request_id)
+        try:
+            attributes = {"http.request.method": method, "http.route": path, "cortex.request_id": request_id}
+            # The caller's own span, by the standard's headers. It only names a parent, so anybody may send it.
+            caller = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
+            with span(f"{method} {path}", attributes, caller):
+                await self._app(scope, receive, send_with_id)
+        finally:
+            details = {"method": method, "path": path, "status": status}
+            _log.info("request", extra={**details, "seconds": round(time.perf_counter() - began, 6)})
+            REQUEST_ID.reset(token)
+
+
+class DrainState:
+    """Whether the server is about to stop, and how many requests it has not answered yet."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        self.in_flight = 0
+        self.streams = 0
+
+    def count(self, change: int, stream: bool) -> None:
+        if stream:
+            self.streams += change
+        else:
+            self.in_flight += change
+
+    def begin(self) -> None:
+        self.begun = True
+
+    async def wait_until_idle(self, seconds: float, hurried: Callable[[], bool]) -> bool:
+        """Wait until nothing is in flight, for a limited time; whether that was reached."""
+        until = time.monotonic() + seconds
+        while self.in_flight and not hurried() and time.monotonic() < until:
+            await asyncio.sleep(_TICK_SECONDS)
+        return not self.in_flight
+
+
+class DrainGuard:
+    """Counts requests, and refuses new ones while the server drains or is full.
+
+    While it drains the port stays open, so that a load balancer sees it. Streams of watchers are counted apart: they
+    stay open as long as their client, so they are ended and not waited for.
+    """
+
+    def __init__(self, app: ASGIApp, draining: DrainState, most_requests: int, most_streams: int) -> None:
+        self._app = app
+        self._draining = draining
+        self._most_requests = most_requests
+        self._most_streams = most_streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state, stream = self._draining, _is_stream(scope)
+        if scope["path"] not in _ALWAYS:
+            full = state.streams >= self._most_streams if stream else state.in_flight >= self._most_requests
+            if state.begun or full:
+                code, message = (
+                    ("DRAINING", "This server is about to stop.")
+                    if state.begun
+                    else ("TOO_MANY_REQUESTS", "This server has as many requests as it can take.")
+                )
+                headers = {"Connection": "close", "Retry-After": "1"}
+                answer = error_response(503, code, f"{message} Nothing was done; try again.", headers)
+                await answer(scope, receive, send)
+                return
+
+        async def send_and_close(message: Message) -> None:
+            if message["type"] == "http.response.start" and state.begun:
+                # The request came before draining began: this connection takes no further one.
+                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+            await send(message)
+
+        state.count(1, stream)
+        try:
+            await self._app(scope, receive, send_and_close)
+        finally:
+            state.count(-1, stream)
+
+
+def _is_stream(scope: Scope) -> bool:
+    """Whether the answer lasts as long as the client: notifications, with or without a session."""
+    if scope["path"] != MCP_PATH:
+        return False
+    return scope["method"] == "GET" or (b"mcp-method", b"subscriptions/listen") in scope["headers"]
+
+
+def error_response(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """An error in the form that all guards and health pages use."""
+    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status, headers=headers)
+
+
+def bearer(scope: Scope) -> str | None:
+    """The token that a request carries."""
+    kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+    return given.strip() or None if kind.lower() == "bearer" else None
+
+
+class WrongTokens:
+    """Slows down addresses that keep sending wrong tokens. A right token is never delayed.
+
+    The clients behind one proxy share an address, so one that guesses must not shut out the others.
+    """
+
+    def __init__(self, per_minute: int = _WRONG_TOKENS_A_MINUTE, pause: float = _PAUSE_SECONDS) -> None:
+        self._buckets = TokenBuckets(per_minute)
+        self._pause = pause
+        self._paused = 0
+
+    async def answer(self, scope: Scope, usual: JSONResponse) -> JSONResponse:
+        """The answer to a wrong token: the usual one, or after too many of them 429, with a delay."""
+        try:
+            self._buckets.take(_network(scope))
+            return usual
+        except RateLimited as error:
+            wait = max(1, math.ceil(error.retry_after))
+        if self._paused < _MOST_PAUSED:
+            self._paused += 1
+            try:
+                await anyio.sleep(self._pause)
+            finally:
+                self._paused -= 1
+        headers = {"Retry-After": str(wait), "Connection": "close"}
+        return error_response(429, "RATE_LIMITED", f"Too many wrong tokens. Wait {wait} s.", headers)
+
+
+def _network(scope: Scope) -> str:
+    """Where a request comes from: an IPv4 address, or the network of an IPv6 address, which belongs to one client."""
+    host = (scope.get("client") or ("",))[0]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return str(host)
+    return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else host
+
+
+class BearerToken:
+    """Lets through only requests that carry the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token.encode()
+        self._wrong = WrongTokens()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            given = bearer(scope)
+            if not hmac.compare_digest((given or "").encode(), self._token):
+                message = "Send the header Authorization: Bearer <token>."
+                response = error_response(401, "UNAUTHORIZED", message, {"WWW-Authenticate": "Bearer"})
+                if given:
+                    response = await self._wrong.answer(scope, response)
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+class BodyLimit:
+    """Refuses bodies larger than a bound, by their announced and by their actual size."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        announced = Headers(scope=scope).get("content-length", "0")
+        if announced.isdigit() and int(announced) > self._most:
+            await self._refusal()(scope, receive, send)
+            return
+        taken, answered = 0, False
+
+        async def receive_counted() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self._most:
+                raise _TooLarge
+            return message
+
+        async def send_noted(message: Message) -> None:
+            nonlocal answered
+            answered = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive_counted, send_noted)
+        except _TooLarge:
+            if not answered:
+                await self._refusal()(scope, receive, send)
+
+    def _refusal(self) -> JSONResponse:
+        error = {"code": -32600, "message": f"The body is larger than {self._most} bytes."}
+        return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status_code=413)
+
+
+class _TooLarge(Exception):
+    pass
+
+
+class TrimmedHeaders:
+    """Strips blanks around header values; not every HTTP parser does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        await self._app(scope, receive, send)
+
+
+class WellFormed:
+    """Refuses what is not a message, with the same errors as the stdio server; the framework lets some of it pass."""
+
+    def __init__(self, app: ASGIApp, path: str) -> None:
+        self._app = app
+        self._path = path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self._path:
+            await self._app(scope, receive, send)
+            return
+        body = await read_whole_body(receive)
+        if body is None:
+            return
+        try:
+            read_frame(body)
+        except Malformed as fault:
+            line = error_line(fault.id, fault.code, str(fault))
+            await Response(line, status_code=400, media_type="application/json")(scope, receive, send)
+            return
+        unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive_again() -> Message:
+            return unread.pop() if unread else await receive()
+
+        await self._app(scope, receive_again, send)
+
+
+async def read_whole_body(receive: Receive) -> bytes | None:
+    """The body, or None if the client left before its end."""
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body", False):
+        return bytes(message.get("body", b""))
+    parts: list[bytes] = []
+    while message["type"] == "http.request":
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+        message = await receive()
+    return None
