@@ -1,35 +1,74 @@
-"""What an engine must offer: short transactions, a text index over hashed terms, a change counter.
+"""What an engine offers: short transactions, a text index over hashed terms, a change counter; and where rows are.
 
-All other SQL in this folder is written once against these two protocols, with `?` parameters.
+All other SQL of the store is written once against these two protocols, with `?` parameters.
+
+If the store is spread over several servers, a distributed table has one column that decides where a row is: `space`, or
+`project_id`, which is the space of the project. A statement names that column for each such table, so that it goes to
+the one server that has the rows. The few statements that cannot know the space are listed here and go to every server.
+A `+` before the column keeps SQLite from using its index where the number or the id is more selective. PostgreSQL never
+sees it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from .bounds import Bounds
+from ..errors import StoreUnavailable
 
 if TYPE_CHECKING:
-    from .nearest import Nearest
+    from .postgres.vector_index import VectorIndex
+    from .screener import Screener
 
-__all__ = ["EVERY_ROW", "Database", "Row", "Session", "Sql", "Vitals", "marks", "padded"]
+__all__ = [
+    "DISTRIBUTED", "EVERY_ROW", "FAN_OUTS", "REFERENCE", "Bounds", "CurrentBounds", "Database", "Row", "Session", "Sql",
+    "Vitals", "batched", "by_space", "column", "everywhere", "first", "in_spaces", "marks", "padded", "retry_once",
+    "rows_among", "unbounded", "visible",
+]  # fmt: skip
+
 
 Sql = str | int | float | bytes | None
-# A row's columns are known by the statement beside it; each reader converts them into a record type.
+# The statement beside it says which columns a row has; each reader converts them into a record type.
 Row = tuple[Any, ...]
-# A limit that is none.
+# As a LIMIT: no limit.
 EVERY_ROW = (1 << 63) - 1
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The spaces that a caller may read and write. `member` names the caller in the engine's logs."""
+
+    member: str
+    readable: frozenset[str]
+    writable: frozenset[str]
+
+
+# Called when a transaction begins. None: work of the server itself, or of a local user, who has full rights.
+CurrentBounds = Callable[[], Bounds | None]
+
+
+def unbounded() -> Bounds | None:
+    return None
+
+
+def visible(spaces: Iterable[str], bounds: Bounds | None) -> tuple[str, ...]:
+    """The spaces that a transaction can read.
+
+    Cached spaces are filled from, and served to, such transactions only: one that cannot see the rows of a space would
+    cache it as empty for everybody.
+    """
+    return tuple(space for space in spaces if bounds is None or space in bounds.readable)
 
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """What an engine counts about itself: connections now, and since it was opened the rest.
+    """Counters of an engine: connections now, the rest since it was opened.
 
-    `waited` are callers for whom no connection was free, `retries` attempts to reach a server that did not answer,
-    `lost` transactions whose connection broke.
+    `waited`: callers for whom no connection was free. `retries`: attempts to reach a server that did not answer.
+    `lost`: transactions whose connection broke.
     """
 
     in_use: int
@@ -43,12 +82,16 @@ class Vitals:
 
 
 class Session(Protocol):
-    """One transaction. Statements run in order; leaving the block commits, an error rolls back.
+    """One transaction. Leaving the block commits, an error rolls back.
 
-    Where `bounds` are set, the engine itself shows the spaces of a caller alone.
+    With `bounds`, the engine itself hides all other spaces. Texts are screened for secrets as they are written; `as_is`
+    is the same transaction for rows that were screened where they were made, such as those of a backup.
     """
 
     bounds: Bounds | None
+
+    @property
+    def as_is(self) -> Session: ...
 
     def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]: ...
 
@@ -57,20 +100,19 @@ class Session(Protocol):
     def run_many(self, sql: str, params: Iterable[Sequence[Sql]]) -> None: ...
 
     def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
-        """Add many rows in the engine's quickest way; none of them may be there yet."""
-        ...
+        """Insert many new rows in the engine's fastest way."""
 
     def changed(self) -> int:
         """How many rows the last statement changed."""
-        ...
 
 
 class Database(Protocol):
     """An engine with its connections."""
 
     name: str
-    # Where the engine can keep an index of vectors itself.
-    nearest: Nearest | None
+    # None if the engine keeps no vector index of its own.
+    vector_index: VectorIndex | None
+    screener: Screener | None
 
     def read(self) -> AbstractContextManager[Session]: ...
 
@@ -79,58 +121,48 @@ class Database(Protocol):
     def has_table(self, session: Session, name: str) -> bool: ...
 
     def new_numbers(self, session: Session, spaces: Sequence[str]) -> list[int]:
-        """Numbers for records about to be added, given by their spaces; ascending in each."""
-        ...
+        """Ascending numbers for new records, one for each of the spaces."""
 
     def index_texts(self, session: Session, entries: Sequence[tuple[str, int, str]]) -> None:
-        """Put the words of many new records into the text index: space, number, words."""
-        ...
+        """Add new records to the text index: space, number, words."""
 
     def index_text(self, session: Session, space: str, num: int, words: str) -> None:
-        """Put a record's words into the text index, replacing what was there."""
-        ...
+        """Set the words of a record in the text index."""
 
     def unindex_text(self, session: Session, space: str, num: int) -> None: ...
 
     def text_matches(
-        self, session: Session, space: str, words: Sequence[str], space_words: Sequence[str], limit: int, above: int = 0
-    ) -> list[list[int]]:
-        """For each word the newest records of a space that hold it, of those with a number above `above`.
+        self, session: Session, space: str, word: str, space_words: Sequence[str], limit: int, above: int = 0
+    ) -> list[int]:
+        """The newest records of a space that contain a word, with a number greater than `above`.
 
-        An engine whose index knows no spaces gives those of others too, unless words that stand for spaces are given.
+        An engine whose index knows no spaces also returns records of other spaces, unless `space_words` are given.
         """
-        ...
 
     def text_condition(self, session: Session, spaces: Sequence[str], words: Sequence[str]) -> tuple[str, list[Sql]]:
-        """A condition on `m.num`: the record, which is of one of the spaces, holds all the words."""
-        ...
+        """A condition on `m.num`: the record, in one of the spaces, contains all the words."""
 
     def compact(self) -> None:
-        """Give back space after large deletions."""
-        ...
+        """Return disk space after large deletions."""
 
     def check(self) -> list[str]:
-        """Faults that the engine finds in its own files; empty when all is well."""
-        ...
+        """The faults that the engine finds in its own files."""
 
     def size_bytes(self) -> int: ...
 
     def ping(self, seconds: float, /) -> None:
-        """Raise why the engine cannot be reached; without waiting for others, in about that time."""
-        ...
+        """Raise an error if the engine cannot be reached in that time; does not wait for a free connection."""
 
     def leads(self, name: str, /) -> bool:
-        """Whether this process, and no other, does the named work for the whole store.
+        """Whether this process is the only one to do the named work for the store.
 
-        Once it does, it does so until it is closed, its connection breaks or it dies; then another may.
+        It stays so until it closes the store, loses its connection or dies.
         """
-        ...
 
     def vitals(self) -> Vitals: ...
 
     def wait_for_change(self, seconds: float, /) -> bool | None:
-        """Wait until memories or prompts may have changed, at most that long; None where the engine cannot tell."""
-        ...
+        """Wait until memories or prompts may have changed, at most that long; None if the engine cannot notify."""
 
     def close(self) -> None: ...
 
@@ -141,5 +173,112 @@ def marks(count: int) -> str:
 
 
 def padded(nums: Sequence[int], step: int = 32) -> list[int]:
-    """Numbers filled up with -1, which names nothing, so that few lengths of statement are ever prepared."""
+    """Numbers filled up with -1, which no record has, so that few statement lengths are ever prepared."""
     return [*nums, *[-1] * (-len(nums) % step)]
+
+
+def batched(items: Iterable[_T], size: int = 500) -> Iterator[list[_T]]:
+    """Lists of at most `size` items, for statements with a list of parameters."""
+    everything = list(items)
+    return (everything[low : low + size] for low in range(0, len(everything), size))
+
+
+def rows_among(
+    session: Session,
+    sql: str,
+    params: Sequence[Sql],
+    values: Iterable[Sql],
+    *,
+    size: int = 500,
+    fill: Callable[[list[Any]], list[Any]] = list,
+) -> Iterator[Row]:
+    """The rows of a statement that ends with a list of values, in batches; `{}` stands for the marks of the list.
+
+    `fill` makes batches of few different lengths, so that few statements are ever prepared.
+    """
+    for batch in batched(values, size):
+        given = fill(batch)
+        yield from session.rows(sql.format(marks(len(given))), (*params, *given))
+
+
+def column(session: Session, sql: str, params: Sequence[Sql] = ()) -> list[Any]:
+    """The first column of all rows."""
+    return [row[0] for row in session.rows(sql, params)]
+
+
+def first(session: Session, sql: str, params: Sequence[Sql] = ()) -> Row | None:
+    """The first row, if there is one."""
+    rows = session.rows(sql, params)
+    return rows[0] if rows else None
+
+
+def retry_once(work: Callable[[], _T], *, keyed: bool = False) -> _T:
+    """Run one transaction, and once more if its connection was lost.
+
+    Work that may have been written is repeated only if it is `keyed`, that is, if it finds what an earlier attempt
+    wrote.
+    """
+    try:
+        return work()
+    except StoreUnavailable as lost:
+        if lost.perhaps_written and not keyed:
+            raise
+    # The next transaction waits for the server; see the pool.
+    return work()
+
+
+# `memory_text` is a table in PostgreSQL only; SQLite keeps its text index by record number.
+_BY_SPACE = (
+    "memory", "tag", "chunk", "history", "purged", "dictionary", "entity", "entity_alias", "mention", "relationship",
+    "entity_history", "saved", "saved_version", "saved_tag", "saved_use", "saved_change", "consolidation",
+    "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact", "memory_text",
+)  # fmt: skip
+_BY_PROJECT = (
+    "branch", "scanned_file", "symbol", "import", "git_tip", "reference", "referred", "referred_together",
+    "suggestion_session", "suggestion", "trust",
+)  # fmt: skip
+# Each distributed table with the column that decides where a row is.
+DISTRIBUTED: Mapping[str, str] = {**dict.fromkeys(_BY_SPACE, "space"), **dict.fromkeys(_BY_PROJECT, "project_id")}
+
+# Small tables without a space: on one server, or copied to each. `near_space` lists the spaces whose vectors have
+# tables of their own, on the server that has them.
+REFERENCE = (
+    "state", "setting", "schema_step", "project", "llm_use", "sync_day", "api_token", "audit_event", "audit_head",
+    "organisation", "org_member", "org_group", "group_member", "project_org", "project_grant", "tenancy", "near_space",
+)  # fmt: skip
+
+# Statements that go to every server, and why.
+FAN_OUTS: Mapping[str, str] = {
+    "find": "A user gives an id or its beginning; the space is not known yet.",
+    "spaces of": "Uses are recorded by id and written later in the background; this finds the space of each record.",
+    "forget uses": "Any project may have used a record; a purge leaves no trace in any of them.",
+    "all spaces": "A reindex and a move to another engine visit every space.",
+    "idle": "Compression takes the records that are idle longest in any space; it runs in the background.",
+    "unread": "The graph catches up with the oldest records of any space; it runs in the background.",
+    "unchecked": "The check for personal data takes the oldest records of any space; it runs in the background.",
+    "newest number": "A search compares the size of the store with that of its own space.",
+}
+
+
+def everywhere(name: str, sql: str) -> str:
+    """A statement that goes to every server, marked with its name in `FAN_OUTS`."""
+    if name not in FAN_OUTS:
+        raise KeyError(name)
+    return f"/* everywhere: {name} */ {sql}"
+
+
+def in_spaces(column: str, spaces: Sequence[str]) -> str:
+    """A condition on the column that decides where a row is; its parameters are the spaces.
+
+    A single space is compared with `=`: only then do planners see that a table joined by its space is on the same
+    server.
+    """
+    return f"{column} = ?" if len(spaces) == 1 else f"{column} IN ({marks(len(spaces))})"
+
+
+def by_space(rows: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Record numbers by space."""
+    found: dict[str, list[int]] = {}
+    for space, num in rows:
+        found.setdefault(space, []).append(num)
+    return found

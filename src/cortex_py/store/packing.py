@@ -1,54 +1,55 @@
-"""Contents packed without loss (zstd), with a dictionary of their space where one pays.
+"""Lossless compression of contents (zstd), with a dictionary for each space where one pays off.
 
-A packed record keeps its terms, vectors and summary as they are, so search never unpacks anything it does
-not return.
+Terms, vectors and summary of a packed record stay as they are, so search only unpacks what it returns.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
 
-from .database import Row, Session
+from .database import Session, column, first
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-__all__ = ["Dictionaries", "pack", "trained", "unpack"]
+__all__ = ["Dictionaries", "pack", "train_dictionary", "unpack"]
 
-# Level 19 packed dialogue turns up to 5 points smaller with a dictionary; the time it takes was not measured.
+logger = logging.getLogger(__name__)
+
 _LEVEL = 9
-# What does not shrink by this much is left as it is.
+# Contents that do not shrink to this share stay unpacked.
 _WORTH = 0.9
-# A dictionary is a small share of what it is learned from, within bounds.
+# The size of a dictionary: one 32nd of what it is trained on, within these bounds.
 _SHARE = 32
 _SMALLEST, _LARGEST = 2_048, 32_768
 _SAMPLE_BYTES = 4_000_000
-# A dictionary costs its own size once, and must save this share of what is packed without it.
+# With the dictionary, its own size included, contents must shrink to this share of their size without it.
 _PAYS = 0.9
 _HELD_OUT = 5
 _CACHED = 64
 
 
 def pack(content: str, dictionary: bytes | None = None) -> bytes | None:
-    """The content packed; None where that would hardly be smaller."""
+    """The packed content; None if it would hardly be smaller."""
     data = content.encode()
     packed = zstd.compress(data, options=_OPTIONS, zstd_dict=_loaded(dictionary) if dictionary else None)
     return packed if len(packed) < _WORTH * len(data) else None
 
 
 def unpack(packed: bytes, dictionary: bytes | None = None) -> str:
-    """The very content that was packed."""
+    """The original content."""
     return zstd.decompress(packed, zstd_dict=_loaded(dictionary) if dictionary else None).decode()
 
 
-def trained(contents: Sequence[str]) -> bytes | None:
-    """A dictionary for contents like these; None where they are too few, or it would not pay for itself.
+def train_dictionary(contents: Sequence[str]) -> bytes | None:
+    """A dictionary for contents like these; None if they are too few or it does not pay off.
 
-    Every fifth content is held out from the training, to measure on.
+    Every fifth content is held out from training, to measure the gain.
     """
     samples = _sampled(contents)
     learned = [data for i, data in enumerate(samples) if i % _HELD_OUT]
@@ -58,8 +59,10 @@ def trained(contents: Sequence[str]) -> bytes | None:
         return None
     try:
         made = zstd.train_dict(learned, size)
-    except zstd.ZstdError:
-        return None  # all alike, or nothing in common
+    except zstd.ZstdError as error:
+        # The contents are all alike, or have nothing in common.
+        logger.debug("no dictionary was trained: %s", error)
+        return None
     plain = sum(len(zstd.compress(data, options=_OPTIONS)) for data in measured)
     helped = sum(len(zstd.compress(data, options=_OPTIONS, zstd_dict=made)) for data in measured)
     share = sum(map(len, samples)) / max(1, sum(map(len, measured)))
@@ -67,21 +70,18 @@ def trained(contents: Sequence[str]) -> bytes | None:
 
 
 def _sampled(contents: Sequence[str]) -> list[bytes]:
-    samples, room = [], _SAMPLE_BYTES
+    samples, left = [], _SAMPLE_BYTES
     for content in contents:
-        # Long contents need no dictionary: they have enough in common with themselves.
+        # Long contents repeat themselves enough without a dictionary.
         data = content[:16_384].encode()
         samples.append(data)
-        room -= len(data)
-        if room <= 0:
+        left -= len(data)
+        if left <= 0:
             break
     return samples
 
 
-_OPTIONS = {
-    int(zstd.CompressionParameter.compression_level): _LEVEL,
-    int(zstd.CompressionParameter.checksum_flag): 1,
-}
+_OPTIONS = {int(zstd.CompressionParameter.compression_level): _LEVEL, int(zstd.CompressionParameter.checksum_flag): 1}
 
 
 @lru_cache(maxsize=_CACHED)
@@ -90,7 +90,7 @@ def _loaded(dictionary: bytes) -> zstd.ZstdDict:
 
 
 class Dictionaries:
-    """The dictionaries in the store; one is never changed, so that a process keeps those it has read."""
+    """The dictionaries in the store. They never change, so each process caches those it has read."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], bytes] = {}
@@ -98,15 +98,13 @@ class Dictionaries:
     def get(self, session: Session, space: str, num: int | None) -> bytes | None:
         if not num:
             return None
-        found = self._known.get((space, num))
-        if found is None:
-            rows: list[Row] = session.rows("SELECT data FROM dictionary WHERE space = ? AND num = ?", (space, num))
-            found = self._known[(space, num)] = rows[0][0]
-        return found
+        if (space, num) not in self._known:
+            (data,) = column(session, "SELECT data FROM dictionary WHERE space = ? AND num = ?", (space, num))
+            self._known[(space, num)] = data
+        return self._known[(space, num)]
 
     def newest(self, session: Session, space: str) -> tuple[int, bytes] | None:
-        rows = session.rows("SELECT num, data FROM dictionary WHERE space = ? ORDER BY num DESC LIMIT 1", (space,))
-        return (rows[0][0], rows[0][1]) if rows else None
+        return first(session, "SELECT num, data FROM dictionary WHERE space = ? ORDER BY num DESC LIMIT 1", (space,))
 
     def add(self, session: Session, space: str, data: bytes, at: int) -> int:
         known = self.newest(session, space)

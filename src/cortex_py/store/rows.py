@@ -1,72 +1,43 @@
-"""How the one record lies in its table: column names once, and the way in and out of a row."""
+"""How records, projects and branches map to their tables, and terms to the words of the text index."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import struct
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from hashlib import blake2s
+from typing import Any
 
 from ..clock import from_micros, to_micros
 from ..records import Branch, Memory, Project
 from .database import Row, Sql
 
 __all__ = [
-    "BRANCH_COLUMNS",
-    "MEMORY_COLUMNS",
-    "PACKED_COLUMNS",
-    "PROJECT_COLUMNS",
-    "Prepared",
-    "PreparedChunk",
-    "branch_from",
-    "memory_from",
-    "memory_values",
-    "project_from",
-    "qualified",
-]
+    "BRANCH_COLUMNS", "MEMORY_COLUMNS", "PACKED_COLUMNS", "PROJECT_COLUMNS", "IndexedChunk", "IndexedRecord",
+    "branch_from", "encode_terms", "index_word", "index_words", "memory_from", "memory_values", "project_from",
+    "qualified", "space_word", "term_hash", "to_sql",
+]  # fmt: skip
 
 MEMORY_COLUMNS = (
-    "id",
-    "domain",
-    "project_id",
-    "branch_id",
-    "namespace",
-    "category",
-    "role",
-    "content",
-    "summary",
-    "tags",
-    "source",
-    "path",
-    "git_branch",
-    "user_id",
-    "agent_id",
-    "status",
-    "created_at",
-    "updated_at",
-    "accessed_at",
-    "expires_at",
-    "tombstoned_at",
-    "superseded_by",
-    "grounding",
-    "version",
-    "duplicate_of",
-    "redactions",
-    "kind",
-    "symbol",
-    "first_line",
-    "last_line",
-    "confinement",
-)
-# What stands in for a content that is packed.
+    "id", "domain", "project_id", "branch_id", "namespace", "category", "role", "content", "summary", "tags", "source",
+    "path", "git_branch", "user_id", "agent_id", "status", "created_at", "updated_at", "accessed_at", "expires_at",
+    "tombstoned_at", "superseded_by", "grounding", "version", "duplicate_of", "redactions", "kind", "symbol",
+    "first_line", "last_line", "confinement", "personal",
+)  # fmt: skip
+# These hold the content of a compressed record.
 PACKED_COLUMNS = ("packed", "packed_with", "space")
 PROJECT_COLUMNS = ("id", "root", "remote", "name")
 BRANCH_COLUMNS = ("id", "project_id", "topic", "parent_id", "git_branch", "status", "created_at", "updated_at")
+_MOMENTS = ("accessed_at", "expires_at", "tombstoned_at")
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedChunk:
-    """A part of a record's content, ready to store: its span, its terms, its vector.
+class IndexedChunk:
+    """A part of a record's content with what search needs: its span, terms and vector.
 
     `by_assistant` marks the assistant's turns in a dialogue.
     """
@@ -79,10 +50,10 @@ class PreparedChunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A record ready to store, with all that search needs computed beforehand.
+class IndexedRecord:
+    """A record ready to store, with all its index entries.
 
-    A heading is found and weighed with the first part of the content, without being part of it.
+    The heading is searched and ranked with the first chunk, without being part of the content.
     """
 
     memory: Memory
@@ -93,7 +64,7 @@ class Prepared:
     length: int
     flags: int
     author: int
-    chunks: tuple[PreparedChunk, ...]
+    chunks: tuple[IndexedChunk, ...]
     heading: str = ""
 
 
@@ -103,10 +74,11 @@ def qualified(columns: Sequence[str], alias: str) -> str:
 
 def memory_values(memory: Memory) -> tuple[Sql, ...]:
     """The values of a record in the order of `MEMORY_COLUMNS`."""
-    return tuple(_to_sql(getattr(memory, column)) for column in MEMORY_COLUMNS)
+    return tuple(to_sql(getattr(memory, column)) for column in MEMORY_COLUMNS)
 
 
-def _to_sql(value: object) -> Sql:
+def to_sql(value: object) -> Sql:
+    """A value of a record as its column holds it."""
     if isinstance(value, datetime):
         return to_micros(value)
     if isinstance(value, tuple):
@@ -117,59 +89,79 @@ def _to_sql(value: object) -> Sql:
 
 
 def memory_from(row: Row, content: str, *, compressed: bool) -> Memory:
-    """A record from a row that begins with `MEMORY_COLUMNS`, and its content, which may lie there packed."""
-    return Memory(
-        id=row[0],
-        domain=row[1],
-        project_id=row[2],
-        branch_id=row[3],
-        namespace=row[4],
-        category=row[5],
-        role=row[6],
-        content=content,
-        summary=row[8],
-        tags=_names(row[9]),
-        source=row[10],
-        path=row[11],
-        git_branch=row[12],
-        user_id=row[13],
-        agent_id=row[14],
-        status=row[15],
-        created_at=from_micros(row[16]),
-        updated_at=from_micros(row[17]),
-        accessed_at=_moment(row[18]),
-        expires_at=_moment(row[19]),
-        tombstoned_at=_moment(row[20]),
-        superseded_by=row[21],
-        grounding=row[22],
-        version=row[23],
-        duplicate_of=row[24],
-        redactions=_names(row[25]),
-        kind=row[26],
-        symbol=row[27],
-        first_line=row[28],
-        last_line=row[29],
-        confinement=row[30],
-        compressed=compressed,
-    )
+    """A record from a row that begins with `MEMORY_COLUMNS`. `content` is the uncompressed one."""
+    values = dict(zip(MEMORY_COLUMNS, row, strict=False))
+    for name in _MOMENTS:
+        if values[name] is not None:
+            values[name] = from_micros(values[name])
+    values["created_at"] = from_micros(values["created_at"])
+    values["updated_at"] = from_micros(values["updated_at"])
+    values["tags"] = _json_tuple(values["tags"])
+    values["redactions"] = _json_tuple(values["redactions"])
+    if values["personal"] is not None:
+        values["personal"] = tuple((kind, count) for kind, count in _json_tuple(values["personal"]))
+    values["content"] = content
+    return Memory(**values, compressed=compressed)
 
 
 def project_from(row: Row) -> Project:
-    identity, root, remote, name = row[:4]
-    return Project(identity, root, remote, name)
+    return Project(*row[:4])
 
 
 def branch_from(row: Row) -> Branch:
-    identity, project_id, topic, parent_id, git_branch, status, created, updated = row[:8]
-    return Branch(
-        identity, project_id, topic, parent_id, git_branch, status, from_micros(created), from_micros(updated)
-    )
+    identity, project_id, topic, parent_id, git_branch, status, *moments = row[:8]
+    return Branch(identity, project_id, topic, parent_id, git_branch, status, *map(from_micros, moments))
 
 
-def _moment(micros: int | None) -> datetime | None:
-    return None if micros is None else from_micros(micros)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    # Nearly every record has no redactions and many no tags.
+def _json_tuple(text: str) -> tuple[Any, ...]:
+    # Nearly every record has no redactions, and many have no tags.
     return () if text == "[]" else tuple(json.loads(text))
+
+
+# -- terms -----------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1 << 15)
+def term_hash(term: str) -> int:
+    """The stable hash of a term: 32 bits, never 0."""
+    digest = blake2s(term.encode("utf-8", "surrogatepass"), digest_size=4).digest()
+    return int.from_bytes(digest, "little") or 1
+
+
+def encode_terms(terms: Sequence[str]) -> bytes:
+    """The distinct hashes in ascending order, 4 little-endian bytes each, then their counts up to 255, a byte each."""
+    counts = sorted(Counter(map(term_hash, terms)).items())
+    hashes = struct.pack(f"<{len(counts)}I", *(number for number, _ in counts))
+    return hashes + bytes(min(count, 255) for _, count in counts)
+
+
+def index_word(number: int) -> str:
+    """The word for a term hash in a full-text engine: 7 ASCII letters and digits, a letter first.
+
+    No engine takes such a word for a number, an operator or two words, and words sort as their hashes do.
+    """
+    pairs = _PAIRS[number >> 20 & 1023] + _PAIRS[number >> 10 & 1023] + _PAIRS[number & 1023]
+    return "abcd"[number >> 30] + pairs
+
+
+def index_words(source: bytes | Iterable[int]) -> str:
+    """The index words of an encoded record, or of some hashes, separated by spaces."""
+    if isinstance(source, bytes):
+        source = struct.unpack_from(f"<{_encoded_size(source)}I", source)
+    return " ".join(index_word(number) for number in source)
+
+
+_ALPHABET = "234567abcdefghijklmnopqrstuvwxyz"
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
+
+
+def _encoded_size(blob: bytes) -> int:
+    size, rest = divmod(len(blob), 5)
+    if rest:
+        raise ValueError(f"encoded terms hold {len(blob)} bytes, not a multiple of 5: reindex the record")
+    return size
+
+
+def space_word(space: str) -> str:
+    """The index word of a space: one letter longer than any word of a term."""
+    return "s" + index_word(term_hash(space))

@@ -1,51 +1,49 @@
 """SQLite behind the `Database` protocol, through apsw and its own current SQLite library.
 
-Several processes share the file: WAL, every write transaction begins immediate (a deferred one
-that turns into a writer cannot wait for its lock), and every commit reaches the disk before it is
-acknowledged. Nothing else in the process may open this file.
+Several processes share the file: WAL, every write transaction begins immediate (a deferred one that turns into a
+writer cannot wait for its lock), and every commit reaches the disk before it returns. Nothing else in the process may
+open this file.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 
+from .. import deadline
 from ..clock import Clock
-from ..errors import (
-    StorageError,
-    StoreBusy,
-    StoreCorrupt,
-    StoreDenied,
-    StoreFull,
-    StoreReadOnly,
-    storage_error,
-)
+from ..errors import StorageError, StoreBusy, StoreCorrupt, StoreDenied, StoreFull, StoreReadOnly, storage_error
+from ..sqlite_file import CIPHER, SqliteFile, check_library, connect, is_plain, remove
 from ..tracing import span
-from .bounds import Bounds
-from .database import Row, Session, Sql, Vitals, marks
+from .database import Bounds, Row, Session, Sql, Vitals, column, marks
 from .migrations import MIGRATIONS, migrate
-from .nearest import Nearest
+from .screener import ScreenedSession, Screener
 
-__all__ = ["SqliteDatabase", "open_sqlite"]
+if TYPE_CHECKING:
+    from .postgres.vector_index import VectorIndex
 
-# Fixed in 3.51.3: before it, two processes in WAL mode can corrupt the file.
-_SAFE_LIBRARY = (3, 51, 3)
+__all__ = ["SqliteDatabase", "open_sqlite", "rekey"]
+
+
 _APPLICATION = 0x43545831
 _BUSY_MS = 30_000
+# Virtual machine instructions between two checks of the deadline: some milliseconds.
+_LOOK_EVERY = 100_000
+_READ, _WRITE = "BEGIN DEFERRED", "BEGIN IMMEDIATE"
 _LOOK_AGAIN_SECONDS = 0.01
 
 _STEPS: dict[int, tuple[str, ...]] = {
     1: (
-        # Words are hashes made by us; the engine keeps only which record holds which.
+        # Words are hashes; the index only records which record contains which.
         "CREATE VIRTUAL TABLE memory_text USING fts5("
         "words, content='', contentless_delete=1, detail='none', tokenize='ascii')",
-    ),
+    )
 }
 _ENGINE_STEPS = tuple(_STEPS.get(number, ()) for number in range(1, len(MIGRATIONS) + 1))
 
@@ -56,13 +54,20 @@ class _SqliteSession:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
+    @property
+    def as_is(self) -> Session:
+        return self
+
     def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
+        deadline.check()
         return self._connection.execute(sql, params).fetchall()
 
     def run(self, sql: str, params: Sequence[Sql] = ()) -> None:
+        deadline.check()
         self._connection.execute(sql, params)
 
     def run_many(self, sql: str, params: Iterable[Sequence[Sql]]) -> None:
+        deadline.check()
         self._connection.executemany(sql, params)
 
     def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
@@ -76,73 +81,39 @@ class SqliteDatabase:
     """One file, a small pool of connections, each used by one thread at a time."""
 
     name = "sqlite"
-    nearest: Nearest | None = None
+    vector_index: VectorIndex | None = None
+    screener: Screener | None = None
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, key: bytes | None = None) -> None:
         self._path = path
-        self._idle: list[apsw.Connection] = []
-        self._open: set[apsw.Connection] = set()
-        self._lock = threading.Lock()
-        self._writing = threading.Lock()
-        self._closed = False
-        self._reads = self._writes = 0
+        self._file = SqliteFile(path, lambda: _connect(path, key))
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        with self._transaction("BEGIN DEFERRED") as session:
+        with self._transaction(_READ) as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        # Threads of one process take turns here; SQLite itself would have them try and sleep.
-        if not self._writing.acquire(timeout=_BUSY_MS / 1000):
+        # Threads of one process take turns here; SQLite would let them poll.
+        turn = self._file.lock
+        if not turn.acquire(timeout=_BUSY_MS / 1000):
             raise StoreBusy(f"The store {self._path} is busy.", remedy="Try again.")
         try:
-            with self._transaction("BEGIN IMMEDIATE") as session:
-                yield session
+            with self._transaction(_WRITE) as session:
+                yield ScreenedSession(session, self.screener) if self.screener else session
         finally:
-            self._writing.release()
+            turn.release()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Session]:
-        access = "read" if begin == "BEGIN DEFERRED" else "write"
-        with span(f"store {access}", {"db.system.name": self.name}), _translated(self._path):
-            connection = self._take()
-            with self._lock:
-                self._reads += access == "read"
-                self._writes += access == "write"
-            try:
-                connection.execute(begin)
-                try:
-                    yield _SqliteSession(connection)
-                except BaseException:
-                    _roll_back(connection)
-                    raise
-                try:
-                    connection.execute("COMMIT")
-                except apsw.Error:
-                    _roll_back(connection)
-                    raise
-            finally:
-                self._give(connection)
-
-    def _take(self) -> apsw.Connection:
-        with self._lock:
-            if self._closed:
-                raise StorageError("The store is closed.", remedy="Open a new Cortex.")
-            if self._idle:
-                return self._idle.pop()
-        connection = _connect(self._path)
-        with self._lock:
-            self._open.add(connection)
-        return connection
-
-    def _give(self, connection: apsw.Connection) -> None:
-        with self._lock:
-            if not self._closed:
-                self._idle.append(connection)
-                return
-        connection.close()
+        access = "read" if begin == _READ else "write"
+        with (
+            span(f"store {access}", {"db.system.name": self.name}),
+            translate_errors(self._path),
+            self._file.transaction(begin) as connection,
+        ):
+            yield _SqliteSession(connection)
 
     def has_table(self, session: Session, name: str) -> bool:
         return bool(session.rows("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)))
@@ -151,7 +122,7 @@ class SqliteDatabase:
         (last,) = session.rows("SELECT COALESCE(max(num), 0) FROM memory")[0]
         return list(range(last + 1, last + 1 + len(spaces)))
 
-    # One file holds all spaces, and its text index knows records by their number.
+    # One file has all spaces, and its text index knows records by number.
 
     def index_texts(self, session: Session, entries: Sequence[tuple[str, int, str]]) -> None:
         session.run_many("INSERT INTO memory_text (rowid, words) VALUES (?, ?)", [entry[1:] for entry in entries])
@@ -166,15 +137,15 @@ class SqliteDatabase:
         self,
         session: Session,
         space: str,  # noqa: ARG002
-        words: Sequence[str],
+        word: str,
         space_words: Sequence[str],
         limit: int,
         above: int = 0,
-    ) -> list[list[int]]:
+    ) -> list[int]:
         within = f" AND ({' OR '.join(space_words)})" if space_words else ""
         newer, least = ("WHERE rowid > ? ", (above,)) if above > 0 else ("", ())
         statement = f"SELECT rowid FROM memory_text(?) {newer}ORDER BY rowid DESC LIMIT ?"
-        return [[row[0] for row in session.rows(statement, (word + within, *least, limit))] for word in words]
+        return column(session, statement, (word + within, *least, limit))
 
     def text_condition(
         self,
@@ -185,17 +156,13 @@ class SqliteDatabase:
         return "m.num IN (SELECT rowid FROM memory_text(?))", [" AND ".join(words)]
 
     def wait_for_change(self, seconds: float, /) -> bool | None:  # noqa: ARG002
-        """The file tells nobody; whoever wants to know looks again."""
+        """A file sends no notices; callers poll."""
         return None
 
     def compact(self) -> None:
-        with _translated(self._path):
-            connection = self._take()
-            try:
-                connection.execute("PRAGMA incremental_vacuum")
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            finally:
-                self._give(connection)
+        with translate_errors(self._path), self._file.connection() as connection:
+            connection.execute("PRAGMA incremental_vacuum")
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def check(self) -> list[str]:
         with self.read() as session:
@@ -212,42 +179,27 @@ class SqliteDatabase:
         return total
 
     def ping(self, _seconds: float, /) -> None:
-        """A file needs no way to it; that it can be read is all there is to see."""
+        """A file is reachable if it can be read."""
         with self.read() as session:
             session.rows("SELECT 1 FROM sqlite_schema LIMIT 1")
 
     def leads(self, _name: str, /) -> bool:
-        """Every process of a machine may: each finds only what the others have left, in transactions of its own."""
+        """Every process may lead: each does, in transactions of its own, what the others left."""
         return True
 
     def vitals(self) -> Vitals:
-        with self._lock:
-            return Vitals(
-                len(self._open) - len(self._idle),
-                len(self._idle),
-                len(self._open),
-                reads=self._reads,
-                writes=self._writes,
-            )
+        used, idle = self._file.counts()
+        return Vitals(used, idle, used + idle, reads=self._file.begun(_READ), writes=self._file.begun(_WRITE))
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-            self._open.clear()
-        for connection in idle:
-            connection.close()
+        self._file.close()
 
 
-def open_sqlite(path: Path, clock: Clock) -> SqliteDatabase:
-    """Open or create the store's file and bring its schema up to date."""
-    if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < _SAFE_LIBRARY:
-        raise StorageError(
-            f"SQLite {apsw.sqlite_lib_version()} can corrupt a store that several processes share.",
-            remedy="Install a current apsw: pip install -U apsw.",
-        )
+def open_sqlite(path: Path, clock: Clock, key: bytes | None = None) -> SqliteDatabase:
+    """Open or create the file of the store and migrate its schema. `key` encrypts it."""
+    check_library()
     _make_folder(path.parent)
-    database = SqliteDatabase(path)
+    database = SqliteDatabase(path, key)
     try:
         migrate(database, clock, _ENGINE_STEPS)
     except BaseException:
@@ -263,24 +215,49 @@ def _make_folder(folder: Path) -> None:
         raise storage_error(error, folder) from error
 
 
-def _connect(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path))
+def _connect(path: Path, key: bytes | None) -> apsw.Connection:
+    """A connection to the file that has this name now: encryption may replace the file while this waits for it."""
+    while True:
+        before = _identity(path)
+        try:
+            connection = _connected(path, key)
+        except OSError as error:
+            raise storage_error(error, path) from error
+        if before in (None, _identity(path)):
+            return connection
+        connection.close()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        connection.set_busy_timeout(_BUSY_MS)
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _connected(path: Path, key: bytes | None) -> apsw.Connection:
+    if is_plain(path):
+        # Its encryption was started and not finished.
+        key = None
+    connection = connect(path, key, _BUSY_MS)
+    try:
         (found,) = connection.execute("PRAGMA application_id").fetchone() or (0,)
         if found == 0:
             _prepare(connection, path)
         elif found != _APPLICATION:
-            raise StoreCorrupt(
-                f"{path} is a database of another program.", remedy="Choose another home; it was not touched."
-            )
+            raise _foreign(path)
+        elif not connection.readonly("main"):
+            # The mode differs while the file is encrypted or decrypted.
+            _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        # What is purged is overwritten, not only unlinked.
+        # Purged data is overwritten, not just unlinked.
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("PRAGMA cache_size = -16384")
-        connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.set_progress_handler(deadline.is_over, _LOOK_EVERY)
+        # In WAL mode, the first read takes a lock that lasts as long as the connection.
+        connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     except BaseException:
         connection.close()
         raise
@@ -288,29 +265,25 @@ def _connect(path: Path) -> apsw.Connection:
 
 
 def _prepare(connection: apsw.Connection, path: Path) -> None:
-    """Mark an empty file as ours. A file that already holds tables is not ours to mark."""
+    """Mark an empty file as a store. A file that already has tables belongs to another program."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() or (0,)
     if tables:
-        # Another process may have marked it between our two looks.
+        # Unless another process has marked it meanwhile.
         (found,) = connection.execute("PRAGMA application_id").fetchone() or (0,)
         if found == _APPLICATION:
             return
-        raise StoreCorrupt(
-            f"{path} is a database of another program.", remedy="Choose another home; it was not touched."
-        )
+        raise _foreign(path)
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     _write_ahead(connection)
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-    # The file holds private notes: nobody but the owner reads it, whatever the umask says.
-    for suffix in ("", "-wal", "-shm"):
-        try:
-            os.chmod(f"{path}{suffix}", 0o600)  # noqa: PTH101 - the suffix is not a path part
-        except FileNotFoundError:
-            continue
+
+
+def _foreign(path: Path) -> StoreCorrupt:
+    return StoreCorrupt(f"{path} is a database of another program.", remedy="Choose another home; it was not touched.")
 
 
 def _write_ahead(connection: apsw.Connection) -> None:
-    """Choose the write-ahead log. SQLite does not wait where two processes change the mode of a new file at once."""
+    """Switch to WAL. SQLite does not wait if two processes change the mode of a new file at once."""
     deadline = time.monotonic() + _BUSY_MS / 1000
     while True:
         try:
@@ -323,17 +296,14 @@ def _write_ahead(connection: apsw.Connection) -> None:
             return
 
 
-def _roll_back(connection: apsw.Connection) -> None:
-    # A full disk or an interrupt may have rolled back already.
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
-
-
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """Engine errors as ours, each with what to do about it."""
+def translate_errors(path: Path) -> Iterator[None]:
+    """Raise errors of SQLite as errors of the store, each with a remedy."""
     try:
         yield
+    except apsw.InterruptError:
+        deadline.check()
+        raise
     except apsw.BusyError as error:
         raise StoreBusy(
             f"{path} stayed locked by another process for {_BUSY_MS // 1000} seconds.",
@@ -345,13 +315,13 @@ def _translated(path: Path) -> Iterator[None]:
         ) from error
     except apsw.ReadOnlyError as error:
         raise StoreReadOnly(
-            f"{path} cannot be written.",
-            remedy="Make the home folder writable, or set CORTEX_HOME to one that is.",
+            f"{path} cannot be written.", remedy="Make the home folder writable, or set CORTEX_HOME to one that is."
         ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreCorrupt(
             f"{path} is damaged or not a Cortex store.",
-            remedy="It was left untouched; restore it from a backup, or move it away to begin anew.",
+            remedy="It was left untouched; restore it from a backup, or move it away. "
+            "A home that was encrypted needs its home.key.",
         ) from error
     except (apsw.CantOpenError, apsw.PermissionsError, apsw.AuthError) as error:
         raise _cannot_open(path) from error
@@ -369,3 +339,96 @@ def _cannot_open(path: Path) -> StorageError:
             remedy="Make it writable, or set CORTEX_HOME to a folder that is.",
         )
     return StoreDenied(f"{path} cannot be opened.", remedy="Check the owner and the permissions of the home folder.")
+
+
+_REKEY_BUSY_MS = 2_000
+
+
+def rekey(
+    path: Path, old: bytes | None, new: bytes | None, ready: Callable[[], None], step: Callable[[str], None]
+) -> None:
+    """Replace a file by the same under another key; `step` is called with the name of each step.
+
+    Raises `StoreBusy` if another process has the file open; `ready` is called once none has or can open it. The caller
+    makes sure that only one process does this at a time.
+    """
+    draft = path.with_name(f".{path.name}.part")
+    remove(draft)
+    with translate_errors(path):
+        source = _exclusive(path, old)
+        try:
+            ready()
+            step("copy")
+            # Readable by the owner only, before anything is in it.
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            source.execute("VACUUM INTO ?", (_address(draft, new),))
+            _flush(draft)
+            step("check")
+            _compare(source, draft, new)
+            step("replace")
+            if os.name == "nt":
+                # Windows cannot replace an open file. A process that opens it now makes the replacement fail.
+                source.close()
+            draft.replace(path)
+            _flush(path.parent)
+            step("close")
+        finally:
+            source.close()
+            remove(draft)
+
+
+def _exclusive(path: Path, key: bytes | None) -> apsw.Connection:
+    """A connection to a file that nobody else has open, or can open while this one lasts."""
+    connection = connect(path, key, _REKEY_BUSY_MS, uri=True)
+    try:
+        # Fails while anybody else is connected, and checkpoints the log.
+        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        connection.execute("BEGIN EXCLUSIVE; COMMIT")
+        if connection.pragma("journal_mode") != "delete":
+            raise apsw.BusyError("opened meanwhile")
+    except apsw.BusyError as error:
+        connection.close()
+        raise StoreBusy(
+            f"Another process has {path} open.", remedy="Stop the servers and commands that use the home, and repeat."
+        ) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _address(path: Path, key: bytes | None) -> str:
+    return f"{path.absolute().as_uri()}?" + ("key=" if key is None else f"cipher={CIPHER}&key=raw:{key.hex()}")
+
+
+def _compare(source: apsw.Connection, draft: Path, key: bytes | None) -> None:
+    """Read all of the new file, and check that it has as many rows as the old one."""
+    target = connect(draft, key, _REKEY_BUSY_MS)
+    try:
+        faults = [str(row[0]) for row in target.execute("PRAGMA integrity_check(5)")]
+        if faults != ["ok"] or _counts(target) != _counts(source):
+            raise StorageError(
+                f"The new file is not as it should be: {'; '.join(faults)}.", remedy="Nothing was changed; try again."
+            )
+    finally:
+        target.close()
+
+
+def _counts(connection: apsw.Connection) -> dict[str, int]:
+    tables = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    return {name: _count(connection, name) for name in tables}
+
+
+def _count(connection: apsw.Connection, table: str) -> int:
+    return int(connection.execute(f'SELECT count(*) FROM "{table}"').fetchall()[0][0])  # type: ignore[arg-type]
+
+
+def _flush(path: Path) -> None:
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

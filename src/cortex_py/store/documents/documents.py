@@ -1,7 +1,7 @@
-"""A space as documents: all of it in one order, some of it by name, and documents written into it.
+"""Reads a space as documents, all in order or some by key, and writes documents into it.
 
-Every method takes the session it runs in; the caller decides what is one transaction. What is written
-must have been checked and, for memories, prepared before.
+Every method takes the session it runs in; the caller decides what is one transaction. Documents must be checked, and
+memories indexed, before they are written.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import BackupCorrupt
-from .database import Row, Session, Sql, marks
-from .document import KINDS, Document
-from .document_memories import ABOUT_KINDS, MemoryDocuments, check_about
-from .document_shapes import SHAPES, Child, Shape, checked, columns, from_sql, to_sql
-from .graph import GraphTable
-from .memories import MemoryTable
-from .placement import everywhere
-from .rows import Prepared
-from .scope import files_space
+from ...errors import BackupCorrupt
+from ..database import Row, Session, Sql, everywhere, marks, rows_among
+from ..graph.graph import GraphTable
+from ..rows import IndexedRecord, qualified
+from ..search.filters import files_space
+from ..tables.memories import MemoryTable
+from .document import KINDS, SHAPES, Child, Document, Shape, checked, columns, from_sql, to_sql
+from .memories import ABOUT_KINDS, MemoryDocuments, check_about
 
 __all__ = ["DocumentTable", "check_document", "key_order"]
 
@@ -29,6 +27,10 @@ _RELATIONSHIP = columns(
     "source_id:text target_id:text type:text confidence:real method:text evidence:text properties:json "
     "valid_from:int? valid_to:int? recorded_at:int ended_at:int?"
 )
+_RELATIONSHIPS = (
+    f"SELECT r.id, m.id, {qualified([column.name for column in _RELATIONSHIP], 'r')} FROM relationship r "
+    "LEFT JOIN memory m ON m.num = r.num AND m.space = r.space"
+)
 _STATED_BY = columns("memory:text?")
 _MERGE = columns("into_id:text recorded_at:int")
 _LOGGED = columns("n:int kind:text memory:text? data:json")
@@ -36,20 +38,23 @@ _ITEMS = {"saved": 2, "saved_use": 2, "together": 2, "trust": 2}
 
 
 class DocumentTable:
-    def __init__(self, memories: MemoryTable, of_memories: MemoryDocuments, graph: GraphTable) -> None:
+    def __init__(self, memories: MemoryTable, graph: GraphTable) -> None:
         self._table = memories
-        self._memories = of_memories
+        self._memories = MemoryDocuments(memories)
         self._graph = graph
 
     # -- reading ---------------------------------------------------------------------------------
 
     def scan(
-        self, session: Session, space: str, kinds: Sequence[str] = KINDS, *, vectors: bool = False
+        self, session: Session, space: str, kinds: Sequence[str] = KINDS, *, tag: bytes | None = None
     ) -> Iterator[Document]:
-        """All documents of a space, by kind and key. What is written behind the last one given does not disturb."""
+        """All documents of a space, by kind and key. Writes behind the last one returned do no harm.
+
+        With `tag`, which identifies the model and the tokeniser, memories have their index entries beside them.
+        """
         for kind in kinds:
             if kind == "memory" or kind in ABOUT_KINDS:
-                yield from self._memories.scan(session, space, kind, vectors=vectors)
+                yield from self._memories.scan(session, space, kind, tag)
             elif kind == "relationship":
                 yield from self._relationships(session, space)
             elif kind == "merge":
@@ -58,36 +63,28 @@ class DocumentTable:
                 yield from _scan_shape(session, space, SHAPES[kind])
 
     def spaces(self, session: Session) -> list[str]:
-        """Every space that holds a document, but those of scanned files: what they hold is read from the files."""
+        """Every space with a document, except those of scanned files, which are read from the files again."""
         places = {("memory", "space"), ("relationship", "space"), ("entity_history", "space")}
         places |= {(shape.table, shape.scope) for shape in SHAPES.values()}
         parts = " UNION ".join(f"SELECT {scope} AS space FROM {table}" for table, scope in sorted(places))
         rows = session.rows(everywhere("all spaces", f"SELECT space FROM ({parts}) p ORDER BY space"))
         return [row[0] for row in rows if not row[0].endswith(files_space(""))]
 
-    def some(self, session: Session, space: str, kind: str, keys: Sequence[str]) -> list[Document]:
-        """Those of the keys that are there, without vectors."""
+    def by_keys(self, session: Session, space: str, kind: str, keys: Sequence[str]) -> list[Document]:
+        """The documents with these keys that exist, without vectors."""
         if kind == "memory" or kind in ABOUT_KINDS:
-            return self._memories.some(session, space, kind, keys)
+            return self._memories.by_keys(session, space, kind, keys)
         if kind == "relationship":
-            return [
-                _relationship(row)
-                for low in range(0, len(keys), _BATCH)
-                for row in _relationship_rows(
-                    session,
-                    f"r.space = ? AND r.id IN ({marks(len(keys[low : low + _BATCH]))})",
-                    (space, *keys[low : low + _BATCH]),
-                )
-            ]
+            statement = f"{_RELATIONSHIPS} WHERE r.space = ? AND r.id IN ({{}})"
+            return list(map(_relationship, rows_among(session, statement, (space,), keys, size=_BATCH)))
         if kind == "merge":
             return [one for key in keys for one in [self._merge(session, space, key)] if one is not None]
         return [one for key in keys for one in _shape_rows(session, space, SHAPES[kind], key)]
 
     def _relationships(self, session: Session, space: str) -> Iterator[Document]:
         last = ""
-        while rows := _relationship_rows(
-            session, "r.space = ? AND r.id > ? ORDER BY r.id LIMIT ?", (space, last, _BATCH)
-        ):
+        statement = f"{_RELATIONSHIPS} WHERE r.space = ? AND r.id > ? ORDER BY r.id LIMIT ?"
+        while rows := session.rows(statement, (space, last, _BATCH)):
             last = rows[-1][0]
             yield from map(_relationship, rows)
 
@@ -112,12 +109,14 @@ class DocumentTable:
     # -- writing ---------------------------------------------------------------------------------
 
     def put(
-        self, session: Session, space: str, document: Document, seq: int, prepared: Callable[[Document], Prepared]
+        self, session: Session, space: str, document: Document, seq: int, index: Callable[[Document], IndexedRecord]
     ) -> bool:
-        """Write a document in place of the one of that name; False where its idempotency key had to be left out."""
+        """Write a document in place of the one with its key; False if its idempotency key had to be left out."""
+        # Screened where it was made, or by the import: both sides must keep the same text.
+        session = session.as_is
         kind, key, data = document.kind, document.key, document.data
         if kind == "memory":
-            given = prepared(document)
+            given = index(document)
             record = _with_free_key(session, given)
             self._memories.put(session, record, document, seq)
             return record is given
@@ -132,7 +131,7 @@ class DocumentTable:
         return True
 
     def remove(self, session: Session, space: str, kind: str, key: str, seq: int) -> None:
-        """Take a document away with all that cannot be without it."""
+        """Remove a document with all that depends on it."""
         if kind == "memory":
             rows = session.rows("SELECT num FROM memory WHERE space = ? AND id = ?", (space, key))
             self._table.purge(session, space, [row[0] for row in rows], seq, names=False)
@@ -150,7 +149,7 @@ class DocumentTable:
                 _saved_changed(session, space, key)
 
     def mend(self, session: Session, space: str) -> None:
-        """Drop what points at something that is not there: two machines may have changed both ends."""
+        """Drop dangling rows: two machines may have changed both ends."""
         session.run(
             "DELETE FROM mention WHERE space = ? AND NOT EXISTS "
             "(SELECT 1 FROM entity e WHERE e.space = mention.space AND e.id = mention.entity_id)",
@@ -167,7 +166,7 @@ class DocumentTable:
         num = _num(session, space, data["memory"])
         session.run("DELETE FROM relationship WHERE space = ? AND id = ?", (space, key))
         if data["memory"] is not None and num is None:
-            return  # stated by a memory that is gone
+            return  # the memory that stated it is gone
         names = ", ".join(column.name for column in _RELATIONSHIP)
         session.run(
             f"INSERT INTO relationship (space, id, num, {names}) VALUES ({marks(3 + len(_RELATIONSHIP))})",
@@ -208,7 +207,7 @@ class DocumentTable:
 
 
 def check_document(document: Document) -> None:
-    """Refuse a document that could not be written; memories are checked where they are prepared."""
+    """Raise `BackupCorrupt` for a document that could not be written; memories are checked when they are indexed."""
     kind, what = document.kind, document.kind.replace("_", " ")
     if kind in ABOUT_KINDS:
         check_about(document)
@@ -228,7 +227,7 @@ def check_document(document: Document) -> None:
 
 
 def key_order(document: Document) -> tuple[int, tuple[str, ...]]:
-    """The place of a document in a scan."""
+    """The sort key of a document in a scan."""
     parts = _ITEMS.get(document.kind, 1)
     return KINDS.index(document.kind), tuple(document.key.split("/", parts - 1))
 
@@ -248,10 +247,7 @@ def _scan_shape(session: Session, space: str, shape: Shape) -> Iterator[Document
     keys = ", ".join(shape.keys)
     past = f"({keys}) > ({marks(len(shape.keys))})"
     last: tuple[Sql, ...] = (-1,) if shape.numbered else ("",) * len(shape.keys)
-    while True:
-        rows = _rows(session, shape, f"{past} ORDER BY {keys} LIMIT ?", (space, *last, _BATCH))
-        if not rows:
-            return
+    while rows := _rows(session, shape, f"{past} ORDER BY {keys} LIMIT ?", (space, *last, _BATCH)):
         last = tuple(rows[-1][: len(shape.keys)])
         yield from _shaped(session, space, shape, rows)
 
@@ -282,7 +278,7 @@ def _shaped(session: Session, space: str, shape: Shape, rows: Sequence[Row]) -> 
 def _children(
     session: Session, space: str, shape: Shape, child: Child, rows: Sequence[Row]
 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    """What belongs to a run of rows, by their keys: one statement for all from the first to the last."""
+    """The child rows of a run of rows, by key: one statement from the first to the last."""
     keys = len(shape.keys)
     names = ", ".join((*child.keys, *(column.name for column in child.columns)))
     key = ", ".join(child.keys)
@@ -307,20 +303,11 @@ def _delete_shape(session: Session, space: str, shape: Shape, key: str) -> None:
 
 
 def _saved_changed(session: Session, space: str, key: str) -> None:
-    """Other processes look at this counter."""
+    """Other processes watch this counter."""
     session.run(
         "INSERT INTO saved_change (space, kind, changes) VALUES (?, ?, 1) "
         "ON CONFLICT (space, kind) DO UPDATE SET changes = saved_change.changes + 1",
         (space, key.split("/", 1)[0]),
-    )
-
-
-def _relationship_rows(session: Session, where: str, params: Sequence[Sql]) -> list[Row]:
-    names = ", ".join(f"r.{column.name}" for column in _RELATIONSHIP)
-    return session.rows(
-        f"SELECT r.id, m.id, {names} FROM relationship r LEFT JOIN memory m ON m.num = r.num AND m.space = r.space "
-        f"WHERE {where}",
-        params,
     )
 
 
@@ -336,7 +323,7 @@ def _num(session: Session, space: str, memory_id: str | None) -> int | None:
 
 
 def _logged(one: dict[str, Any], num: int | None) -> dict[str, Any]:
-    """A logged row that names its memory by number, with another number in it: None where it travels."""
+    """A log row with the number of its memory replaced; None in a document."""
     data = one["data"]
     if one["kind"] == "mention":
         data = [*data[:2], num, *data[3:]]
@@ -349,8 +336,8 @@ def _log_json(one: dict[str, Any], num: int | None) -> str:
     return json.dumps(_logged(one, num)["data"], ensure_ascii=False, sort_keys=True)
 
 
-def _with_free_key(session: Session, record: Prepared) -> Prepared:
-    """The record, without its idempotency key where another one has it: two machines may have used the same."""
+def _with_free_key(session: Session, record: IndexedRecord) -> IndexedRecord:
+    """The record, without its idempotency key if another record has it: two machines may have used the same."""
     if record.idempotency_key is None:
         return record
     taken = session.rows(

@@ -1,28 +1,35 @@
-"""Memories as documents: the record with its earlier versions, and apart from it what was read from it."""
+"""Memories as documents: the record with its versions and, in other documents, what was derived from it.
+
+The index entries of a memory travel beside its document, as bytes that begin with a tag of the model and the tokeniser.
+A reader with another tag computes them again from the text."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
-from ..errors import BackupCorrupt
-from ..records import DOMAINS, STATUSES, Memory
-from .database import Database, Row, Session, Sql, marks
-from .document import Document
-from .document_index import CarriedIndex, written_index
-from .document_shapes import checked, columns, from_sql, to_sql
-from .memories import MemoryTable
-from .packing import Dictionaries, unpack
-from .rows import MEMORY_COLUMNS, Prepared, PreparedChunk, memory_from, qualified
+from ...errors import BackupCorrupt
+from ...records import DOMAINS, STATUSES, Memory
+from ..database import Row, Session, Sql, batched, marks, rows_among
+from ..packing import unpack
+from ..rows import MEMORY_COLUMNS, IndexedChunk, IndexedRecord, memory_from, qualified
+from ..tables.memories import MemoryTable
+from .document import Document, checked, columns, from_sql, to_sql
 
-__all__ = ["ABOUT_KINDS", "MEMORY_FIELDS", "MemoryDocuments", "check_about", "check_memory", "memory_of"]
+__all__ = [
+    "ABOUT_KINDS", "MEMORY_FIELDS", "MemoryDocuments", "PortableIndex", "check_about", "check_memory", "index_tag",
+    "memory_of", "read_index", "write_index",
+]  # fmt: skip
 
-# Documents about a memory, under its id.
+# Documents about a memory, with its id as their key.
 ABOUT_KINDS = ("mention", "verification", "use")
 
-# `accessed_at` and `grounding` change without anybody changing the memory: they travel in documents of their own.
+# `accessed_at` and `grounding` change without the memory; they are in documents of their own.
 MEMORY_FIELDS = columns(
     "domain:text project_id:text? branch_id:text? namespace:text category:text? role:text? content:text summary:text? "
     "tags:json source:text? path:text? git_branch:text? user_id:text? agent_id:text? status:text created_at:int "
@@ -38,56 +45,45 @@ _USE = columns("accessed_at:int? recalls:int? recalled_at:int?")
 _ID = re.compile(r"[0-9a-f]{40}\Z")
 _NAMES = [column.name for column in MEMORY_FIELDS]
 _BATCH = 100
+TAG_BYTES = 8
+_START = struct.Struct(">8s16sIQqI")
+_PART = struct.Struct(">IIBII")
 
 
 class MemoryDocuments:
-    """`tag` marks what this process makes of a text, see `document_index`."""
-
-    def __init__(
-        self, database: Database, memories: MemoryTable, dictionaries: Dictionaries, tag: Callable[[], bytes]
-    ) -> None:
-        self._database = database
+    def __init__(self, memories: MemoryTable) -> None:
         self._memories = memories
-        self._dictionaries = dictionaries
-        self._tag = tag
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def scan(self, session: Session, space: str, kind: str, *, vectors: bool) -> Iterator[Document]:
-        """All of a kind in the order of their keys, read in batches."""
+    def scan(self, session: Session, space: str, kind: str, tag: bytes | None) -> Iterator[Document]:
+        """All documents of a kind by key, read in batches."""
         last = ""
-        while True:
-            rows = session.rows(
-                "SELECT num, id FROM memory WHERE space = ? AND id > ? ORDER BY id LIMIT ?", (space, last, _BATCH)
-            )
-            if not rows:
-                return
+        statement = "SELECT num, id FROM memory WHERE space = ? AND id > ? ORDER BY id LIMIT ?"
+        while rows := session.rows(statement, (space, last, _BATCH)):
             last = rows[-1][1]
-            yield from self._read(session, space, kind, [row[0] for row in rows], vectors=vectors)
+            yield from self._read(session, space, kind, [row[0] for row in rows], tag)
 
-    def some(self, session: Session, space: str, kind: str, keys: Sequence[str]) -> list[Document]:
-        """Those of the keys that are there."""
-        found: list[Document] = []
-        for low in range(0, len(keys), _BATCH):
-            batch = keys[low : low + _BATCH]
-            rows = session.rows(
-                f"SELECT num FROM memory WHERE space = ? AND id IN ({marks(len(batch))}) ORDER BY id", (space, *batch)
-            )
-            found += self._read(session, space, kind, [row[0] for row in rows], vectors=False)
-        return found
+    def by_keys(self, session: Session, space: str, kind: str, keys: Sequence[str]) -> list[Document]:
+        """The documents with these keys that exist."""
+        statement = "SELECT num FROM memory WHERE space = ? AND id IN ({}) ORDER BY id"
+        nums = [row[0] for row in rows_among(session, statement, (space,), keys, size=_BATCH)]
+        return [one for batch in batched(nums, _BATCH) for one in self._read(session, space, kind, batch)]
 
-    def _read(self, session: Session, space: str, kind: str, nums: Sequence[int], *, vectors: bool) -> list[Document]:
+    def _read(
+        self, session: Session, space: str, kind: str, nums: Sequence[int], tag: bytes | None = None
+    ) -> list[Document]:
         if not nums:
             return []
         if kind == "memory":
-            return self._records(session, space, nums, vectors=vectors)
+            return self._records(session, space, nums, tag)
         if kind == "mention":
             return self._mentions(session, space, nums)
         if kind == "verification":
             return self._verifications(session, space, nums)
         return self._uses(session, space, nums)
 
-    def _records(self, session: Session, space: str, nums: Sequence[int], *, vectors: bool) -> list[Document]:
+    def _records(self, session: Session, space: str, nums: Sequence[int], tag: bytes | None) -> list[Document]:
         inside = marks(len(nums))
         rows = session.rows(
             f"SELECT {qualified(_NAMES, 'm')}, m.packed, m.packed_with, m.id, m.num, m.digest, m.length, m.flags, "
@@ -102,34 +98,33 @@ class MemoryDocuments:
             (space, *nums),
         ):
             versions.setdefault(identity, []).append(from_sql(version, _VERSION))
-        chunks = self._chunks(session, space, nums) if vectors else {}
+        chunks = self._chunks(session, space, nums) if tag else {}
         found = []
         for row in rows:
             packed, packed_with, identity, num, digest, length, flags, author = row[len(_NAMES) :]
             data = from_sql(row[: len(_NAMES)], MEMORY_FIELDS)
             if packed is not None:
-                data["content"] = unpack(packed, self._dictionaries.get(session, space, packed_with))
+                data["content"] = unpack(packed, self._memories.dictionaries.get(session, space, packed_with))
             data["versions"] = versions.get(identity, [])
             index = b""
-            if vectors:
-                index = written_index(
-                    self._tag(), CarriedIndex(digest, length, flags, author, tuple(chunks.get(num, ())))
-                )
+            if tag:
+                entries = PortableIndex(digest, length, flags, author, tuple(chunks.get(num, ())))
+                index = write_index(tag, entries)
             found.append(Document("memory", identity, data, index))
         return found
 
-    def _chunks(self, session: Session, space: str, nums: Sequence[int]) -> dict[int, list[PreparedChunk]]:
-        found: dict[int, list[PreparedChunk]] = {}
+    def _chunks(self, session: Session, space: str, nums: Sequence[int]) -> dict[int, list[IndexedChunk]]:
+        found: dict[int, list[IndexedChunk]] = {}
         for num, first, past, by_assistant, terms, vector in session.rows(
             "SELECT num, first, past, by_assistant, terms, vector FROM chunk "
             f"WHERE space = ? AND num IN ({marks(len(nums))}) ORDER BY num, n",
             (space, *nums),
         ):
-            found.setdefault(num, []).append(PreparedChunk(first, past, bool(by_assistant), terms, vector))
+            found.setdefault(num, []).append(IndexedChunk(first, past, bool(by_assistant), terms, vector))
         return found
 
     def _mentions(self, session: Session, space: str, nums: Sequence[int]) -> list[Document]:
-        """Those of memories that mention something, and of those that nobody has read yet."""
+        """Documents of memories that mention something or were not read for the graph yet."""
         inside = marks(len(nums))
         mentioned: dict[int, list[dict[str, Any]]] = {}
         names = qualified([column.name for column in _MENTION], "n")
@@ -168,8 +163,8 @@ class MemoryDocuments:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def put(self, session: Session, record: Prepared, document: Document, seq: int) -> None:
-        """Write a memory and its versions in place of what is there."""
+    def put(self, session: Session, record: IndexedRecord, document: Document, seq: int) -> None:
+        """Write a memory and its versions in place of the existing ones."""
         identity, data = document.key, document.data
         known = session.rows(
             "SELECT num, accessed_at, grounding FROM memory WHERE space = ? AND id = ?", (record.space, identity)
@@ -182,11 +177,11 @@ class MemoryDocuments:
                 (*known[0][1:], record.space, num),
             )
             if record.memory.status == "tombstoned":
-                self._database.unindex_text(session, record.space, num)
+                self._memories.database.unindex_text(session, record.space, num)
             session.run("DELETE FROM history WHERE space = ? AND id = ?", (record.space, identity))
         else:
             num = self._memories.insert(session, record, seq)
-            # What says nothing else was read: a document of its own follows where that is not so.
+            # Counts as read for the graph, unless a document that follows says otherwise.
             session.run("UPDATE memory SET graphed = 1 WHERE space = ? AND num = ?", (record.space, num))
         session.run(
             "UPDATE memory SET prior_status = ? WHERE space = ? AND num = ?", (data["prior_status"], record.space, num)
@@ -198,7 +193,7 @@ class MemoryDocuments:
         )
 
     def put_about(self, session: Session, space: str, document: Document) -> None:
-        """Write what was read, found or counted about a memory; nothing where the memory is not there."""
+        """Write mentions, a verification or uses of a memory, if the memory exists."""
         found = session.rows("SELECT num FROM memory WHERE space = ? AND id = ?", (space, document.key))
         if found:
             self._write_about(session, space, found[0][0], document.kind, document.key, document.data)
@@ -243,7 +238,7 @@ class MemoryDocuments:
 
 
 def check_about(document: Document) -> None:
-    """Refuse what could not be written."""
+    """Raise `BackupCorrupt` for a document that could not be written."""
     if document.kind == "mention":
         data = checked(document.data, _MENTIONS, what="mention")
         for one in data["mentions"]:
@@ -253,7 +248,7 @@ def check_about(document: Document) -> None:
 
 
 def check_memory(document: Document) -> dict[str, Any]:
-    """The data of a memory's document, once its fields are found to be what they should be."""
+    """The data of a memory's document, checked."""
     data = checked(document.data, MEMORY_FIELDS, ("versions",), what="memory")
     for one in data["versions"] if isinstance(data["versions"], list) else [None]:
         checked(one, _VERSION, what="version of a memory")
@@ -268,12 +263,70 @@ def check_memory(document: Document) -> dict[str, Any]:
 
 
 def memory_of(document: Document) -> Memory:
-    """The record a document holds, checked."""
+    """The record of a document, checked."""
     data = check_memory(document)
-    values = {**data, "id": document.key, "accessed_at": None, "grounding": None}
+    values = {**data, "id": document.key, "accessed_at": None, "grounding": None, "personal": None}
     row: Row = tuple(_as_column(values[name]) for name in MEMORY_COLUMNS)
     return memory_from(row, data["content"], compressed=False)
 
 
 def _as_column(value: Any) -> Sql:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+
+
+# -- index entries as bytes ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PortableIndex:
+    digest: bytes
+    length: int
+    flags: int
+    author: int
+    chunks: tuple[IndexedChunk, ...]
+
+
+def index_tag(model: str, terms: str) -> bytes:
+    """The tag of the index entries that a model and a tokeniser make."""
+    return sha256(f"{terms}\n{model}".encode()).digest()[:TAG_BYTES]
+
+
+def write_index(tag: bytes, index: PortableIndex) -> bytes:
+    pieces = [
+        _START.pack(tag, index.digest, index.length, index.flags & (1 << 64) - 1, index.author, len(index.chunks))
+    ]
+    for one in index.chunks:
+        vector = one.vector or b""
+        pieces += (
+            _PART.pack(one.first, one.past, int(one.by_assistant), len(one.terms), len(vector)),
+            one.terms,
+            vector,
+        )
+    return b"".join(pieces)
+
+
+def read_index(data: bytes, tag: bytes, *, content: str, vector_bytes: int) -> PortableIndex | None:
+    """The index entries; None if the tag or the vector length differs, or they do not fit the content."""
+    if len(data) < _START.size or data[:TAG_BYTES] != tag:
+        return None
+    _, digest, length, flags, author, count = _START.unpack_from(data)
+    place = _START.size
+    chunks: list[IndexedChunk] = []
+    while len(chunks) < count:
+        if place + _PART.size > len(data):
+            return None
+        first, past, by_assistant, terms, vector = _PART.unpack_from(data, place)
+        place += _PART.size
+        end = place + terms + vector
+        if end > len(data) or not 0 <= first <= past <= len(content) or vector not in (0, vector_bytes):
+            return None
+        kept = data[place + terms : end] or None
+        chunks.append(IndexedChunk(first, past, bool(by_assistant), data[place : place + terms], kept))
+        place = end
+    if place != len(data) or not _whole(chunks):
+        return None
+    return PortableIndex(digest, length, flags, author, tuple(chunks))
+
+
+def _whole(chunks: Sequence[IndexedChunk]) -> bool:
+    return bool(chunks) and all(one.vector for one in chunks)

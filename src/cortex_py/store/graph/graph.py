@@ -1,32 +1,44 @@
-"""Merging entities into one, and taking a merge back: first worked out as a plan, then written."""
+"""The tables of the graph together, counts over them, and merges of entities, which are first planned, then written.
+
+Every method takes the session it runs in and a space: nothing is read or written across spaces.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from .database import Session, marks
-from .graph_edges import RelationshipTable
-from .graph_entities import EntityTable
-from .graph_schema import (
+from ..database import EVERY_ROW, Session, Sql, by_space, column, everywhere, marks
+from .tables import (
+    MENTIONS,
     RELATIONSHIP,
     AliasRow,
+    EdgeRow,
     EntityRow,
+    EntityTable,
+    MentionPlace,
     MentionRow,
     RelationshipRow,
+    RelationshipTable,
+    Sight,
+    among,
     as_json,
     batches,
-    filled,
+    live_memory,
     relationship_from,
+    seen_relationship,
 )
 
-__all__ = ["MergePlan", "MergeRow", "MergingTable"]
+__all__ = [
+    "AliasRow", "DeletionCounts", "EdgeRow", "EntityRow", "GraphCounts", "GraphTable", "MentionPlace", "MentionRow",
+    "MergePlan", "MergeRow", "RelationshipRow", "Sight",
+]  # fmt: skip
 
 
 class MergeRow(NamedTuple):
-    """A merge that can be taken back: into which entity, and which ids and names went into it."""
+    """A merge that can be undone: the resulting entity, and the ids and names that were merged into it."""
 
     merge_id: str
     into_id: str
@@ -37,12 +49,12 @@ class MergeRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What a merge does, row by row. Everything but `kept` and `changed` is as it was before."""
+    """What a merge does, row by row. All rows but `kept`, `merged_mentions` and `changed` are as they were before."""
 
     kept: EntityRow
     before: EntityRow
     dropped: tuple[EntityRow, ...]
-    # All mentions of the entities that go, and those of the kept one that stand at the same place.
+    # All mentions of the dropped entities, and those of the kept one at the same places.
     mentions: tuple[MentionRow, ...]
     merged_mentions: tuple[MentionRow, ...]
     touched: tuple[RelationshipRow, ...]
@@ -51,7 +63,140 @@ class MergePlan:
     duplicates: tuple[RelationshipRow, ...]
 
 
-class MergingTable(EntityTable, RelationshipTable):
+class DeletionCounts(NamedTuple):
+    """How many rows were deleted."""
+
+    entities: int
+    mentions: int
+    relationships: int
+
+
+class GraphCounts(NamedTuple):
+    """The size of a space's graph, as far as it is visible."""
+
+    entities: Mapping[str, int]
+    relationships: Mapping[str, int]
+    mentions: int
+    memories: int
+
+
+class GraphTable(EntityTable, RelationshipTable):
+    def delete_entities(self, session: Session, space: str, ids: Sequence[str]) -> DeletionCounts:
+        """Remove entities with all that depends on them; merges into them can no longer be undone."""
+        gone = [0, 0, 0]
+        for batch in batches(dict.fromkeys(ids)):
+            inside = marks(len(batch))
+            for place, table, key in (
+                (0, "entity", "id"),
+                (1, "mention", "entity_id"),
+                (2, "relationship", "source_id"),
+                (2, "relationship", "target_id"),
+                (None, "entity_alias", "entity_id"),
+                (None, "entity_history", "into_id"),
+            ):
+                session.run(f"DELETE FROM {table} WHERE space = ? AND {key} IN ({inside})", (space, *batch))
+                if place is not None:
+                    gone[place] += session.changed()
+        return DeletionCounts(*gone)
+
+    def restate(
+        self,
+        session: Session,
+        space: str,
+        num: int,
+        mentions: Iterable[MentionRow],
+        relationships: Iterable[RelationshipRow] = (),
+    ) -> None:
+        """Replace the mentions and relationships of a memory."""
+        for table in ("mention", "relationship"):
+            session.run(f"DELETE FROM {table} WHERE +space = ? AND num = ?", (space, num))
+        self.add_mentions(session, mentions)
+        self.add_relationships(session, relationships)
+
+    def counts(self, session: Session, space: str, sight: Sight, *, as_of: int | None = None) -> GraphCounts:
+        """Entities by type, relationships on record by type, mentions, and how many memories have mentions."""
+        moment = sight.now if as_of is None else as_of
+        entities = session.rows(
+            "SELECT type, count(*) FROM entity WHERE space = ? GROUP BY type ORDER BY count(*) DESC, type", (space,)
+        )
+        relationships = session.rows(
+            "SELECT r.type, count(*) FROM relationship r WHERE r.space = ? AND r.ended_at IS NULL "
+            "AND (r.valid_from IS NULL OR r.valid_from <= ?) AND (r.valid_to IS NULL OR r.valid_to > ?) "
+            f"AND {seen_relationship()} GROUP BY r.type ORDER BY count(*) DESC, r.type",
+            (space, moment, moment, *sight.seen_in(space)),
+        )
+        mentions, memories = session.rows(
+            f"SELECT count(*), count(DISTINCT n.num) FROM mention n JOIN memory m ON {live_memory('n')} "
+            "WHERE n.space = ?",
+            (*sight.params, space),
+        )[0]
+        return GraphCounts(dict(entities), dict(relationships), mentions, memories)
+
+    def orphans(self, session: Session, space: str, sight: Sight | None, limit: int = EVERY_ROW) -> list[str]:
+        """Entities without a mention by a visible memory and without a relationship on record.
+
+        Without `sight`, all memories count: only what none of them mentions may be removed.
+        """
+        memory, seen = (f" JOIN memory m ON {live_memory('n')}", f" AND {seen_relationship()}") if sight else ("", "")
+        edges = " ".join(
+            f"AND NOT EXISTS (SELECT 1 FROM relationship r WHERE r.space = e.space AND r.{end} = e.id "
+            f"AND r.ended_at IS NULL{seen})"
+            for end in ("source_id", "target_id")
+        )
+        return column(
+            session,
+            f"SELECT e.id FROM entity e WHERE e.space = ? AND NOT EXISTS (SELECT 1 FROM mention n{memory} "
+            f"WHERE n.space = e.space AND n.entity_id = e.id) {edges} ORDER BY e.id LIMIT ?",
+            (space, *((*sight.params, *sight.seen_in(space) * 2) if sight else ()), limit),
+        )
+
+    def notes(self, session: Session, space: str, sight: Sight) -> int:
+        """The number of visible memories of a space, with or without mentions."""
+        statement = f"SELECT count(*) FROM memory o JOIN memory m ON {live_memory('o')} WHERE o.space = ?"
+        return int(session.rows(statement, (*sight.params, space))[0][0])
+
+    def mark_given(self, session: Session, space: str, ids: Sequence[str]) -> None:
+        """Mark entities as created by a user, whether memories mention them or not."""
+        session.run_many("UPDATE entity SET given = 1 WHERE space = ? AND id = ?", [(space, one) for one in ids])
+
+    def mark_read(self, session: Session, space: str, nums: Sequence[int]) -> None:
+        """Mark memories as read for the graph."""
+        session.run_many("UPDATE memory SET graphed = 1 WHERE space = ? AND num = ?", [(space, num) for num in nums])
+
+    def mark_unread(self, session: Session, space: str, where: str, params: Sequence[Sql], limit: int) -> int:
+        """Mark the newest memories `m` that meet a condition to be read for the graph again; returns how many."""
+        session.run(
+            "UPDATE memory SET graphed = 0 WHERE space = ? AND num IN (SELECT m.num FROM memory m WHERE m.space = ? "
+            f"AND m.kind = 'note' AND {where} ORDER BY m.num DESC LIMIT ?)",
+            (space, space, *params, limit),
+        )
+        return session.changed()
+
+    def unread(self, session: Session, limit: int) -> dict[str, list[int]]:
+        """Memories that were not read for the graph yet, by space."""
+        rows = session.rows(
+            everywhere(
+                "unread",
+                "SELECT space, num FROM memory WHERE graphed = 0 AND kind = 'note' AND status <> 'tombstoned' "
+                "ORDER BY num LIMIT ?",
+            ),
+            (limit,),
+        )
+        return by_space((row[0], row[1]) for row in rows)
+
+    def busiest_entities(
+        self, session: Session, space: str, sight: Sight, types: Sequence[str], limit: int
+    ) -> list[EntityRow]:
+        """The entities with the most relationships, then others, for an overview."""
+        ids = [entity_id for entity_id, _ in self.degrees(session, space, sight, limit=limit)]
+        if len(ids) < limit:
+            wanted, _ = self.list_entities(session, space, types=types, limit=limit - len(ids))
+            ids += [row.id for row in wanted if row.id not in set(ids)]
+        rows = self.entities(session, space, ids)
+        return [rows[one] for one in ids if one in rows and (not types or rows[one].type in types)]
+
+    # -- merges ----------------------------------------------------------------------------------
+
     def plan_merge(
         self,
         session: Session,
@@ -63,9 +208,9 @@ class MergingTable(EntityTable, RelationshipTable):
         name: str | None = None,
         key: str | None = None,
     ) -> MergePlan | None:
-        """What merging the entities into one would do; None where one of them is not there. Nothing changes.
+        """Plan a merge of entities, without changing anything; None if one of them does not exist.
 
-        The kept entity's own properties win; the names of the others become other spellings of it.
+        The properties of the kept entity win; the names of the others become its aliases.
         """
         others = [one for one in dict.fromkeys(ids) if one != into]
         rows = self.entities(session, space, [into, *others])
@@ -88,7 +233,7 @@ class MergingTable(EntityTable, RelationshipTable):
         )
 
     def merge(self, session: Session, plan: MergePlan, merge_id: str, at: int) -> None:
-        """Write a plan made in the same transaction, and what it takes to undo it."""
+        """Write a plan that was made in the same transaction, with a log to undo it."""
         space, into = plan.kept.space, plan.kept.id
         gone = {row.id for row in (*plan.loops, *plan.duplicates)}
         log: list[tuple[str, int | None, str]] = [
@@ -117,7 +262,7 @@ class MergingTable(EntityTable, RelationshipTable):
         self.update_entity(session, plan.kept)
 
     def merges(self, session: Session, space: str, entity_id: str | None = None, limit: int = 50) -> list[MergeRow]:
-        """Merges that can be taken back, newest first: all, or those into one entity."""
+        """Merges that can be undone, newest first: all, or those into one entity."""
         where, params = ("space = ? AND into_id = ?", [space, entity_id]) if entity_id else ("space = ?", [space])
         heads = session.rows(
             f"SELECT merge_id, into_id, recorded_at FROM entity_history WHERE {where} AND kind = 'merge' "
@@ -131,11 +276,21 @@ class MergingTable(EntityTable, RelationshipTable):
             found.append(MergeRow(merge_id, into_id, ids, names, recorded_at))
         return found
 
-    def undo_merge(self, session: Session, space: str, merge_id: str, at: int) -> bool:
-        """Take a merge back. False where it is not known, its entity was itself merged away or deleted since, or an id
-        that went into it has been given to another entity.
+    def merged_into(self, session: Session, space: str, entity_id: str) -> str | None:
+        """The entity that one was last merged into; None if it was not merged, or the merge was undone."""
+        # The pattern only narrows the search: an underscore in it stands for any character.
+        rows = session.rows(
+            "SELECT into_id, data FROM entity_history WHERE space = ? AND kind = 'entity' AND data LIKE ? "
+            "ORDER BY recorded_at DESC, merge_id DESC",
+            (space, f"%{json.dumps(entity_id)}%"),
+        )
+        return next((into for into, data in rows if json.loads(data)["id"] == entity_id), None)
 
-        What was added to the kept entity after the merge stays with it; what was removed since stays removed.
+    def undo_merge(self, session: Session, space: str, merge_id: str, at: int) -> bool:
+        """Undo a merge. False if it is unknown, its entity was merged or deleted since, or one of the merged ids is
+        taken by another entity.
+
+        What was added to the kept entity since stays with it; what was removed since stays removed.
         """
         log = self._log(session, space, merge_id)
         parts = {kind: [json.loads(data) for found, data in log if found == kind] for kind in dict.fromkeys(dict(log))}
@@ -145,9 +300,9 @@ class MergingTable(EntityTable, RelationshipTable):
         if self.entities(session, space, [one.id for one in gone]):
             return False
         self.add_entities(session, gone)
-        self._give_back_mentions(session, now.id, [MentionRow(*one) for one in parts.get("mention", ())])
-        self._give_back_edges(session, now.id, [RelationshipRow(**one) for one in parts.get("moved", ())])
-        self._add_again(session, [RelationshipRow(**one) for one in parts.get("dropped", ())])
+        self._restore_mentions(session, now.id, [MentionRow(*one) for one in parts.get("mention", ())])
+        self._restore_edges(session, now.id, [RelationshipRow(**one) for one in parts.get("moved", ())])
+        self._restore_dropped(session, [RelationshipRow(**one) for one in parts.get("dropped", ())])
         self.update_entity(session, _parted(now, _entity_from(parts["merge"][0]), _entity_from(parts["kept"][0]), at))
         session.run("DELETE FROM entity_history WHERE space = ? AND merge_id = ?", (space, merge_id))
         return True
@@ -158,7 +313,7 @@ class MergingTable(EntityTable, RelationshipTable):
         )
         return [(row[0], row[1]) for row in rows]
 
-    def _give_back_mentions(self, session: Session, into: str, rows: Sequence[MentionRow]) -> None:
+    def _restore_mentions(self, session: Session, into: str, rows: Sequence[MentionRow]) -> None:
         own = [row for row in rows if row.entity_id == into]
         others = [row for row in rows if row.entity_id != into]
         there: set[tuple[int, int]] = set()
@@ -167,7 +322,7 @@ class MergingTable(EntityTable, RelationshipTable):
                 "SELECT 1 FROM mention WHERE space = ? AND entity_id = ? AND num = ? AND first = ?",
                 (row.space, into, row.num, row.first),
             )
-            # A memory that was read anew since has other mentions now.
+            # A memory that was read again since has other mentions now.
             there |= {(row.num, row.first)} if found else set()
         session.run_many(
             "DELETE FROM mention WHERE space = ? AND entity_id = ? AND num = ? AND first = ?",
@@ -175,18 +330,18 @@ class MergingTable(EntityTable, RelationshipTable):
         )
         self.add_mentions(session, [row for row in (*others, *own) if (row.num, row.first) in there])
 
-    def _give_back_edges(self, session: Session, into: str, rows: Sequence[RelationshipRow]) -> None:
+    def _restore_edges(self, session: Session, into: str, rows: Sequence[RelationshipRow]) -> None:
         given = []
         for row in rows:
             now = self.relationship(session, row.space, row.id)
             if now is not None:
-                # The other end may have been merged elsewhere since: only ours is put back.
+                # The other end may have been merged elsewhere since: only this one is restored.
                 source = row.source_id if now.source_id == into else now.source_id
                 target = row.target_id if now.target_id == into else now.target_id
                 given.append(replace(row, source_id=source, target_id=target))
         self._move(session, given)
 
-    def _add_again(self, session: Session, rows: Sequence[RelationshipRow]) -> None:
+    def _restore_dropped(self, session: Session, rows: Sequence[RelationshipRow]) -> None:
         if rows:
             ends = sorted({end for row in rows for end in (row.source_id, row.target_id)})
             there = self.entities(session, rows[0].space, ends)
@@ -199,26 +354,16 @@ class MergingTable(EntityTable, RelationshipTable):
         )
 
     def _mentions_in(self, session: Session, space: str, ids: Sequence[str]) -> list[MentionRow]:
-        return [
-            MentionRow(*row)
-            for batch in map(filled, batches(ids))
-            for row in session.rows(
-                "SELECT space, entity_id, num, first, past, confidence, method FROM mention "
-                f"WHERE space = ? AND entity_id IN ({marks(len(batch))}) ORDER BY entity_id, num, first",
-                (space, *batch),
-            )
-        ]
+        statement = f"{MENTIONS} WHERE space = ? AND entity_id IN ({{}}) ORDER BY entity_id, num, first"
+        return [MentionRow(*row) for row in among(session, statement, (space,), ids)]
 
     def _relationships_at(self, session: Session, space: str, ids: Sequence[str]) -> list[RelationshipRow]:
-        """Every relationship at the entities, seen or not, on record or not."""
+        """Every relationship of the entities, visible or not, on record or not."""
         found: dict[str, RelationshipRow] = {}
-        for batch in map(filled, batches(ids)):
-            for end in ("source_id", "target_id"):
-                rows = session.rows(
-                    f"SELECT {RELATIONSHIP} FROM relationship r WHERE r.space = ? AND r.{end} IN ({marks(len(batch))})",
-                    (space, *batch),
-                )
-                found.update((row[1], relationship_from(row)) for row in rows)
+        for end in ("source_id", "target_id"):
+            statement = f"SELECT {RELATIONSHIP} FROM relationship r WHERE r.space = ? AND r.{end} IN ({{}})"
+            rows = among(session, statement, (space,), ids)
+            found.update((row[1], relationship_from(row)) for row in rows)
         return [found[one] for one in sorted(found)]
 
 
@@ -236,7 +381,7 @@ def _united(kept: EntityRow, dropped: Sequence[EntityRow], name: str, key: str, 
 
 
 def _parted(now: EntityRow, merged: EntityRow, before: EntityRow, at: int) -> EntityRow:
-    """The kept entity without what the merge gave it; what was changed since stays."""
+    """The kept entity without what the merge added; what was changed since stays."""
     given = set(merged.aliases) - set(before.aliases)
     aliases = {*(alias for alias in now.aliases if alias not in given), *before.aliases}
     properties = {
@@ -250,18 +395,18 @@ def _parted(now: EntityRow, merged: EntityRow, before: EntityRow, at: int) -> En
 
 
 def _merged_mentions(rows: Sequence[MentionRow], into: str) -> tuple[tuple[MentionRow, ...], tuple[MentionRow, ...]]:
-    """The mentions that a merge takes away or overwrites, and those of the kept entity in their place."""
+    """The mentions that a merge removes or overwrites, and those of the kept entity in their place."""
     places: dict[tuple[int, int], list[MentionRow]] = {}
     for row in rows:
         places.setdefault((row.num, row.first), []).append(row)
     taken = [group for group in places.values() if any(row.entity_id != into for row in group)]
-    # One stretch of text is one mention: the surest reading of it stays.
+    # One span is one mention: the surest one stays.
     best = [max(group, key=lambda row: (row.confidence, row.past, row.method)) for group in taken]
     return tuple(row for group in taken for row in group), tuple(row._replace(entity_id=into) for row in best)
 
 
 def _moved(rows: Sequence[RelationshipRow], into: str, group: set[str]) -> tuple[tuple[RelationshipRow, ...], ...]:
-    """(changed, before), (changed, after), edges that would lead back to where they start, doubles."""
+    """The changed relationships before and after, those that become loops, and duplicates."""
     before = {row.id: row for row in rows}
     same: dict[tuple[object, ...], list[RelationshipRow]] = {}
     loops = []
@@ -271,7 +416,7 @@ def _moved(rows: Sequence[RelationshipRow], into: str, group: set[str]) -> tuple
         if source == target:
             loops.append(row)
             continue
-        # Facts of other memories or other times are facts of their own.
+        # The same fact from another memory or time is another fact.
         fact = (source, target, row.type, row.valid_from, row.valid_to, row.ended_at, row.num)
         same.setdefault(fact, []).append(replace(row, source_id=source, target_id=target))
     changed, doubles = [], []

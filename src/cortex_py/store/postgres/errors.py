@@ -1,4 +1,4 @@
-"""What PostgreSQL refuses, as our errors. No message holds a password."""
+"""Errors of PostgreSQL as errors of the store. No message contains a password."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from ..errors import (
+from ... import deadline
+from ...errors import (
     AccessDenied,
     StorageError,
     StoreBusy,
@@ -19,7 +20,7 @@ from ..errors import (
     StoreUnavailable,
 )
 
-__all__ = ["cannot_connect", "committing", "connection_lost", "translated"]
+__all__ = ["cannot_connect", "connection_lost", "guard_commit", "translate_errors"]
 
 _AGAIN = "Nothing was written; try again."
 _BUSY = (
@@ -34,7 +35,7 @@ _BUSY = (
 _DENIED = (errors.InsufficientPrivilege, errors.InvalidAuthorizationSpecification, errors.InvalidPassword)
 _CORRUPT = (errors.DataCorrupted, errors.IndexCorrupted)
 _FOREIGN = (errors.DuplicateTable, errors.DuplicateObject, errors.UndefinedTable, errors.UndefinedColumn)
-# The server answers a refused connection in words only; these are among them in every version.
+# A refused connection has no error code; these phrases are in the message of every version.
 _REFUSED = ("authentication failed", "no pg_hba.conf entry", "permission denied", "no password supplied")
 _STARTING = (
     "starting up",
@@ -47,14 +48,15 @@ _STARTING = (
 
 
 @contextmanager
-def translated(place: str, *, bound: bool = False) -> Iterator[None]:
-    """Errors of the engine as ours, each with what to do about it. `place` names the database without a password.
+def translate_errors(place: str, *, bound: bool = False) -> Iterator[None]:
+    """Raise errors of the engine as errors of the store, each with a remedy. `place` is the location of the database.
 
-    `bound` says that the work is done for a caller: what is refused then is refused to them.
+    `bound`: the work is done for a caller, so a refusal is an `AccessDenied` for them.
     """
     try:
         yield
     except _BUSY as error:
+        deadline.check()
         raise StoreBusy(f"The store at {place} is busy: {_words(error)}.", remedy=_AGAIN) from error
     except errors.DiskFull as error:
         raise StoreFull(
@@ -96,8 +98,8 @@ def translated(place: str, *, bound: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def committing(place: str) -> Iterator[None]:
-    """Around the commit of a change: if the connection goes away in it, nobody here knows what became of it."""
+def guard_commit(place: str) -> Iterator[None]:
+    """Around a commit: if the connection is lost in it, the change may or may not have been written."""
     try:
         yield
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
@@ -111,14 +113,14 @@ def committing(place: str) -> Iterator[None]:
 
 
 def connection_lost(place: str, error: psycopg.Error) -> StoreUnavailable:
-    """The connection went away in the middle of a transaction, before its commit."""
+    """The error for a connection that was lost before the commit."""
     return StoreUnavailable(
         f"The connection to {place} was lost: {_words(error)}.", remedy="Nothing was written; try again."
     )
 
 
 def cannot_connect(place: str, password: str, error: psycopg.Error) -> StorageError:
-    """No connection could be made."""
+    """The error for a connection that could not be opened."""
     words = _words(error)
     if password:
         words = words.replace(password, "***")
@@ -134,6 +136,6 @@ def cannot_connect(place: str, password: str, error: psycopg.Error) -> StorageEr
 
 
 def _words(error: psycopg.Error) -> str:
-    """The server's own first words, on one line."""
-    told = error.diag.message_primary or str(error) or type(error).__name__
-    return " ".join(told.split())[:300].rstrip(".")
+    """The message of the server, on one line."""
+    message = error.diag.message_primary or str(error) or type(error).__name__
+    return " ".join(message.split())[:300].rstrip(".")

@@ -1,11 +1,16 @@
 """Connections to one PostgreSQL database: a bounded number, each used by one thread at a time.
 
-A server that restarts is waited for: until the first statement of a transaction was answered nothing has been done,
-so that much may be tried again. What breaks later is told to the caller.
+The pool waits for a server that restarts: until the first statement of a transaction is answered, nothing was done and
+it can be retried. A connection that breaks later is an error for the caller.
+
+Coordination between processes has connections of its own beside the pool: which process does work that only one may
+do, and notices of changes. The server releases the locks of a leader when its connection ends; then another process may
+take them.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import threading
@@ -15,23 +20,26 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
+from psycopg.abc import Buffer
+from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import TransactionStatus
+from psycopg.pq import Format, TransactionStatus
+from psycopg.types.numeric import NumericBinaryLoader
 
-from ..errors import ConfigurationError, StorageError, StoreBusy, StoreUnavailable
-from .database import Vitals
-from .postgres_errors import cannot_connect, connection_lost
-from .postgres_values import register
+from ...errors import ConfigurationError, StorageError, StoreBusy, StoreUnavailable
+from ..database import Vitals
+from .errors import cannot_connect, connection_lost
 
-__all__ = ["RETRY_SECONDS", "WAIT_SECONDS", "Connection", "Pool", "keep_inherited"]
+__all__ = ["NOTICES", "RETRY_SECONDS", "WAIT_SECONDS", "Connection", "Leader", "Notices", "Pool"]
+
 
 _CONNECTIONS = 16
 WAIT_SECONDS = 30
 RETRY_SECONDS = 10
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-# Less than this the driver does not take for a limit.
+# The driver accepts no shorter timeout.
 _SHORTEST_PING = 2
-# The URL may say otherwise. A server that vanished is noticed within two minutes, not two hours.
+# The URL may override these. A server that vanished is noticed within two minutes, not two hours.
 _DEFAULTS = {
     "connect_timeout": "10",
     "application_name": "cortex",
@@ -42,11 +50,11 @@ _DEFAULTS = {
 _PREPARE = (
     f"SET lock_timeout = '{WAIT_SECONDS}s'; SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; "
     "SET bytea_output = 'hex'; "
-    # The server's side of the same: a machine that vanished with a lock in hand lets go of it within two minutes.
+    # The same on the server: the locks of a client that vanished are released within two minutes.
     "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6; "
-    # Statements are short: compiling one takes longer than it runs, and a second process longer to start.
+    # Statements are short: compiling one, or starting a parallel worker, takes longer than running it.
     "SET jit = off; SET max_parallel_workers_per_gather = 0; "
-    # How far an index of vectors is searched. An engine without pgvector takes them for names of nobody.
+    # How far an index of vectors is searched. Without pgvector these are unused custom settings.
     "SET hnsw.ef_search = 300; SET hnsw.iterative_scan = 'relaxed_order'; SET hnsw.max_scan_tuples = 40000"
 )
 
@@ -65,13 +73,13 @@ class Pool:
         self._free = threading.BoundedSemaphore(_CONNECTIONS)
         self._lock = threading.Lock()
         self._closed = False
-        # Whether the server was ever reached: an address that is wrong is told at once.
+        # Whether the server was ever reached: a wrong address fails at once.
         self._met = False
         self._in_use = self._waited = self._reads = self._writes = self._retries = self._lost = 0
 
     @contextmanager
     def connection(self, begin: str = "") -> Iterator[Connection]:
-        """A connection for one thread, with a statement sent; it comes back only if it is fit for the next."""
+        """A connection for one thread, on which `begin` was run; it is reused only if it is clean afterwards."""
         self._enter()
         try:
             connection = self._begun(begin)
@@ -98,7 +106,7 @@ class Pool:
             self._in_use += 1
 
     def _begun(self, begin: str) -> Connection:
-        """A connection on which the statement was answered. A server that restarts is waited for, within bounds."""
+        """A connection on which the statement was answered; waits for a server that restarts, within bounds."""
         until, pause = time.monotonic() + self._retry_seconds, _FIRST_PAUSE
         while True:
             try:
@@ -113,12 +121,12 @@ class Pool:
                 continue
             with self._lock:
                 self._retries += 1
-            # Not all at the same moment: a server that comes up has enough to do.
+            # Jitter, so that not all processes retry at the same moment.
             time.sleep(min(random.uniform(pause / 2, pause), max(0.0, until - time.monotonic())))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _attempt(self, begin: str) -> Connection | None:
-        """A connection; None if an idle one had been dropped, which shows only when it is used."""
+        """A connection; None if an idle one turned out to be broken."""
         connection, fresh = self._take()
         try:
             if begin:
@@ -141,7 +149,7 @@ class Pool:
             if self._closed:
                 raise StorageError("The store is closed.", remedy="Open a new Cortex.")
             if self._owner != os.getpid():
-                # A forked process must not speak on its parent's connections, nor say goodbye on them.
+                # A forked process must neither use nor close a connection of its parent.
                 keep_inherited(*self._idle)
                 self._idle, self._owner = [], os.getpid()
             if self._idle:
@@ -149,14 +157,14 @@ class Pool:
         return self.connect(), True
 
     def connect(self) -> Connection:
-        """A connection beside those that are counted; whoever asks closes it."""
+        """A connection that does not count against the limit; the caller closes it."""
         try:
             connection = psycopg.connect(self._conninfo, autocommit=True)
         except psycopg.Error as error:
-            # Without the cause: its own words may hold the whole URL.
+            # Without the cause: its message may contain the whole URL.
             raise cannot_connect(self.place, self._password, error) from None
         try:
-            register(connection)
+            _register(connection)
             connection.execute(_PREPARE.encode())
         except psycopg.OperationalError as error:
             connection.close()
@@ -168,7 +176,7 @@ class Pool:
         return connection
 
     def ping(self, seconds: float) -> None:
-        """Raise why the server takes no connection; it does not wait for those in use, and tries once."""
+        """Raise an error if the server takes no new connection; tries once."""
         limit = str(max(_SHORTEST_PING, round(seconds)))
         try:
             psycopg.connect(make_conninfo(self._conninfo, connect_timeout=limit), autocommit=True).close()
@@ -203,12 +211,12 @@ class Pool:
             connection.close()
 
 
-# Connections of a parent process: kept, because letting go of one would end it for the parent too.
+# Connections of a parent process: kept, because closing one would end it for the parent too.
 _INHERITED: list[Connection] = []
 
 
 def keep_inherited(*connections: Connection) -> None:
-    """Never to be spoken on or closed by this process."""
+    """Keep connections that this process must never use or close."""
     _INHERITED.extend(connections)
 
 
@@ -216,7 +224,7 @@ def _parts(url: str) -> dict[str, Any]:
     try:
         return conninfo_to_dict(url)
     except psycopg.Error:
-        # Without the cause: its words quote the URL.
+        # Without the cause: its message quotes the URL.
         raise ConfigurationError(
             "database_url cannot be read as the address of a PostgreSQL database.",
             remedy="Write postgresql://user:password@host:5432/database, with special signs percent-encoded.",
@@ -225,7 +233,200 @@ def _parts(url: str) -> dict[str, Any]:
 
 
 def _place(parts: Mapping[str, Any]) -> str:
-    """Where the database is, to be shown."""
+    """The location of the database, without the password."""
     host = parts.get("host") or parts.get("hostaddr") or "localhost"
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"{host}{port}/{parts.get('dbname') or parts.get('user') or ''}"
+
+
+# -- values ------------------------------------------------------------------------------------------
+
+# A noncharacter of Unicode, which a text may nevertheless contain.
+_ESCAPE = "\ufdd0"
+
+
+class _NumberDumper(Dumper):
+    """A number without a type: the server infers it from the context, as SQLite does."""
+
+    oid = 0
+
+    def dump(self, obj: Any) -> Buffer:
+        return b"%d" % obj
+
+
+class _TextDumper(Dumper):
+    """A text without a type. PostgreSQL texts cannot contain U+0000, so it is escaped."""
+
+    oid = 0
+
+    def dump(self, obj: str) -> Buffer:
+        if "\0" in obj or _ESCAPE in obj:
+            obj = obj.replace(_ESCAPE, f"{_ESCAPE}1").replace("\0", f"{_ESCAPE}0")
+        return obj.encode()
+
+
+class _TextLoader(Loader):
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> str:
+        text = str(data, "utf-8")
+        return text.replace(f"{_ESCAPE}0", "\0").replace(f"{_ESCAPE}1", _ESCAPE) if _ESCAPE in text else text
+
+
+class _NumericLoader(NumericBinaryLoader):
+    """Sums of integers arrive as decimals; they are integers."""
+
+    def load(self, data: Buffer) -> Any:
+        value = super().load(data)
+        return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _register(connection: psycopg.Connection[Any]) -> None:
+    connection.adapters.register_dumper(int, _NumberDumper)
+    connection.adapters.register_dumper(bool, _NumberDumper)
+    connection.adapters.register_dumper(str, _TextDumper)
+    connection.adapters.register_loader("text", _TextLoader)
+    connection.adapters.register_loader("numeric", _NumericLoader)
+
+
+logger = logging.getLogger(__name__)
+
+_CHANNEL = "cortex_changes"
+# A waiting thread notices within this time that it was closed.
+_SLICE = 0.5
+# Triggers, so that no statement can forget to notify and none needs another round trip. The payload is the schema:
+# several stores in one database share the channel.
+NOTICES: tuple[str, ...] = (
+    f"""CREATE FUNCTION tell_of_changes() RETURNS trigger LANGUAGE plpgsql
+        SET search_path = pg_catalog AS $tell$
+        BEGIN PERFORM pg_notify('{_CHANNEL}', TG_TABLE_SCHEMA); RETURN NULL; END $tell$""",
+    *(
+        f"CREATE TRIGGER tell_of_changes AFTER {events} ON {table} "
+        "FOR EACH STATEMENT EXECUTE FUNCTION tell_of_changes()"
+        for table, events in (("state", "UPDATE"), ("saved_change", "INSERT OR UPDATE"))
+    ),
+)
+# One advisory lock for each schema and name; writers have another number.
+_TRY = "SELECT pg_try_advisory_lock(1129601074, hashtext(coalesce(current_schema(), '') || ' ' || %s))"
+
+
+class _OwnConnection:
+    """A connection of one process, opened on first use. Not thread-safe; the owner holds a lock."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._owner = os.getpid()
+        self.current: Connection | None = None
+
+    @property
+    def inherited(self) -> bool:
+        """Whether it was opened before a fork, by another process."""
+        return self._owner != os.getpid()
+
+    def open(self) -> Connection:
+        if self.current is None:
+            self.current = self._pool.connect()
+        return self.current
+
+    def release(self) -> None:
+        connection, self.current = self.current, None
+        if connection is not None and self.inherited:
+            # A forked process must neither use nor close a connection of its parent.
+            keep_inherited(connection)
+        elif connection is not None:
+            with suppress(psycopg.Error):
+                connection.close()
+        self._owner = os.getpid()
+
+
+class Leader:
+    """The named locks that this process holds."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._own = _OwnConnection(pool)
+        self._lock = threading.Lock()
+        self._held: set[str] = set()
+
+    def leads(self, name: str) -> bool:
+        """Whether this process holds the name; it takes it if no other does."""
+        with self._lock:
+            if self._own.inherited:
+                self._release()
+            try:
+                return self._try(name)
+            except psycopg.OperationalError as error:
+                logger.debug("the connection of the leader was lost: %s", type(error).__name__)
+                # All locks are lost with it; any process may take them now.
+                self._release()
+                return self._try(name)
+
+    def _try(self, name: str) -> bool:
+        connection = self._own.open()
+        if name in self._held:
+            connection.execute("SELECT 1")
+            return True
+        (taken,) = connection.execute(_TRY, (name,)).fetchone() or (False,)
+        if taken:
+            self._held.add(name)
+        elif not self._held:
+            # A process without a lock needs no connection.
+            self._release()
+        return bool(taken)
+
+    def _release(self) -> None:
+        self._held.clear()
+        self._own.release()
+
+    def close(self) -> None:
+        with self._lock:
+            self._release()
+
+
+class Notices:
+    """Waits for changes to memories or prompts in any process."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._own = _OwnConnection(pool)
+        self._lock = threading.Lock()
+        self._schema = ""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the next change, at most that long; whether there was one, or may have been.
+
+        The first call returns at once, and so does one whose connection is lost: nobody listened before.
+        """
+        connection = self._listening()
+        if connection is None:
+            return True
+        until = time.monotonic() + seconds
+        try:
+            while connection is self._own.current and (left := until - time.monotonic()) > 0:
+                heard = connection.notifies(timeout=min(left, _SLICE), stop_after=1)
+                if any(notice.payload == self._schema for notice in heard):
+                    return True
+        except psycopg.Error as error:
+            logger.debug("the connection that waits for changes was lost: %s", type(error).__name__)
+            self.close()
+            return True
+        return False
+
+    def _listening(self) -> Connection | None:
+        """The connection; None if it was opened just now."""
+        with self._lock:
+            if self._own.inherited:
+                self._own.release()
+            if self._own.current is not None:
+                return self._own.current
+            try:
+                connection = self._own.open()
+                (self._schema,) = connection.execute("SELECT coalesce(current_schema(), '')").fetchone() or ("",)
+                connection.execute(f"LISTEN {_CHANNEL}".encode())
+            except BaseException:
+                # A connection that does not listen would never report anything.
+                self._own.release()
+                raise
+            return None
+
+    def close(self) -> None:
+        with self._lock:
+            self._own.release()

@@ -1,8 +1,15 @@
-"""The role that transactions done for callers run as: it may not log in, owns nothing and bypasses nothing.
+"""Row-level security: what a transaction for a caller can see, whatever its statements ask for.
 
-Its name follows from the database and the schema, so that the owners of two stores in one cluster share none: each
-may switch to it. It is made, and given its rights and functions, when the store is opened by a role that may do so,
-and also where a database was renamed or copied.
+Such a transaction runs as a role without rights of its own, with the caller's spaces in two settings that end with it.
+A policy on every table compares the space of a row with them; without the settings no row is visible. The settings are
+JSON objects with the spaces as keys: any name can be spelled, and a lookup among thousands is fast. They are read in a
+sub-select, once per statement, and compared by a function that no index supports, so that statements keep their plans.
+
+The owner of the tables is exempt: the server's own work, migrations and pg_dump concern all spaces.
+
+The role cannot log in, owns nothing and bypasses nothing. Its name derives from the database and the schema, so that
+two stores in one cluster do not share it. It is created, with its rights and functions, when the store is opened by a
+login that may do so, also after a database was renamed or copied.
 """
 
 from __future__ import annotations
@@ -12,13 +19,167 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..errors import ConfigurationError
-from .bounds import Bounds
-from .database import Session
-from .postgres_policies import RIGHTS, SEQUENCES, granted
-from .postgres_text import TEXT_FUNCTIONS, text_functions
+from ...errors import ConfigurationError
+from ..database import Bounds, Session, Sql, column, marks
 
-__all__ = ["CallerRole", "binding", "find_role", "make_role"]
+__all__ = ["POLICIES", "RIGHTS", "PostgresText", "binding", "find_role", "granted", "make_role", "protection"]
+
+# -- the text index ------------------------------------------------------------------------------
+#
+# Hashed words of each record in an array, under a GIN index. Array operators could leak what they saw, so the engine
+# applies the policy first, and a transaction for a caller could not use this index. Two functions therefore look words
+# up as the owner, and return numbers from the spaces of that transaction only. Their search_path is fixed. They are
+# planned for each call, as the owner's statements are: how rare a word is decides which index is best.
+
+TEXT_FUNCTIONS = ("text_holding(text[], text[])", "text_newest(text, text[], text[], bigint, bigint)")
+_PUT = (
+    "INSERT INTO memory_text (space, num, words) VALUES (?, ?, string_to_array(?, ' ')) "
+    "ON CONFLICT (space, num) DO UPDATE SET words = excluded.words"
+)
+_HOLDING = "SELECT num FROM memory_text WHERE space IN ({}) AND words @> string_to_array(?, ' ')"
+_HOLDING_BOUND = "SELECT text_holding(ARRAY[{}]::text[], string_to_array(?, ' '))"
+_NEWEST_BOUND = "SELECT text_newest(?, string_to_array(?, ' '), string_to_array(?, ' '), ?, ?)"
+_SEEN = "SELECT t.num FROM memory_text t WHERE t.space = {} AND t.words @> wanted"
+_LAST = "AND t.num > beyond ORDER BY t.num DESC LIMIT most"
+
+
+def spaces_in(setting: str) -> str:
+    """The spaces of a setting, as an expression that is evaluated once per statement; null if it is missing."""
+    return f"(SELECT nullif(current_setting('cortex.{setting}', true), '')::jsonb)"
+
+
+def text_functions(schema: str) -> tuple[str, ...]:
+    """Statements that create the functions in a schema, given as an identifier. `security` grants their use."""
+    bound = (
+        "RETURNS SETOF bigint LANGUAGE plpgsql STABLE SECURITY DEFINER "
+        f"SET search_path = pg_catalog, {schema}, pg_temp SET plan_cache_mode = force_custom_plan"
+    )
+    readable, seen = spaces_in("readable"), _SEEN.format("inside")
+    return (
+        f"""CREATE OR REPLACE FUNCTION text_holding(inside text[], wanted text[]) {bound} AS $body$
+            DECLARE seen text[] := array(SELECT one FROM unnest(inside) one WHERE jsonb_exists({readable}, one));
+            BEGIN RETURN QUERY {_SEEN.format("ANY (seen)")}; END $body$""",
+        f"""CREATE OR REPLACE FUNCTION text_newest(
+            inside text, wanted text[], marked text[], beyond bigint, most bigint)
+            {bound} AS $body$ BEGIN
+            IF jsonb_exists({readable}, inside) IS NOT TRUE THEN RETURN; END IF;
+            IF cardinality(marked) = 0 THEN RETURN QUERY {seen} {_LAST};
+            ELSE RETURN QUERY {seen} AND t.words && marked {_LAST}; END IF; END $body$""",
+        *(f"REVOKE ALL ON FUNCTION {function} FROM PUBLIC" for function in TEXT_FUNCTIONS),
+    )
+
+
+class PostgresText:
+    """The text index part of `Database`. Transactions for callers use the functions."""
+
+    def index_texts(self, session: Session, entries: Sequence[tuple[str, int, str]]) -> None:
+        rows = [(space, num, f"{{{words.replace(' ', ',')}}}") for space, num, words in entries]
+        session.copy("memory_text", ("space", "num", "words"), rows)
+
+    def index_text(self, session: Session, space: str, num: int, words: str) -> None:
+        session.run(_PUT, (space, num, words))
+
+    def unindex_text(self, session: Session, space: str, num: int) -> None:
+        session.run("DELETE FROM memory_text WHERE space = ? AND num = ?", (space, num))
+
+    def text_matches(
+        self, session: Session, space: str, word: str, space_words: Sequence[str], limit: int, above: int = 0
+    ) -> list[int]:
+        marked = " ".join(space_words)
+        if session.bounds is not None:
+            return column(session, _NEWEST_BOUND, (space, word, marked, above, limit))
+        narrowed, given = (" AND words && string_to_array(?, ' ')", (marked,)) if marked else ("", ())
+        newer, least = (" AND num > ?", (above,)) if above > 0 else ("", ())
+        statement = f"{_HOLDING.format('?')}{narrowed}{newer} ORDER BY num DESC LIMIT ?"
+        return column(session, statement, (space, word, *given, *least, limit))
+
+    def text_condition(self, session: Session, spaces: Sequence[str], words: Sequence[str]) -> tuple[str, list[Sql]]:
+        statement = (_HOLDING if session.bounds is None else _HOLDING_BOUND).format(marks(len(spaces)))
+        return f"m.num IN ({statement})", [*spaces, " ".join(words)]
+
+
+_ROWS = "caller_rows"
+_ALL = ("SELECT", "INSERT", "UPDATE", "DELETE")
+_BY_SPACE = (
+    *("memory", "tag", "chunk", "history", "purged", "dictionary"),
+    *("entity", "entity_alias", "mention", "relationship", "entity_history"),
+    *("saved", "saved_version", "saved_tag", "saved_use", "saved_change"),
+    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact"),
+)
+_BY_PROJECT = (
+    *("branch", "git_tip", "reference", "referred", "referred_together"),
+    *("suggestion_session", "suggestion", "trust"),
+)
+_BY_FILES = ("scanned_file", "symbol", "import")
+# The space of a row of each table, as an expression over its columns.
+_SPACES = {
+    **dict.fromkeys(_BY_SPACE, "space"),
+    **dict.fromkeys(_BY_PROJECT, "project_id"),
+    **dict.fromkeys(_BY_FILES, "project_id || '/files'"),
+    "project": "id",
+    "memory_text": "space",
+    "near_space": "space",
+}
+# Tables without a space: counters, and facts about the store.
+_SHARED = {
+    "state": ("SELECT", "UPDATE (seq)"),
+    "setting": ("SELECT", "INSERT", "UPDATE (value)"),
+    "llm_use": ("SELECT", "INSERT", "UPDATE"),
+    "sync_day": _ALL,
+}
+_CLOSED = (
+    *("api_token", "audit_event", "audit_head", "organisation", "org_member", "org_group", "group_member"),
+    *("project_org", "project_grant", "tenancy"),
+)
+# The rights of the role; the policies say on which rows.
+RIGHTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_SPACES, _ALL),
+    # Written by the server only.
+    "near_space": ("SELECT",),
+    **_SHARED,
+    **dict.fromkeys(_CLOSED, ()),
+    # Read by every role that opens the store; contains nothing about anybody.
+    "schema_step": (),
+}
+# For the numbers of new records, which never leave the store.
+SEQUENCES = ("memory_num_seq",)
+
+
+def protection(table: str, space: str = "space") -> tuple[str, ...]:
+    """Statements that protect one table; `space` is the space of a row, as an expression over its columns.
+
+    Every later table needs this and `granted`, also one created while the server runs. Changing a row that may only
+    be read is an error; deleting it finds nothing.
+    """
+    readable, writable = (f"jsonb_exists({spaces_in(one)}, {space})" for one in ("readable", "writable"))
+    return _policies(table, readable, writable)
+
+
+def granted(role: str, table: str, rights: Sequence[str] = _ALL) -> str:
+    """The statement that lets the role of callers use a protected table."""
+    return f'GRANT {", ".join(rights)} ON "{table}" TO {role}'
+
+
+def _policies(table: str, readable: str, writable: str) -> tuple[str, ...]:
+    return (
+        f'ALTER TABLE "{table}" ENABLE ROW LEVEL SECURITY',
+        f'DROP POLICY IF EXISTS {_ROWS} ON "{table}"',
+        f'DROP POLICY IF EXISTS caller_deletes ON "{table}"',
+        f'CREATE POLICY {_ROWS} ON "{table}" USING ({readable}) WITH CHECK ({writable})',
+        f'CREATE POLICY caller_deletes ON "{table}" AS RESTRICTIVE FOR DELETE USING ({writable})',
+    )
+
+
+def _closed(table: str) -> tuple[str, ...]:
+    """Without a policy no row is visible, even if a right is granted by mistake."""
+    return (f'ALTER TABLE "{table}" ENABLE ROW LEVEL SECURITY',)
+
+
+POLICIES: tuple[str, ...] = (
+    *(statement for table, space in _SPACES.items() for statement in protection(table, space)),
+    *(statement for table in _SHARED for statement in _policies(table, "true", "true")),
+    *(statement for table in _CLOSED for statement in _closed(table)),
+)
 
 _PREFIX = "cortex_caller_"
 _ATTRIBUTES = "NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB NOREPLICATION NOINHERIT"
@@ -32,7 +193,7 @@ _FIND = f"""
     JOIN pg_roles me ON me.rolname = current_user
     JOIN pg_class t ON t.oid = to_regclass(quote_ident(current_schema()) || '.memory')
     LEFT JOIN pg_roles r ON r.rolname = n.name"""
-# What any role of callers holds here: ours, and that of a database this one was copied from.
+# The rights of all roles of callers here: of this store, and of a database it was copied from.
 _HELD = f"""
     SELECT a.grantee::regrole::text, o.name || ' ' || a.privilege_type || o.part FROM (
         SELECT 'schema' AS name, '' AS part, nspacl AS acl FROM pg_namespace WHERE nspname = current_schema()
@@ -51,7 +212,7 @@ _ADDED = (
 
 @dataclass(frozen=True, slots=True)
 class CallerRole:
-    """What is known of the role. `name`, `login` and `schema` are spelled as identifiers of SQL."""
+    """The state of the role. `name`, `login` and `schema` are SQL identifiers."""
 
     name: str
     login: str
@@ -72,7 +233,7 @@ class CallerRole:
         return self.protected and not self.bypasses and (self.may_make or (self.exists and self.may_switch))
 
     def missing(self) -> ConfigurationError:
-        """Why callers cannot be bound, with the statements that an administrator runs once."""
+        """Why there is no usable role, with the statements that an administrator has to run once."""
         made = f"ALTER ROLE {self.name} {_ATTRIBUTES}" if self.exists else f"CREATE ROLE {self.name} {_ATTRIBUTES}"
         fault = "may bypass row-level security" if self.bypasses else "is not there, or cannot be used"
         return ConfigurationError(
@@ -84,7 +245,7 @@ class CallerRole:
 
 
 def find_role(session: Session) -> CallerRole:
-    """The role of this database and schema, as far as it is there."""
+    """The role of this database and schema, and its state."""
     ((name, login, schema, exists, may_switch, may_make, bypasses, shut_out, protected),) = session.rows(_FIND)
     if shut_out:
         raise ConfigurationError(
@@ -97,7 +258,7 @@ def find_role(session: Session) -> CallerRole:
 
 
 def make_role(session: Session, found: CallerRole) -> None:
-    """Make the role where this login may, and give it exactly its rights, taking away all others."""
+    """Create the role if it is missing, and give it exactly its rights."""
     role = found.name
     if not found.exists:
         session.run(f"CREATE ROLE {role} {_ATTRIBUTES}")
@@ -120,7 +281,7 @@ def make_role(session: Session, found: CallerRole) -> None:
 
 
 def _tables(session: Session) -> dict[str, tuple[str, ...]]:
-    """Tables and rights: those of the schema's steps, and others that were protected the same way."""
+    """Rights on the tables of the schema and on others that were protected the same way."""
     added = {str(row[0]): ("SELECT", "INSERT", "UPDATE", "DELETE") for row in session.rows(_ADDED)}
     return {**added, **RIGHTS}
 
@@ -136,7 +297,7 @@ def _wanted(tables: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def binding(role: str, bounds: Bounds) -> str:
-    """What follows BEGIN in a transaction done for a caller. All of it ends with the transaction."""
+    """SQL after BEGIN in a transaction for a caller. All of it ends with the transaction."""
     return f"; SELECT {_spaces(bounds)}, set_config('role', {_literal(role)}, true)"
 
 
@@ -151,7 +312,7 @@ def _spaces(bounds: Bounds) -> str:
 
 
 def _keys(spaces: Iterable[str]) -> str:
-    """Names as the keys of a JSON object. One that no text of the engine can hold names nothing."""
+    """Names as keys of a JSON object, without those that PostgreSQL cannot store."""
     return json.dumps(dict.fromkeys(sorted(filter(_storable, spaces)), 1), ensure_ascii=False)
 
 
@@ -160,5 +321,5 @@ def _storable(name: str) -> bool:
 
 
 def _literal(text: str) -> str:
-    """A text in quotes; every connection has standard_conforming_strings on, and the encoding is UTF8."""
+    """A quoted text; connections have standard_conforming_strings on and the encoding UTF8."""
     return "'" + text.replace("'", "''") + "'"

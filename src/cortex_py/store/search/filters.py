@@ -1,29 +1,145 @@
-"""A compiled filter as SQL: one condition that lists, both retrievers and the final read share.
+"""Filters: a conjunction of conditions, and the one SQL condition that lists, retrieval and the final read share.
 
-Globs are resolved against the values that the store really holds, so that the same pattern means
-the same on every engine and no pattern reaches the engine's own operators.
+The values inside one condition are alternatives. Globs are resolved against the values in the store, so that a pattern
+means the same on every engine and never reaches the engine's own operators.
+
+In a glob, `*` stays inside a path segment, `**` crosses segments and `?` is one character. `**/` at the start of a
+segment also matches no folder at all, so `src/**/*.py` matches `src/a.py`. There is no escape. A glob matches the whole
+text, with case, and takes at most quadratic time for any pattern.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
+from typing import Literal
 
-from ..clock import to_micros
-from ..records import LIVE_STATUSES
-from .conditions import GROUNDED_WORDS, Condition, Filter, Value
-from .database import Database, Session, Sql, marks
-from .globs import glob_literal_prefix, glob_matches, has_glob
-from .placement import in_spaces
+from ...clock import to_micros
+from ...records import LIVE_STATUSES, Kind, files_space
+from ..database import Database, Session, Sql, column, in_spaces, marks
 
-__all__ = ["Names", "Where", "WhereCompiler"]
+__all__ = [
+    "EVERYTHING", "GROUNDED_WORDS", "Condition", "Filter", "Key", "Names", "Scope", "Value", "View", "Where",
+    "files_space", "glob_literal_prefix", "glob_matches", "glob_to_regex", "has_glob", "open_scope",
+]  # fmt: skip
+
+
+Key = Literal[
+    "namespace", "tag", "since", "before", "source", "project", "branch", "path", "status", "entity", "category",
+    "kind", "role", "user", "agent", "grounded", "personal",
+]  # fmt: skip
+
+# The documented ranges of a grounding score: inclusive lower and exclusive upper bound.
+GROUNDED_WORDS: dict[str, tuple[float, float] | None] = {
+    "accept": (0.7, 2.0),
+    "warn": (0.3, 0.7),
+    "reject": (0.0, 0.3),
+    "none": None,
+}
+
+# A text may be a glob if its key allows it.
+Value = str | datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    key: Key
+    values: tuple[Value, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    conditions: tuple[Condition, ...] = ()
+
+    def having(self, key: Key) -> tuple[Condition, ...]:
+        return tuple(c for c in self.conditions if c.key == key)
+
+    def plus(self, *conditions: Condition) -> Filter:
+        return Filter(self.conditions + conditions)
+
+
+EVERYTHING = Filter()
+
+_SIGN = re.compile(r"[*?]")
+_FOLDERS = re.compile(r"(?:(?<=/)|\A)\*{2,}/")
+_TOKEN = re.compile(r"(?P<deep>\*{2,})|(?P<star>\*)|(?P<one>\?)|(?P<text>[^*?]+)")
+
+
+def has_glob(text: str) -> bool:
+    return _SIGN.search(text) is not None
+
+
+def glob_literal_prefix(pattern: str) -> str:
+    """The text that every match begins with."""
+    sign = _SIGN.search(pattern)
+    return pattern[: sign.start()] if sign else pattern
+
+
+def glob_matches(pattern: str, text: str) -> bool:
+    return _compiled(pattern).match(text) is not None
+
+
+def glob_to_regex(pattern: str) -> str:
+    """A regular expression that matches the same whole texts as the glob.
+
+    Every wildcard but the last of its kind commits to its first match (an atomic group): a later one would only leave
+    less text for what follows. So a hostile pattern cannot make the search explode.
+    """
+    first, *deeper = _chunks(pattern)
+    lead, chunk = first
+    if not deeper:
+        return rf"(?s:{_last(lead, chunk)})\Z"
+    middle = "".join(f"(?>{_lazy(lead)}{_inner(chunk)})" for lead, chunk in deeper[:-1])
+    lead, last = deeper[-1]
+    return rf"(?s:{_inner(chunk)}{middle}{_last(lead, last)})\Z"
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(glob_to_regex(pattern))
+
+
+def _chunks(pattern: str) -> list[tuple[str, list[str]]]:
+    """The pattern cut at its `**`: each with the pieces between single stars up to the next. The first has none."""
+    chunks: list[tuple[str, list[str]]] = [("", [""])]
+    position = 0
+    while position < len(pattern):
+        folders = _FOLDERS.match(pattern, position)
+        token = folders or _TOKEN.match(pattern, position)
+        assert token is not None, "the tokens cover every character"
+        pieces = chunks[-1][1]
+        if folders:
+            chunks.append((r"(?:.*/)?", [""]))
+        elif token["deep"]:
+            chunks.append((r".*", [""]))
+        elif token["star"]:
+            pieces.append("")
+        else:
+            pieces[-1] += "[^/]" if token["one"] else re.escape(token["text"])
+        position = token.end()
+    return chunks
+
+
+def _inner(pieces: list[str]) -> str:
+    return pieces[0] + "".join(f"(?>[^/]*?{piece})" for piece in pieces[1:])
+
+
+def _last(lead: str, pieces: list[str]) -> str:
+    if len(pieces) == 1:
+        return lead + pieces[0]
+    return f"{lead}{_inner(pieces[:-1])}[^/]*{pieces[-1]}"
+
+
+def _lazy(lead: str) -> str:
+    return {r"(?:.*/)?": r"(?:.*?/)??", r".*": r".*?"}[lead]
+
 
 _COLUMNS = {
-    "namespace": "namespace",
-    "category": "category",
-    "kind": "kind",
-    "role": "role",
+    **{name: name for name in ("namespace", "category", "kind", "role")},
     "user": "user_id",
     "agent": "agent_id",
 }
@@ -33,7 +149,7 @@ _GLOB_COLUMNS = {"source": ("source",), "path": ("path", "source")}
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """How a name is looked up: its words in the text index, and the keys under which entities may have it."""
+    """How a name is looked up: its words in the text index, and the keys that entities of that name may have."""
 
     words: Callable[[str], Sequence[str]]
     keys: Callable[[str], Sequence[str]]
@@ -41,14 +157,14 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition on `memory m`, with its parameters; it names the spaces, which are told here once more."""
+    """A condition on `memory m` with its parameters. It includes the spaces, which are repeated here."""
 
     sql: str
     params: tuple[Sql, ...]
     spaces: tuple[str, ...]
-    # Whether records can be had by their numbers from another table, which are fewer than all of the spaces'.
+    # Whether another table gives the numbers of the records, which are fewer than those of the spaces.
     by_number: bool = False
-    # If tags are all that is asked for: the statement, with its parameters, that tells who has them, dead or alive.
+    # For a filter of tags only: the statement that lists the numbers of the records that have them, deleted or not.
     tagged: tuple[str, tuple[Sql, ...]] | None = None
 
 
@@ -59,25 +175,19 @@ class _Part:
 
 
 class WhereCompiler:
-    """Turns a filter into SQL within one session, because globs look at stored values."""
+    """Compiles a filter to SQL within a session, because globs are resolved against stored values."""
 
-    def __init__(
-        self,
-        database: Database,
-        session: Session,
-        names: Names,
-        readable: Callable[[str], bool] = lambda _space: True,
-    ) -> None:
-        """Projects that are not `readable` are as if they did not exist."""
+    def __init__(self, database: Database, session: Session, names: Names, readable: Callable[[str], bool]) -> None:
+        """Projects that are not `readable` do not exist for the filter."""
         self._database = database
         self._session = session
         self._names = names
         self._readable = readable
 
     def compile(self, filter: Filter, spaces: Sequence[str], now: int, here: str | None) -> Where:
-        """`here` is the git branch on which the caller stands: records confined to another are not seen."""
+        """`here` is the caller's git branch: records confined to another one are not visible."""
         if not spaces:
-            # An empty list is no SQL on every engine.
+            # An empty list is not valid SQL on every engine.
             return Where("FALSE", (), ())
         parts = [
             _Part(in_spaces("m.space", spaces), list(spaces)),
@@ -103,7 +213,7 @@ class WhereCompiler:
 
     def _condition(self, condition: Condition, spaces: Sequence[str]) -> _Part:
         part = self._positive(condition, spaces)
-        # COALESCE: a record without the field is not one that has the unwanted value.
+        # COALESCE: a record without the field does not have the unwanted value.
         return _Part(f"NOT COALESCE({part.sql}, FALSE)", part.params) if condition.negated else part
 
     def _positive(self, condition: Condition, spaces: Sequence[str]) -> _Part:
@@ -113,12 +223,10 @@ class WhereCompiler:
             moments = [to_micros(v) for v in values if isinstance(v, datetime)]
             return _any_of([_Part(f"m.created_at {sign} ?", [moment]) for moment in moments])
         texts = [str(v) for v in values]
-        if key == "status":
-            return _in("m.status", texts)
-        if key == "grounded":
-            return _any_of([_grounded(text) for text in texts])
-        if key in _COLUMNS:
-            return _in(f"m.{_COLUMNS[key]}", texts)
+        if key in _COLUMNS or key == "status":
+            return _in(f"m.{_COLUMNS.get(key, key)}", texts)
+        if key in ("grounded", "personal"):
+            return _any_of([_grounded(text) if key == "grounded" else _personal(text) for text in texts])
         if key in _GLOB_COLUMNS:
             return _any_of([self._globbed(column, texts, spaces) for column in _GLOB_COLUMNS[key]])
         if key == "tag":
@@ -159,7 +267,7 @@ class WhereCompiler:
         return self._projects([str(value) for value in values])
 
     def _mentioning(self, name: str, spaces: Sequence[str]) -> _Part:
-        """Records that mention an entity of that id, name or other spelling, or hold all words of the name."""
+        """Records that mention an entity of that id, name or alias, or contain all words of the name."""
         keys, words = self._names.keys(name), self._names.words(name)
         known = marks(len(keys))
         parts = [
@@ -199,7 +307,7 @@ def _names(pattern: str, fields: Sequence[str | None]) -> bool:
 
 
 def _grounded(text: str) -> _Part:
-    """A record by how far it was found grounded; one that nothing checked is in no range."""
+    """Records by grounding score; one that was never checked is in no range."""
     if text in GROUNDED_WORDS:
         bounds = GROUNDED_WORDS[text]
         if bounds is None:
@@ -207,6 +315,13 @@ def _grounded(text: str) -> _Part:
         return _Part("(m.grounding >= ? AND m.grounding < ?)", list(bounds))
     number = text.lstrip("<>=")
     return _Part(f"m.grounding {text[: len(text) - len(number)] or '='} ?", [float(number)])
+
+
+def _personal(kind: str) -> _Part:
+    """Records with a kind of personal data, or with any. The column is a JSON list of kinds and counts."""
+    if kind == "any":
+        return _Part("m.personal <> '[]'", [])
+    return _Part("m.personal LIKE ?", [f'%"{kind}"%'])
 
 
 def _asks_for_the_dead(filter: Filter) -> bool:
@@ -225,3 +340,56 @@ def _any_of(parts: Sequence[_Part]) -> _Part:
     return _Part(
         "(" + " OR ".join(part.sql for part in parts) + ")", [value for part in parts for value in part.params]
     )
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The caller's view: the spaces, the moment, the git branch, and how near lines of work are."""
+
+    spaces: tuple[str, ...]
+    now: int
+    here: str | None = None
+    near: Mapping[str, float] = field(default_factory=dict)
+    kind: Kind = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a query may see. Not `filtered`: every live record of the spaces that is not confined elsewhere."""
+
+    spaces: tuple[str, ...]
+    where: Where
+    now: int
+    filtered: bool
+    here: str | None
+    near: Mapping[str, float]
+    kind: Kind
+    # The same condition for one space, which an engine can plan better.
+    only: Callable[[str], Where]
+
+    def allowed(self, session: Session, space: str) -> list[int]:
+        """Numbers of the visible records of a space."""
+        statement = f"SELECT m.num FROM memory m WHERE m.space = ? AND {self.where.sql}"
+        if self.where.by_number:
+            # Otherwise SQLite scans the whole space and looks each record up in the list.
+            statement = statement.replace("m.space", "+m.space")
+        return column(session, statement, (space, *self.where.params))
+
+
+def open_scope(
+    database: Database, session: Session, filter: Filter, view: View, names: Names, readable: Callable[[str], bool]
+) -> Scope:
+    """Compile a filter. Spaces and projects that are not `readable` are left out."""
+    compiler = WhereCompiler(database, session, names, readable)
+    wanted = tuple(space for space in view.spaces if readable(space))
+    for condition in filter.having("project"):
+        if not condition.negated:
+            # Named projects are searched from any project; unknown ones match nothing.
+            named = compiler.projects(condition.values)
+            wanted = tuple(map(files_space, named) if view.kind == "file" else named) or wanted
+    where = compiler.compile(filter, wanted, view.now, view.here)
+
+    def only(space: str) -> Where:
+        return compiler.compile(filter, (space,), view.now, view.here) if len(wanted) > 1 else where
+
+    return Scope(wanted, where, view.now, bool(filter.conditions), view.here, view.near, view.kind, only)

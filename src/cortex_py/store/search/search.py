@@ -1,68 +1,83 @@
-"""A space searched in the engine: too large to be kept in a process, so only candidates are ever read from it."""
+"""Finds candidates: word and vector retrieval under one compiled filter, with what ranking needs of each.
+
+Retrieval never looks outside its scope, and neighbours outside it do not count. A space is searched in the process, or
+in the engine if that has an index of its vectors: then it is too large for a process, and only candidates are read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .by_words import Held, by_words
-from .database import Database, Session, Sql
-from .details import read_signals
-from .found import Picked
-from .kept_codes import CodesInSight, KeptCodes
-from .nearest import Columns, Extent, Nearest
-from .process_space import WITH_NEIGHBOURS
-from .scope import Scope
-from .segment import share_of_words
-from .where import Where
+from ..database import Database, Session, Sql, visible
+from ..rows import index_word
+from .candidates import (
+    CandidateSet,
+    Details,
+    Signal,
+    SpaceCandidates,
+    SpaceQuery,
+    combine_candidates,
+    gather,
+    read_signals,
+)
+from .codes import CodeCache, FilteredCodes
+from .filters import Scope, Where
+from .process_space import WITH_NEIGHBOURS, ProcessSpace, Segment, WordMatches, by_words, share_of_words
 
-__all__ = ["EngineSpace"]
+if TYPE_CHECKING:
+    from ..postgres.vector_index import Extent, RankingColumns, VectorIndex
+
+__all__ = ["CandidateSet", "Search"]
+
 
 _SAMPLED = 1_500
-# Of these it is seen how much a filter lets through.
+# The part of the sample that a filter is tried on.
 _PROBED = 512
-# What is known by sampling is learned anew after so many changes of the store.
+# A sample is replaced after so many changes of the store.
 _CHANGES = 5_000
-# How much further back than expected a word is looked for at first, and then each time.
+# How much further back than expected a word is searched: at first, and in each further attempt.
 _MARGIN, _FURTHER = 2.0, 8.0
 _MANY = 3_000
-# A filter that lets little through makes the look for a word so much longer at most.
+# A selective filter makes the search for a word so much longer at most.
 _LONGER = 2.0
-# A condition is asked of as many as should be needed, within these bounds, and again where far fewer have met it.
+# The filter is checked for as many records at a time as should be needed, within these bounds, until enough pass.
 _LEAST_AT_ONCE, _MOST_AT_ONCE, _ENOUGH = 100, 2_000, 0.7
-# Where fewer than one in so many meet a condition, codes are of use.
+# Codes are used if fewer than one record in so many passes the filter.
 _SELDOM = 20
-# How many records the index gives at once, less a few, and how few that meet a condition are still worth having.
+# Roughly how many records one read of the index yields, and how many that pass are the least to ask for.
 _STRIDE, _FEW = 270, 16
 _REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What sampling tells of a space."""
+    """What is known of a space by sampling."""
 
     seq: int
     extent: Extent
     sample: Sequence[int]
     shares: dict[int, float]
-    # For conditions that were asked: about how many records meet it, and their average length.
+    # For each filter so far: about how many records pass it, and their average length.
     opened: dict[tuple[Sql, ...], tuple[int, float]] = field(default_factory=dict)
 
 
 class EngineSpace:
-    def __init__(self, space: str, database: Database, nearest: Nearest, word: Callable[[int], str]) -> None:
+    def __init__(self, space: str, database: Database, index: VectorIndex) -> None:
         self.space = space
         self._database = database
-        self._nearest = nearest
-        self._word = word
-        self.codes = KeptCodes(space, nearest)
+        self._index = index
+        self.codes = CodeCache(space, index)
         self._known: _Facts | None = None
 
-    def look_up(self, session: Session, scope: Scope, seq: int, hashes: Sequence[int], count: int) -> _Wide:
+    def look_up(self, session: Session, scope: Scope, seq: int, hashes: Sequence[int], count: int) -> _EngineQuery:
         facts = self._facts(session, seq)
         size, where = max(1, facts.extent.records), scope.only(self.space)
         open_records, average = self._open(session, scope, where, facts)
@@ -71,34 +86,22 @@ class EngineSpace:
         look = partial(self._look, session, facts, shares, hashes)
         in_sight: Callable[[Sequence[int]], list[int]]
         if not scope.filtered:
-            # Nearly all are seen, and those that are not are left out with their columns.
+            # Nearly all records are visible; `columns` drops the others.
             in_sight = list
         elif codes is not None:
             open_records, in_sight = len(codes), codes.holding
         else:
             in_sight = partial(self._in_sight, session, where, count, open_records / size)
         nums, records = by_words(shares, size, open_records, look, in_sight, _LONGER)
-        open_length = round(average * open_records)
-        return _Wide(
-            self.space,
-            seq,
-            self._nearest,
-            codes,
-            scope,
-            where,
-            nums[:count],
-            open_records / size,
-            open_records,
-            open_length,
-            records,
-        )
+        shown = (open_records / size, open_records, round(average * open_records))
+        return _EngineQuery(self.space, seq, self._index, codes, scope, where, nums[:count], *shown, records)
 
     def _open(self, session: Session, scope: Scope, where: Where, facts: _Facts) -> tuple[int, float]:
-        """About how many records may be seen, and their average length. What was asked before is known."""
+        """About how many records are visible, and their average length; cached for each filter."""
         asked = (where.sql, *(value for value in where.params if value != scope.now))
         if asked not in facts.opened:
             probed = facts.sample[:_PROBED]
-            lengths = [length for _, length in self._nearest.passing(session, self.space, probed, where)]
+            lengths = [length for _, length in self._index.passing(session, self.space, probed, where)]
             records = max(1, round(facts.extent.records * (len(lengths) + 0.5) / (len(probed) + 1)))
             if len(facts.opened) >= _REMEMBERED:
                 facts.opened.clear()
@@ -107,45 +110,39 @@ class EngineSpace:
 
     def _facts(self, session: Session, seq: int) -> _Facts:
         if self._known is None or not 0 <= seq - self._known.seq < _CHANGES:
-            extent = self._nearest.extent(session, self.space)
-            sample = self._nearest.sample(session, self.space, _SAMPLED, extent.records)
+            extent = self._index.extent(session, self.space)
+            sample = self._index.sample(session, self.space, _SAMPLED, extent.records)
             shares = share_of_words(read_signals(session, self.space, sample))
-            # In an order of its own: whatever is cut off at the front is a fair sample too.
+            # Shuffled, so that any beginning of it is a fair sample too.
             mixed = np.random.default_rng(len(sample)).permutation(np.array(sample, np.int64))
             self._known = _Facts(seq, extent, mixed.tolist(), shares)
         return self._known
 
     def _look(
-        self,
-        session: Session,
-        facts: _Facts,
-        shares: NDArray[np.float64],
-        hashes: Sequence[int],
-        i: int,
-        most: int,
-    ) -> Held:
-        """The newest records that hold a word. A common one is looked for among the newest only, so that the
-        engine need not gather all that hold it before it gives us a few."""
+        self, session: Session, facts: _Facts, shares: NDArray[np.float64], hashes: Sequence[int], i: int, most: int
+    ) -> WordMatches:
+        """The newest records that contain a word. A common word is searched among the newest records only, so that
+        the engine does not collect all of its records to return a few."""
         size, oldest, newest = facts.extent
         reach = float(newest - oldest + 1)
         expected = float(shares[i]) * size
-        # Of a word that very many hold, a few newest tell as much as many; they count for all that could be read.
+        # For a very common word a few records are enough; they count as if all had been read.
         wanted = most // 3 if expected > _MANY else most
         back = _MARGIN * wanted / max(expected, 1.0) * reach
         while True:
             above = oldest - 1 if back >= reach else newest - int(back)
-            (nums,) = self._database.text_matches(session, self.space, [self._word(hashes[i])], (), wanted, above)
+            nums = self._database.text_matches(session, self.space, index_word(hashes[i]), (), wanted, above)
             if len(nums) >= wanted or above < oldest:
                 break
             back *= _FURTHER
-        return Held(len(nums) if len(nums) < wanted else most, len(nums), nums)
+        return WordMatches(len(nums) if len(nums) < wanted else most, len(nums), nums)
 
     def _in_sight(self, session: Session, where: Where, count: int, share: float, nums: Sequence[int]) -> list[int]:
-        """The first of the records that meet a condition, which is asked of no more than needed."""
+        """The first of the records that pass the filter, which is checked for no more than needed."""
         at_once = int(min(max(count / share, _LEAST_AT_ONCE), _MOST_AT_ONCE))
         seen: list[int] = []
         for low in range(0, len(nums), at_once):
-            passing = self._nearest.passing(session, self.space, nums[low : low + at_once], where)
+            passing = self._index.passing(session, self.space, nums[low : low + at_once], where)
             seen += [num for num, _ in passing]
             if len(seen) >= _ENOUGH * count:
                 break
@@ -153,13 +150,13 @@ class EngineSpace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wide:
-    """The space after the words of a query were looked up in it."""
+class _EngineQuery:
+    """A query in the space, after its words were looked up."""
 
     space: str
     seq: int
-    nearest: Nearest
-    codes: CodesInSight | None
+    index: VectorIndex
+    codes: FilteredCodes | None
     scope: Scope
     where: Where
     nums: list[int]
@@ -168,27 +165,27 @@ class _Wide:
     open_length: int
     word_records: NDArray[np.float64]
 
-    def pick(self, session: Session, query: NDArray[np.float32] | None, count: int) -> Picked:
+    def pick(self, session: Session, query: NDArray[np.float32] | None, count: int) -> SpaceCandidates:
         lists = [self.nums]
         if query is not None:
             lists.append(self._closest(session, query, count))
         strongest = [num for nums in lists for num in nums[:WITH_NEIGHBOURS]]
-        around = self.nearest.around(session, self.space, strongest)
+        around = self.index.around(session, self.space, strongest)
         every = sorted({num for nums in (*lists, around) for num in nums})
-        return self._picked(self.nearest.columns(session, self.space, every, self.where))
+        return self._candidates(self.index.columns(session, self.space, every, self.where))
 
     def _closest(self, session: Session, query: NDArray[np.float32], count: int) -> list[int]:
         if self.codes is not None:
             return self.codes.closest(session, query, count)
-        # The index is read on in strides; a stride for a few more is worth it only where there are very few.
+        # The index is read in strides; one more stride is only worth it where very few records pass.
         wanted = min(count, max(_FEW, int(_STRIDE * self.open_share)))
-        return self.nearest.closest(session, self.space, query, self.where, wanted, self.open_records)
+        return self.index.closest(session, self.space, query, self.where, wanted, self.open_records)
 
-    def _picked(self, rows: Sequence[Columns]) -> Picked:
+    def _candidates(self, rows: Sequence[RankingColumns]) -> SpaceCandidates:
         index = {row.num: n for n, row in enumerate(rows)}
         branches: dict[str, int] = {}
         near = self.scope.near
-        return Picked(
+        return SpaceCandidates(
             self.space,
             self.seq,
             np.array([row.num for row in rows], np.int64),
@@ -207,3 +204,117 @@ class _Wide:
             self.word_records,
             lambda session, nums: read_signals(session, self.space, nums),
         )
+
+
+# How many codes a process keeps at most, about 72 bytes each.
+_CODES_MOST = 2_000_000
+_SEQ = "SELECT seq FROM state WHERE one = 1"
+
+
+class Search:
+    def __init__(self, database: Database, dimensions: int) -> None:
+        self._database = database
+        self._dimensions = dimensions
+        self._in_process: dict[str, ProcessSpace] = {}
+        self._in_engine: dict[str, EngineSpace] = {}
+        self._lock = threading.RLock()
+        self._gathered: tuple[tuple[object, ...], Details] | None = None
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Lock the cached segments, from before a transaction begins until its candidates are found.
+
+        Otherwise a thread with a later transaction could advance them past what this one can read.
+        """
+        with self._lock:
+            yield
+
+    def look_up(self, session: Session, scope: Scope, hashes: Sequence[int], count: int) -> list[SpaceQuery]:
+        """The half of a search that needs no vector: which records are visible, and which contain the words."""
+        (seq,) = session.rows(_SEQ)[0]
+        spaces = visible(scope.spaces, session.bounds)
+        index = self._database.vector_index
+        covered = index.covered(session, spaces) if index is not None else set()
+        with self._lock:
+            queries = [self._look_up(session, scope, one, one in covered, int(seq), hashes, count) for one in spaces]
+        return [query for query in queries if query is not None]
+
+    def candidates(
+        self,
+        session: Session,
+        scope: Scope,
+        hashes: Sequence[int],
+        query: NDArray[np.float32] | None,
+        count: int,
+        looked_up: Sequence[SpaceQuery] | None = None,
+    ) -> CandidateSet:
+        """The records worth ranking for a query, given as word hashes and optionally a vector.
+
+        `looked_up` is the result of `look_up` for the same scope and words, if it was called before.
+        """
+        queries = self.look_up(session, scope, hashes, count) if looked_up is None else looked_up
+        with self._lock:
+            spaces = [one.pick(session, query, count) for one in queries]
+            return combine_candidates(spaces, self._details(session, scope, spaces), hashes)
+
+    def forget_all(self) -> None:
+        """Drop all caches, after a change outside the change sequence, such as a new model."""
+        with self._lock:
+            self._in_process.clear()
+            self._in_engine.clear()
+            self._gathered = None
+
+    def forget(self, spaces: Iterable[str]) -> None:
+        """Drop what is cached of some spaces."""
+        with self._lock:
+            for space in spaces:
+                self._in_process.pop(space, None)
+                self._in_engine.pop(space, None)
+            self._gathered = None
+
+    def larger_than(self, records: int) -> list[str]:
+        """Spaces searched in the process that have more records than this."""
+        with self._lock:
+            return [space for space, one in self._in_process.items() if one.segment.columns.size > records]
+
+    def read_codes(self, stop: Callable[[], bool]) -> None:
+        """Read, or update, the codes that queries could have used in spaces that the engine searches."""
+        with self._lock:
+            wanted = {space: one.codes for space, one in self._in_engine.items() if one.codes.wanted}
+        index, left = self._database.vector_index, _CODES_MOST
+        if index is None:
+            return
+        for space, codes in wanted.items():
+            with self._database.read() as session:
+                # A dropped index has nothing to read; the next query notices too.
+                if space in index.covered(session, [space]):
+                    codes.read(session, int(session.rows(_SEQ)[0][0]), left, stop)
+            left -= len(codes)
+
+    def _look_up(
+        self, session: Session, scope: Scope, space: str, covered: bool, seq: int, hashes: Sequence[int], count: int
+    ) -> SpaceQuery | None:
+        index = self._database.vector_index
+        if index is not None and covered:
+            self._in_process.pop(space, None)
+            wide = self._in_engine.setdefault(space, EngineSpace(space, self._database, index))
+            return wide.look_up(session, scope, seq, hashes, count)
+        self._in_engine.pop(space, None)
+        held = self._in_process.get(space)
+        if held is None:
+            held = self._in_process[space] = ProcessSpace(self._database, Segment(space, self._dimensions))
+        held.segment.catch_up(session, seq)
+        return held.look_up(session, scope, hashes, count) if held.segment.columns.size else None
+
+    def _details(self, session: Session, scope: Scope, spaces: Sequence[SpaceCandidates]) -> Details:
+        nums = [num for one in spaces for num in one.nums.tolist()]
+        whole = not scope.filtered and all(one.word_records is None for one in spaces)
+        key = (len(nums), *((one.space, one.seq) for one in spaces))
+        if whole and self._gathered and self._gathered[0] == key and np.array_equal(self._gathered[1].nums, nums):
+            return self._gathered[1]
+        found = [one.signals(session, one.nums.tolist()) for one in spaces]
+        signals: Mapping[int, Signal] = found[0] if len(found) == 1 else {k: v for one in found for k, v in one.items()}
+        details = gather(nums, signals, self._dimensions)
+        if whole:
+            self._gathered = (key, details)
+        return details

@@ -1,22 +1,70 @@
-"""Nearest chunks of one space by cosine, coarse to fine, in a process's memory.
+"""The vectors of one space in a process's memory, compared by cosine, coarse to fine.
 
-All chunks are first compared in the leading principal directions, then the best of them with their
-whole vectors; both are kept as bytes, because a scan is bound by how much memory it reads. Callers
-rescore the survivors with the exact vectors from the store, so nothing approximate leaves this room
-except who was left out.
+All chunks are first compared in the leading principal directions, then the best of them with their whole vectors. Both
+are kept as bytes, because a scan is bound by how much memory it reads. Callers rescore the result with the exact
+vectors, so the only approximation is in which records are left out.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["VectorMatrix", "stack"]
+from ...pools import Pool, renew_in_forks
+
+__all__ = ["VectorMatrix", "single_threaded", "stack"]
+
+# One thread for array arithmetic while a query runs: a matrix-vector product of a few milliseconds gains little from a
+# second thread, and if another process has the other core, waiting for that thread costs a whole scheduler slice.
+
+
+class _Guard:
+    """The first to enter sets the limit, the last to leave restores it."""
+
+    def __init__(self) -> None:
+        self._controller = ThreadpoolController()
+        self.renew()
+        renew_in_forks(self)
+
+    def renew(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._restore: Callable[[], None] = lambda: None
+
+    def enter(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._restore = self._controller.limit(limits=1, user_api="blas").restore_original_limits
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._restore()
+
+
+@lru_cache(maxsize=1)
+def _guard() -> _Guard:
+    return _Guard()
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    guard = _guard()
+    guard.enter()
+    try:
+        yield
+    finally:
+        guard.leave()
+
 
 # On 37,000 vectors of the real model, 32 results hold 99.1% of the ten nearest, 98.0% of the 32 nearest.
 _DIRECTIONS = 64
@@ -24,17 +72,18 @@ _FINE_SHARE = 0.01
 _FINE_MOST = 6_000
 _BYTE = 127.0
 _BLOCK = 4_096
+_HELPER = Pool(2, "cortex-scan")
 
 Floats = NDArray[np.float32]
 
 
 class VectorMatrix:
-    """Chunk vectors with the place of the record each belongs to. Dead chunks have place -1."""
+    """Chunk vectors, each with the place of its record; -1 for dead chunks."""
 
     def __init__(self, sample: Floats, capacity: int) -> None:
-        """Fit the directions on a sample; `capacity` is how many chunks are about to come."""
+        """Fit the directions on a sample; `capacity` is how many chunks will be added."""
         self._basis = _principal_directions(sample)
-        # The step of each direction: few values lie beyond, and those are cut.
+        # The step of each direction; the few values beyond the range are clipped.
         self._steps = np.quantile(np.abs(sample @ self._basis), 0.9995, axis=0).astype(np.float32) / _BYTE + 1e-9
         self._size = 0
         self._fitted = max(capacity, 256)
@@ -46,12 +95,12 @@ class VectorMatrix:
 
     @property
     def outgrown(self) -> bool:
-        """True when the directions were fitted on far less than there is now, or much of it is dead."""
+        """Whether the directions were fitted on far fewer chunks, or many chunks are dead."""
         return self._size > 8 * self._fitted or self._dead > self._size // 3 + 64
 
     def append(self, vectors: Floats, places: NDArray[np.int32]) -> None:
         start, end = self._size, self._size + len(vectors)
-        self._make_room(end)
+        self._grow(end)
         step = 65_536
         for low in range(0, len(vectors), step):
             part = vectors[low : low + step]
@@ -70,21 +119,21 @@ class VectorMatrix:
         self._dead += int(gone.sum())
 
     def nearest(self, query: Floats, open_places: NDArray[np.bool_], count: int) -> NDArray[np.int32]:
-        """Places of the records nearest to the query, best first, only among the open ones."""
+        """Places of the records nearest to the query, best first, among the open ones."""
         scores = self._scan((query @ self._basis) * self._steps)
         self._close(scores, open_places)
         return self._finish(query, scores, count)
 
     def _scan(self, projected: Floats) -> Floats:
-        """Coarse scores of all chunks, in blocks that this thread and a helper take in turn.
+        """Coarse scores of all chunks, in blocks shared between this thread and a helper.
 
-        When no other core is free, this thread simply takes them all.
+        If no other core is free, this thread computes them all.
         """
         scores = np.empty(self._size, np.float32)
         blocks = deque(slice(low, min(low + _BLOCK, self._size)) for low in range(0, self._size, _BLOCK))
 
         def work() -> None:
-            # Bytes become floats a block at a time, in a buffer that stays in the processor's cache.
+            # Bytes become floats one block at a time, in a buffer that fits the processor's cache.
             floats = np.empty((min(_BLOCK, self._size), len(projected)), np.float32)
             while True:
                 try:
@@ -95,14 +144,14 @@ class VectorMatrix:
                 part[:] = self._coarse[rows]
                 np.matmul(part, projected, out=scores[rows])
 
-        other = _helper().submit(work) if len(blocks) > 1 else None
+        other = _HELPER.submit(work) if len(blocks) > 1 else None
         work()
         if other is not None and not other.cancel():
             other.result()
         return scores
 
     def _close(self, scores: Floats, open_places: NDArray[np.bool_]) -> None:
-        """Take chunks of records that may not be seen out of the running."""
+        """Exclude the chunks of records that are not visible."""
         if not self._dead and open_places.all():
             return
         place = self._place[: len(scores)]
@@ -118,7 +167,7 @@ class VectorMatrix:
         fine *= self._scale[rows]
         return _best_places(self._place[rows], fine, count)
 
-    def _make_room(self, needed: int) -> None:
+    def _grow(self, needed: int) -> None:
         if needed <= len(self._place):
             return
         capacity = max(needed, len(self._place) * 3 // 2)
@@ -127,11 +176,6 @@ class VectorMatrix:
             new = np.empty((capacity, *old.shape[1:]), old.dtype)
             new[: self._size] = old[: self._size]
             setattr(self, name, new)
-
-
-@lru_cache(maxsize=1)
-def _helper() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(2, "cortex-scan")
 
 
 def _principal_directions(sample: Floats) -> Floats:
@@ -166,7 +210,7 @@ def _best(scores: Floats, count: int) -> NDArray[np.int64]:
 def _best_places(places: NDArray[np.int32], scores: Floats, count: int) -> NDArray[np.int32]:
     """The places of the best scores, best first, each once however many of its chunks are among them."""
     ordered = places[np.argsort(-scores, kind="stable")]
-    # Nearly always the best few chunks belong to enough different records.
+    # The best few chunks nearly always belong to enough different records.
     for likely in (2 * count, len(ordered)):
         distinct = dict.fromkeys(ordered[:likely].tolist())
         if len(distinct) >= count:

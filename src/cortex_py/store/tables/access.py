@@ -1,36 +1,13 @@
-"""Organisations, their members and groups, and what these may do in projects."""
+"""API tokens by their digests, the audit log, and organisations with their members, groups and grants."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from .database import Session
+from ..database import Row, Session, first, marks
 
-__all__ = ["TENANCY_STEP", "GrantRow", "MemberRow", "OrgProject", "TenantTable"]
-
-TENANCY_STEP: tuple[str, ...] = (
-    "CREATE TABLE organisation (name TEXT PRIMARY KEY, created_at INTEGER NOT NULL)",
-    """CREATE TABLE org_member (
-        org TEXT NOT NULL, user_id TEXT NOT NULL, level TEXT NOT NULL, since INTEGER NOT NULL,
-        PRIMARY KEY (org, user_id))""",
-    """CREATE TABLE org_group (
-        org TEXT NOT NULL, name TEXT NOT NULL, created_at INTEGER NOT NULL, PRIMARY KEY (org, name))""",
-    """CREATE TABLE group_member (
-        org TEXT NOT NULL, group_name TEXT NOT NULL, user_id TEXT NOT NULL, PRIMARY KEY (org, group_name, user_id))""",
-    "CREATE INDEX group_member_user ON group_member (org, user_id)",
-    # A project without a row belongs to the organisation of the settings.
-    "CREATE TABLE project_org (project_id TEXT PRIMARY KEY, org TEXT NOT NULL, restricted INTEGER NOT NULL)",
-    """CREATE TABLE project_grant (
-        project_id TEXT NOT NULL, kind TEXT NOT NULL, grantee TEXT NOT NULL, level TEXT NOT NULL,
-        PRIMARY KEY (project_id, kind, grantee))""",
-    "CREATE INDEX project_grant_to ON project_grant (kind, grantee)",
-    # Grows with every change to what stands above: what was worked out from it holds while it stays.
-    "CREATE TABLE tenancy (one INTEGER PRIMARY KEY CHECK (one = 1), revision INTEGER NOT NULL)",
-    "INSERT INTO tenancy (one, revision) VALUES (1, 0)",
-    "ALTER TABLE api_token ADD COLUMN org TEXT",
-    "ALTER TABLE api_token ADD COLUMN project_id TEXT",
-)
+__all__ = ["AccessTable", "AuditTable", "GrantRow", "MemberRow", "OrgProject", "TenantTable"]
 
 
 class MemberRow(NamedTuple):
@@ -58,7 +35,7 @@ class OrgProject(NamedTuple):
 class TenantTable:
     def revision(self, session: Session) -> tuple[int, ...]:
         """Differs after every change to organisations, members, groups, grants and projects."""
-        # Projects are written elsewhere, and never taken away.
+        # Projects are written elsewhere and never removed.
         rows = session.rows(
             "SELECT (SELECT revision FROM tenancy WHERE one = 1), count(*), COALESCE(max(updated_at), 0) FROM project"
         )
@@ -90,7 +67,7 @@ class TenantTable:
         )
 
     def add_member(self, session: Session, org: str, user: str, level: str, at: int) -> bool:
-        """Make a person a member if they are none; one who is keeps their level."""
+        """Make a person a member; one who already is keeps their level. Whether they are new."""
         self._changed(session)
         session.run(
             "INSERT INTO org_member (org, user_id, level, since) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -107,7 +84,7 @@ class TenantTable:
         return [MemberRow(*row) for row in rows]
 
     def remove_member(self, session: Session, org: str, user: str, default_org: str) -> None:
-        """With all that the person had through the organisation: whoever comes back begins anew."""
+        """Remove a member with all they had through the organisation; nothing is kept for a return."""
         self._changed(session)
         session.run("DELETE FROM org_member WHERE org = ? AND user_id = ?", (org, user))
         session.run("DELETE FROM group_member WHERE org = ? AND user_id = ?", (org, user))
@@ -138,11 +115,8 @@ class TenantTable:
             found[group].append(user)
         return found
 
-    def has_group(self, session: Session, org: str, name: str) -> bool:
-        return bool(session.rows("SELECT 1 FROM org_group WHERE org = ? AND name = ?", (org, name)))
-
     def remove_group(self, session: Session, org: str, name: str, default_org: str) -> None:
-        """With its members' places in it and all that it was granted."""
+        """Remove a group with its memberships and grants."""
         self._changed(session)
         session.run("DELETE FROM org_group WHERE org = ? AND name = ?", (org, name))
         session.run("DELETE FROM group_member WHERE org = ? AND group_name = ?", (org, name))
@@ -175,9 +149,13 @@ class TenantTable:
         return [OrgProject(row[0], row[1], row[2], bool(row[3])) for row in rows]
 
     def org_of(self, session: Session, project_id: str) -> tuple[str, bool] | None:
-        """The organisation of a project and whether it is restricted; None where nothing is said of it."""
+        """The organisation of a project and whether it is restricted; None if neither is set."""
         rows = session.rows("SELECT org, restricted FROM project_org WHERE project_id = ?", (project_id,))
         return (rows[0][0], bool(rows[0][1])) if rows else None
+
+    def org_by_project(self, session: Session) -> dict[str, str]:
+        """The organisation of each project that has one set."""
+        return {row[0]: row[1] for row in session.rows("SELECT project_id, org FROM project_org")}
 
     def put_project(self, session: Session, project_id: str, org: str, restricted: bool) -> None:
         self._changed(session)
@@ -198,7 +176,7 @@ class TenantTable:
         )
 
     def remove_grants(self, session: Session, project_id: str, kinds: Sequence[str], grantee: str | None) -> int:
-        """Take grants on a project back: that of one, or all of the kinds."""
+        """Revoke grants on a project: those of one grantee, or all of the kinds."""
         self._changed(session)
         gone = 0
         for kind in kinds:
@@ -217,7 +195,7 @@ class TenantTable:
         return [GrantRow(*row) for row in rows]
 
     def granted_to(self, session: Session, org: str, user: str) -> list[tuple[str, str]]:
-        """What was granted to a person or to their groups in an organisation, as (project, level)."""
+        """What a person or their groups in an organisation were granted, as (project, level)."""
         rows = session.rows(
             "SELECT project_id, level FROM project_grant WHERE kind = 'user' AND grantee = ? UNION ALL "
             "SELECT g.project_id, g.level FROM project_grant g JOIN group_member m ON m.group_name = g.grantee "
@@ -225,3 +203,61 @@ class TenantTable:
             (user, org, user),
         )
         return [(row[0], row[1]) for row in rows]
+
+
+_COLUMNS = "id, user_id, agent_id, scopes, created_at, expires_at, last_used_at, revoked_at, org, project_id"
+
+
+class AccessTable:
+    """A token is a row of `_COLUMNS`: scopes are separated by spaces, moments are microseconds.
+
+    A token without an organisation is the server's own.
+    """
+
+    def add(self, session: Session, row: Row, digest: str) -> None:
+        session.run(f"INSERT INTO api_token (digest, {_COLUMNS}) VALUES ({marks(11)})", (digest, *row))
+
+    def all(self, session: Session) -> list[Row]:
+        return session.rows(f"SELECT {_COLUMNS} FROM api_token ORDER BY created_at, id")
+
+    def by_digest(self, session: Session, digest: str) -> Row | None:
+        return first(session, f"SELECT {_COLUMNS} FROM api_token WHERE digest = ?", (digest,))
+
+    def by_id(self, session: Session, id: str) -> Row | None:
+        return first(session, f"SELECT {_COLUMNS} FROM api_token WHERE id = ?", (id,))
+
+    def revoke(self, session: Session, id: str, now: int) -> None:
+        session.run("UPDATE api_token SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", (now, id))
+
+    def used(self, session: Session, uses: Iterable[tuple[str, int]]) -> None:
+        session.run_many(
+            "UPDATE api_token SET last_used_at = ? WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
+            ((moment, id, moment) for id, moment in uses),
+        )
+
+
+class AuditTable:
+    """The links of the audit chain; `access` makes and verifies them."""
+
+    def next(self, session: Session) -> tuple[int, str, str] | None:
+        """The head of the chain, locked until this transaction ends; None if there is none."""
+        # An UPDATE, because engines with several writers lock the row only for that.
+        rows = session.rows("UPDATE audit_head SET events = events + 1 WHERE one = 1 RETURNING events, hash, seal")
+        return (int(rows[0][0]) - 1, str(rows[0][1]), str(rows[0][2])) if rows else None
+
+    def append(self, session: Session, number: int, event: str, hash: str, seal: str) -> None:
+        session.run("INSERT INTO audit_event (n, event, hash) VALUES (?, ?, ?)", (number, event, hash))
+        session.run("UPDATE audit_head SET events = ?, hash = ?, seal = ? WHERE one = 1", (number, hash, seal))
+
+    def head(self, session: Session) -> tuple[int, str, str] | None:
+        rows = session.rows("SELECT events, hash, seal FROM audit_head WHERE one = 1")
+        return (int(rows[0][0]), str(rows[0][1]), str(rows[0][2])) if rows else None
+
+    def after(self, session: Session, number: int, limit: int) -> list[tuple[int, str, str]]:
+        """Events after a number, oldest first."""
+        rows = session.rows("SELECT n, event, hash FROM audit_event WHERE n > ? ORDER BY n LIMIT ?", (number, limit))
+        return [(int(row[0]), str(row[1]), str(row[2])) for row in rows]
+
+    def latest(self, session: Session, limit: int) -> list[tuple[int, str]]:
+        rows = session.rows("SELECT n, event FROM audit_event ORDER BY n DESC LIMIT ?", (limit,))
+        return [(int(row[0]), str(row[1])) for row in rows]

@@ -1,6 +1,6 @@
-"""What was made of what: consolidations with the records they took the place of, and older records that newer replace.
+"""Consolidations and the records they replaced, how often records were recalled, and verification results.
 
-Also here, because they came with the same step: how much a language model was used, and what was recalled.
+Results of verifications are kept beside the records, because they are rarely read and can be long.
 """
 
 from __future__ import annotations
@@ -8,33 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .database import Session, marks
+from ..database import Session, batched, column, first, marks, rows_among
+from ..search.filters import GROUNDED_WORDS, Where
 
-__all__ = ["CONSOLIDATION_STEP", "Consolidation", "ConsolidationTable", "LLMUseTable", "RecallTable"]
+__all__ = ["Consolidation", "ConsolidationTable", "RecallTable", "VerificationTable"]
 
-CONSOLIDATION_STEP = (
-    """CREATE TABLE consolidation (
-        space TEXT NOT NULL, id TEXT NOT NULL, result_id TEXT NOT NULL, strategy TEXT NOT NULL, method TEXT NOT NULL,
-        created_at INTEGER NOT NULL, undone_at INTEGER, PRIMARY KEY (space, id))""",
-    "CREATE INDEX consolidation_result ON consolidation (space, result_id)",
-    """CREATE TABLE consolidation_part (
-        space TEXT NOT NULL, consolidation_id TEXT NOT NULL, n INTEGER NOT NULL, memory_id TEXT NOT NULL,
-        prior_status TEXT NOT NULL, PRIMARY KEY (space, consolidation_id, n))""",
-    "CREATE INDEX memory_superseded ON memory (space, superseded_by) WHERE superseded_by IS NOT NULL",
-    """CREATE TABLE llm_use (
-        day TEXT NOT NULL, model TEXT NOT NULL, calls INTEGER NOT NULL, input_tokens INTEGER NOT NULL,
-        output_tokens INTEGER NOT NULL, failed INTEGER NOT NULL, PRIMARY KEY (day, model))""",
-    # Beside the records, so that a recall changes none of them.
-    """CREATE TABLE recalled (
-        memory_id TEXT PRIMARY KEY, recalls INTEGER NOT NULL, recalled_at INTEGER NOT NULL)""",
-)
 
 _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Consolidation:
-    """One record made of several: `parts` are their ids, each with the status it had."""
+    """One record made of several: `parts` are their ids, each with its former status."""
 
     space: str
     id: str
@@ -59,51 +44,50 @@ class ConsolidationTable:
         )
 
     def of_result(self, session: Session, space: str, result_id: str) -> Consolidation | None:
-        """How a record came about, if it was made of others."""
-        rows = session.rows(
+        """The consolidation that made a record, if it was made of others."""
+        row = first(
+            session,
             "SELECT id, strategy, method, created_at, undone_at FROM consolidation WHERE space = ? AND result_id = ? "
             "ORDER BY created_at DESC LIMIT 1",
             (space, result_id),
         )
-        if not rows:
+        if not row:
             return None
-        found = rows[0]
         parts = session.rows(
             "SELECT memory_id, prior_status FROM consolidation_part WHERE space = ? AND consolidation_id = ? "
             "ORDER BY n",
-            (space, found[0]),
+            (space, row[0]),
         )
-        return Consolidation(
-            space, found[0], result_id, found[1], found[2], found[3], found[4], tuple((row[0], row[1]) for row in parts)
-        )
+        consolidation_id, strategy, method, at, undone_at = row
+        members = tuple((part[0], part[1]) for part in parts)
+        return Consolidation(space, consolidation_id, result_id, strategy, method, at, undone_at, members)
 
     def summaries(self, session: Session, space: str) -> set[str]:
-        """Ids of the records that sum up others."""
+        """Ids of the records that summarise others."""
         rows = session.rows(
             "SELECT result_id FROM consolidation WHERE space = ? AND strategy = 'summarize' AND undone_at IS NULL",
             (space,),
         )
         return {row[0] for row in rows}
 
-    def undone(self, session: Session, space: str, consolidation_id: str, at: int) -> None:
+    def mark_undone(self, session: Session, space: str, consolidation_id: str, at: int) -> None:
         session.run("UPDATE consolidation SET undone_at = ? WHERE space = ? AND id = ?", (at, space, consolidation_id))
 
     def replace(self, session: Session, space: str, ids: Sequence[str], result_id: str, at: int, seq: int) -> None:
         """Mark records as superseded by another."""
-        for low in range(0, len(ids), _BATCH):
-            some = ids[low : low + _BATCH]
+        for some in batched(ids, _BATCH):
             session.run(
                 "UPDATE memory SET status = 'superseded', superseded_by = ?, updated_at = ?, seq = ? "
                 f"WHERE space = ? AND id IN ({marks(len(some))})",
                 (result_id, at, seq, space, *some),
             )
 
-    def bring_back(
+    def reinstate(
         self, session: Session, space: str, memory_id: str, result_id: str, status: str, at: int, seq: int
     ) -> bool:
-        """Give a record back the status it had, if it is still superseded by that result.
+        """Restore the former status of a record that is still superseded by that result; whether it was.
 
-        One that was deleted meanwhile stays so, and has that status once it is restored.
+        A record that was deleted meanwhile stays deleted and gets that status when it is restored.
         """
         mine = "WHERE space = ? AND id = ? AND superseded_by = ?"
         session.run(
@@ -121,18 +105,19 @@ class ConsolidationTable:
         return False
 
     def replaced_by(self, session: Session, space: str, result_id: str) -> list[str]:
-        """Ids of the records that one takes the place of, oldest first."""
-        rows = session.rows(
-            "SELECT id FROM memory WHERE space = ? AND superseded_by = ? ORDER BY created_at, id", (space, result_id)
+        """Ids of the records that one supersedes, oldest first."""
+        return column(
+            session,
+            "SELECT id FROM memory WHERE space = ? AND superseded_by = ? ORDER BY created_at, id",
+            (space, result_id),
         )
-        return [row[0] for row in rows]
 
 
 class RecallTable:
-    """How often memories were recalled, and when last; written down now and then, never by the recall itself."""
+    """How often records were recalled, and when last; written in batches, never by the recall itself."""
 
     def add(self, session: Session, counts: Mapping[tuple[str, str], tuple[int, int]]) -> None:
-        """Count recalls of records, each named by space and id."""
+        """Add recalls, by (space, id)."""
         session.run_many(
             "INSERT INTO recalled (space, memory_id, recalls, recalled_at) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (space, memory_id) DO UPDATE "
@@ -142,39 +127,42 @@ class RecallTable:
         )
 
     def last(self, session: Session, spaces: Sequence[str], ids: Sequence[str]) -> dict[str, int]:
-        """When each was last recalled; those never recalled are missing."""
-        found: dict[str, int] = {}
-        for low in range(0, len(ids), _BATCH):
-            some = ids[low : low + _BATCH]
-            rows = session.rows(
-                f"SELECT memory_id, recalled_at FROM recalled WHERE space IN ({marks(len(spaces))}) "
-                f"AND memory_id IN ({marks(len(some))})",
-                (*spaces, *some),
-            )
-            found.update((row[0], row[1]) for row in rows)
-        return found
+        """When each record was last recalled; records that never were are missing."""
+        statement = (
+            f"SELECT memory_id, recalled_at FROM recalled WHERE space IN ({marks(len(spaces))}) AND memory_id IN ({{}})"
+        )
+        return dict(rows_among(session, statement, spaces, ids))
 
 
-class LLMUseTable:
-    def spent(self, session: Session, day: str) -> int:
-        rows = session.rows("SELECT COALESCE(sum(input_tokens + output_tokens), 0) FROM llm_use WHERE day = ?", (day,))
-        return int(rows[0][0])
-
-    def add(
-        self, session: Session, day: str, model: str, calls: int, input_tokens: int, output_tokens: int, failed: int
-    ) -> None:
+class VerificationTable:
+    def put(self, session: Session, space: str, memory_id: str, checked_at: int, result: str) -> None:
+        """Store a result in place of the previous one."""
         session.run(
-            "INSERT INTO llm_use (day, model, calls, input_tokens, output_tokens, failed) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (day, model) DO UPDATE SET calls = llm_use.calls + excluded.calls, "
-            "input_tokens = llm_use.input_tokens + excluded.input_tokens, "
-            "output_tokens = llm_use.output_tokens + excluded.output_tokens, "
-            "failed = llm_use.failed + excluded.failed",
-            (day, model, calls, input_tokens, output_tokens, failed),
+            "INSERT INTO verification (space, memory_id, checked_at, result) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (space, memory_id) DO UPDATE SET checked_at = excluded.checked_at, result = excluded.result",
+            (space, memory_id, checked_at, result),
         )
 
-    def of_day(self, session: Session, day: str) -> list[tuple[str, int, int, int, int]]:
-        """Model, calls, tokens asked, tokens answered, failures."""
+    def get(self, session: Session, space: str, memory_id: str) -> str | None:
+        row = first(session, "SELECT result FROM verification WHERE space = ? AND memory_id = ?", (space, memory_id))
+        return str(row[0]) if row else None
+
+    def results(self, session: Session, space: str, ids: Sequence[str]) -> dict[str, str]:
+        """The results of those of these records that were checked, by id."""
+        statement = "SELECT memory_id, result FROM verification WHERE space = ? AND memory_id IN ({})"
+        return {str(memory_id): str(result) for memory_id, result in rows_among(session, statement, (space,), ids)}
+
+    def drop(self, session: Session, space: str, memory_id: str) -> None:
+        """Drop the result of a record whose text changed."""
+        session.run("DELETE FROM verification WHERE space = ? AND memory_id = ?", (space, memory_id))
+
+    def counts(self, session: Session, where: Where) -> dict[str, int]:
+        """How many records are in each range of the score; empty if none was checked."""
+        ranges = {name: bounds for name, bounds in GROUNDED_WORDS.items() if bounds is not None}
+        sums = ", ".join("SUM(CASE WHEN m.grounding >= ? AND m.grounding < ? THEN 1 ELSE 0 END)" for _ in ranges)
         rows = session.rows(
-            "SELECT model, calls, input_tokens, output_tokens, failed FROM llm_use WHERE day = ? ORDER BY model", (day,)
+            f"SELECT {sums} FROM memory m WHERE m.grounding IS NOT NULL AND {where.sql}",
+            (*(bound for bounds in ranges.values() for bound in bounds), *where.params),
         )
-        return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+        found = {name: int(count or 0) for name, count in zip(ranges, rows[0], strict=True)}
+        return found if any(found.values()) else {}

@@ -1,4 +1,4 @@
-"""Records in the store: written, read, changed and removed together with their index entries.
+"""Records: read, written and removed together with their index entries.
 
 Every method takes the session it runs in; the caller decides what is one transaction.
 """
@@ -7,23 +7,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
 
-from ..clock import from_micros
-from ..records import LIVE_STATUSES, Memory, Version
-from .database import EVERY_ROW, Database, Row, Session, Sql, marks, padded
-from .nearest import VectorRow
-from .packing import Dictionaries, unpack
-from .placement import everywhere, in_spaces
-from .purging import purge_rows
-from .rows import MEMORY_COLUMNS, PACKED_COLUMNS, Prepared, memory_from, memory_values, qualified
-from .where import Where
+from ...clock import from_micros
+from ...records import LIVE_STATUSES, Memory, Version
+from ..database import (
+    EVERY_ROW,
+    Database,
+    Row,
+    Session,
+    Sql,
+    batched,
+    by_space,
+    column,
+    everywhere,
+    in_spaces,
+    marks,
+    padded,
+    rows_among,
+)
+from ..packing import Dictionaries, unpack
+from ..rows import MEMORY_COLUMNS, PACKED_COLUMNS, IndexedRecord, memory_from, memory_values, qualified
+from ..search.filters import Where
 
-__all__ = ["MemoryTable"]
+__all__ = ["MemoryTable", "purge_rows"]
 
-_T = TypeVar("_T")
-
-_BATCH = 500
 _COLUMNS = qualified((*MEMORY_COLUMNS, *PACKED_COLUMNS), "m")
 _CONTENT = MEMORY_COLUMNS.index("content")
 _PACKED = len(MEMORY_COLUMNS)
@@ -38,41 +45,69 @@ _UPDATE = (
     "packed = NULL, packed_with = NULL WHERE space = ? AND num = ?"
 )
 _NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
+_FORGET_USES = tuple(
+    everywhere("forget uses", statement)
+    for statement in (
+        "DELETE FROM reference WHERE memory_id IN {ids}",
+        "DELETE FROM referred WHERE memory_id IN {ids}",
+        "DELETE FROM referred_together WHERE memory_id IN {ids}",
+        "DELETE FROM referred_together WHERE other_id IN {ids}",
+        "DELETE FROM suggestion WHERE memory_id IN {ids}",
+        "DELETE FROM trust WHERE kind = 'memory' AND substr(key, 1, 40) IN {ids}",
+    )
+)
+_FORGET_IN_SPACE = (
+    "DELETE FROM history WHERE space = ? AND id IN {ids}",
+    "DELETE FROM recalled WHERE space = ? AND memory_id IN {ids}",
+    "DELETE FROM verification WHERE space = ? AND memory_id IN {ids}",
+    "DELETE FROM consolidation_part WHERE space = ? AND memory_id IN {ids}",
+    "DELETE FROM consolidation_part WHERE space = ? AND EXISTS (SELECT 1 FROM consolidation c "
+    "WHERE c.space = consolidation_part.space AND c.id = consolidation_part.consolidation_id AND c.result_id IN {ids})",
+    "DELETE FROM consolidation WHERE space = ? AND result_id IN {ids}",
+    # Records that a purged one superseded stay superseded.
+    "UPDATE memory SET superseded_by = NULL WHERE space = ? AND superseded_by IN {ids}",
+)
+# Entities that only purged records mention are removed, unless they were created by hand, described or related.
+_FORGET_NAME = (
+    "DELETE FROM entity WHERE space = ? AND id = ? AND given = 0 AND properties = '{}' "
+    "AND NOT EXISTS (SELECT 1 FROM mention n WHERE n.space = entity.space AND n.entity_id = entity.id) "
+    + " ".join(
+        f"AND NOT EXISTS (SELECT 1 FROM relationship r WHERE r.space = entity.space AND r.{end} = entity.id)"
+        for end in ("source_id", "target_id")
+    )
+)
+_NO_ENTITY = "NOT EXISTS (SELECT 1 FROM entity e WHERE e.space = {0}.space AND e.id = {0}.{1})"
 
 
 class MemoryTable:
     def __init__(self, database: Database, dictionaries: Dictionaries) -> None:
-        self._database = database
-        self._dictionaries = dictionaries
+        self.database = database
+        self.dictionaries = dictionaries
 
     # -- reading ---------------------------------------------------------------------------------
 
     def fetch(self, session: Session, nums: Sequence[int], spaces: Sequence[str]) -> dict[int, Memory]:
-        """Records by number, only those of the given spaces."""
-        found: dict[int, Memory] = {}
-        for batch in map(padded, _batches(nums)):
-            # A plain space would tempt SQLite away from the number and into an index over the whole space.
-            rows = session.rows(
-                f"SELECT {_COLUMNS}, m.num FROM memory m "
-                f"WHERE +m.space IN ({marks(len(spaces))}) AND m.num IN ({marks(len(batch))})",
-                (*spaces, *batch),
-            )
-            found.update((row[-1], self._memory(session, row)) for row in rows)
-        return found
+        """Records by number, within some spaces."""
+        # Without the `+`, SQLite would prefer an index over the whole space to the number.
+        statement = (
+            f"SELECT {_COLUMNS}, m.num FROM memory m WHERE +m.space IN ({marks(len(spaces))}) AND m.num IN ({{}})"
+        )
+        rows = rows_among(session, statement, spaces, nums, fill=padded)
+        return {row[-1]: self._memory(session, row) for row in rows}
 
-    def named(self, session: Session, ids: Sequence[str], where: Where) -> list[tuple[int, Memory]]:
-        """Records by whole id, as far as a condition lets them through, in the order of the ids."""
+    def by_ids(self, session: Session, ids: Sequence[str], where: Where) -> list[tuple[int, Memory]]:
+        """Records by whole id that meet a condition, in the order of the ids."""
         rows = self._of_ids(session, f"{_COLUMNS}, m.num", ids, where)
         found = {row[0]: (row[-1], self._memory(session, row)) for row in rows}
         return [found[one] for one in dict.fromkeys(ids) if one in found]
 
     def numbers(self, session: Session, ids: Sequence[str], where: Where) -> dict[str, int]:
-        """The numbers of records by whole id, as far as a condition lets them through."""
+        """The numbers of records by whole id that meet a condition."""
         return {row[0]: row[1] for row in self._of_ids(session, "m.id, m.num", ids, where)}
 
     def _of_ids(self, session: Session, columns: str, ids: Sequence[str], where: Where) -> Iterator[Row]:
-        for batch in _batches(list(dict.fromkeys(ids))):
-            # The ids come first, by an order of tables that the planner keeps: it would rather read the whole space.
+        for batch in batched(list(dict.fromkeys(ids))):
+            # The order of these tables is fixed: the planner would rather read the whole space.
             yield from session.rows(
                 f"WITH asked AS MATERIALIZED (SELECT space, num FROM memory WHERE +space IN "
                 f"({marks(len(where.spaces))}) AND id IN ({marks(len(batch))})) SELECT {columns} "
@@ -81,11 +116,10 @@ class MemoryTable:
             )
 
     def terms(self, session: Session, space: str, num: int) -> list[bytes]:
-        rows = session.rows("SELECT terms FROM chunk WHERE space = ? AND num = ? ORDER BY n", (space, num))
-        return [row[0] for row in rows]
+        return column(session, "SELECT terms FROM chunk WHERE space = ? AND num = ? ORDER BY n", (space, num))
 
     def find(self, session: Session, prefix: str, limit: int = 6) -> list[tuple[int, str, Memory]]:
-        """Records of any space whose id begins with the prefix, as (number, space, record)."""
+        """Records of any space whose id begins with a prefix, as (number, space, record)."""
         statement = (
             f"SELECT {_COLUMNS}, m.num, m.space FROM memory m WHERE m.id >= ? AND m.id < ? ORDER BY m.id LIMIT ?"
         )
@@ -97,8 +131,8 @@ class MemoryTable:
         rows = session.rows(f"SELECT {_COLUMNS} FROM memory m WHERE m.space = ? AND m.id = ?", (space, memory_id))
         return self._memory(session, rows[0]) if rows else None
 
-    def seek(self, session: Session, spaces: Sequence[str], memory_id: str) -> tuple[int, str] | None:
-        """Number and space of a record that lies in one of these spaces most likely, and otherwise in another."""
+    def locate(self, session: Session, spaces: Sequence[str], memory_id: str) -> tuple[int, str] | None:
+        """Number and space of a record, first searched in these spaces, where it most likely is."""
         rows = session.rows(
             f"SELECT num, space FROM memory WHERE {in_spaces('space', spaces)} AND id = ?", (*spaces, memory_id)
         )
@@ -106,48 +140,68 @@ class MemoryTable:
             return rows[0][0], rows[0][1]
         return next(((num, space) for num, space, _ in self.find(session, memory_id, 1)), None)
 
-    def placed(self, session: Session, ids: Iterable[str]) -> dict[str, str]:
-        """In which space each of the records lies, deleted or not; those that are gone are missing."""
-        found: dict[str, str] = {}
-        for batch in _batches(sorted(set(ids))):
-            statement = f"SELECT id, space FROM memory WHERE id IN ({marks(len(batch))})"
-            found.update((row[0], row[1]) for row in session.rows(everywhere("placed", statement), batch))
-        return found
+    def spaces_of(self, session: Session, ids: Iterable[str]) -> dict[str, str]:
+        """The space of each record, deleted or not; purged ones are missing."""
+        statement = everywhere("spaces of", "SELECT id, space FROM memory WHERE id IN ({})")
+        return dict(rows_among(session, statement, (), sorted(set(ids))))
 
-    def located(self, session: Session, space: str, nums: Sequence[int]) -> list[tuple[int, str, str | None, Memory]]:
+    def by_numbers(
+        self, session: Session, space: str, nums: Sequence[int]
+    ) -> list[tuple[int, str, str | None, Memory]]:
         """Records of a space by number, as (number, space, idempotency key, record)."""
-        rows = [
-            row
-            for batch in _batches(nums)
-            for row in session.rows(
-                f"SELECT {_COLUMNS}, m.num, m.space, m.idempotency_key FROM memory m "
-                f"WHERE +m.space = ? AND m.num IN ({marks(len(batch))}) ORDER BY m.num",
-                (space, *batch),
-            )
-        ]
+        statement = (
+            f"SELECT {_COLUMNS}, m.num, m.space, m.idempotency_key FROM memory m "
+            "WHERE +m.space = ? AND m.num IN ({}) ORDER BY m.num"
+        )
+        rows = list(rows_among(session, statement, (space,), nums))
         return [(row[-3], row[-2], row[-1], self._memory(session, row)) for row in rows]
 
     def spaces(self, session: Session) -> list[str]:
         """All spaces that hold records."""
-        rows = session.rows(everywhere("all spaces", "SELECT DISTINCT space FROM memory ORDER BY space"))
-        return [row[0] for row in rows]
+        return column(session, everywhere("all spaces", "SELECT DISTINCT space FROM memory ORDER BY space"))
 
     def all_numbers(self, session: Session, space: str) -> list[int]:
         """Numbers of all records of a space."""
-        return [row[0] for row in session.rows("SELECT num FROM memory WHERE space = ? ORDER BY num", (space,))]
+        return column(session, "SELECT num FROM memory WHERE space = ? ORDER BY num", (space,))
 
     def states(self, session: Session, space: str) -> set[tuple[str, int]]:
         """Id and last change of every record of a space."""
         return {(row[0], row[1]) for row in session.rows("SELECT id, seq FROM memory WHERE space = ?", (space,))}
 
-    def without_vectors(self, session: Session, space: str, limit: int) -> list[int]:
-        """Numbers of records of which a part has no vector."""
-        rows = session.rows(
-            "SELECT DISTINCT num FROM chunk WHERE space = ? AND vector IS NULL ORDER BY num LIMIT ?", (space, limit)
+    def without_vectors(self, session: Session, space: str, limit: int, after: int = 0) -> list[int]:
+        """Numbers of records, beyond a number, with a chunk that has no vector."""
+        return column(
+            session,
+            "SELECT DISTINCT num FROM chunk WHERE space = ? AND num > ? AND vector IS NULL ORDER BY num LIMIT ?",
+            (space, after, limit),
         )
-        return [row[0] for row in rows]
 
-    def listing(self, session: Session, where: Where, limit: int, offset: int) -> list[Memory]:
+    def drop_vectors(self, session: Session) -> None:
+        """Remove the vectors of all records of all spaces."""
+        session.run(everywhere("all spaces", "UPDATE chunk SET vector = NULL WHERE vector IS NOT NULL"))
+        if self.database.vector_index:
+            self.database.vector_index.forget_all(session)
+
+    def without_personal_check(self, session: Session, space: str | None, limit: int) -> dict[str, list[int]]:
+        """Records that were not checked for personal data, by space."""
+        if space is None:
+            statement = "SELECT space, num FROM memory WHERE personal IS NULL ORDER BY num LIMIT ?"
+            rows = session.rows(everywhere("unchecked", statement), (limit,))
+        else:
+            rows = session.rows(
+                "SELECT space, num FROM memory WHERE +space = ? AND personal IS NULL ORDER BY num LIMIT ?",
+                (space, limit),
+            )
+        return by_space((row[0], row[1]) for row in rows)
+
+    def set_personal(self, session: Session, records: Sequence[tuple[str, int, Memory]]) -> None:
+        """Store what was found in (space, number, record), unless the record has changed since."""
+        session.run_many(
+            "UPDATE memory SET personal = ? WHERE space = ? AND num = ? AND version = ? AND personal IS NULL",
+            [(json.dumps(memory.personal), space, num, memory.version) for space, num, memory in records],
+        )
+
+    def list_page(self, session: Session, where: Where, limit: int, offset: int) -> list[Memory]:
         rows = session.rows(
             f"SELECT {_COLUMNS} FROM memory m WHERE {where.sql} {_NEWEST_FIRST} LIMIT ? OFFSET ?",
             (*where.params, limit, offset),
@@ -157,10 +211,7 @@ class MemoryTable:
     def of_branch(
         self, session: Session, project_id: str, branch_id: str, newest: int = -1
     ) -> list[tuple[int, int, Memory]]:
-        """The live records of a line of work in their order, or the newest of them, as (number, change, record).
-
-        Less than none means all.
-        """
+        """The live records of a line of work in order, as (number, change, record): all, or the `newest` ones."""
         found = self._numbered(
             session,
             f"m.space = ? AND m.branch_id = ? AND m.status IN ({marks(len(LIVE_STATUSES))}) "
@@ -172,9 +223,9 @@ class MemoryTable:
     def of_branch_since(
         self, session: Session, project_id: str, branch_id: str, seq: int
     ) -> tuple[int, list[tuple[int, int, Memory]]]:
-        """How many live records of a branch are as they were at a change, and the others as `of_branch` gives them.
+        """How many live records of a branch are unchanged since a change sequence, and the others as in `of_branch`.
 
-        A record that was taken away shows by the count.
+        A removed record shows in the count.
         """
         live = f"m.space = ? AND m.branch_id = ? AND m.status IN ({marks(len(LIVE_STATUSES))})"
         params: tuple[Sql, ...] = (project_id, branch_id, *LIVE_STATUSES, seq)
@@ -184,14 +235,14 @@ class MemoryTable:
     def newest(
         self, session: Session, where: Where, limit: int, branch_id: str | None = None
     ) -> list[tuple[int, Memory]]:
-        """The newest records of a scope, perhaps of one line of work, oldest first, with their numbers."""
+        """The newest records of a scope, or of one line of work in it, oldest first, with their numbers."""
         condition, params = f"{where.sql} {_NEWEST_FIRST} LIMIT ?", (*where.params, limit)
         if branch_id is not None:
             condition, params = f"m.branch_id = ? AND {condition}", (branch_id, *params)
         return [(num, memory) for num, _, memory in reversed(self._numbered(session, condition, params))]
 
     def of_path(self, session: Session, space: str, path: str) -> list[tuple[int, int, Memory]]:
-        """The records about a file, in the order of its lines, as (number, change, record)."""
+        """The records of a file, in the order of its lines, as (number, change, record)."""
         return self._numbered(
             session, "m.space = ? AND m.path = ? ORDER BY m.first_line NULLS FIRST, m.num", (space, path)
         )
@@ -206,12 +257,12 @@ class MemoryTable:
             condition, params = f"m.branch_id = ? AND {condition}", (branch_id, *params)
         return int(session.rows(f"SELECT count(*) FROM memory m WHERE {condition}", params)[0][0])
 
-    def twins(self, session: Session, space: str, digests: Sequence[bytes]) -> dict[bytes, str]:
-        """The oldest live record of each digest: who already said exactly this."""
+    def oldest_by_digest(self, session: Session, space: str, digests: Sequence[bytes]) -> dict[bytes, str]:
+        """The oldest live record of each digest."""
         found: dict[bytes, str] = {}
-        for batch in _batches(digests):
-            # One by one, and by nothing but the digest: an engine that has not counted its rows yet takes any other
-            # condition for more telling, and reads the whole space.
+        for batch in batched(digests):
+            # One by one, by the digest only: without statistics, an engine takes any other condition for more selective
+            # and reads the whole space.
             live = f"CASE WHEN m.status IN ({marks(len(LIVE_STATUSES))}) THEN m.id END"
             rows = session.rows(
                 f"WITH asked (digest) AS (VALUES {', '.join(['(?)'] * len(batch))}) SELECT digest, "
@@ -222,15 +273,10 @@ class MemoryTable:
         return found
 
     def by_key(self, session: Session, space: str, keys: Sequence[str]) -> dict[str, Memory]:
-        found: dict[str, Memory] = {}
-        for batch in _batches(keys):
-            rows = session.rows(
-                f"SELECT {_COLUMNS}, m.idempotency_key FROM memory m "
-                f"WHERE m.space = ? AND m.idempotency_key IN ({marks(len(batch))})",
-                (space, *batch),
-            )
-            found.update((row[-1], self._memory(session, row)) for row in rows)
-        return found
+        statement = (
+            f"SELECT {_COLUMNS}, m.idempotency_key FROM memory m WHERE m.space = ? AND m.idempotency_key IN ({{}})"
+        )
+        return {row[-1]: self._memory(session, row) for row in rows_among(session, statement, (space,), keys)}
 
     def history(self, session: Session, space: str, memory_id: str) -> list[Version]:
         rows = session.rows(
@@ -247,23 +293,23 @@ class MemoryTable:
         packed, packed_with, space = row[_PACKED : _PACKED + 3]
         if packed is None:
             return memory_from(row, row[_CONTENT], compressed=False)
-        content = unpack(packed, self._dictionaries.get(session, space, packed_with))
+        content = unpack(packed, self.dictionaries.get(session, space, packed_with))
         return memory_from(row, content, compressed=True)
 
     # -- writing ---------------------------------------------------------------------------------
 
     def next_seq(self, session: Session) -> int:
-        """The number of this change. Bumped under the write lock, so it follows the order of commits."""
+        """The next change sequence. Taken under the write lock, so it follows the order of commits."""
         return int(session.rows("UPDATE state SET seq = seq + 1 WHERE one = 1 RETURNING seq")[0][0])
 
-    def insert(self, session: Session, record: Prepared, seq: int) -> int:
+    def insert(self, session: Session, record: IndexedRecord, seq: int) -> int:
         num = int(session.rows(_INSERT, _row_values(record, seq))[0][0])
         self._write_parts(session, num, record)
         return num
 
-    def insert_all(self, session: Session, records: Sequence[Prepared], seq: int) -> list[int]:
-        """Many new records at once, in their order; their numbers."""
-        nums = self._database.new_numbers(session, [record.space for record in records])
+    def insert_all(self, session: Session, records: Sequence[IndexedRecord], seq: int) -> list[int]:
+        """Insert many new records at once; their numbers."""
+        nums = self.database.new_numbers(session, [record.space for record in records])
         columns = ("num", *MEMORY_COLUMNS, *_EXTRA_COLUMNS)
         numbered = list(zip(nums, records, strict=True))
         session.copy("memory", columns, [(num, *_row_values(record, seq)) for num, record in numbered])
@@ -271,20 +317,22 @@ class MemoryTable:
             "tag", ("space", "tag", "num"), [row for num, record in numbered for row in _tag_rows(num, record)]
         )
         session.copy("chunk", _CHUNK_COLUMNS, [row for num, record in numbered for row in _chunk_rows(num, record)])
-        if self._database.nearest:
-            self._database.nearest.add(session, [row for num, record in numbered for row in _vector_rows(num, record)])
+        if self.database.vector_index:
+            self.database.vector_index.add(
+                session, [row for num, record in numbered for row in _vector_rows(num, record)]
+            )
         live = [(num, record) for num, record in numbered if record.memory.status != "tombstoned"]
-        self._database.index_texts(session, [(record.space, num, record.words) for num, record in live])
+        self.database.index_texts(session, [(record.space, num, record.words) for num, record in live])
         return nums
 
-    def replace(self, session: Session, num: int, record: Prepared, seq: int) -> None:
-        """Write a new state of a record in place of the old one, index entries included."""
+    def replace(self, session: Session, num: int, record: IndexedRecord, seq: int) -> None:
+        """Replace a record and its index entries."""
         session.run(_UPDATE, (*_row_values(record, seq, with_space=False), record.space, num))
         self._drop_parts(session, record.space, num)
         self._write_parts(session, num, record)
 
-    def reindex(self, session: Session, num: int, record: Prepared, seq: int) -> None:
-        """Write the index entries of a record anew; the record itself stays as it is."""
+    def reindex(self, session: Session, num: int, record: IndexedRecord, seq: int) -> None:
+        """Rewrite the index entries of a record."""
         session.run(
             "UPDATE memory SET seq = ?, length = ?, flags = ?, author = ?, digest = ? WHERE space = ? AND num = ?",
             (seq, record.length, record.flags, record.author, record.digest, record.space, num),
@@ -293,7 +341,7 @@ class MemoryTable:
         self._write_parts(session, num, record)
 
     def move(self, session: Session, space: str, num: int, memory: Memory) -> None:
-        """The same part of a file, at other lines or under another symbol or path."""
+        """Move a part of a file to other lines, or to another symbol or path."""
         session.run(
             "UPDATE memory SET path = ?, symbol = ?, first_line = ?, last_line = ?, source = ? "
             "WHERE space = ? AND num = ?",
@@ -301,89 +349,100 @@ class MemoryTable:
         )
 
     def archive_version(self, session: Session, space: str, memory: Memory, operation: str, at: int) -> None:
-        """Keep the present state of a record in its history, before it changes."""
+        """Copy the current state of a record to its history, before it changes."""
+        tags = json.dumps(memory.tags, ensure_ascii=False)
         session.run(
             "INSERT INTO history (space, id, version, recorded_at, operation, namespace, tags, source, content) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (
-                space,
-                memory.id,
-                memory.version,
-                at,
-                operation,
-                memory.namespace,
-                json.dumps(memory.tags, ensure_ascii=False),
-                memory.source,
-                memory.content,
-            ),
+            (space, memory.id, memory.version, at, operation, memory.namespace, tags, memory.source, memory.content),
         )
 
-    def bury(self, session: Session, space: str, nums: Sequence[int], at: int, seq: int) -> None:
-        """Soft delete: the records leave the text index and remember the status they had."""
-        for batch in _batches(nums):
+    def soft_delete(self, session: Session, space: str, nums: Sequence[int], at: int, seq: int) -> None:
+        """Mark records as deleted. They leave the text index and keep their former status."""
+        for batch in batched(nums):
             session.run(
                 "UPDATE memory SET prior_status = status, status = 'tombstoned', tombstoned_at = ?, "
                 f"updated_at = ?, seq = ? WHERE status <> 'tombstoned' AND +space = ? AND num IN ({marks(len(batch))})",
                 (at, at, seq, space, *batch),
             )
         for num in nums:
-            self._database.unindex_text(session, space, num)
+            self.database.unindex_text(session, space, num)
 
-    def raise_up(self, session: Session, space: str, num: int, words: str, at: int, seq: int) -> None:
+    def undelete(self, session: Session, space: str, num: int, words: str, at: int, seq: int) -> None:
         """Undo a soft delete, text index included."""
         session.run(
             "UPDATE memory SET status = COALESCE(prior_status, 'active'), prior_status = NULL, "
             "tombstoned_at = NULL, updated_at = ?, seq = ? WHERE space = ? AND num = ?",
             (at, seq, space, num),
         )
-        self._database.index_text(session, space, num, words)
+        self.database.index_text(session, space, num, words)
 
     def purge(self, session: Session, space: str, nums: Sequence[int], seq: int, *, names: bool = True) -> None:
-        """Remove records of a space and every trace of them; what stays is that a number is gone.
+        """Remove records of a space and every trace of them, except that their numbers are listed as purged.
 
-        `names` False leaves the names that only they held, for a caller who decides about those too.
+        `names` False keeps the entities that only they mention, for a caller who decides about those too.
         """
-        for batch in _batches(nums):
+        for batch in batched(nums):
             purge_rows(session, space, batch, seq, names=names)
         for num in nums:
-            self._database.unindex_text(session, space, num)
+            self.database.unindex_text(session, space, num)
 
-    def _write_parts(self, session: Session, num: int, record: Prepared) -> None:
+    def _write_parts(self, session: Session, num: int, record: IndexedRecord) -> None:
         session.run_many("INSERT INTO tag (space, tag, num) VALUES (?, ?, ?)", _tag_rows(num, record))
         session.run_many(
             f"INSERT INTO chunk ({', '.join(_CHUNK_COLUMNS)}) VALUES ({marks(len(_CHUNK_COLUMNS))})",
             _chunk_rows(num, record),
         )
-        if self._database.nearest:
-            self._database.nearest.add(session, _vector_rows(num, record))
+        if self.database.vector_index:
+            self.database.vector_index.add(session, _vector_rows(num, record))
         if record.memory.status != "tombstoned":
-            self._database.index_text(session, record.space, num, record.words)
+            self.database.index_text(session, record.space, num, record.words)
 
     def _drop_parts(self, session: Session, space: str, num: int) -> None:
         session.run("DELETE FROM tag WHERE +space = ? AND num = ?", (space, num))
         session.run("DELETE FROM chunk WHERE space = ? AND num = ?", (space, num))
 
 
-def _row_values(record: Prepared, seq: int, *, with_space: bool = True) -> tuple[Sql, ...]:
+def _row_values(record: IndexedRecord, seq: int, *, with_space: bool = True) -> tuple[Sql, ...]:
     own = (seq, record.digest, record.idempotency_key, record.length, record.flags, record.author)
     return (*memory_values(record.memory), *((record.space,) if with_space else ()), *own)
 
 
-def _tag_rows(num: int, record: Prepared) -> list[tuple[Sql, ...]]:
+def _tag_rows(num: int, record: IndexedRecord) -> list[tuple[Sql, ...]]:
     return [(record.space, tag, num) for tag in sorted({tag.casefold() for tag in record.memory.tags})]
 
 
-def _chunk_rows(num: int, record: Prepared) -> list[tuple[Sql, ...]]:
+def _chunk_rows(num: int, record: IndexedRecord) -> list[tuple[Sql, ...]]:
     return [
         (num, n, record.space, chunk.first, chunk.past, int(chunk.by_assistant), chunk.terms, chunk.vector)
         for n, chunk in enumerate(record.chunks)
     ]
 
 
-def _vector_rows(num: int, record: Prepared) -> list[VectorRow]:
+def _vector_rows(num: int, record: IndexedRecord) -> list[tuple[str, int, int, bytes | None]]:
     return [(record.space, num, n, chunk.vector) for n, chunk in enumerate(record.chunks)]
 
 
-def _batches(items: Iterable[_T]) -> Iterable[list[_T]]:
-    everything = list(items)
-    return (everything[i : i + _BATCH] for i in range(0, len(everything), _BATCH))
+def purge_rows(session: Session, space: str, nums: Sequence[int], seq: int, *, names: bool) -> None:
+    """Remove every row made from some records of a space, or about them; not their text index.
+
+    See `MemoryTable.purge` for `names`.
+    """
+    mine = f"+space = ? AND num IN ({marks(len(nums))})"
+    found = session.rows(f"SELECT num, id FROM memory WHERE {mine}", (space, *nums))
+    ids = [row[1] for row in found]
+    session.run_many("INSERT INTO purged (space, num, seq) VALUES (?, ?, ?)", [(space, row[0], seq) for row in found])
+    for statement in _FORGET_IN_SPACE:
+        session.run(statement.format(ids=f"({marks(len(ids))})"), (space, *ids))
+    for statement in _FORGET_USES:
+        session.run(statement.format(ids=f"({marks(len(ids))})"), ids)
+    named = session.rows(f"SELECT DISTINCT space, entity_id FROM mention WHERE {mine}", (space, *nums))
+    for table in ("tag", "chunk", "mention", "relationship", "entity_history", "memory"):
+        session.run(f"DELETE FROM {table} WHERE {mine}", (space, *nums))
+    if not names:
+        return
+    session.run_many(_FORGET_NAME, named)
+    for table, key in (("entity_alias", "entity_id"), ("entity_history", "into_id")):
+        session.run_many(
+            f"DELETE FROM {table} WHERE space = ? AND {key} = ? AND {_NO_ENTITY.format(table, key)}", named
+        )

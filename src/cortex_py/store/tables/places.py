@@ -1,15 +1,47 @@
-"""Projects, branches and settings: the small tables around the records."""
+"""The small tables around the records: projects, branches, settings, and the use of the language model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..clock import to_micros
-from ..records import Branch, Project
-from .database import Row, Session
-from .rows import BRANCH_COLUMNS, PROJECT_COLUMNS, branch_from, project_from
+from ...records import Branch, Project
+from ..database import Database, Row, Session, column, marks
+from ..rows import BRANCH_COLUMNS, PROJECT_COLUMNS, branch_from, project_from, to_sql
 
-__all__ = ["BranchTable", "ProjectTable", "SettingTable"]
+__all__ = ["BranchTable", "LLMUsageTable", "ProjectTable", "SettingTable"]
+
+
+class LLMUsageTable:
+    """Implements the ledger of `llm`: `spent` and `record` run in transactions of their own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def spent(self, day: str) -> int:
+        """Input and output tokens of a day."""
+        statement = "SELECT COALESCE(sum(input_tokens + output_tokens), 0) FROM llm_use WHERE day = ?"
+        with self._database.read() as session:
+            return int(session.rows(statement, (day,))[0][0])
+
+    def record(self, day: str, model: str, calls: int, input_tokens: int, output_tokens: int, failed: int) -> None:
+        with self._database.write() as session:
+            session.run(
+                "INSERT INTO llm_use (day, model, calls, input_tokens, output_tokens, failed) "
+                "VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (day, model) DO UPDATE SET calls = llm_use.calls + excluded.calls, "
+                "input_tokens = llm_use.input_tokens + excluded.input_tokens, "
+                "output_tokens = llm_use.output_tokens + excluded.output_tokens, "
+                "failed = llm_use.failed + excluded.failed",
+                (day, model, calls, input_tokens, output_tokens, failed),
+            )
+
+    def of_day(self, session: Session, day: str) -> list[tuple[str, int, int, int, int]]:
+        """Model, calls, input tokens, output tokens, failures."""
+        rows = session.rows(
+            "SELECT model, calls, input_tokens, output_tokens, failed FROM llm_use WHERE day = ? ORDER BY model", (day,)
+        )
+        return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+
 
 _PROJECT = ", ".join(PROJECT_COLUMNS)
 _WHOLE_PROJECT = f"{_PROJECT}, root_commit, created_at, updated_at"
@@ -34,12 +66,22 @@ class ProjectTable:
         return [project_from(row) for row in session.rows(f"SELECT {_PROJECT} FROM project ORDER BY name, id")]
 
     def rows(self, session: Session) -> list[Row]:
-        """All that is known of every project, for `copy` into another store."""
+        """Every project with all its columns, for `copy` into another store."""
         return session.rows(f"SELECT {_WHOLE_PROJECT} FROM project ORDER BY id")
 
     def copy(self, session: Session, rows: Sequence[Row]) -> None:
-        session.run_many(
+        session.as_is.run_many(
             f"INSERT INTO project ({_WHOLE_PROJECT}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows
+        )
+
+    def overlapping(self, session: Session, around: Sequence[str], path: str) -> list[str]:
+        """Ids of the projects whose root is one of the folders `around`, or below a path."""
+        known = marks(len(around))
+        below = f"{path.rstrip('/')}/"
+        return column(
+            session,
+            f"SELECT id FROM project WHERE root IN ({known}) OR substr(root, 1, ?) = ?",
+            (*around, len(below), below),
         )
 
     def by_remote(self, session: Session, remote: str) -> Project | None:
@@ -47,7 +89,7 @@ class ProjectTable:
         return project_from(rows[0]) if rows else None
 
     def without_remote(self, session: Session, name: str) -> list[tuple[Project, str | None]]:
-        """Projects known only by their folder, with the first commit each had."""
+        """Projects known only by their folder, each with its first commit."""
         rows = session.rows(f"SELECT {_PROJECT}, root_commit FROM project WHERE remote IS NULL AND name = ?", (name,))
         return [(project_from(row), row[4]) for row in rows]
 
@@ -57,21 +99,12 @@ class BranchTable:
         """Add a branch; False when its id is taken."""
         session.run(
             f"INSERT INTO branch ({_BRANCH}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (
-                branch.id,
-                branch.project_id,
-                branch.topic,
-                branch.parent_id,
-                branch.git_branch,
-                branch.status,
-                to_micros(branch.created_at),
-                to_micros(branch.updated_at),
-            ),
+            tuple(to_sql(getattr(branch, name)) for name in BRANCH_COLUMNS),
         )
         return session.changed() == 1
 
     def remove(self, session: Session, project_id: str, branch_id: str) -> None:
-        """Take back a branch that was only just added: it must have no records."""
+        """Remove a branch that was just added and has no records."""
         session.run("DELETE FROM branch WHERE project_id = ? AND id = ?", (project_id, branch_id))
 
     def get(self, session: Session, project_id: str, branch_id: str) -> Branch | None:
@@ -79,7 +112,7 @@ class BranchTable:
         return branch_from(rows[0]) if rows else None
 
     def linked_to(self, session: Session, project_id: str, git_branch: str) -> Branch | None:
-        """The line of work that belongs to a git branch; the newest when there are several."""
+        """The newest line of work that is linked to a git branch."""
         rows = session.rows(
             f"SELECT {_BRANCH} FROM branch WHERE project_id = ? AND git_branch = ? "
             "ORDER BY created_at DESC, id DESC LIMIT 1",
@@ -88,14 +121,12 @@ class BranchTable:
         return branch_from(rows[0]) if rows else None
 
     def link(self, session: Session, project_id: str, branch_id: str, git_branch: str, at: int) -> list[str]:
-        """Join a line of work to a git branch; returns the ids of those that were joined to it before."""
-        others = [
-            row[0]
-            for row in session.rows(
-                "SELECT id FROM branch WHERE project_id = ? AND git_branch = ? AND id <> ? ORDER BY id",
-                (project_id, git_branch, branch_id),
-            )
-        ]
+        """Link a line of work to a git branch; the ids of those that were linked to it before."""
+        others: list[str] = column(
+            session,
+            "SELECT id FROM branch WHERE project_id = ? AND git_branch = ? AND id <> ? ORDER BY id",
+            (project_id, git_branch, branch_id),
+        )
         session.run(
             "UPDATE branch SET git_branch = NULL, updated_at = ? WHERE project_id = ? AND git_branch = ? AND id <> ?",
             (at, project_id, git_branch, branch_id),
@@ -113,14 +144,14 @@ class BranchTable:
         )
 
     def summary(self, session: Session, project_id: str, branch_id: str) -> tuple[str | None, int]:
-        """The summariser's state, and the change up to which it is current."""
+        """The state of the summariser, and the change sequence it is current at."""
         rows = session.rows(
             "SELECT summary, summary_seq FROM branch WHERE project_id = ? AND id = ?", (project_id, branch_id)
         )
         return (rows[0][0], rows[0][1]) if rows else (None, 0)
 
     def put_summary(self, session: Session, project_id: str, branch_id: str, state: str, seq: int) -> None:
-        # A process that was slower keeps its older state to itself.
+        # A slower process does not overwrite a newer state.
         session.run(
             "UPDATE branch SET summary = ?, summary_seq = ? WHERE project_id = ? AND id = ? AND summary_seq <= ?",
             (state, seq, project_id, branch_id, seq),
@@ -132,7 +163,7 @@ class BranchTable:
 
 
 class SettingTable:
-    """Facts about the store itself, such as which model made its vectors."""
+    """Facts about the store itself, such as the model that made its vectors."""
 
     def get(self, session: Session, key: str) -> str | None:
         rows = session.rows("SELECT value FROM setting WHERE key = ?", (key,))

@@ -1,31 +1,23 @@
-"""What a home remembers of its exchanges with targets: the state of each document there, and how often it was asked."""
+"""Sync state of a home: what each target has of each document, and how many exchanges a day had.
+
+Before anything is sent, sync asks which records contain personal data, and what is known only through them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from .database import Session
+from ..database import Session, rows_among
 
-__all__ = ["REPLICA_STEP", "EntryRow", "ReplicaTable"]
+__all__ = ["EntryRow", "ReplicaTable", "earlier_texts", "marked", "only_mentioned_by", "replacements"]
 
-REPLICA_STEP: tuple[str, ...] = (
-    """CREATE TABLE sync_entry (
-        space TEXT NOT NULL, target TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, versions TEXT NOT NULL,
-        stamp INTEGER NOT NULL, latest INTEGER NOT NULL, digest TEXT, pack TEXT NOT NULL, maker TEXT NOT NULL,
-        PRIMARY KEY (space, target, kind, key))""",
-    """CREATE TABLE sync_fact (
-        space TEXT NOT NULL, target TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
-        PRIMARY KEY (space, target, key))""",
-    """CREATE TABLE sync_day (
-        day TEXT NOT NULL, direction TEXT NOT NULL, calls INTEGER NOT NULL, PRIMARY KEY (day, direction))""",
-)
 
 _COLUMNS = "kind, key, versions, stamp, latest, digest, pack, maker"
 
 
 class EntryRow(NamedTuple):
-    """`versions` is JSON, a count for each machine. `digest` None: the document is gone."""
+    """`versions` is JSON, a counter for each machine. A document without `digest` was deleted."""
 
     kind: str
     key: str
@@ -60,11 +52,11 @@ class ReplicaTable:
         )
 
     def forget(self, session: Session, space: str, gone: Sequence[tuple[str, str]]) -> None:
-        """Documents that a restore took away are not to be taken from other machines too: they are unknown again."""
+        """Forget documents that a restore removed, so that their removal does not reach other machines."""
         session.run_many(
             "DELETE FROM sync_entry WHERE space = ? AND kind = ? AND key = ?", [(space, *name) for name in gone]
         )
-        # What was merged before is looked at once more, so that they can come back.
+        # Everything is merged again, so that they can come back.
         session.run("DELETE FROM sync_fact WHERE space = ?", (space,))
 
     def fact(self, session: Session, space: str, target: str, key: str) -> str | None:
@@ -81,7 +73,7 @@ class ReplicaTable:
         )
 
     def count(self, session: Session, day: str, direction: str) -> int:
-        """How often was exchanged on a day in a direction, with this time."""
+        """Count an exchange on a day in a direction; how many there were."""
         session.run("DELETE FROM sync_day WHERE day < ?", (day,))
         rows = session.rows(
             "INSERT INTO sync_day (day, direction, calls) VALUES (?, ?, 1) "
@@ -93,3 +85,47 @@ class ReplicaTable:
     def counted(self, session: Session, day: str, direction: str) -> int:
         rows = session.rows("SELECT calls FROM sync_day WHERE day = ? AND direction = ?", (day, direction))
         return int(rows[0][0]) if rows else 0
+
+
+# -- personal data -------------------------------------------------------------------------------
+
+_BATCH = 400
+
+
+def marked(session: Session, space: str) -> dict[str, int]:
+    """Ids and numbers of the records that contain personal data or were not checked yet."""
+    rows = session.rows(
+        "SELECT id, num FROM memory WHERE space = ? AND (personal IS NULL OR personal <> '[]')", (space,)
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def earlier_texts(session: Session, space: str) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    """Id, number and texts of every earlier version of a record."""
+    last: tuple[str, int] = ("", -1)
+    while rows := session.rows(
+        "SELECT h.id, h.version, m.num, h.content, h.tags, h.source FROM history h "
+        "JOIN memory m ON m.space = h.space AND m.id = h.id "
+        "WHERE h.space = ? AND (h.id, h.version) > (?, ?) ORDER BY h.id, h.version LIMIT ?",
+        (space, *last, _BATCH),
+    ):
+        last = rows[-1][0], rows[-1][1]
+        for identity, _, num, *texts in rows:
+            yield identity, num, tuple(text for text in texts if text)
+
+
+def replacements(session: Session, space: str) -> list[tuple[str, int, str]]:
+    """Id and number of every superseded record, and the id of the one that supersedes it."""
+    rows = session.rows(
+        "SELECT id, num, superseded_by FROM memory WHERE space = ? AND superseded_by IS NOT NULL", (space,)
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+def only_mentioned_by(session: Session, space: str, nums: Collection[int]) -> set[str]:
+    """Ids of the entities that only these records mention."""
+    statement = "SELECT DISTINCT entity_id FROM mention WHERE +space = ? AND num IN ({})"
+    found = {row[0] for row in rows_among(session, statement, (space,), sorted(nums), size=_BATCH)}
+    statement = "SELECT DISTINCT entity_id, num FROM mention WHERE space = ? AND entity_id IN ({})"
+    mentioned = rows_among(session, statement, (space,), sorted(found), size=_BATCH)
+    return found - {entity for entity, num in mentioned if num not in nums}

@@ -1,4 +1,4 @@
-"""Saved prompts and templates: what each is now, what it was at every version, and how often it was used."""
+"""Saved prompts and templates: all their versions, and how often they were used."""
 
 from __future__ import annotations
 
@@ -6,33 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from ..clock import from_micros
-from ..records import Domain, Saved, SavedKind, Variable
-from .database import Row, Session, Sql, marks
+from ...clock import from_micros
+from ...records import Domain, Saved, SavedKind, Variable
+from ..database import Row, Session, Sql, column, marks, rows_among
 
-__all__ = ["SAVED_STEP", "SavedTable"]
+__all__ = ["SavedTable"]
 
-SAVED_STEP = (
-    # What lists show. Contents lie with the versions, so that a list reads little.
-    """CREATE TABLE saved (
-        space TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, domain TEXT NOT NULL, version INTEGER NOT NULL,
-        description TEXT, tags TEXT NOT NULL, variables TEXT NOT NULL, redactions TEXT NOT NULL,
-        created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, PRIMARY KEY (space, kind, name))""",
-    """CREATE TABLE saved_version (
-        space TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL,
-        description TEXT, tags TEXT NOT NULL, variables TEXT NOT NULL, redactions TEXT NOT NULL,
-        saved_at INTEGER NOT NULL, content TEXT NOT NULL, PRIMARY KEY (space, kind, name, version))""",
-    """CREATE TABLE saved_tag (
-        space TEXT NOT NULL, kind TEXT NOT NULL, tag TEXT NOT NULL, name TEXT NOT NULL,
-        PRIMARY KEY (space, kind, tag, name))""",
-    # Apart from the text itself: those that lie in files are counted too, and a use is no change.
-    """CREATE TABLE saved_use (
-        space TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, uses INTEGER NOT NULL, used_at INTEGER NOT NULL,
-        PRIMARY KEY (space, kind, name))""",
-    # Grows with every change: how other processes notice one.
-    """CREATE TABLE saved_change (
-        space TEXT NOT NULL, kind TEXT NOT NULL, changes INTEGER NOT NULL, PRIMARY KEY (space, kind))""",
-)
 
 _JOIN = "LEFT JOIN saved_use u ON u.space = s.space AND u.kind = s.kind AND u.name = s.name"
 _SAVED = "s.kind, s.name, s.domain, s.description, s.tags, s.variables, s.redactions, s.version"
@@ -43,15 +22,15 @@ _VERSIONS = (
     "JOIN saved_version v ON v.space = s.space AND v.kind = s.kind AND v.name = s.name"
 )
 _KEY = "s.space = ? AND s.kind = ? AND s.name = ?"
-# A statement takes some 30,000 parameters; the files of a project may hold more names.
+# A statement takes some 30,000 parameters; the files of a project may have more names.
 _NAMES_AT_ONCE = 1_000
 
 
 class SavedTable:
     def put(self, session: Session, space: str, saved: Saved, at: int) -> int:
-        """Keep a text as the next version under its name; the number of that version."""
+        """Save a text as the next version under its name; the number of that version."""
         key = (space, saved.kind, saved.name)
-        told = (
+        shared = (
             saved.description,
             _json(saved.tags),
             _json([asdict(variable) for variable in saved.variables]),
@@ -63,12 +42,12 @@ class SavedTable:
             "ON CONFLICT (space, kind, name) DO UPDATE SET version = saved.version + 1, "
             "description = excluded.description, tags = excluded.tags, variables = excluded.variables, "
             "redactions = excluded.redactions, updated_at = excluded.updated_at RETURNING version",
-            (*key, saved.domain, *told, at, at),
+            (*key, saved.domain, *shared, at, at),
         )
         session.run(
             "INSERT INTO saved_version (space, kind, name, version, description, tags, variables, redactions, "
             "saved_at, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*key, version, *told, at, saved.content),
+            (*key, version, *shared, at, saved.content),
         )
         self._untag(session, key)
         tags = dict.fromkeys(tag.casefold() for tag in saved.tags)
@@ -82,25 +61,19 @@ class SavedTable:
     def get(self, session: Session, space: str, kind: SavedKind, name: str, version: int | None = None) -> Saved | None:
         """A text as it is now, or as it was at a version."""
         rows = session.rows(
-            f"{_VERSIONS} AND v.version = COALESCE(?, s.version) WHERE {_KEY}",
-            (version, space, kind, name),
+            f"{_VERSIONS} AND v.version = COALESCE(?, s.version) WHERE {_KEY}", (version, space, kind, name)
         )
         return _saved(rows[0], rows[0][12]) if rows else None
 
     def versions(self, session: Session, space: str, kind: SavedKind, name: str) -> list[Saved]:
         """All versions, oldest first."""
-        rows = session.rows(
-            f"{_VERSIONS} WHERE {_KEY} ORDER BY v.version",
-            (space, kind, name),
-        )
+        rows = session.rows(f"{_VERSIONS} WHERE {_KEY} ORDER BY v.version", (space, kind, name))
         return [_saved(row, row[12]) for row in rows]
 
     def names(self, session: Session, space: str, kind: SavedKind, tags: Sequence[str], limit: int) -> list[str]:
-        """The first names of those that have all the tags."""
+        """The first names that have all the tags."""
         source, params = _tagged(space, kind, tags)
-        return [
-            row[0] for row in session.rows(f"SELECT s.name FROM {source} ORDER BY s.name LIMIT ?", (*params, limit))
-        ]
+        return column(session, f"SELECT s.name FROM {source} ORDER BY s.name LIMIT ?", (*params, limit))
 
     def count(self, session: Session, space: str, kind: SavedKind, tags: Sequence[str]) -> int:
         source, params = _tagged(space, kind, tags)
@@ -114,7 +87,7 @@ class SavedTable:
         )
         return [_saved(row, "") for row in rows]
 
-    def some(self, session: Session, space: str, kind: SavedKind, names: Sequence[str]) -> dict[str, Saved]:
+    def by_names(self, session: Session, space: str, kind: SavedKind, names: Sequence[str]) -> dict[str, Saved]:
         """The texts of these names, without their contents."""
         rows = session.rows(
             f"SELECT {_SAVED}, {_TIMES} FROM saved s {_JOIN} "
@@ -123,20 +96,13 @@ class SavedTable:
         )
         return {row[1]: _saved(row, "") for row in rows}
 
-    def among(self, session: Session, space: str, kind: SavedKind, names: Sequence[str]) -> set[str]:
-        """Which of the names are taken."""
-        taken: set[str] = set()
-        for start in range(0, len(names), _NAMES_AT_ONCE):
-            some = names[start : start + _NAMES_AT_ONCE]
-            rows = session.rows(
-                f"SELECT name FROM saved WHERE space = ? AND kind = ? AND name IN ({marks(len(some))})",
-                (space, kind, *some),
-            )
-            taken.update(row[0] for row in rows)
-        return taken
+    def taken_names(self, session: Session, space: str, kind: SavedKind, names: Sequence[str]) -> set[str]:
+        """The names that are taken."""
+        statement = "SELECT name FROM saved WHERE space = ? AND kind = ? AND name IN ({})"
+        return {row[0] for row in rows_among(session, statement, (space, kind), names, size=_NAMES_AT_ONCE)}
 
     def remove(self, session: Session, space: str, kind: SavedKind, name: str) -> None:
-        """Take a text away with all its versions."""
+        """Remove a text with all its versions."""
         key = (space, kind, name)
         for table in ("saved", "saved_version", "saved_use"):
             session.run(f"DELETE FROM {table} WHERE space = ? AND kind = ? AND name = ?", key)
@@ -151,7 +117,7 @@ class SavedTable:
         )
 
     def uses(self, session: Session, space: str, kind: SavedKind) -> dict[str, tuple[int, int]]:
-        """How often each name was used, and when last; for texts that lie elsewhere."""
+        """How often each name was used, and when last; for texts in files."""
         rows = session.rows("SELECT name, uses, used_at FROM saved_use WHERE space = ? AND kind = ?", (space, kind))
         return {row[0]: (row[1], row[2]) for row in rows}
 
@@ -175,7 +141,7 @@ class SavedTable:
 
 
 def _tagged(space: str, kind: SavedKind, tags: Sequence[str]) -> tuple[str, list[Sql]]:
-    """What to select from: rows `s` with the names that have all the tags. Both tables have them in order."""
+    """The FROM and WHERE of names `s` that have all the tags."""
     if not tags:
         return "saved s WHERE s.space = ? AND s.kind = ?", [space, kind]
     first, *others = [tag.casefold() for tag in tags]

@@ -1,18 +1,16 @@
-"""What scans know about a project: its files with the content they had, what each defines, what each imports."""
+"""The scanned files of a project: their content hashes, definitions and imports."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .database import Session, marks
-from .scope import files_space
+from ..database import Session, batched, column, marks
+from ..search.filters import files_space
 
 __all__ = ["FileImport", "FileSymbol", "ScanTable", "ScannedFile"]
-
-_BATCH = 500
 
 
 class FileSymbol(NamedTuple):
@@ -35,7 +33,7 @@ class FileImport(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScannedFile:
-    """A file as it was when it was read: `blob` names its content; `whole` is False where only its head was taken."""
+    """A file as it was read: `blob` is the hash of its content; `whole` is False if only its head was read."""
 
     path: str
     blob: str
@@ -45,12 +43,12 @@ class ScannedFile:
 
 class ScanTable:
     def paths(self, session: Session, project_id: str, prefix: str, limit: int) -> list[str]:
-        """Paths of scanned files that begin so, in order."""
-        rows = session.rows(
+        """Paths of scanned files with a prefix, in order."""
+        return column(
+            session,
             "SELECT path FROM scanned_file WHERE project_id = ? AND substr(path, 1, ?) = ? ORDER BY path LIMIT ?",
             (project_id, len(prefix), prefix, limit),
         )
-        return [row[0] for row in rows]
 
     def files(self, session: Session, project_id: str) -> dict[str, ScannedFile]:
         rows = session.rows(
@@ -65,7 +63,7 @@ class ScanTable:
         return ScannedFile(rows[0][0], rows[0][1], rows[0][2], bool(rows[0][3])) if rows else None
 
     def latest(self, session: Session, project_id: str) -> int:
-        """When a file of the project was last read; 0 if none ever was."""
+        """When a file of the project was last scanned; 0 if none was."""
         rows = session.rows("SELECT max(scanned_at) FROM scanned_file WHERE project_id = ?", (project_id,))
         return rows[0][0] or 0
 
@@ -100,13 +98,13 @@ class ScanTable:
 
     def remove(self, session: Session, project_id: str, paths: Sequence[str]) -> None:
         self._drop_outline(session, project_id, paths)
-        for batch in _batches(paths):
+        for batch in batched(paths):
             session.run(
                 f"DELETE FROM scanned_file WHERE project_id = ? AND path IN ({marks(len(batch))})", (project_id, *batch)
             )
 
     def rename(self, session: Session, project_id: str, old: str, new: str, seq: int) -> None:
-        """A file goes by another path; its records stay who they are."""
+        """Move a file to another path; its records stay the same."""
         for table in ("scanned_file", "symbol", "import"):
             session.run(f"UPDATE {table} SET path = ? WHERE project_id = ? AND path = ?", (new, project_id, old))
         session.run(
@@ -133,7 +131,7 @@ class ScanTable:
         return [(row[0], FileImport(row[1], tuple(json.loads(row[2])), row[3])) for row in rows]
 
     def _drop_outline(self, session: Session, project_id: str, paths: Sequence[str]) -> None:
-        for batch in _batches(paths):
+        for batch in batched(paths):
             for table in ("symbol", "import"):
                 session.run(
                     f"DELETE FROM {table} WHERE project_id = ? AND path IN ({marks(len(batch))})", (project_id, *batch)
@@ -143,7 +141,3 @@ class ScanTable:
 def _narrowed(project_id: str, **columns: str | None) -> tuple[str, list[str]]:
     given = {name: value for name, value in columns.items() if value is not None}
     return " AND ".join(["project_id = ?", *(f"{name} = ?" for name in given)]), [project_id, *given.values()]
-
-
-def _batches(paths: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (paths[i : i + _BATCH] for i in range(0, len(paths), _BATCH))

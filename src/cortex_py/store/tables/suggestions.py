@@ -1,57 +1,24 @@
-"""What was referred to when, which suggestions were made, and how they were answered.
+"""When records were used, which suggestions were made, and how they were answered.
 
-References are kept twice: as events, the newest of them, for people to inspect; and summed up, so that a suggestion
-reads a handful of rows whatever the history. A sum fades with time: it is stored with its moment.
+Uses are kept twice: the newest as events, for people to inspect, and as sums, so that a suggestion reads a few rows
+however long the history is. A sum fades with time: it is stored with its moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from .database import Row, Session, marks
+from ..database import Row, Session, marks, rows_among
 
-__all__ = ["SUGGESTION_STEP", "ReferenceRow", "SessionRow", "SuggestedRow", "SuggestionTable", "TrustRow"]
+__all__ = ["ReferenceRow", "SessionRow", "SuggestedRow", "SuggestionTable", "TrustRow"]
 
-SUGGESTION_STEP = (
-    """CREATE TABLE reference (
-        project_id TEXT NOT NULL, n INTEGER NOT NULL, memory_id TEXT NOT NULL, kind TEXT NOT NULL, branch_id TEXT,
-        task TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (project_id, n))""",
-    "CREATE INDEX reference_branch ON reference (project_id, branch_id, n)",
-    "CREATE INDEX reference_memory ON reference (project_id, memory_id)",
-    "CREATE INDEX reference_kind ON reference (project_id, kind, n)",
-    # How much a record was used, and how much together with another; for both the ids in order.
-    """CREATE TABLE referred (
-        project_id TEXT NOT NULL, memory_id TEXT NOT NULL, strength REAL NOT NULL, times INTEGER NOT NULL,
-        at INTEGER NOT NULL, PRIMARY KEY (project_id, memory_id))""",
-    """CREATE TABLE referred_together (
-        project_id TEXT NOT NULL, memory_id TEXT NOT NULL, other_id TEXT NOT NULL, strength REAL NOT NULL,
-        times INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (project_id, memory_id, other_id))""",
-    "CREATE INDEX referred_strongest ON referred_together (project_id, memory_id, strength)",
-    "CREATE INDEX referred_other ON referred_together (project_id, other_id, strength)",
-    """CREATE TABLE suggestion_session (
-        project_id TEXT NOT NULL, id TEXT NOT NULL, task TEXT NOT NULL, branch_id TEXT, created_at INTEGER NOT NULL,
-        expires_at INTEGER NOT NULL, state TEXT NOT NULL, answered_at INTEGER, reason TEXT NOT NULL, share REAL,
-        PRIMARY KEY (project_id, id))""",
-    "CREATE INDEX suggestion_pending ON suggestion_session (project_id, state, created_at)",
-    # Without the reason that was shown: it quotes other records, and those may be purged.
-    """CREATE TABLE suggestion (
-        project_id TEXT NOT NULL, session_id TEXT NOT NULL, n INTEGER NOT NULL, memory_id TEXT NOT NULL,
-        source TEXT NOT NULL, raw REAL NOT NULL, confidence REAL NOT NULL, accepted INTEGER,
-        PRIMARY KEY (project_id, session_id, n))""",
-    "CREATE INDEX suggestion_memory ON suggestion (project_id, memory_id)",
-    # What was learned: how often something of a kind was taken and how often not, both fading.
-    """CREATE TABLE trust (
-        project_id TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, accepted REAL NOT NULL, refused REAL NOT NULL,
-        at INTEGER NOT NULL, PRIMARY KEY (project_id, kind, key))""",
-)
 
 _BATCH = 400
 _SESSION = "id, task, branch_id, created_at, expires_at, state, answered_at, reason, share"
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceRow:
+class ReferenceRow(NamedTuple):
     memory_id: str
     kind: str
     branch_id: str | None
@@ -59,8 +26,7 @@ class ReferenceRow:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionRow(NamedTuple):
     id: str
     task: str
     branch_id: str | None
@@ -69,12 +35,11 @@ class SessionRow:
     state: str
     answered_at: int | None
     reason: str
-    # How well it was answered, 0..1: told here, because what was suggested may be purged later.
+    # The accepted share, 0..1; stored, because the suggestions may be purged later.
     share: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class SuggestedRow:
+class SuggestedRow(NamedTuple):
     memory_id: str
     source: str
     raw: float
@@ -82,8 +47,7 @@ class SuggestedRow:
     accepted: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class TrustRow:
+class TrustRow(NamedTuple):
     accepted: float
     refused: float
     at: int
@@ -93,15 +57,12 @@ class SuggestionTable:
     # -- references ------------------------------------------------------------------------------
 
     def add(self, session: Session, project_id: str, events: Sequence[ReferenceRow], most: int) -> None:
-        """Write events down; of more than `most` the oldest go."""
+        """Add events, and drop the oldest beyond `most`."""
         rows = session.rows("SELECT COALESCE(MAX(n), 0) FROM reference WHERE project_id = ?", (project_id,))
         first = int(rows[0][0]) + 1
         session.run_many(
             "INSERT INTO reference (project_id, n, memory_id, kind, branch_id, task, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                (project_id, first + place, one.memory_id, one.kind, one.branch_id, one.task, one.at)
-                for place, one in enumerate(events)
-            ],
+            [(project_id, first + place, *event) for place, event in enumerate(events)],
         )
         session.run(
             "DELETE FROM reference WHERE project_id = ? AND n <= ?", (project_id, first + len(events) - 1 - most)
@@ -118,7 +79,7 @@ class SuggestionTable:
     def uses(
         self, session: Session, project_id: str, branch_id: str | None, most: int, since: int
     ) -> list[ReferenceRow]:
-        """The newest uses in a line of work, or in all for None, newest first; not what is only told of them."""
+        """The newest uses in a line of work, or in all for None, newest first; without `together` events."""
         where, values = ("", ()) if branch_id is None else (" AND branch_id = ?", (branch_id,))
         rows = session.rows(
             "SELECT memory_id, kind, branch_id, task, at FROM reference "
@@ -128,7 +89,7 @@ class SuggestionTable:
         return [ReferenceRow(*row) for row in rows]
 
     def used(self, session: Session, project_id: str, branch_id: str, most: int) -> list[tuple[str, int]]:
-        """What a line of work used last, and when, newest first."""
+        """What a line of work used, and when, newest first."""
         rows = session.rows(
             "SELECT memory_id, at FROM reference WHERE project_id = ? AND branch_id = ? "
             "AND kind <> 'together' ORDER BY n DESC LIMIT ?",
@@ -137,16 +98,15 @@ class SuggestionTable:
         return [(row[0], row[1]) for row in rows]
 
     def chosen(self, session: Session, project_id: str, most: int) -> list[tuple[str, str]]:
-        """The newest choices that somebody made for a task: what was chosen, and the task."""
-        # One kind after the other: each reads only the end of its own index.
+        """The newest explicit choices for a task: the record and the task."""
+        # One query per kind: each reads only the end of its index.
         parts = " UNION ALL ".join(
             "SELECT * FROM (SELECT memory_id, task, n FROM reference WHERE project_id = ? "
             f"AND kind = '{kind}' AND task <> '' ORDER BY n DESC LIMIT ?)"
             for kind in ("accept", "select")
         )
         rows = session.rows(
-            f"SELECT memory_id, task FROM ({parts}) ORDER BY n DESC LIMIT ?",
-            (project_id, most, project_id, most, most),
+            f"SELECT memory_id, task FROM ({parts}) ORDER BY n DESC LIMIT ?", (project_id, most, project_id, most, most)
         )
         return [(row[0], row[1]) for row in rows]
 
@@ -155,16 +115,9 @@ class SuggestionTable:
 
     def strengths(self, session: Session, project_id: str, ids: Sequence[str]) -> dict[str, tuple[float, int, int]]:
         """How much records were used: strength, times, and the moment of that strength."""
-        found: dict[str, tuple[float, int, int]] = {}
-        for low in range(0, len(ids), _BATCH):
-            some = ids[low : low + _BATCH]
-            rows = session.rows(
-                "SELECT memory_id, strength, times, at FROM referred WHERE project_id = ? "
-                f"AND memory_id IN ({marks(len(some))})",
-                (project_id, *some),
-            )
-            found.update({row[0]: (row[1], row[2], row[3]) for row in rows})
-        return found
+        statement = "SELECT memory_id, strength, times, at FROM referred WHERE project_id = ? AND memory_id IN ({})"
+        rows = rows_among(session, statement, (project_id,), ids, size=_BATCH)
+        return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
     def put_strengths(self, session: Session, project_id: str, rows: Mapping[str, tuple[float, int, int]]) -> None:
         session.run_many(
@@ -177,10 +130,10 @@ class SuggestionTable:
     def together(
         self, session: Session, project_id: str, ids: Sequence[str], most: int
     ) -> list[tuple[str, str, float, int, int]]:
-        """The strongest pairs of each of the records: its id, the other's, strength, times, moment."""
+        """The strongest pairs of each record: its id, the other id, strength, times, moment."""
         if not ids:
             return []
-        # Each part reads only the head of its own index, however many pairs there are.
+        # Each part reads only the head of its index, however many pairs there are.
         parts = [
             f"SELECT * FROM (SELECT {own}, {other}, strength, times, at FROM referred_together "
             f"WHERE project_id = ? AND {own} = ? ORDER BY strength DESC LIMIT ?)"
@@ -193,7 +146,7 @@ class SuggestionTable:
     def named_by_both(
         self, session: Session, spaces: Sequence[str], ids: Sequence[str], others: Sequence[str]
     ) -> dict[tuple[str, str], str]:
-        """The name of something that both of two records mention, for those of which there is one."""
+        """The name of an entity that both records of a pair mention, for the pairs that have one."""
         rows = session.rows(
             "SELECT m.id, o.id, MIN(e.name) FROM memory m JOIN mention a ON a.num = m.num AND +a.space = m.space "
             "JOIN mention b ON b.space = a.space AND b.entity_id = a.entity_id "
@@ -235,24 +188,17 @@ class SuggestionTable:
         session.run(
             "INSERT INTO suggestion_session (project_id, id, task, branch_id, created_at, expires_at, state, "
             "answered_at, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                project_id, made.id, made.task, made.branch_id, made.created_at, made.expires_at, made.state,
-                made.answered_at, made.reason,
-            ),
-        )  # fmt: skip
+            (project_id, *made[:-1]),
+        )
         session.run_many(
             "INSERT INTO suggestion (project_id, session_id, n, memory_id, source, raw, confidence) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                (project_id, made.id, n, one.memory_id, one.source, one.raw, one.confidence)
-                for n, one in enumerate(shown)
-            ],
+            [(project_id, made.id, n, *one[:-1]) for n, one in enumerate(shown)],
         )
 
     def session(self, session: Session, project_id: str, session_id: str) -> SessionRow | None:
         rows = session.rows(
-            f"SELECT {_SESSION} FROM suggestion_session WHERE project_id = ? AND id = ?",
-            (project_id, session_id),
+            f"SELECT {_SESSION} FROM suggestion_session WHERE project_id = ? AND id = ?", (project_id, session_id)
         )
         return SessionRow(*rows[0]) if rows else None
 
@@ -265,7 +211,7 @@ class SuggestionTable:
         return [_suggested(row) for row in rows]
 
     def pending(self, session: Session, project_id: str, now: int) -> list[tuple[SessionRow, int]]:
-        """Sessions that wait for an answer and may still get one, the newest first, and how much each suggests."""
+        """Open sessions, newest first, each with its number of suggestions."""
         rows = session.rows(
             f"SELECT {_SESSION}, (SELECT COUNT(*) FROM suggestion x WHERE x.project_id = ? "
             "AND x.session_id = suggestion_session.id) FROM suggestion_session "
@@ -275,7 +221,7 @@ class SuggestionTable:
         return [(SessionRow(*row[:-1]), int(row[-1])) for row in rows]
 
     def answered(self, session: Session, project_id: str, most: int) -> list[SessionRow]:
-        """The newest sessions that were answered, newest first."""
+        """Answered sessions, newest first."""
         rows = session.rows(
             f"SELECT {_SESSION} FROM suggestion_session "
             "WHERE project_id = ? AND state IN ('accepted', 'rejected') ORDER BY answered_at DESC, id LIMIT ?",
@@ -286,7 +232,7 @@ class SuggestionTable:
     def answer(
         self, session: Session, project_id: str, session_id: str, state: str, at: int, reason: str, share: float
     ) -> bool:
-        """Close a session that is still open; False where somebody else was quicker."""
+        """Close an open session; False if it was closed meanwhile."""
         session.run(
             "UPDATE suggestion_session SET state = ?, answered_at = ?, reason = ?, share = ? WHERE project_id = ? AND "
             "id = ? AND state = 'pending'",
@@ -295,7 +241,7 @@ class SuggestionTable:
         return session.changed() == 1
 
     def mark(self, session: Session, project_id: str, session_id: str, accepted: Iterable[str]) -> None:
-        """Write down which of the suggestions were taken; all others were not."""
+        """Record which suggestions were accepted; all others were not."""
         session.run(
             "UPDATE suggestion SET accepted = 0 WHERE project_id = ? AND session_id = ?", (project_id, session_id)
         )
@@ -323,10 +269,8 @@ class SuggestionTable:
             rows = list(session.rows(f"{columns} ORDER BY kind, key", (project_id,)))
         else:
             rows = list(session.rows(f"{columns} AND kind <> 'memory' ORDER BY kind, key", (project_id,)))
-            for low in range(0, len(memories), _BATCH):
-                some = memories[low : low + _BATCH]
-                inside = f"{columns} AND kind = 'memory' AND key IN ({marks(len(some))}) ORDER BY key"
-                rows += session.rows(inside, (project_id, *some))
+            inside = f"{columns} AND kind = 'memory' AND key IN ({{}}) ORDER BY key"
+            rows += rows_among(session, inside, (project_id,), memories, size=_BATCH)
         return {(row[0], row[1]): TrustRow(row[2], row[3], row[4]) for row in rows}
 
     def put_trust(self, session: Session, project_id: str, rows: Mapping[tuple[str, str], TrustRow]) -> None:
@@ -334,7 +278,7 @@ class SuggestionTable:
             "INSERT INTO trust (project_id, kind, key, accepted, refused, at) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (project_id, kind, key) DO UPDATE SET accepted = excluded.accepted, "
             "refused = excluded.refused, at = excluded.at",
-            [(project_id, *key, row.accepted, row.refused, row.at) for key, row in rows.items()],
+            [(project_id, *key, *row) for key, row in rows.items()],
         )
 
 

@@ -1,24 +1,130 @@
-"""What is done to records between calls: packing those that lie idle, and letting go those confined to a git branch."""
+"""Counts over records, compression of idle ones, and records confined to a git branch."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import accumulate
 
-from .database import Session, marks
-from .packing import Dictionaries
-from .placement import by_space, everywhere
+from ...clock import from_micros
+from ...records import LIVE_STATUSES
+from ..database import Session, by_space, column, everywhere, marks, rows_among
+from ..packing import Dictionaries
+from ..search.filters import Where
 
-__all__ = ["Idle", "UpkeepTable"]
+__all__ = ["NOT_LOOKED_AT", "IdleRecord", "StatisticsTable", "UpkeepTable"]
 
-# Tried, and not worth packing.
+
+NOT_LOOKED_AT = "not looked at yet"
+_LIVE = f"m.status IN ({marks(len(LIVE_STATUSES))})"
+
+
+class StatisticsTable:
+    def by_namespace(self, session: Session, where: Where) -> dict[str, int]:
+        rows = session.rows(
+            f"SELECT m.namespace, count(*) FROM memory m WHERE {where.sql} GROUP BY m.namespace "
+            "ORDER BY count(*) DESC, m.namespace",
+            where.params,
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def by_status(self, session: Session, spaces: tuple[str, ...]) -> dict[str, int]:
+        rows = session.rows(
+            f"SELECT m.status, count(*) FROM memory m WHERE m.space IN ({marks(len(spaces))}) "
+            "GROUP BY m.status ORDER BY m.status",
+            spaces,
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def by_personal(self, session: Session, where: Where) -> dict[str, int]:
+        """In how many records each kind of personal data was found, and how many were not checked yet."""
+        rows = session.rows(
+            f"SELECT m.personal, count(*) FROM memory m WHERE {where.sql} "
+            "AND (m.personal IS NULL OR m.personal <> '[]') GROUP BY m.personal",
+            where.params,
+        )
+        found: Counter[str] = Counter()
+        for text, count in rows:
+            for kind in [NOT_LOOKED_AT] if text is None else [one[0] for one in json.loads(text)]:
+                found[kind] += count
+        return dict(sorted(found.items()))
+
+    def top_tags(self, session: Session, where: Where, limit: int, prefix: str = "") -> list[tuple[str, int]]:
+        rows = session.rows(
+            f"SELECT t.tag, count(*) FROM tag t JOIN memory m ON m.num = t.num AND m.space = +t.space "
+            f"WHERE {where.sql} AND substr(t.tag, 1, ?) = ? GROUP BY t.tag ORDER BY count(*) DESC, t.tag LIMIT ?",
+            (*where.params, len(prefix), prefix, limit),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    def ids(self, session: Session, where: Where, prefix: str, limit: int) -> list[str]:
+        return column(
+            session,
+            f"SELECT m.id FROM memory m WHERE {where.sql} AND substr(m.id, 1, ?) = ? "
+            "ORDER BY m.created_at DESC, m.id DESC LIMIT ?",
+            (*where.params, len(prefix), prefix, limit),
+        )
+
+    def revision(self, session: Session) -> int:
+        return int(session.rows("SELECT seq FROM state")[0][0])
+
+    def git_branches(self, session: Session, spaces: tuple[str, ...]) -> dict[str, int]:
+        """Git branches that live records were written on, with how many."""
+        rows = session.rows(
+            f"SELECT m.git_branch, count(*) FROM memory m WHERE m.space IN ({marks(len(spaces))}) "
+            f"AND {_LIVE} AND m.git_branch IS NOT NULL GROUP BY m.git_branch",
+            (*spaces, *LIVE_STATUSES),
+        )
+        return {row[0]: row[1] for row in rows}
+
+    def on_git_branches(self, session: Session, space: str, names: tuple[str, ...]) -> list[int]:
+        return column(
+            session,
+            f"SELECT m.num FROM memory m WHERE m.space = ? AND {_LIVE} AND m.git_branch IN ({marks(len(names))})",
+            (space, *LIVE_STATUSES, *names),
+        )
+
+    def lines_of_work(self, session: Session, space: str, nums: Sequence[int]) -> frozenset[str]:
+        """The lines of work of some records of a space."""
+        statement = "SELECT DISTINCT branch_id FROM memory WHERE +space = ? AND num IN ({}) AND branch_id IS NOT NULL"
+        return frozenset(row[0] for row in rows_among(session, statement, (space,), nums))
+
+    def last_updated(self, session: Session, project_id: str, branch_id: str) -> datetime | None:
+        """When a line of work last changed."""
+        rows = session.rows(
+            f"SELECT max(m.updated_at) FROM memory m WHERE m.space = ? AND m.branch_id = ? AND {_LIVE}",
+            (project_id, branch_id, *LIVE_STATUSES),
+        )
+        return from_micros(rows[0][0]) if rows[0][0] is not None else None
+
+    def expired(self, session: Session, space: str, now: int) -> list[int]:
+        return column(
+            session,
+            f"SELECT m.num FROM memory m WHERE m.space = ? AND {_LIVE} "
+            "AND m.expires_at IS NOT NULL AND m.expires_at <= ?",
+            (space, *LIVE_STATUSES, now),
+        )
+
+    def tombstones(self, session: Session, space: str, until: int, git_branch: str | None) -> list[int]:
+        branch_sql, branch_params = (" AND m.git_branch = ?", (git_branch,)) if git_branch else ("", ())
+        return column(
+            session,
+            "SELECT m.num FROM memory m WHERE m.space = ? AND m.status = 'tombstoned' "
+            f"AND m.tombstoned_at <= ?{branch_sql}",
+            (space, until, *branch_params),
+        )
+
+
+# In `packed_with`: packing does not pay off.
 _LEFT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
-    """A record that nobody has used for a while, as it lies in the store."""
+class IdleRecord:
+    """A record that was not used for a while."""
 
     num: int
     space: str
@@ -33,8 +139,8 @@ class UpkeepTable:
 
     # -- packing ---------------------------------------------------------------------------------
 
-    def idle(self, session: Session, until: int, records: int, characters: int) -> list[Idle]:
-        """Records untouched since a moment that were not packed yet, the longest idle first, within bounds."""
+    def idle(self, session: Session, until: int, records: int, characters: int) -> list[IdleRecord]:
+        """Unpacked records that were not used since a moment, longest idle first, within bounds."""
         sizes = session.rows(
             everywhere(
                 "idle",
@@ -54,10 +160,12 @@ class UpkeepTable:
                 (space, *nums),
             )
         ]
-        return [Idle(*row) for row in sorted(rows, key=lambda row: row[0])]
+        return [IdleRecord(*row) for row in sorted(rows, key=lambda row: row[0])]
 
-    def put_packed(self, session: Session, record: Idle, packed: bytes, dictionary: int, summary: str | None) -> bool:
-        """Keep a record packed, unless it has changed since it was read. Its index entries stay as they are."""
+    def put_packed(
+        self, session: Session, record: IdleRecord, packed: bytes, dictionary: int, summary: str | None
+    ) -> bool:
+        """Store a packed content, unless the record has changed since it was read."""
         session.run(
             "UPDATE memory SET content = '', packed = ?, packed_with = ?, summary = COALESCE(summary, ?) "
             "WHERE space = ? AND num = ? AND version = ? AND packed IS NULL",
@@ -65,22 +173,23 @@ class UpkeepTable:
         )
         return session.changed() > 0
 
-    def leave(self, session: Session, record: Idle) -> None:
-        """Remember that packing a record does not pay."""
+    def mark_unpackable(self, session: Session, record: IdleRecord) -> None:
+        """Record that packing a record does not pay off."""
         session.run(
             "UPDATE memory SET packed_with = ? WHERE space = ? AND num = ? AND version = ? AND packed IS NULL",
             (_LEFT, record.space, record.num, record.version),
         )
 
     def samples(self, session: Session, space: str, limit: int) -> list[str]:
-        """Contents of a space that are not packed, to learn a dictionary from."""
-        rows = session.rows(
-            "SELECT content FROM memory WHERE space = ? AND packed IS NULL ORDER BY num DESC LIMIT ?", (space, limit)
+        """Unpacked contents of a space, to train a dictionary on."""
+        return column(
+            session,
+            "SELECT content FROM memory WHERE space = ? AND packed IS NULL ORDER BY num DESC LIMIT ?",
+            (space, limit),
         )
-        return [row[0] for row in rows]
 
     def accessed(self, session: Session, moments: Mapping[tuple[str, str], int]) -> None:
-        """Note when records, each named by space and id, were last loaded."""
+        """Record when records were last loaded, by (space, id)."""
         session.run_many(
             "UPDATE memory SET accessed_at = ? WHERE space = ? AND id = ? AND (accessed_at IS NULL OR accessed_at < ?)",
             [(moment, *key, moment) for key, moment in moments.items()],
@@ -89,7 +198,7 @@ class UpkeepTable:
     # -- git branches ----------------------------------------------------------------------------
 
     def confined(self, session: Session, project_id: str) -> dict[str, str]:
-        """Git branches that records are confined to, with how: staged where any of them is."""
+        """Git branches that records are confined to, each with how: `stage` if any of them is staged."""
         rows = session.rows(
             "SELECT git_branch, max(confinement) FROM memory WHERE space = ? AND confinement IS NOT NULL "
             "AND git_branch IS NOT NULL AND status <> 'tombstoned' GROUP BY git_branch",
@@ -98,17 +207,17 @@ class UpkeepTable:
         return {row[0]: row[1] for row in rows}
 
     def staged(self, session: Session, project_id: str, git_branch: str) -> list[int]:
-        rows = session.rows(
+        return column(
+            session,
             "SELECT num FROM memory WHERE space = ? AND git_branch = ? AND confinement = 'stage' "
             "AND status <> 'tombstoned'",
             (project_id, git_branch),
         )
-        return [row[0] for row in rows]
 
     def promote(
         self, session: Session, space: str, nums: Sequence[int], git_branch: str | None, at: int, seq: int
     ) -> None:
-        """Let staged records be seen everywhere; they count as written on the branch that took theirs in, if any."""
+        """Make staged records visible everywhere, as written on the branch that theirs was merged into, if any."""
         session.run_many(
             "UPDATE memory SET confinement = NULL, git_branch = COALESCE(?, git_branch), updated_at = ?, seq = ? "
             "WHERE space = ? AND num = ?",
@@ -116,7 +225,7 @@ class UpkeepTable:
         )
 
     def isolate(self, session: Session, space: str, nums: Sequence[int], at: int, seq: int) -> None:
-        """Let staged records stay on their git branch, whatever becomes of it."""
+        """Confine staged records to their git branch for good."""
         session.run_many(
             "UPDATE memory SET confinement = 'isolate', updated_at = ?, seq = ? WHERE space = ? AND num = ?",
             [(at, seq, space, num) for num in nums],
@@ -130,7 +239,7 @@ class UpkeepTable:
         )
         return {row[0]: row[1] for row in rows}
 
-    def saw_tip(self, session: Session, project_id: str, git_branch: str, tip: str, at: int) -> None:
+    def put_tip(self, session: Session, project_id: str, git_branch: str, tip: str, at: int) -> None:
         session.run(
             "INSERT INTO git_tip (project_id, git_branch, tip, seen_at) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (project_id, git_branch) DO UPDATE SET tip = excluded.tip, seen_at = excluded.seen_at",
@@ -138,7 +247,7 @@ class UpkeepTable:
         )
 
     def rename_git_branch(self, session: Session, project_id: str, old: str, new: str, seq: int) -> frozenset[str]:
-        """Records and lines of work follow a git branch that was renamed; returns the ids of the latter."""
+        """Rename a git branch in records and lines of work; the ids of the latter."""
         linked = session.rows("SELECT id FROM branch WHERE project_id = ? AND git_branch = ?", (project_id, old))
         session.run(
             "UPDATE memory SET git_branch = ?, seq = ? WHERE space = ? AND git_branch = ?", (new, seq, project_id, old)

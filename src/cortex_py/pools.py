@@ -1,0 +1,97 @@
+"""Thread pools that start when first used, restart in a forked process, and end with their last user."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol, TypeVar
+from weakref import WeakSet
+
+__all__ = ["Pool", "release", "renew_in_forks", "require"]
+
+_T = TypeVar("_T")
+
+
+class Renewable(Protocol):
+    """Has threads or locks, which do not survive a fork."""
+
+    def renew(self) -> None: ...
+
+
+_renewable: WeakSet[Renewable] = WeakSet()
+
+
+def renew_in_forks(one: Renewable) -> None:
+    """Call `renew` in every process forked from this one."""
+    _renewable.add(one)
+
+
+def _renew_all() -> None:
+    for one in list(_renewable):
+        one.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
+
+
+class Pool:
+    """A thread pool that a process shares."""
+
+    def __init__(self, workers: int, name: str) -> None:
+        self._workers = workers
+        self._name = name
+        self.renew()
+        _pools.append(self)
+        renew_in_forks(self)
+
+    def renew(self) -> None:
+        self._lock = threading.Lock()
+        self._executor: ThreadPoolExecutor | None = None
+
+    def submit(self, work: Callable[[], _T]) -> Future[_T]:
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self._workers, self._name)
+            return self._executor.submit(work)
+
+    def close(self) -> None:
+        """Finish pending work and end the threads; the next use starts new ones."""
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown()
+
+
+class _Users:
+    """The number of users of the pools in this process."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.renew()
+        renew_in_forks(self)
+
+    def renew(self) -> None:
+        self.lock = threading.Lock()
+
+
+_pools: list[Pool] = []
+_users = _Users()
+
+
+def require() -> None:
+    """Keep the pools until `release`."""
+    with _users.lock:
+        _users.count += 1
+
+
+def release() -> None:
+    """The last to release ends all threads."""
+    with _users.lock:
+        _users.count -= 1
+        last = _users.count == 0
+    if last:
+        for pool in _pools:
+            pool.close()

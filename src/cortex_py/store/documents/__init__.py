@@ -1,0 +1,1 @@
+"""A space as portable documents, for snapshots, sync, export and a move to another engine."""

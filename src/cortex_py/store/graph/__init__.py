@@ -1,0 +1,1 @@
+"""The knowledge graph: entities, mentions, relationships, and merges that can be undone."""

@@ -1,0 +1,1 @@
+"""The PostgreSQL engine: connections, dialect, row-level security, text and vector indexes."""

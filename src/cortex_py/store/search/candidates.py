@@ -1,0 +1,190 @@
+"""The candidates of a query with what ranking needs of them, as flat arrays: one read, then only arithmetic.
+
+Vectors and terms are the stored ones, so scores computed from them are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..database import Session, padded, rows_among
+from .vectors import stack
+
+__all__ = [
+    "CandidateSet", "Details", "Signal", "SpaceCandidates", "SpaceQuery", "combine_candidates", "gather",
+    "read_signals", "record_vectors",
+]  # fmt: skip
+
+_BATCH = 896
+_T = TypeVar("_T", bound=np.generic)
+# The chunks of one record, in order. Each: terms, vector, whether the assistant said it, first and past character.
+Signal = list[tuple[bytes, bytes | None, int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Records in the order asked for, their chunks, and the terms of the chunks."""
+
+    nums: NDArray[np.int64]
+    chunk_record: NDArray[np.int32]
+    by_assistant: NDArray[np.bool_]
+    spans: tuple[tuple[int, int], ...]
+    vectors: NDArray[np.float32]
+    term_chunk: NDArray[np.int32]
+    term_hash: NDArray[np.uint32]
+    term_count: NDArray[np.uint8]
+
+    @property
+    def size(self) -> int:
+        return len(self.nums)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSet:
+    """The candidates of all spaces, and statistics of the scope they come from.
+
+    `before` and `after` are indexes into the same arrays, -1 for none. `word_records` says for each word of the query
+    how many records of the scope contain it.
+    """
+
+    details: Details
+    created: NDArray[np.int64]
+    length: NDArray[np.float32]
+    flags: NDArray[np.int64]
+    author: NDArray[np.int64]
+    branch: NDArray[np.int32]
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    nearness: NDArray[np.float32]
+    scope_size: int
+    average_length: float
+    word_records: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceCandidates:
+    """The candidates of one space. Branches are numbered from 0, and -1 is none.
+
+    `open_records` and `open_length` count the visible records and their terms. `word_records` is None if all visible
+    records are candidates. `signals` reads what ranking needs of records.
+    """
+
+    space: str
+    seq: int
+    nums: NDArray[np.int64]
+    created: NDArray[np.int64]
+    length: NDArray[np.int64]
+    flags: NDArray[np.int64]
+    author: NDArray[np.int64]
+    branch: NDArray[np.int32]
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    nearness: NDArray[np.float32]
+    open_records: int
+    open_length: int
+    word_records: NDArray[np.float64] | None
+    signals: Callable[[Session, Sequence[int]], Mapping[int, Signal]]
+
+
+class SpaceQuery(Protocol):
+    """A query in one space, after its words were looked up."""
+
+    def pick(self, session: Session, query: NDArray[np.float32] | None, count: int) -> SpaceCandidates:
+        """Add the records nearest to the query vector, and the neighbours of the strongest."""
+
+
+def combine_candidates(spaces: Sequence[SpaceCandidates], details: Details, hashes: Sequence[int]) -> CandidateSet:
+    """The candidates of all spaces, one space after the other."""
+    branch, before, after = [], [], []
+    known_branches = low = 0
+    for one in spaces:
+        branch.append(np.where(one.branch >= 0, one.branch + known_branches, -1))
+        before.append(np.where(one.before >= 0, one.before + low, -1))
+        after.append(np.where(one.after >= 0, one.after + low, -1))
+        known_branches += int(one.branch.max(initial=-1)) + 1
+        low += len(one.nums)
+    open_records = sum(one.open_records for one in spaces)
+    return CandidateSet(
+        details,
+        _joined([one.created for one in spaces], np.int64),
+        _joined([one.length for one in spaces], np.float32),
+        _joined([one.flags for one in spaces], np.int64),
+        _joined([one.author for one in spaces], np.int64),
+        _joined(branch, np.int32),
+        _joined(before, np.int32),
+        _joined(after, np.int32),
+        _joined([one.nearness for one in spaces], np.float32),
+        open_records,
+        sum(one.open_length for one in spaces) / open_records if open_records else 1.0,
+        _word_records(spaces, details, hashes),
+    )
+
+
+def _word_records(spaces: Sequence[SpaceCandidates], details: Details, hashes: Sequence[int]) -> NDArray[np.float64]:
+    """In how many records of the scope each word occurs; counted in spaces where all records are candidates."""
+    totals = np.zeros(len(hashes), np.float64)
+    record = details.chunk_record[details.term_chunk]
+    low = 0
+    for one in spaces:
+        high = low + len(one.nums)
+        if one.word_records is not None:
+            totals += one.word_records
+        else:
+            inside = (record >= low) & (record < high)
+            totals += [len(np.unique(record[inside & (details.term_hash == number)])) for number in hashes]
+        low = high
+    return totals
+
+
+def _joined(parts: Sequence[NDArray[Any]], kind: type[_T]) -> NDArray[_T]:
+    return np.concatenate(parts).astype(kind) if parts else np.empty(0, kind)
+
+
+def read_signals(session: Session, space: str, nums: Sequence[int]) -> dict[int, Signal]:
+    """The chunks of records of a space, by number."""
+    found: dict[int, Signal] = {}
+    columns = "num, terms, vector, by_assistant, first, past"
+    statement = f"SELECT {columns} FROM chunk WHERE space = ? AND num IN ({{}}) ORDER BY num, n"
+    for num, *chunk in rows_among(session, statement, (space,), nums, size=_BATCH, fill=padded):
+        found.setdefault(num, []).append(tuple(chunk))
+    return found
+
+
+def gather(nums: Sequence[int], signals: Mapping[int, Signal], dimensions: int) -> Details:
+    """The records as arrays. Every number must be among the signals."""
+    per_record = [len(signals[num]) for num in nums]
+    chunks = [chunk for num in nums for chunk in signals[num]]
+    terms = [chunk[0] for chunk in chunks]
+    zero = bytes(4 * dimensions)
+    per_chunk = [len(blob) // 5 for blob in terms]
+    return Details(
+        nums=np.array(nums, np.int64),
+        chunk_record=np.repeat(np.arange(len(nums), dtype=np.int32), per_record),
+        by_assistant=np.array([chunk[2] for chunk in chunks], np.bool_),
+        spans=tuple([(chunk[3], chunk[4]) for chunk in chunks]),
+        vectors=stack([chunk[1] or zero for chunk in chunks], dimensions),
+        term_chunk=np.repeat(np.arange(len(terms), dtype=np.int32), per_chunk),
+        term_hash=np.frombuffer(b"".join([blob[: 4 * n] for blob, n in zip(terms, per_chunk, strict=True)]), np.uint32),
+        term_count=np.frombuffer(b"".join([blob[4 * n :] for blob, n in zip(terms, per_chunk, strict=True)]), np.uint8),
+    )
+
+
+def record_vectors(
+    session: Session, spaces: Sequence[str], nums: Sequence[int], dimensions: int
+) -> NDArray[np.float32]:
+    """The unit mean vector of each record's chunks; zeros for a record without vectors or outside the spaces."""
+    signals: dict[int, Signal] = {}
+    for space in spaces:
+        signals |= read_signals(session, space, [num for num in nums if num not in signals])
+    made = np.zeros((len(nums), dimensions), np.float32)
+    for i, num in enumerate(nums):
+        vectors = [chunk[1] for chunk in signals.get(num, []) if chunk[1]]
+        if vectors:
+            mean = stack(vectors, dimensions).sum(axis=0)
+            made[i] = mean / max(float(np.linalg.norm(mean)), 1e-9)
+    return made
