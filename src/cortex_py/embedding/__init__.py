@@ -1,8 +1,7 @@
-"""Embedding: text to vectors, on this machine, without torch.
+"""Text to vectors, on this machine by default, without torch.
 
-Import the modules directly; this file stays empty of code so that nothing heavy is loaded by accident.
-`backend` is the protocol the rest of Cortex knows, `onnx_backend` the one that ships, `model_files`
-installs and describes the model.
+`service` is the public service with guards, cache and batching. `backends` holds the models behind one protocol,
+`install` builds the bundled model. This file imports nothing, so that importing one module stays cheap.
 """
 
 __all__: list[str] = []

@@ -1,9 +1,8 @@
-"""Many callers, one model: their texts are merged into small batches of like length.
+"""Merges the texts of many callers into small batches of similar length for one model.
 
-Callers wait while one thread per run of the model takes what is pending: by turns the text that has waited
-longest and the shortest, and beside it those nearest to it in length, up to a budget of tokens. So nothing
-waits for ever, and the short texts wait for few batches, however many long ones came before them. What waits is
-bounded; beyond that callers wait to ask.
+Callers wait while runner threads take what is pending: alternately the text that has waited longest and the shortest
+one, together with those nearest in length, up to a budget of tokens. So no text waits forever, and short texts wait
+for few batches. The queue is bounded; callers beyond it wait to submit.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..errors import CortexError, EmbeddingError
-from .backend import Backend
+from .backends.backend import Backend
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +25,7 @@ __all__ = ["Batcher", "Job"]
 
 _TOKENS_PER_BATCH = 1024
 _MOST_PENDING = 2_048
-# Two: one batch is made ready while the other is computed.
+# Two: one batch is prepared while the other is computed.
 _RUNNERS = 2
 
 
@@ -40,7 +39,7 @@ class _Text:
 
 @dataclass(slots=True)
 class Job:
-    """One request: its texts, and the vectors as they arrive. Cancelling it drops what has not begun."""
+    """One request with its vectors as they arrive. Cancelling drops what has not begun."""
 
     missing: int
     vectors: list[NDArray[np.float32] | None] = field(default_factory=list)
@@ -53,7 +52,7 @@ class Job:
 
     @property
     def dropped(self) -> bool:
-        """Whether nobody waits any more: cancelled, failed, or done."""
+        """Whether nobody waits any more: the job is cancelled, failed or done."""
         return self.result.done()
 
     def deliver(self, place: int, vector: NDArray[np.float32]) -> None:
@@ -64,7 +63,7 @@ class Job:
             self.missing -= 1
             if self.missing == 0 and not self.dropped:
                 made = np.stack([one for one in self.vectors if one is not None])
-                # It may be cancelled at any moment: an event loop that waits for it does so without our lock.
+                # An event loop may cancel the future at any moment without this lock.
                 with suppress(InvalidStateError):
                     self.result.set_result(made)
 
@@ -74,7 +73,7 @@ class Job:
 
 
 class Batcher:
-    """Safe to share between threads. `close` lets what was asked finish and refuses the rest."""
+    """Safe to share between threads. `close` finishes pending texts and refuses new ones."""
 
     def __init__(self, backend: Backend, *, most_pending: int = _MOST_PENDING, runners: int = _RUNNERS) -> None:
         self._backend = backend
@@ -91,7 +90,7 @@ class Batcher:
         return self.submit(texts).result.result()
 
     def submit(self, texts: Sequence[str]) -> Job:
-        """Ask for vectors without waiting for them; waits only while too much is pending."""
+        """Ask for vectors without waiting for them; blocks only while the queue is full."""
         job = Job(len(texts), [None] * len(texts))
         if not texts:
             import numpy as np
@@ -116,7 +115,7 @@ class Batcher:
             thread.join()
 
     def _add(self, texts: Sequence[_Text], job: Job) -> None:
-        """All at once if there is room: those of one request belong into the same batches."""
+        """Add all texts at once if they fit, so that one request shares batches."""
         added = 0
         with self._change:
             while added < len(texts):
@@ -156,12 +155,12 @@ class Batcher:
         return vectors
 
     def _next(self) -> list[_Text]:
-        """The next batch; none when closed and done."""
+        """The next batch; empty when closed and done."""
         with self._change:
             while True:
                 wanted = [one for one in self._pending if not one.job.dropped]
                 if len(wanted) < len(self._pending):
-                    # There is room again, even if nothing is left to take.
+                    # The queue has space again, even if nothing is left to take.
                     self._pending = wanted
                     self._change.notify_all()
                 if self._pending:
@@ -181,7 +180,7 @@ class Batcher:
 
 
 def _grouped(pending: Sequence[_Text], first: _Text) -> list[_Text]:
-    """A text and those nearest to it in length, as many as the budget holds when padded to the longest."""
+    """A text and those nearest in length, as many as fit the budget when padded to the longest."""
     group: list[_Text] = []
     longest = 0
     for one in sorted(pending, key=lambda text: abs(text.length - first.length)):
@@ -193,7 +192,7 @@ def _grouped(pending: Sequence[_Text], first: _Text) -> list[_Text]:
 
 
 def _as_failure(error: BaseException) -> CortexError:
-    """A model may raise anything; its callers are promised one kind of error."""
+    """Wrap whatever a model raises in one kind of error."""
     if isinstance(error, CortexError):
         return error
     failure = EmbeddingError(f"The model failed: {type(error).__name__}: {error}")

@@ -1,7 +1,7 @@
-"""Vectors that were computed before: a little memory in front of a file that all processes share.
+"""A two-level cache of vectors: memory in front of a file that all processes share.
 
-A key names the model, the normalisation and the text; equal keys have equal vectors. Both tiers are bounded
-in bytes and forget what was not asked for the longest.
+A key covers model, normalisation and text; equal keys have equal vectors. Both levels are bounded in bytes and drop
+the least recently used entries.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["KeptVectors", "VectorCache", "cache_key"]
+    from .sqlite_vectors import SqliteVectors
 
-# What an entry costs beside its vector: the key, the array's header, its place in the table.
+__all__ = ["VectorCache", "cache_key"]
+
+# Memory of an entry beside its vector: key, array header, dictionary slot.
 _OVERHEAD = 250
 
 
 def cache_key(fingerprint: str, normalize: bool, text: str) -> bytes:
-    """32 bytes that stand for one vector; the text itself is not kept."""
+    """The 32-byte key of a vector; the text itself is not stored."""
     digest = hashlib.sha256()
     for part in (fingerprint.encode(), b"1" if normalize else b"0"):
         digest.update(len(part).to_bytes(4, "big") + part)
@@ -31,22 +33,10 @@ def cache_key(fingerprint: str, normalize: bool, text: str) -> bytes:
     return digest.digest()
 
 
-class KeptVectors(Protocol):
-    """The tier that outlives the process."""
-
-    def get_many(self, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]: ...
-
-    def put_many(self, vectors: Mapping[bytes, NDArray[np.float32]]) -> None: ...
-
-    def count(self) -> int: ...
-
-    def close(self) -> None: ...
-
-
 class VectorCache:
-    """Two tiers behind one question. Safe to share between threads."""
+    """Both levels behind one interface. Safe to share between threads."""
 
-    def __init__(self, memory_bytes: int, kept: KeptVectors | None = None) -> None:
+    def __init__(self, memory_bytes: int, kept: SqliteVectors | None = None) -> None:
         self._memory_bytes = memory_bytes
         self._kept = kept
         self._recent: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
@@ -74,7 +64,7 @@ class VectorCache:
             self._kept.put_many(vectors)
 
     def count(self) -> int:
-        """How many vectors are known. Those in memory are in the file too, unless it cannot be used."""
+        """The number of cached vectors. Those in memory are also in the file, unless it cannot be used."""
         return max(len(self._recent), self._kept.count() if self._kept is not None else 0)
 
     def close(self) -> None:
@@ -84,7 +74,7 @@ class VectorCache:
     def _remember(self, vectors: Iterable[tuple[bytes, NDArray[np.float32]]]) -> None:
         with self._lock:
             for key, vector in vectors:
-                # Nobody may change what the next caller is given.
+                # Callers share the array, so it must not change.
                 vector.setflags(write=False)
                 former = self._recent.pop(key, None)
                 self._bytes += vector.nbytes + _OVERHEAD - (0 if former is None else former.nbytes + _OVERHEAD)

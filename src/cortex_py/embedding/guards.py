@@ -1,30 +1,33 @@
-"""What texts the embedding service accepts: checked in a fixed order, before anything is computed.
+"""The texts that the embedding service accepts, checked in a fixed order before anything is computed.
 
-First that it is a text at all, then its length, then the security profile; of many texts, each check is made
-of all before the next. The profile `code` refuses only what could harm the service itself; `strict` also
-refuses what the published profile lists, which ordinary code and prose contain.
+First the type, then the length, then the security profile; for many texts, each check runs over all of them before the
+next. The profile `code` refuses only what could harm the service itself; `strict` also refuses what the published
+profile lists, which ordinary code and prose contain.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
 from ..config import Profile
-from ..errors import ConfigurationError, ContentBlocked, ContentTooLarge, InvalidInput
+from ..errors import ConfigurationError, ContentBlocked, ContentTooLarge, InvalidInput, RateLimited
 
-__all__ = ["PROFILES", "Guard"]
+__all__ = ["PROFILES", "Guard", "SlidingWindow"]
 
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 
-# What no text needs and every log, terminal and database dislikes.
 _NULL = re.compile("\x00")
 _STRICT: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("a null byte", _NULL),
     ("a control character", re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")),
-    # Each blank can be matched in one way only: two runs of blanks side by side would take quadratic time.
+    # Each blank matches in one way only: two adjacent runs of blanks would take quadratic time.
     ("a script tag", re.compile(r"<\s*(?:/\s*)?script\b", re.IGNORECASE)),
     ("a file:// address", re.compile(r"\bfile://", re.IGNORECASE)),
     ("a path that climbs out of its folder", re.compile(r"\.\.[/\\]")),
@@ -106,3 +109,47 @@ def _as_text(field: str, text: object) -> str:
             f"{field} holds half of a surrogate pair.", remedy="Give valid Unicode text.", field=field
         ) from None
     return text
+
+
+# -- The rate limit ----------------------------------------------------------------------------------
+
+# The callers remembered; the least recent are dropped first, which only favours them.
+_MOST_CALLERS = 10_000
+
+
+class SlidingWindow:
+    """At most `limit` requests of each caller in any `seconds`; 0: no limit.
+
+    Unlike the bucket of `security.rate_limit` it allows no more than the limit in any minute, as reported.
+    """
+
+    def __init__(self, limit: int, seconds: float = 60.0, now: Callable[[], float] = time.monotonic) -> None:
+        self.limit = limit
+        self._seconds = seconds
+        self._now = now
+        self._asked: OrderedDict[str, deque[float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, caller: str) -> None:
+        """Count one request, or raise `RateLimited` with the seconds to wait; a refused one is not counted."""
+        if self.limit <= 0:
+            return
+        with self._lock:
+            now = self._now()
+            asked = self._asked.setdefault(caller, deque())
+            self._asked.move_to_end(caller)
+            while asked and asked[0] <= now - self._seconds:
+                asked.popleft()
+            if len(asked) >= self.limit:
+                raise _refused(self.limit, self._seconds, asked[0] + self._seconds - now)
+            asked.append(now)
+            while len(self._asked) > _MOST_CALLERS:
+                self._asked.popitem(last=False)
+
+
+def _refused(limit: int, seconds: float, wait: float) -> RateLimited:
+    return RateLimited(
+        f"More than {limit} requests in {seconds:.0f} s.",
+        remedy=f"Wait {math.ceil(wait)} s, or raise the rate limit.",
+        retry_after=max(wait, 0.0),
+    )

@@ -1,37 +1,37 @@
-"""`EmbeddingService`: texts to vectors for callers outside the engine, checked, cached, limited and counted.
+"""`EmbeddingService`: texts to vectors for outside callers, with guards, cache, rate limit and metrics.
 
-The order is fixed: the texts are checked, known vectors are taken from the cache, only what is then missing
-counts against the rate limit and goes to the model.
+The order is fixed: texts are checked, cached vectors are looked up, and only missing vectors count against the rate
+limit and go to the model.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..clock import Clock, SystemClock
-from ..config import Profile
+from ..config import Profile, load_settings
 from ..errors import CortexError, EmbeddingError, InvalidInput
-from .backend import Backend
-from .backends import available_backends, open_backend
-from .batcher import Batcher, Job
+from .backends.backend import Backend
+from .backends.registry import available_backends, open_backend, open_service_backend
+from .backends.token_batches import normalize_rows
+from .batching import Batcher, Job
 from .cache import VectorCache, cache_key
-from .generators import as_backend, of_length_one
-from .guard import Guard
-from .limits import SlidingWindow
+from .generators import as_backend
+from .guards import Guard, SlidingWindow
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
-    "Asked",
     "Embedding",
     "EmbeddingService",
     "Embeddings",
@@ -39,7 +39,10 @@ __all__ = [
     "Metadata",
     "Metrics",
     "ModelInfo",
+    "PendingEmbeddings",
     "Source",
+    "embed_many",
+    "embed_one",
 ]
 
 Source = Literal["cache", "generator", "mixed"]
@@ -52,7 +55,7 @@ _MEMORY_BYTES = 16_000_000
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Counted since the service was opened: texts that were and were not in the cache, requests refused."""
+    """Counts since the service was opened: cached and missing texts, and refused requests."""
 
     cache_hits: int = 0
     cache_misses: int = 0
@@ -61,7 +64,7 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Where vectors came from. `truncated` tells that the model did not read to the end of a text."""
+    """Where vectors came from. `truncated` means that the model did not read a text to its end."""
 
     model_name: str
     dimensions: int
@@ -113,8 +116,8 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request under way: what was known, and the job that makes the rest. Wait for it, or cancel it."""
+class PendingEmbeddings:
+    """A running request: the cached vectors, and the job that computes the rest. Wait for it or cancel it."""
 
     service: EmbeddingService
     texts: Sequence[str]
@@ -134,7 +137,7 @@ class Asked:
         return self.service.finish(self, raw)
 
     def cancel(self) -> None:
-        """Nobody wants the vectors any more: what the model has not begun it never will."""
+        """Drop the texts that the model has not begun."""
         if self.job is not None:
             self.job.cancel()
 
@@ -154,10 +157,15 @@ class EmbeddingService:
         max_texts: int = MAX_TEXTS,
         clock: Clock | None = None,
         limiter: SlidingWindow | None = None,
+        tenant: Callable[[], str] = lambda: "",
     ) -> None:
-        """Over a generator of your own, or a backend by itself or by name; without either, the default one."""
+        """Use a generator of your own, a backend or its name, or else the configured backend.
+
+        `tenant` names the tenant of the current call; each tenant has its own cached vectors.
+        """
+        self._tenant = tenant
         chosen = generator if generator is not None else backend
-        self.backend = open_backend(chosen) if chosen is None or isinstance(chosen, str) else as_backend(chosen)
+        self.backend = _opened(chosen) if chosen is None or isinstance(chosen, str) else as_backend(chosen)
         self._cache = cache if cache is not None else VectorCache(_MEMORY_BYTES)
         self._limiter = limiter or SlidingWindow(rate_limit)
         self.guard = Guard(max_text_length, max_texts, profile)
@@ -176,19 +184,19 @@ class EmbeddingService:
         """The vectors of many texts. Equal texts are computed once."""
         return self.begin_batch(texts, normalize=normalize, caller=caller).wait()
 
-    def begin(self, text: object, *, normalize: bool = True, caller: str = "local") -> Asked:
+    def begin(self, text: object, *, normalize: bool = True, caller: str = "local") -> PendingEmbeddings:
         """Check a text and ask for its vector, without waiting for it."""
         _check_normalize(normalize)
         return self._begin([self.guard.check(text)], normalize, caller)
 
-    def begin_batch(self, texts: object, *, normalize: bool = True, caller: str = "local") -> Asked:
+    def begin_batch(self, texts: object, *, normalize: bool = True, caller: str = "local") -> PendingEmbeddings:
         """Check many texts and ask for their vectors, without waiting for them."""
         _check_normalize(normalize)
         return self._begin(self.guard.check_many(texts), normalize, caller)
 
     def info(self) -> ModelInfo:
         """What is known about the model; loads nothing."""
-        available = available_backends()
+        available = available_backends(self.backend.name)
         try:
             fingerprint = self.backend.fingerprint
         except EmbeddingError:
@@ -213,7 +221,7 @@ class EmbeddingService:
         return Health(
             status="healthy" if problem is None else "unhealthy",
             platform=platform.system(),
-            backends_available=available_backends(),
+            backends_available=available_backends(self.backend.name),
             rate_limit=self._limiter.limit,
             cache_size=self._cache.count(),
             metrics=self.metrics,
@@ -227,7 +235,7 @@ class EmbeddingService:
 
     @property
     def crowded(self) -> bool:
-        """Whether so much is pending that asking may have to wait."""
+        """Whether a new request may have to wait for the queue."""
         return self._batcher.crowded
 
     def close(self) -> None:
@@ -241,9 +249,10 @@ class EmbeddingService:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _begin(self, texts: Sequence[str], normalize: bool, caller: str) -> Asked:
+    def _begin(self, texts: Sequence[str], normalize: bool, caller: str) -> PendingEmbeddings:
         self._check_process()
-        fingerprint = self.backend.fingerprint
+        # A cache hit must not reveal that another tenant embedded the same text.
+        fingerprint = f"{self.backend.fingerprint}{self._tenant()}"
         keys = [cache_key(fingerprint, normalize, text) for text in texts]
         found = self._cache.get_many(list(dict.fromkeys(keys)))
         fresh = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
@@ -251,16 +260,16 @@ class EmbeddingService:
         if fresh:
             self._count_against_limit(caller)
             job = self._batcher.submit(list(fresh.values()))
-        return Asked(self, texts, keys, found, list(fresh), normalize, job)
+        return PendingEmbeddings(self, texts, keys, found, list(fresh), normalize, job)
 
-    def finish(self, asked: Asked, raw: NDArray[np.float32] | None) -> Embeddings:
-        """Put together what was known and what the model made, `raw`; keep the latter for the next time."""
+    def finish(self, asked: PendingEmbeddings, raw: NDArray[np.float32] | None) -> Embeddings:
+        """Combine cached vectors with the model's output `raw`, and cache the latter."""
         import numpy as np
 
         found = asked.found
         if raw is not None:
             if asked.normalize:
-                raw = of_length_one(raw)
+                raw = normalize_rows(raw)
             made = {key: vector.copy() for key, vector in zip(asked.fresh, raw, strict=True)}
             self._cache.put_many(made)
             found = {**found, **made}
@@ -287,7 +296,7 @@ class EmbeddingService:
         )
 
     def _check_process(self) -> None:
-        """Threads, locks and the cache's file belong to the process that first asked: after a fork none works."""
+        """Refuse use after a fork: threads, locks and the cache file belong to the process that first used them."""
         process = os.getpid()
         self._process = self._process or process
         if self._process != process:
@@ -314,6 +323,66 @@ class EmbeddingService:
             return self._metrics
 
 
+def _opened(name: str | None) -> Backend:
+    if name is not None:
+        return open_backend(name)
+    settings = load_settings()
+    return open_service_backend(settings, open_backend(settings=settings))
+
+
 def _check_normalize(normalize: object) -> None:
     if not isinstance(normalize, bool):
         raise InvalidInput("normalize is neither true nor false.", remedy="Give true or false.", field="normalize")
+
+
+# -- For servers: wait without holding a thread, and cancel what nobody wants any more -------------
+
+
+# Checking and hashing more characters than this would block the event loop. The charge for each text keeps requests
+# with very many texts, which might wait for the queue, off the loop too.
+_SMALL = 16_384
+_EACH = 64
+
+
+async def embed_one(service: EmbeddingService, text: object, normalize: bool, caller: str) -> Embedding:
+    """The vector of one text."""
+    found = await _settled(lambda: service.begin(text, normalize=normalize, caller=caller), _size([text]), service)
+    return Embedding(found.vectors[0], found.metadata)
+
+
+async def embed_many(service: EmbeddingService, texts: object, normalize: bool, caller: str) -> Embeddings:
+    """The vectors of many texts."""
+    size = _size(texts) if isinstance(texts, list | tuple) else 0
+    return await _settled(lambda: service.begin_batch(texts, normalize=normalize, caller=caller), size, service)
+
+
+def _size(texts: list[object] | tuple[object, ...]) -> int:
+    return sum(_EACH + len(text) for text in texts if isinstance(text, str))
+
+
+async def _settled(begin: Callable[[], PendingEmbeddings], size: int, service: EmbeddingService) -> Embeddings:
+    small = size <= _SMALL and service.backend.loaded and not service.crowded
+    asked = begin() if small else await _begun(begin)
+    raw = None
+    if asked.job is not None:
+        try:
+            raw = await asyncio.wrap_future(asked.job.result)
+        except asyncio.CancelledError:
+            asked.cancel()
+            raise
+    return service.finish(asked, raw) if small else await asyncio.to_thread(service.finish, asked, raw)
+
+
+async def _begun(begin: Callable[[], PendingEmbeddings]) -> PendingEmbeddings:
+    """Begin in a thread. If the waiter is cancelled meanwhile, the request is cancelled once it has begun."""
+    beginning = asyncio.ensure_future(asyncio.to_thread(begin))
+    try:
+        return await asyncio.shield(beginning)
+    except asyncio.CancelledError:
+        beginning.add_done_callback(_drop)
+        raise
+
+
+def _drop(beginning: asyncio.Future[PendingEmbeddings]) -> None:
+    if not beginning.cancelled() and beginning.exception() is None:
+        beginning.result().cancel()

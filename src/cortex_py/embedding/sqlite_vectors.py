@@ -1,14 +1,13 @@
-"""The cache file in the home. Losing it costs time, never data: it is not synced, and if damaged it is begun anew.
+"""The vector cache file in the home. Losing it costs time, never data: it is not synced; a damaged file is replaced.
 
-Every entry carries a checksum over its key and vector; one that does not match is dropped and computed again.
-The bound holds for the file: what is counted are the pages in use.
+Every entry has a checksum over key and vector; an entry that does not match is dropped and computed again. The size
+limit applies to the pages in use.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,24 +16,28 @@ from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
+from ..errors import StorageError
+from ..sqlite_file import SqliteFile, connect, remove
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["SqliteVectors"]
 
+logger = logging.getLogger(__name__)
+
 _T = TypeVar("_T")
 _CHECK_BYTES = 8
-# A request waits for this, and an event loop with it: a vector that is not kept costs less.
+# Requests wait for this lock; computing a vector again costs less than a long wait.
 _BUSY_MS = 250
 _BATCH = 200
-# How old the mark of the last use may be before reading an entry renews it. Renewing is a write.
+# The last-use time is renewed only if it is older than this, because renewing is a write.
 _RENEW_MS = 60_000
-# Evicting down to less than the bound means not evicting at every write.
+# Evict below the limit, so that not every write evicts.
 _KEEP = 0.9
 
-# With row numbers: a table that is one index keeps at most a quarter of a page in place and gives each vector of
-# usual size a page of its own.
+# With rowids: a WITHOUT ROWID table would give each vector of usual size an overflow page of its own.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS vector (
     key BLOB PRIMARY KEY, used INTEGER NOT NULL, sum BLOB NOT NULL, vector BLOB NOT NULL);
@@ -43,16 +46,17 @@ CREATE INDEX IF NOT EXISTS vector_used ON vector (used);
 
 
 class SqliteVectors:
-    """Vectors in a file that several processes share, bounded in bytes."""
+    """Vectors in a file that several processes share, bounded in bytes; `key` encrypts it."""
 
-    def __init__(self, path: Path, most_bytes: int, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, path: Path, most_bytes: int, now: Callable[[], float] = time.time, *, key: bytes | None = None
+    ) -> None:
         self._path = path
+        self._key = key
         self._most_bytes = most_bytes
         self._now = now
-        self._lock = threading.Lock()
-        self._connection: apsw.Connection | None = None
+        self._kept = SqliteFile(path, self._open)
         self._file: tuple[int, int] | None = None
-        self._process: int | None = None
         self._closed = False
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
@@ -66,71 +70,53 @@ class SqliteVectors:
 
     def close(self) -> None:
         """Close the file; from now on the cache is empty and stays so."""
-        if self._inherited:
-            return
-        with self._lock:
+        with self._kept.lock:
             self._closed = True
-            self._close()
+            self._kept.close()
 
     def _moment(self) -> int:
         return int(self._now() * 1000)
 
     def _guarded(self, work: Callable[[apsw.Connection], _T], otherwise: _T) -> _T:
-        """Do the work; a cache that is busy, full, forbidden or closed is as good as an empty one."""
-        if self._inherited:
-            return otherwise
-        with self._lock:
+        """Do the work; a cache that is busy, full, unreadable or closed counts as empty."""
+        with self._kept.lock:
             if self._closed:
                 return otherwise
             try:
-                return work(self._opened())
-            except (apsw.CorruptError, apsw.NotADBError):
-                self._begin_anew()
+                with self._kept.connection() as connection:
+                    return work(connection)
+            except (apsw.CorruptError, apsw.NotADBError) as error:
+                logger.debug("the vector cache is damaged and is replaced: %s", type(error).__name__)
+                self._replace_file()
                 return otherwise
-            except (apsw.Error, OSError):
+            except (apsw.Error, OSError, StorageError) as error:
+                logger.debug("the vector cache is not used: %s", type(error).__name__)
                 return otherwise
 
-    def _opened(self) -> apsw.Connection:
-        if self._connection is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # For the owner alone from the beginning: the files beside it take their permissions from it.
-            with suppress(FileExistsError):
-                self._path.touch(mode=0o600, exist_ok=False)
-            self._file = _identity(self._path)
-            connection = apsw.Connection(str(self._path))
-            try:
-                connection.set_busy_timeout(_BUSY_MS)
-                connection.execute("PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL; PRAGMA cache_size = -2048")
-                connection.execute("PRAGMA journal_size_limit = 4194304")
-                connection.execute(_SCHEMA)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
-            self._process = os.getpid()
-        return self._connection
+    def _open(self) -> apsw.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._file = _identity(self._path)
+        connection = connect(self._path, self._key, _BUSY_MS)
+        try:
+            self._file = self._file or _identity(self._path)
+            connection.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -2048; PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA journal_size_limit = 4194304")
+            connection.execute(_SCHEMA)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
-    @property
-    def _inherited(self) -> bool:
-        """Whether the file was opened before a fork: the child may neither use nor close the connection."""
-        return self._process not in (None, os.getpid())
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _begin_anew(self) -> None:
+    def _replace_file(self) -> None:
         with suppress(apsw.Error, OSError):
-            self._close()
-            # Another process may have done so already; its new file is not the one that was damaged.
+            self._kept.close(for_good=False)
+            # Another process may have replaced it already; its new file is not the damaged one.
             if self._file is not None and _identity(self._path) == self._file:
-                for suffix in ("", "-wal", "-shm"):
-                    self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+                remove(self._path)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file stands at the path, if any."""
+    """Device and inode of the file at the path, if any."""
     try:
         found = path.stat()
     except OSError:
@@ -144,7 +130,7 @@ def _read(connection: apsw.Connection, keys: Sequence[bytes], moment: int) -> di
     found: dict[bytes, NDArray[np.float32]] = {}
     damaged: list[bytes] = []
     stale: list[bytes] = []
-    # The casts: in a damaged file any column may hold anything.
+    # The casts: in a damaged file a column may hold any type.
     columns = "key, CAST(used AS INTEGER), CAST(sum AS BLOB), CAST(vector AS BLOB)"
     for low in range(0, len(keys), _BATCH):
         part = list(keys[low : low + _BATCH])
@@ -159,7 +145,7 @@ def _read(connection: apsw.Connection, keys: Sequence[bytes], moment: int) -> di
             if used is None or abs(moment - used) >= _RENEW_MS:
                 stale.append(key)
     if damaged or stale:
-        # What was found is good even where nothing can be written.
+        # The vectors are valid even if nothing can be written.
         with suppress(apsw.Error), connection:
             connection.executemany("DELETE FROM vector WHERE key = ?", [(key,) for key in damaged])
             connection.executemany("UPDATE vector SET used = ? WHERE key = ?", [(moment, key) for key in stale])
@@ -173,7 +159,7 @@ def _write(
     rows = [(key, moment, _checksum(key, blob), blob) for key, blob in blobs.items()]
     with connection:
         connection.executemany("INSERT OR REPLACE INTO vector (key, used, sum, vector) VALUES (?, ?, ?, ?)", rows)
-        # Entries differ in size, so the share of them that is too much is only about right: look again.
+        # Entries differ in size, so the number to delete is an estimate: check again.
         while (size := _size(connection)) > most_bytes and (count := _count(connection)):
             over = count - int(count * _KEEP * most_bytes / size)
             connection.execute(

@@ -1,7 +1,4 @@
-"""What the rest of Cortex knows about an embedding model: this protocol, and nothing heavier.
-
-Backends live beside it. Importing this module loads neither numpy nor a runtime.
-"""
+"""The protocol of an embedding backend. Importing this module loads neither numpy nor a runtime."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigurationError, ModelCorrupt, ModelMissing
-from ..paths import expanded
-from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest, find_folder
+from ...errors import ConfigurationError, ModelCorrupt, ModelMissing
+from ...paths import expanded
+from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest_files, find_folder
 from .token_batches import embed_batches
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class MlxBackend:
     def _digest(self) -> Digest:
         path = self._folder.path
         files = [path / _WEIGHTS, path / "config.json", self._folder.tokeniser_file]
-        return digest(files, self.max_tokens, self._folder.pooling)
+        return digest_files(files, self.max_tokens, self._folder.pooling)
 
     def _run(self, encoder: _Encoder, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
         with self._running:
@@ -115,7 +115,7 @@ class _Encoder:
             if mx.issubdtype(tensor.dtype, mx.floating)
         }
         if f"encoder.layer.{self._layers - 1}.output.dense.weight" not in self._tensors:
-            raise ModelCorrupt(f"{folder.path / _WEIGHTS} does not hold the layers that config.json tells of.")
+            raise ModelCorrupt(f"{folder.path / _WEIGHTS} lacks layers that config.json declares.")
         # Until it is computed, an array belongs to the thread that made it, and no other can use it.
         mx.eval(list(self._tensors.values()))
 

@@ -1,7 +1,6 @@
-"""A model's folder as hubs lay it out: where it lies, what its files say, which tokeniser it wants.
+"""A model folder in the layout of model hubs: its location, settings and tokeniser.
 
-Files are read, nothing is loaded and nothing is fetched. Several backends read such folders; what they
-compute from them is told in their own modules.
+Files are read; nothing is downloaded and no model is loaded. Several backends share this module.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import ConfigurationError, ModelCorrupt, ModelMissing
-from ..paths import expanded
-from .wordpiece import WordPiece
+from ...errors import ConfigurationError, ModelCorrupt, ModelMissing, extra_remedy
+from ...paths import expanded
+from ..wordpiece import WordPiece
 
-__all__ = ["DEFAULT_MODEL", "Digest", "ModelFolder", "Tokeniser", "digest", "encodable", "find_folder"]
+__all__ = ["DEFAULT_MODEL", "Digest", "ModelFolder", "Tokeniser", "digest_files", "drop_surrogates", "find_folder"]
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
-# Where a model does not say how far it was trained to read, passages beyond this help nobody.
+# The limit if a model does not state how many tokens it reads.
 _MOST_TOKENS = 512
 _PLAIN_MODULES = ("Transformer", "Pooling", "Normalize")
 
@@ -42,19 +41,19 @@ class Tokeniser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """The SHA-256 of some files, and how they lay there when it was taken."""
+    """The SHA-256 of some files, with their sizes and times when it was computed."""
 
     text: str
     stamps: Mapping[Path, tuple[int, int]]
 
     def check(self) -> None:
-        """Raises ModelCorrupt where a file has changed since: vectors would be told to come from the old one."""
+        """Raise ModelCorrupt if a file has changed since: its vectors would carry the old fingerprint."""
         for path, stamp in self.stamps.items():
             if _stamp(path) != stamp:
                 raise ModelCorrupt(f"The model file {path} changed while Cortex was running.", remedy="Start it again.")
 
 
-def digest(files: Iterable[Path], *settings: object) -> Digest:
+def digest_files(files: Iterable[Path], *settings: object) -> Digest:
     """One digest over files and over settings that change what is computed from them."""
     total = hashlib.sha256(repr(settings).encode())
     stamps = {}
@@ -66,11 +65,11 @@ def digest(files: Iterable[Path], *settings: object) -> Digest:
 
 
 def find_folder(model: str) -> Path | None:
-    """The folder of a model, given as a path or by its name on a hub; none if it is not on this machine."""
+    """The folder of a model, given as a path or hub name; None if it is not on this machine."""
     folder = expanded(model)
     if folder.is_dir():
         return folder
-    # Names without an owner are understood as sentence-transformers understands them.
+    # Names without an owner are looked up as sentence-transformers does.
     for name in (model, f"sentence-transformers/{model}") if "/" not in model else (model,):
         for cache in _hub_caches():
             stored = cache / f"models--{name.replace('/', '--')}"
@@ -83,7 +82,7 @@ def find_folder(model: str) -> Path | None:
     return None
 
 
-def encodable(text: str) -> str:
+def drop_surrogates(text: str) -> str:
     """The text without lone surrogates, which no encoder takes."""
     return text if text.isascii() else text.encode("utf-8", "ignore").decode("utf-8")
 
@@ -100,15 +99,15 @@ class ModelFolder:
 
     @cached_property
     def max_tokens(self) -> int:
-        """How far the model reads: as far as it was told to, else as far as it can, within reason."""
-        told = _whole(self._json("sentence_bert_config.json").get("max_seq_length"))
+        """The number of tokens the model reads: as configured, or else what it supports, within reason."""
+        configured = _whole(self._json("sentence_bert_config.json").get("max_seq_length"))
         length = _whole(self._json("tokenizer_config.json").get("model_max_length"))
         able = _whole(self.config.get("max_position_embeddings"))
-        return min(number for number in (told or _MOST_TOKENS, able, told or length) if number)
+        return min(number for number in (configured or _MOST_TOKENS, able, configured or length) if number)
 
     @cached_property
     def pooling(self) -> str:
-        """How the vectors of tokens become one: `mean`, `cls`, or a way that only other programs know."""
+        """How token vectors are pooled: `mean`, `cls`, or a mode that is not supported here."""
         settings = self._json("1_Pooling/config.json")
         mode = settings.get("pooling_mode")
         if mode is not None:
@@ -144,7 +143,7 @@ class ModelFolder:
 
     @cached_property
     def tokeniser_file(self) -> Path:
-        """The file the tokeniser is made from; a matter of the folder alone, not of what is installed."""
+        """The tokeniser's file; it depends on the folder only, not on installed packages."""
         full, words = self.path / "tokenizer.json", self.path / "vocab.txt"
         if words.is_file() and (self._is_uncased_bert() or not full.is_file()):
             return words
@@ -169,7 +168,7 @@ class ModelFolder:
         if not find_spec("tokenizers"):
             raise ConfigurationError(
                 f"The tokeniser {path} needs the package 'tokenizers'.",
-                remedy="Install it: pip install 'cortex-py[onnx-folder]'.",
+                remedy=extra_remedy("onnx-folder"),
                 field="embedding_model",
             )
         return _FileTokeniser(path, self.max_tokens)
@@ -210,18 +209,18 @@ class _FileTokeniser:
             self._cut = Tokenizer.from_file(str(path))
         except Exception as error:  # the package raises no narrower class
             raise ModelCorrupt(f"The tokeniser {path} cannot be read: {error}") from error
-        # Files in circulation have short lengths and fixed padding baked in.
+        # Many published files fix short lengths and padding.
         for tokeniser in (self._whole, self._cut):
             tokeniser.no_padding()
             tokeniser.no_truncation()
         self._cut.enable_truncation(limit)
 
     def encode(self, text: str, limit: int) -> list[int]:
-        ids: list[int] = self._cut.encode(encodable(text)).ids
+        ids: list[int] = self._cut.encode(drop_surrogates(text)).ids
         return ids[:limit]
 
     def count(self, text: str) -> int:
-        return len(self._whole.encode(encodable(text)).ids)
+        return len(self._whole.encode(drop_surrogates(text)).ids)
 
 
 def _hub_caches() -> list[Path]:

@@ -1,11 +1,11 @@
-"""The embedding backend that ships with Cortex: all-MiniLM-L6-v2 on onnxruntime.
+"""The embedding backend that ships with Cortex: its own model, or all-MiniLM-L6-v2, on onnxruntime.
 
-Making one costs nothing. The vocabulary is read when tokens are first counted, the runtime is imported
-and the graph loaded when something is first embedded. Installation lives in `model_files`.
+Constructing it is cheap. The vocabulary is read when tokens are first counted; the runtime is imported and the graph
+loaded when something is first embedded. `install.model_files` knows where the models are.
 
-On `cuda` the float graph runs on an NVIDIA card, where the GPU build of onnxruntime is installed. That path
-was written to the runtime's documentation and has not been run on a card; its vectors have a fingerprint of
-their own, so that they never stand beside the processor's unseen.
+On `cuda` the float graph runs on an NVIDIA card with the GPU build of onnxruntime. That path follows the runtime's
+documentation and has not been run on a card. Its vectors have their own fingerprint, so they are never mixed with those
+of the processor.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import EmbeddingError
-from . import model_files
-from .batches import batches
-from .model_files import DIMENSIONS, MAX_TOKENS, MODEL_NAME, Manifest, Precision
-from .wordpiece import WordPiece
+from ...errors import EmbeddingError
+from ...tracing import report
+from ..install import model_files
+from ..install.model_files import DIMENSIONS, MAX_TOKENS, MODEL_NAME, Manifest, Precision
+from ..wordpiece import WordPiece
+from .token_batches import group_by_length
 
 if TYPE_CHECKING:
     import numpy as np
     import onnxruntime
     from numpy.typing import NDArray
 
-    from ..config import Device
+    from ...config import Device
 
 __all__ = ["OnnxBackend", "open_session", "runtime_errors"]
 
@@ -46,16 +47,22 @@ _MOST_THREADS = 4
 
 
 class OnnxBackend:
-    """Embeds texts with the model in `models_dir`. Safe to share between threads."""
+    """Embeds texts with a model in `models_dir`. Safe to share between threads."""
 
     name = "onnx"
-    model_name = MODEL_NAME
     dimensions = DIMENSIONS
     max_tokens = MAX_TOKENS
 
     def __init__(
-        self, models_dir: Path, precision: Precision = "int8", threads: int | None = None, device: Device = "cpu"
+        self,
+        models_dir: Path,
+        precision: Precision = "int8",
+        threads: int | None = None,
+        device: Device = "cpu",
+        *,
+        model: str = MODEL_NAME,
     ) -> None:
+        self.model_name = model
         self._models_dir = models_dir
         self._precision = precision
         self._threads = threads
@@ -81,18 +88,21 @@ class OnnxBackend:
 
         session = self._loaded_session()
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
+        done = 0
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
             part = [self._tokeniser.encode(text, MAX_TOKENS) for text in texts[first : first + _TEXTS_AT_ONCE]]
-            for batch in batches([len(ids) for ids in part], self._tokens_per_run):
+            for batch in group_by_length([len(ids) for ids in part], self._tokens_per_run):
                 found = self._run(session, [part[number] for number in batch])
                 if normalize:
                     found /= np.linalg.norm(found, axis=1, keepdims=True)
                 vectors[[first + number for number in batch]] = found
+                done += len(batch)
+                report("texts", done, len(texts))
         return vectors
 
     @cached_property
     def _manifest(self) -> Manifest:
-        return model_files.read_manifest(self._models_dir, self._precision)
+        return model_files.read_manifest(self._models_dir, self._precision, self.model_name)
 
     @cached_property
     def _tokeniser(self) -> WordPiece:
@@ -114,8 +124,7 @@ class OnnxBackend:
     def _loaded_session(self) -> onnxruntime.InferenceSession:
         with self._loading:
             if self._session is None:
-                # Checked against the manifest whose fingerprint this backend tells: a graph that was put
-                # in its place since is refused.
+                # Checked against the manifest of the reported fingerprint: a replaced graph is refused.
                 graph = model_files.checked_graph(self._models_dir, self._manifest)
                 self._session = open_session(graph, self._threads, self._device)
             return self._session
@@ -143,10 +152,10 @@ def open_session(
         # Finds CUDA's libraries where they came as Python packages. What it cannot find it prints.
         with contextlib.redirect_stdout(sys.stderr), contextlib.suppress(AttributeError):
             onnxruntime.preload_dlls()  # since 1.21
-        # The card's short float format would give other numbers than the processor does.
+        # TF32 would give other numbers than the processor.
         cuda = ("CUDAExecutionProvider", {"use_tf32": "0"})
         session = onnxruntime.InferenceSession(path, options, providers=[cuda, "CPUExecutionProvider"])
-        # Where CUDA does not start, the runtime goes on without it and says so to nobody.
+        # If CUDA does not start, the runtime silently continues without it.
         if "CUDAExecutionProvider" in session.get_providers():
             return session
     raise EmbeddingError(

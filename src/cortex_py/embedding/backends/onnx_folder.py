@@ -10,16 +10,17 @@ embedded. An output for whole texts is taken as it is; else the outputs for toke
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigurationError, EmbeddingError
-from .model_folder import Digest, ModelFolder, digest
-from .onnx_signature import Signature, Slot, read_signature
+from ...errors import ConfigurationError, EmbeddingError, ModelCorrupt, ModelMissing
+from .model_folder import Digest, ModelFolder, digest_files
 from .token_batches import embed_batches
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     import onnxruntime
     from numpy.typing import NDArray
 
-    from ..config import Device
+    from ...config import Device
 
-__all__ = ["OnnxFolderBackend"]
+__all__ = ["OnnxFolderBackend", "Signature", "Slot", "read_signature"]
 
 _PLACES = ("model.onnx", "onnx/model.onnx")
 _IDS, _MASK, _SEGMENTS = ("input_ids", "ids"), ("attention_mask", "mask"), ("token_type_ids",)
@@ -98,7 +99,9 @@ class OnnxFolderBackend:
     def _digest(self) -> Digest:
         """Of all that decides a vector. Takes about a second for each gigabyte, once."""
         weights = [self._graph, *(self._graph.parent / name for name in self._signature.external)]
-        return digest([*weights, self._folder.tokeniser_file], self.max_tokens, self._folder.pooling, self._output.name)
+        return digest_files(
+            [*weights, self._folder.tokeniser_file], self.max_tokens, self._folder.pooling, self._output.name
+        )
 
     def _run(
         self, session: onnxruntime.InferenceSession, ids: NDArray[np.int64], mask: NDArray[np.int64]
@@ -125,7 +128,7 @@ class OnnxFolderBackend:
     def _loaded_session(self) -> onnxruntime.InferenceSession:
         with self._loading:
             if self._session is None:
-                from .onnx_backend import open_session
+                from .onnx import open_session
 
                 self._digest.check()
                 with _faults(self._graph):
@@ -179,8 +182,8 @@ def _output(signature: Signature, path: Path) -> Slot:
 
 @contextmanager
 def _faults(path: Path) -> Iterator[None]:
-    """What the runtime says against a graph or its input, in our own words."""
-    from .onnx_backend import runtime_errors
+    """Wrap the runtime's errors about a graph or its input."""
+    from .onnx import runtime_errors
 
     try:
         yield
@@ -194,3 +197,142 @@ def _mean(tokens: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.fl
     present = mask[:, :, np.newaxis].astype(np.float32)
     mean: NDArray[np.float32] = (tokens * present).sum(axis=1) / np.maximum(present.sum(axis=1), 1e-9)
     return mean
+
+
+# -- The signature of an ONNX file, read without a runtime (field numbers of onnx.proto3) ----------
+
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_GRAPH = 7
+_INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12
+_TENSOR_NAME, _TENSOR_EXTERNAL = 8, 13
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One input or output. `element` is the type's number; sizes that are not fixed are None."""
+
+    name: str
+    element: int
+    shape: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    external: tuple[str, ...]
+
+
+def read_signature(path: Path) -> Signature:
+    """Raises ModelMissing where there is no such file, ModelCorrupt where it is no ONNX file."""
+    try:
+        with path.open("rb") as file:
+            # Let go together with the last view into it.
+            content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return _signature(content)
+    except OSError as error:
+        raise ModelMissing(f"The model file {path} cannot be read: {error.strerror}.") from error
+    except (ValueError, IndexError) as error:
+        raise ModelCorrupt(f"{path} is not an ONNX file.", remedy="Copy the model again.") from error
+
+
+def _signature(content: memoryview) -> Signature:
+    inputs, outputs = [], []
+    stored: set[str] = set()
+    external: dict[str, None] = {}
+    for field, graph in _messages(content):
+        if field != _GRAPH:
+            continue
+        for part, value in _messages(graph):
+            if part == _INPUT:
+                inputs.append(_slot(value))
+            elif part == _OUTPUT:
+                outputs.append(_slot(value))
+            elif part == _INITIALIZER:
+                name, location = _tensor(value)
+                stored.add(name)
+                external[location] = None
+    if not outputs:
+        raise ValueError("no graph")
+    # Older files list their weights among the inputs.
+    asked = tuple(slot for slot in inputs if slot.name not in stored)
+    return Signature(asked, tuple(outputs), tuple(name for name in external if name))
+
+
+def _slot(value: memoryview) -> Slot:
+    name, element, shape = "", 0, []
+    for field, part in _messages(value):
+        if field == 1:
+            name = _text(part)
+        elif field == 2:
+            for tensor in _nested(part, 1):
+                element = next((number for field, number in _numbers(tensor) if field == 1), 0)
+                for dimensions in _nested(tensor, 2):
+                    shape = [
+                        next((number for field, number in _numbers(size) if field == 1), None)
+                        for size in _nested(dimensions, 1)
+                    ]
+    return Slot(name, element, tuple(shape))
+
+
+def _tensor(value: memoryview) -> tuple[str, str]:
+    """The tensor's name, and the external file with its data, if any."""
+    name = location = ""
+    for field, part in _messages(value):
+        if field == _TENSOR_NAME:
+            name = _text(part)
+        elif field == _TENSOR_EXTERNAL:
+            entry = {key: _text(text) for key, text in _messages(part)}
+            if entry.get(1) == "location":
+                location = entry.get(2, "")
+    return name, location
+
+
+def _nested(content: memoryview, wanted: int) -> Iterator[memoryview]:
+    return (value for field, value in _messages(content) if field == wanted)
+
+
+def _messages(content: memoryview) -> Iterator[tuple[int, memoryview]]:
+    return ((field, value) for field, value in _fields(content) if isinstance(value, memoryview))
+
+
+def _numbers(content: memoryview) -> Iterator[tuple[int, int]]:
+    return ((field, value) for field, value in _fields(content) if isinstance(value, int))
+
+
+def _fields(content: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+    place = 0
+    while place < len(content):
+        key, place = _varint(content, place)
+        kind = key & 7
+        if kind == _VARINT:
+            number, place = _varint(content, place)
+            yield key >> 3, number
+            continue
+        if kind == _BYTES:
+            size, place = _varint(content, place)
+        elif kind in (_FIXED32, _FIXED64):
+            size = 4 if kind == _FIXED32 else 8
+        else:
+            raise ValueError(f"wire type {kind}")
+        if place + size > len(content):
+            raise ValueError("cut off")
+        yield key >> 3, content[place : place + size]
+        place += size
+
+
+def _varint(content: memoryview, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = content[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+        if shift > 63:
+            raise ValueError("endless number")
+
+
+def _text(value: memoryview) -> str:
+    return bytes(value).decode("utf-8")

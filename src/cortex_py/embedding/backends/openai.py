@@ -1,7 +1,7 @@
-"""Embeddings from an endpoint that speaks OpenAI's interface: OpenAI, or any server that does as it does.
+"""Embeddings from an OpenAI-compatible endpoint.
 
-The one backend that uses the network, so it is used only where the user set its address. Nothing is asked
-before something is embedded. The key goes into one header and nowhere else: no message, no representation.
+This is the only backend that uses the network, and only if the user sets its address. Nothing is sent before something
+is embedded. The API key goes into one header and never into messages or representations.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ..errors import EmbeddingError
-from ..remote import Endpoint, Patience, RemoteProblem, check_key, persevere, read_address
-from .model_folder import encodable
-from .token_batches import normalized
+from ...errors import EmbeddingError
+from ...remote import Endpoint, RemoteProblem, RetryPolicy, check_key, read_address, retry
+from .model_folder import drop_surrogates
+from .token_batches import normalize_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,7 +100,7 @@ class OpenAIBackend:
             for first in range(0, len(texts), _TEXTS_PER_REQUEST)
         ]
         vectors = np.concatenate(parts) if parts else np.empty((0, self._width), np.float32)
-        return normalized(vectors) if normalize else vectors
+        return normalize_rows(vectors) if normalize else vectors
 
     def close(self) -> None:
         """Let go of the connections; the next use opens new ones."""
@@ -109,7 +109,7 @@ class OpenAIBackend:
     def _cut(self, text: str) -> str:
         """What the endpoint is to read. It refuses an empty text, which reads the same as a space."""
         last = next(islice(_TOKEN.finditer(text), self.max_tokens - _MARKS, None), None)
-        return encodable(text[: last.start()] if last else text) or " "
+        return drop_surrogates(text[: last.start()] if last else text) or " "
 
     def _ask(self, texts: Sequence[str]) -> NDArray[np.float32]:
         found = self._vectors(self._answer(texts, shorten=self._shorten), len(texts))
@@ -144,9 +144,9 @@ class OpenAIBackend:
         question: dict[str, object] = {"model": self.model_name, "input": list(texts)}
         if shorten:
             question["dimensions"] = self._wanted
-        patience = Patience(seconds=_PATIENCE_SECONDS, sleep=self._sleep)
+        patience = RetryPolicy(seconds=_PATIENCE_SECONDS, sleep=self._sleep)
         try:
-            return persevere(lambda: self._endpoint.post(question, silence=_ANSWER_SECONDS), patience)
+            return retry(lambda: self._endpoint.post(question, silence=_ANSWER_SECONDS), patience)
         except RemoteProblem as problem:
             raise EmbeddingError(problem.message, remedy=_remedy(problem)) from problem
 
@@ -186,7 +186,7 @@ def _numbers(value: object) -> NDArray[np.float32]:
 
 def _remedy(problem: RemoteProblem) -> str:
     status = problem.status
-    if problem.passing:
+    if problem.retryable:
         return problem.when
     if status is None:
         return "Check embedding_url."

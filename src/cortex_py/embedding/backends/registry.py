@@ -1,6 +1,6 @@
-"""The backends by name: which there are, whether each can run here, and how to open one.
+"""The backends by name: which exist, whether each can run here, and how to open one.
 
-Asking whether a backend is available imports nothing heavy: packages are looked for, not loaded.
+Checking availability imports nothing heavy: packages are looked up, not loaded.
 """
 
 from __future__ import annotations
@@ -8,15 +8,32 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ..config import Settings, load_settings
-from ..errors import ConfigurationError
-from ..paths import expanded
+from ...config import Settings, load_settings
+from ...errors import ConfigurationError, extra_remedy
+from ...paths import expanded
+from ...tracing import span
+from ..install.model_files import MODEL_NAME, RECALL, SHIPPED
 from .backend import Backend
 
-__all__ = ["BACKENDS", "available_backends", "missing_for_cuda", "open_backend"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "BACKENDS",
+    "TracedBackend",
+    "available_backends",
+    "missing_for_cuda",
+    "onnx_model",
+    "open_backend",
+    "open_service_backend",
+]
 
 # Name → the packages it needs.
 BACKENDS: dict[str, tuple[str, ...]] = {
@@ -45,9 +62,9 @@ _CUDA_PARTS = {
 }
 
 
-def available_backends() -> dict[str, bool]:
-    """Whether each backend has here what it needs."""
-    return {name: _missing(name) is None for name in BACKENDS}
+def available_backends(used: str | None = None) -> dict[str, bool]:
+    """Whether each backend has here what it needs. A remote one needs an endpoint, so it must be the one `used`."""
+    return {name: _missing(name) is None and (name != "openai" or name == used) for name in BACKENDS}
 
 
 def missing_for_cuda(package: str) -> tuple[str, str] | None:
@@ -82,7 +99,6 @@ def open_backend(name: str | None = None, settings: Settings | None = None) -> B
     backend = _opened(wanted, chosen, folder)
     if not chosen.otel_endpoint:
         return backend
-    from .traced_backend import TracedBackend
 
     return TracedBackend(backend)
 
@@ -91,15 +107,15 @@ def _opened(name: str, chosen: Settings, folder: Path | None) -> Backend:
     threads = chosen.threads or None
     match name:
         case "sentence_transformers":
-            from .sentence_transformers_backend import SentenceTransformersBackend
+            from .sentence_transformers import SentenceTransformersBackend
 
             return SentenceTransformersBackend(chosen.embedding_model, chosen.embedding_device, threads)
         case "mlx":
-            from .mlx_backend import MlxBackend
+            from .mlx import MlxBackend
 
             return MlxBackend(chosen.embedding_model)
         case "openai":
-            from .openai_backend import OpenAIBackend
+            from .openai import OpenAIBackend
 
             return OpenAIBackend(
                 _needed(chosen.embedding_url, name, "embedding_url"),
@@ -108,13 +124,66 @@ def _opened(name: str, chosen: Settings, folder: Path | None) -> Backend:
                 dimensions=chosen.embedding_dimensions,
             )
         case "onnx_folder":
-            from .onnx_folder_backend import OnnxFolderBackend
+            from .onnx_folder import OnnxFolderBackend
 
             place = folder or expanded(_needed(chosen.embedding_model, name, "embedding_model"))
             return OnnxFolderBackend(place, threads, chosen.embedding_device)
-    from .onnx_backend import OnnxBackend
+    return _open_onnx(chosen, onnx_model(chosen))
 
-    return OnnxBackend(chosen.models_dir, precision=chosen.precision, threads=threads, device=chosen.embedding_device)
+
+def open_service_backend(settings: Settings, memory: Backend) -> Backend:
+    """The backend of the embedding service: all-MiniLM-L6-v2 where it is installed, else the one behind recall.
+
+    Its callers keep vectors elsewhere and may name the model, so a model that is there goes on being served.
+    """
+    if memory.name != "onnx":
+        return memory
+    name = settings.service_model
+    if name is None:
+        wanted = settings.models_dir / MODEL_NAME / f"{settings.precision}.json"
+        name = MODEL_NAME if wanted.is_file() else memory.model_name
+    name = _known_model(name, "service_model")
+    if name == memory.model_name:
+        return memory
+    backend = _open_onnx(replace(settings, precision="int8") if name == RECALL else settings, name)
+    return TracedBackend(backend) if settings.otel_endpoint else backend
+
+
+def onnx_model(settings: Settings) -> str:
+    """The model of the backend `onnx`: Cortex's own, which comes in 8 bits, or all-MiniLM-L6-v2."""
+    if settings.embedding_model is None:
+        return RECALL if settings.precision == "int8" else MODEL_NAME
+    name = _known_model(settings.embedding_model, "embedding_model")
+    if name == RECALL and settings.precision != "int8":
+        raise ConfigurationError(
+            f"The model {RECALL} is there in int8 only.",
+            remedy=f"Set precision to int8, or embedding_model to {MODEL_NAME}.",
+            field="precision",
+        )
+    return name
+
+
+def _known_model(name: str, setting: str) -> str:
+    bare = name.removeprefix("sentence-transformers/")
+    if bare not in (RECALL, MODEL_NAME):
+        raise ConfigurationError(
+            f"The backend onnx has no model {name[:80]!r}.",
+            remedy=f"Set {setting} to {RECALL} or {MODEL_NAME}, or choose another embedding_backend.",
+            field=setting,
+        )
+    return bare
+
+
+def _open_onnx(chosen: Settings, name: str) -> Backend:
+    from .onnx import OnnxBackend
+
+    return OnnxBackend(
+        SHIPPED if name == RECALL else chosen.models_dir,
+        chosen.precision,
+        chosen.threads or None,
+        chosen.embedding_device,
+        model=name,
+    )
 
 
 def _needed(value: str | None, name: str, setting: str) -> str:
@@ -136,10 +205,9 @@ def _check_installed(name: str) -> None:
             field="embedding_backend",
         )
     if missing:
-        wanted = f"'cortex-py[{_EXTRAS[name]}]'" if name in _EXTRAS else missing
         raise ConfigurationError(
             f"The embedding backend {name!r} needs the package {missing!r}.",
-            remedy=f"Install it: pip install {wanted}.",
+            remedy=extra_remedy(_EXTRAS[name]) if name in _EXTRAS else f"Install it: pip install {missing}.",
             field="embedding_backend",
         )
 
@@ -169,3 +237,46 @@ def _check_device(name: str, chosen: Settings) -> None:
         remedy=f"{remedy}, or set embedding_device to cpu.",
         field="embedding_device",
     )
+
+
+# -- Tracing: how many texts were embedded, never which --------------------------------------------
+
+
+class TracedBackend:
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @property
+    def name(self) -> str:
+        return self._backend.name
+
+    @property
+    def model_name(self) -> str:
+        return self._backend.model_name
+
+    @property
+    def dimensions(self) -> int:
+        return self._backend.dimensions
+
+    @property
+    def max_tokens(self) -> int:
+        return self._backend.max_tokens
+
+    @property
+    def fingerprint(self) -> str:
+        return self._backend.fingerprint
+
+    @property
+    def loaded(self) -> bool:
+        return self._backend.loaded
+
+    def count_tokens(self, text: str) -> int:
+        return self._backend.count_tokens(text)
+
+    def embed(self, texts: Sequence[str], *, normalize: bool = True) -> NDArray[np.float32]:
+        with span("embed", {"cortex.embedding.texts": len(texts), "cortex.embedding.backend": self.name}):
+            return self._backend.embed(texts, normalize=normalize)
+
+    def __getattr__(self, name: str) -> Any:
+        # What a backend can beyond the protocol, such as closing.
+        return getattr(self._backend, name)

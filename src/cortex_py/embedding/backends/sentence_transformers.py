@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from ..errors import EmbeddingError, ModelMissing
-from ..paths import expanded
-from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest, encodable, find_folder
+from ...errors import EmbeddingError, ModelMissing
+from ...paths import expanded
+from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest_files, drop_surrogates, find_folder
 from .token_batches import embed_batches
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
 
-    from ..config import Device
+    from ...config import Device
 
 __all__ = ["SentenceTransformersBackend"]
 
@@ -100,7 +100,7 @@ class SentenceTransformersBackend:
         def run(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
             import torch
 
-            # Taken for each batch anew, so that a short text waits for one batch of a long job at most.
+            # Taken for each batch, so that a short text waits for at most one batch of a long job.
             with self._using, _faults(self.model_name), torch.inference_mode():
                 features = {
                     "input_ids": torch.from_numpy(ids).to(self._device),
@@ -111,7 +111,7 @@ class SentenceTransformersBackend:
 
         # Tokenised here: the library's own way is the slower half of the work once a card does the other.
         return embed_batches(
-            [encodable(text) for text in texts],
+            [drop_surrogates(text) for text in texts],
             run,
             folder.tokeniser,
             dimensions=folder.dimensions,
@@ -130,7 +130,7 @@ class SentenceTransformersBackend:
         for place in places:
             # The second is an older form of the first, left alone where both are there.
             files += sorted(place.glob("*.safetensors")) or sorted(place.glob("pytorch_model*.bin"))
-        return digest([path for path in files if path.is_file()], folder.max_tokens)
+        return digest_files([path for path in files if path.is_file()], folder.max_tokens)
 
     def _folder(self) -> ModelFolder | None:
         if self._found is None and (path := find_folder(self._wanted)):

@@ -1,30 +1,18 @@
 """The MiniLM encoder as an ONNX graph: token ids and mask in, one pooled vector per text out.
 
-Attention, normalisation and activation are single fused nodes of onnxruntime. The 8-bit form differs
-from the float form only in its matrix products and its word table; `quantization` says how. Vectors
-leave the graph without being normalised.
+Attention, normalisation and activation are single fused nodes of onnxruntime. The 8-bit form differs from the float
+form only in its matrix products and its word table, as `quantization` defines. The output is not normalised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .onnx_writer import FLOAT, INT32, GraphWriter
-from .protobuf import Message
-from .quantization import (
-    ATTENTION_INPUT,
-    ATTENTION_OUTPUT,
-    FEED_FORWARD_INNER,
-    FEED_FORWARD_INPUT,
-    FLOAT_CHANNELS,
-    Activation,
-    quantize_columns,
-    quantize_rows,
-)
+from .onnx_writer import FLOAT, INT32, GraphWriter, Message
+from .quantization import MINILM, Activation, Calibration, quantize_columns, quantize_rows
 
 __all__ = ["INPUT_IDS", "INPUT_MASK", "Tensors", "float_graph", "integer_graph"]
 
@@ -44,29 +32,12 @@ def float_graph(tensors: Tensors) -> Message:
     return _encoder(_FloatParts(GraphWriter(), tensors))
 
 
-def integer_graph(tensors: Tensors) -> Message:
+def integer_graph(tensors: Tensors, calibration: Calibration = MINILM) -> Message:
     """The model with 8-bit matrix products and an 8-bit word table."""
-    return _encoder(_IntegerParts(GraphWriter(), tensors))
+    return _encoder(_IntegerParts(GraphWriter(), tensors, calibration))
 
 
-class _Parts(Protocol):
-    """What the two forms do differently: the word table and the matrix products of a layer."""
-
-    graph: GraphWriter
-    tensors: Tensors
-
-    def words(self, table: NDArray[np.float32]) -> str: ...
-
-    def attention(self, layer: int, hidden: str, weights: NDArray[np.float32], bias: str) -> str: ...
-
-    def attention_output(self, layer: int, context: str, weights: NDArray[np.float32]) -> str: ...
-
-    def feed_forward_input(self, layer: int, hidden: str, weights: NDArray[np.float32]) -> str: ...
-
-    def feed_forward_output(self, layer: int, inner: str, weights: NDArray[np.float32]) -> str: ...
-
-
-def _encoder(parts: _Parts) -> Message:
+def _encoder(parts: _FloatParts) -> Message:
     graph = parts.graph
     hidden = _embeddings(parts)
     for layer in range(_LAYERS):
@@ -79,7 +50,7 @@ def _encoder(parts: _Parts) -> Message:
     return graph.model([(INPUT_IDS, INT32, shape), (INPUT_MASK, INT32, shape)], (mean, FLOAT, ("texts", _WIDTH)))
 
 
-def _embeddings(parts: _Parts) -> str:
+def _embeddings(parts: _FloatParts) -> str:
     graph, tensors = parts.graph, parts.tensors
     prefix = "embeddings"
     words = parts.words(tensors[f"{prefix}.word_embeddings.weight"])
@@ -105,7 +76,7 @@ def _embeddings(parts: _Parts) -> str:
     )
 
 
-def _layer(parts: _Parts, layer: int, hidden: str) -> str:
+def _layer(parts: _FloatParts, layer: int, hidden: str) -> str:
     graph, tensors = parts.graph, parts.tensors
     prefix = f"encoder.layer.{layer}"
     projections = [f"{prefix}.attention.self.{name}" for name in ("query", "key", "value")]
@@ -121,7 +92,7 @@ def _layer(parts: _Parts, layer: int, hidden: str) -> str:
     return _add_and_normalise(parts, f"{prefix}.output", narrowed, hidden)
 
 
-def _add_and_normalise(parts: _Parts, prefix: str, change: str, hidden: str) -> str:
+def _add_and_normalise(parts: _FloatParts, prefix: str, change: str, hidden: str) -> str:
     return parts.graph.fused(
         "SkipLayerNormalization",
         change,
@@ -133,14 +104,17 @@ def _add_and_normalise(parts: _Parts, prefix: str, change: str, hidden: str) -> 
     )
 
 
-def _stored(parts: _Parts, name: str) -> str:
+def _stored(parts: _FloatParts, name: str) -> str:
     return parts.graph.constant(name, parts.tensors[name])
 
 
 class _FloatParts:
-    def __init__(self, graph: GraphWriter, tensors: Tensors) -> None:
+    """The word table and the matrix products of the float form."""
+
+    def __init__(self, graph: GraphWriter, tensors: Tensors, calibration: Calibration = MINILM) -> None:
         self.graph = graph
         self.tensors = tensors
+        self.calibration = calibration
 
     def words(self, table: NDArray[np.float32]) -> str:
         return self.graph.node("Gather", self.graph.constant("words", table), INPUT_IDS)
@@ -150,22 +124,20 @@ class _FloatParts:
         return self.graph.fused("Attention", hidden, stored, bias, INPUT_MASK, num_heads=_HEADS)
 
     def attention_output(self, layer: int, context: str, weights: NDArray[np.float32]) -> str:
-        return self._product(f"attention_output.{layer}", context, weights)
+        return self._product(f"attention_output.{layer}", self.calibration.attention_output, context, weights)
 
     def feed_forward_input(self, layer: int, hidden: str, weights: NDArray[np.float32]) -> str:
-        return self._product(f"feed_forward_input.{layer}", hidden, weights)
+        return self._product(f"feed_forward_input.{layer}", self.calibration.feed_forward_input, hidden, weights)
 
     def feed_forward_output(self, layer: int, inner: str, weights: NDArray[np.float32]) -> str:
-        return self._product(f"feed_forward_output.{layer}", inner, weights)
+        return self._product(f"feed_forward_output.{layer}", self.calibration.feed_forward_inner, inner, weights)
 
-    def _product(self, name: str, left: str, weights: NDArray[np.float32]) -> str:
+    def _product(self, name: str, _: Activation, left: str, weights: NDArray[np.float32]) -> str:
         return self.graph.node("MatMul", left, self.graph.constant(name, weights))
 
 
-class _IntegerParts:
-    def __init__(self, graph: GraphWriter, tensors: Tensors) -> None:
-        self.graph = graph
-        self.tensors = tensors
+class _IntegerParts(_FloatParts):
+    """The same in 8-bit integers."""
 
     def words(self, table: NDArray[np.float32]) -> str:
         integers, scales = quantize_rows(table)
@@ -174,26 +146,20 @@ class _IntegerParts:
         return self.graph.node("Mul", self.graph.node("Cast", rows, to=FLOAT), row_scales)
 
     def attention(self, layer: int, hidden: str, weights: NDArray[np.float32], bias: str) -> str:
-        rounded, scale, zero = self._rounded(ATTENTION_INPUT, hidden)
-        stored, column_scales = self._stored(f"attention.{layer}", ATTENTION_INPUT, weights)
+        rounded, scale, zero = self._rounded(self.calibration.attention_input, hidden)
+        stored, column_scales = self._stored(f"attention.{layer}", self.calibration.attention_input, weights)
         return self.graph.fused(
             "QAttention", rounded, stored, bias, scale, column_scales, INPUT_MASK, zero, num_heads=_HEADS
         )
 
-    def attention_output(self, layer: int, context: str, weights: NDArray[np.float32]) -> str:
-        return self._product(f"attention_output.{layer}", ATTENTION_OUTPUT, context, weights)
-
-    def feed_forward_input(self, layer: int, hidden: str, weights: NDArray[np.float32]) -> str:
-        return self._product(f"feed_forward_input.{layer}", FEED_FORWARD_INPUT, hidden, weights)
-
     def feed_forward_output(self, layer: int, inner: str, weights: NDArray[np.float32]) -> str:
         name = f"feed_forward_output.{layer}"
-        channels = list(FLOAT_CHANNELS.get(layer, ()))
+        channels = list(self.calibration.float_channels.get(layer, ()))
         if not channels:
-            return self._product(name, FEED_FORWARD_INNER, inner, weights)
+            return super().feed_forward_output(layer, inner, weights)
         others = weights.copy()
         others[channels] = 0
-        product = self._product(name, FEED_FORWARD_INNER, inner, others)
+        product = self._product(name, self.calibration.feed_forward_inner, inner, others)
         picked = self.graph.node("Gather", inner, self.graph.constant(f"{name}.channels", np.array(channels)), axis=2)
         beside = self.graph.node("MatMul", picked, self.graph.constant(f"{name}.float", weights[channels]))
         return self.graph.node("Add", product, beside)

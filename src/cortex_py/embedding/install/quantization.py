@@ -1,4 +1,4 @@
-"""How the weights and activations of MiniLM become 8-bit integers: scales, limits, and the exceptions.
+"""How weights and activations become 8-bit integers: scales, limits, and MiniLM's exceptions.
 
 The scales of activations are fixed here rather than taken from each input. That makes a vector
 independent of the batch it was computed in, and it is closer to the float model too, because a few
@@ -7,7 +7,8 @@ to the float model over 2,150 texts that played no part in choosing the numbers:
 0.988. With scales taken from each input the reference texts gave 0.974 at worst, these 0.991.
 
 The numbers were measured on the float model over conversations, code, long chats and random token
-sequences; `tests/embedding/make_calibration.py` prints them anew.
+sequences; `tests/embedding/make_calibration.py` measures them again. A model with other weights has a
+`Calibration` of its own.
 """
 
 from __future__ import annotations
@@ -19,12 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "ATTENTION_INPUT",
-    "ATTENTION_OUTPUT",
-    "FEED_FORWARD_INNER",
-    "FEED_FORWARD_INPUT",
-    "FLOAT_CHANNELS",
+    "MINILM",
     "Activation",
+    "Calibration",
     "quantize_columns",
     "quantize_rows",
 ]
@@ -59,50 +57,40 @@ class Activation:
         return factors
 
 
-ATTENTION_INPUT = Activation(
-    "attention_input",
-    low=-5.0,
-    high=5.0,
-    large={
-        62: 7.1,
-        63: 6.4,
-        94: 5.3,
-        99: 10.5,
-        157: 8.6,
-        223: 5.5,
-        245: 5.4,
-        249: 5.5,
-        297: 5.1,
-        338: 6.1,
-        363: 5.6,
-        383: 5.3,
-    },
-)
-ATTENTION_OUTPUT = Activation("attention_output", low=-4.0, high=4.0, large={})
-FEED_FORWARD_INPUT = Activation(
-    "feed_forward_input",
-    low=-6.0,
-    high=6.0,
-    large={
-        62: 10.3,
-        63: 11.3,
-        99: 30.3,
-        127: 13.8,
-        157: 8.5,
-        223: 16.4,
-        249: 7.4,
-        267: 8.1,
-        303: 6.6,
-        319: 9.5,
-        338: 6.3,
-    },
-)
-FEED_FORWARD_INNER = Activation("feed_forward_inner", low=-0.17, high=6.0, large={})
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The activations of one model, and what is not rounded.
 
-# Inside the feed-forward part these channels, by layer, reach 14 to 25 where all others stay under 10,
-# and the sentence marks hang on them. They are multiplied in float, beside the integer product: their
-# share in the rounding error was larger than that of everything else together.
-FLOAT_CHANNELS: Mapping[int, tuple[int, ...]] = {0: (856,), 1: (607,), 2: (218, 1004), 3: (358,)}
+    Inside the feed-forward part a few channels, named in `float_channels` by layer, are far larger than all others,
+    and the sentence marks hang on them. They are multiplied in float, beside the integer product: their share in the
+    rounding error would be larger than that of everything else together.
+    """
+
+    attention_input: Activation
+    attention_output: Activation
+    feed_forward_input: Activation
+    feed_forward_inner: Activation
+    float_channels: Mapping[int, tuple[int, ...]]
+
+
+MINILM = Calibration(
+    attention_input=Activation(
+        "attention_input", low=-5.0, high=5.0, large={
+            62: 7.1, 63: 6.4, 94: 5.3, 99: 10.5, 157: 8.6, 223: 5.5, 245: 5.4, 249: 5.5,
+            297: 5.1, 338: 6.1, 363: 5.6, 383: 5.3,
+        },
+    ),
+    attention_output=Activation("attention_output", low=-4.0, high=4.0, large={}),
+    feed_forward_input=Activation(
+        "feed_forward_input", low=-6.0, high=6.0, large={
+            62: 10.3, 63: 11.3, 99: 30.3, 127: 13.8, 157: 8.5, 223: 16.4, 249: 7.4, 267: 8.1, 303: 6.6, 319: 9.5,
+            338: 6.3,
+        },
+    ),
+    feed_forward_inner=Activation("feed_forward_inner", low=-0.17, high=6.0, large={}),
+    # They reach 14 to 25 where all others stay under 10.
+    float_channels={0: (856,), 1: (607,), 2: (218, 1004), 3: (358,)},
+)  # fmt: skip
 
 _LARGEST = 127
 

