@@ -1,1 +1,1 @@
-"""Memories: the record, capture, recall and their life."""
+"""Memories: capture, recall, labels, comparison and consolidation; `service.Memories` is the entry point."""

@@ -1,7 +1,7 @@
-"""Compression of records that lie idle: without loss, beside a summary, and never while somebody waits for a read.
+"""Compression of idle records, without loss and beside a summary.
 
-Contents are packed outside any transaction and put in place in short ones; a record that changed meanwhile stays as
-it is and is looked at again.
+Contents are packed outside any transaction and stored in short ones, so that readers never wait. A record that changed
+in between is left for the next run.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ..clock import Clock, to_micros
-from ..store.packing import pack, trained
+from ..store.packing import pack, train_dictionary
 from ..store.store import Store
-from ..store.upkeep import Idle
-from .chunking import Chunk, snippet
+from ..store.tables.upkeep import IdleRecord
+from .capture.chunking import Chunk, snippet
 
-__all__ = ["Compressed", "Compressor"]
+__all__ = ["CompressionResult", "Compressor"]
 
 _RECORDS = 200
 _CHARACTERS = 8_000_000
 _SAMPLES = 2_000
-# A space that has grown this much since a dictionary did not pay is tried again.
+# A dictionary that did not pay is tried again once the space has grown by this factor.
 _GROWTH = 4
 _SUMMARY = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Compressed:
-    """What a run packed: how many records, and their size before and after."""
+class CompressionResult:
+    """How many records a run packed, and their size before and after."""
 
     records: int
     bytes_before: int
@@ -45,15 +45,15 @@ class Compressor:
         self._lock = threading.Lock()
         self._refused: dict[str, int] = {}
 
-    def used(self, memory_id: str) -> None:
-        """Note that a record was loaded; it is written down with the next run, not now."""
+    def mark_used(self, memory_id: str) -> None:
+        """Record that a memory was loaded; it is stored by the next `write_uses`."""
         with self._lock:
             self._used[memory_id] = to_micros(self._clock.now())
 
-    def run(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
-        """Pack all that is idle, batch by batch, until there is no more or the caller wants to stop."""
+    def run(self, stop: Callable[[], bool] = lambda: False) -> CompressionResult:
+        """Pack all idle records, batch by batch, until none is left or `stop` returns true."""
         if self._idle is None:
-            return Compressed(0, 0, 0)
+            return CompressionResult(0, 0, 0)
         self.write_uses()
         until = to_micros(self._clock.now() - self._idle)
         records = before = after = 0
@@ -66,34 +66,34 @@ class Compressor:
             records += len(packed)
             before += sum(len(one.content.encode()) for one, _ in packed)
             after += sum(size for _, size in packed)
-        return Compressed(records, before, after)
+        return CompressionResult(records, before, after)
 
     def write_uses(self) -> None:
-        """Write down what was loaded since the last time."""
+        """Store what was loaded since the last call."""
         with self._lock:
             used, self._used = self._used, {}
         if used:
             with self._store.database.write() as session:
-                placed = self._store.memories.placed(session, used)
+                placed = self._store.memories.spaces_of(session, used)
                 self._store.upkeep.accessed(session, {(space, one): used[one] for one, space in placed.items()})
 
-    def _pack(self, batch: list[Idle]) -> list[tuple[Idle, int]]:
-        """Pack a batch; returns those that shrank, with their new size."""
+    def _pack(self, batch: list[IdleRecord]) -> list[tuple[IdleRecord, int]]:
+        """Pack a batch; returns the records that shrank, with their new sizes."""
         dictionaries = {space: self._dictionary(space) for space in {one.space for one in batch}}
         made = [(one, pack(one.content, dictionaries[one.space][1])) for one in batch]
         done = []
         with self._store.database.write() as session:
             for one, packed in made:
                 if packed is None:
-                    self._store.upkeep.leave(session, one)
+                    self._store.upkeep.mark_unpackable(session, one)
                     continue
-                summary = one.summary or _gist(one.content)
+                summary = one.summary or snippet(one.content, Chunk(0, len(one.content)), None, _SUMMARY)
                 if self._store.upkeep.put_packed(session, one, packed, dictionaries[one.space][0], summary):
                     done.append((one, len(packed)))
         return done
 
     def _dictionary(self, space: str) -> tuple[int, bytes | None]:
-        """The dictionary of a space and its number, learned now if that pays; 0 for none."""
+        """The number and dictionary of a space, train_dictionary now if that pays; 0 and None without one."""
         with self._store.database.read() as session:
             known = self._store.upkeep.dictionaries.newest(session, space)
             if known:
@@ -102,18 +102,13 @@ class Compressor:
         refused = self._refused.get(space, 0)
         if refused >= _SAMPLES or len(samples) < min(_GROWTH * refused, _SAMPLES):
             return 0, None
-        made = trained(samples)
+        made = train_dictionary(samples)
         if made is None:
             self._refused[space] = len(samples)
             return 0, None
         with self._store.database.write() as session:
-            # Another process may have been quicker; one dictionary is enough.
+            # Another process may have stored one meanwhile; one is enough.
             known = self._store.upkeep.dictionaries.newest(session, space)
             if known:
                 return known
             return self._store.upkeep.dictionaries.add(session, space, made, to_micros(self._clock.now())), made
-
-
-def _gist(content: str) -> str:
-    """The beginning of a content, as a summary for one that has none."""
-    return snippet(content, Chunk(0, len(content)), None, _SUMMARY)

@@ -1,41 +1,56 @@
-"""A record's life after capture: read, changed as a new version, deleted, restored, purged, reindexed."""
+"""The life of a record after capture: get, update, delete, restore, reindex, complete missing data, collect garbage."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from ..clock import Clock, to_micros
 from ..config import Settings
-from ..embedding.backend import Backend
+from ..embedding.backends.backend import Backend
 from ..errors import AmbiguousId, Conflict, InvalidInput, MemoryNotFound
 from ..ids import parse_ref
 from ..records import LIVE_STATUSES, Memory, Status, Version
-from ..security.permission import require_admin, require_write
-from ..store.database import Session
-from ..store.placement import by_space
+from ..security.permission import may_read, require_admin, require_write
+from ..security.rights import Level
+from ..store.database import Session, by_space
+from ..store.rows import IndexedRecord
 from ..store.store import Store
-from .annotating import Stored
-from .capture import Capture, Progress
-from .finding import find_readable
-from .model import check_model, mark_changing, set_model, set_spaces_without_vectors, spaces_without_vectors
+from .capture.capture import Capture, Progress, StoredRecord
+from .capture.prepare import check_fields, check_text, clean_tags, embed_if_possible, embed_records, index_entry
+from .embedding_model import (
+    NO_MODEL,
+    check_model,
+    finish_space,
+    mark_changing,
+    record_model,
+    set_model,
+    spaces_without_vectors,
+)
 from .namespaces import canonical_namespace
-from .prepare import check_fields, check_text, clean_tags, embed_drafts, index_entry, without_secrets
+from .place import Place
+from .recall.filters import parse_moment
 
-__all__ = ["Lifecycle", "Reindexed"]
+__all__ = ["GarbageCollector", "GcResult", "Lifecycle", "ReindexResult", "seek_readable"]
+
 
 _REINDEX_BATCH = 128
 
+# Number, space, idempotency key and record.
+_Row = tuple[int, str, str | None, Memory]
+
 
 @dataclass(frozen=True, slots=True)
-class Reindexed:
+class ReindexResult:
     indexed: int
     duration_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Located:
+class Located(NamedTuple):
+    """A record with its number and space."""
+
     num: int
     space: str
     memory: Memory
@@ -50,14 +65,14 @@ class Lifecycle:
         self._capture = capture
 
     def get(self, ref: str) -> Memory:
-        """The record that an id, a prefix, a context id or an address names. Deleted ones are not found."""
+        """The record that an id, prefix, context id, URN or URI names; deleted records are not found."""
         with self._store.database.read() as session:
-            return self._locate(session, ref).memory
+            return self.locate(session, ref).memory
 
     def history(self, ref: str) -> list[Version]:
-        """All versions, oldest first; the last is the present one. Deleted records have a history too."""
+        """All versions, oldest first, ending with the current one; also of deleted records."""
         with self._store.database.read() as session:
-            here = self._locate(session, ref, deleted=True)
+            here = self.locate(session, ref, deleted=True)
             past = self._store.memories.history(session, here.space, here.memory.id)
         now = here.memory
         operation = "delete" if now.status == "tombstoned" else ("update" if past else "capture")
@@ -78,13 +93,13 @@ class Lifecycle:
         expires_at: datetime | None = None,
         expected_version: int | None = None,
     ) -> Memory:
-        """A new version: scanned and embedded anew, the old one kept in the history."""
+        """Store a new version, screened and embedded again; the old one stays in the history."""
         if all(value is None for value in (content, tags, namespace, source, status, expires_at)):
             raise InvalidInput("Nothing to change was given.", remedy="Give content, tags or another field.")
         if status == "tombstoned":
             raise InvalidInput("A status of tombstoned is set by delete.", field="status")
         with self._store.database.read() as session:
-            before = self._locate(session, ref)
+            before = self.locate(session, ref)
         require_write(before.space)
         self._check_version(before.memory, expected_version)
         now = self._clock.now()
@@ -98,68 +113,68 @@ class Lifecycle:
             source=before.memory.source if source is None else source,
             path=before.memory.path if source is None else None,
             status=before.memory.status if status is None else status,
-            # What is put to use again is no longer hidden behind another.
+            # A record in use again is no longer superseded.
             superseded_by=None if status in LIVE_STATUSES else before.memory.superseded_by,
             expires_at=before.memory.expires_at if expires_at is None else expires_at,
             updated_at=now,
             version=before.memory.version + 1,
-            # Another wording was checked by nobody.
+            # A new content has not been verified.
             grounding=before.memory.grounding if content in (None, before.memory.content) else None,
             compressed=False,
         )
         check_fields(changed)
-        clean = without_secrets(changed, self._settings.secrets)
-        record = embed_drafts([self._capture.redraft(clean, before.space)], self._backend)[0]
+        clean = self._capture.screen(changed)
+        record = embed_if_possible([self._capture.index(clean, before.space)], self._backend)[0]
         if content is not None and clean.kind == "note":
-            record = replace(record, memory=replace(record.memory, category=self._capture.labels.of(record).category))
+            category = self._capture.labeller.classify(record).category
+            record = replace(record, memory=replace(record.memory, category=category))
         annotator = self._capture.annotator
-        note = annotator.read(record.memory) if annotator else None
+        record, note = self._capture.annotate(record)
         with self._store.database.write() as session:
-            check_model(self._store, session, self._backend, claim=True)
-            current = self._locate(session, before.memory.id)
+            record_model(self._store, session, self._backend, [record])
+            current = self.locate(session, before.memory.id)
             self._check_version(current.memory, before.memory.version)
             memories = self._store.memories
-            memories.archive_version(
-                session, before.space, current.memory, _operation(current.memory), to_micros(current.memory.updated_at)
-            )
+            operation = "capture" if current.memory.version == 1 else "update"
+            at = to_micros(current.memory.updated_at)
+            memories.archive_version(session, before.space, current.memory, operation, at)
             memories.replace(session, before.num, record, memories.next_seq(session))
             if record.memory.grounding is None:
                 self._store.verifications.drop(session, before.space, record.memory.id)
             if annotator:
-                annotator.write(session, [Stored(before.num, before.space, record.memory, note)])
+                annotator.write(session, [StoredRecord(before.num, before.space, record.memory, note)])
         return record.memory
 
     def delete(self, ref: str, *, hard: bool = False) -> Memory:
-        """Soft delete, undone by `restore`; a hard one leaves no trace. Returns what was deleted."""
+        """Delete a record; `restore` undoes this unless it is `hard`. Returns the deleted record."""
         with self._store.database.write() as session:
-            here = self._locate(session, ref, deleted=hard)
+            here = self.locate(session, ref, deleted=hard)
             (require_admin if hard else require_write)(here.space)
             seq = self._store.memories.next_seq(session)
             if hard:
                 self._store.memories.purge(session, here.space, [here.num], seq)
             else:
-                self._store.memories.bury(session, here.space, [here.num], to_micros(self._clock.now()), seq)
+                self._store.memories.soft_delete(session, here.space, [here.num], to_micros(self._clock.now()), seq)
         return here.memory
 
     def restore(self, ref: str) -> Memory:
-        """Bring a deleted record back, everywhere, with the status it had."""
+        """Undo the deletion of a record; it gets its former status."""
         with self._store.database.write() as session:
-            here = self._locate(session, ref, deleted=True)
+            here = self.locate(session, ref, deleted=True)
             require_write(here.space)
             if here.memory.status != "tombstoned":
                 raise InvalidInput(f"Memory {here.memory.id} is not deleted.", field="id")
             words = index_entry(here.space, self._store.memories.terms(session, here.space, here.num))
             now, seq = to_micros(self._clock.now()), self._store.memories.next_seq(session)
-            self._store.memories.raise_up(session, here.space, here.num, words, now, seq)
+            self._store.memories.undelete(session, here.space, here.num, words, now, seq)
         return self.get(here.memory.id)
 
-    def reindex(self, progress: Progress | None = None, spaces: Sequence[str] | None = None) -> Reindexed:
-        """Compute terms, vectors and the text index anew from the records, with the configured model.
+    def reindex(self, progress: Progress | None = None, spaces: Sequence[str] | None = None) -> ReindexResult:
+        """Recompute terms, vectors and the text index from the records, with the configured model.
 
-        Batches are transactions of their own; a record that changes meanwhile is taken as it then is.
-        With another model than before, the store names the new one only when all is done: until then nobody
-        mixes vectors of the two, and an interrupted run is simply repeated. Some spaces can be done alone only
-        while the model stays the same.
+        Each batch is a transaction. If the model changes, the store names the new one only when all is done, so that
+        vectors of two models are never mixed; an interrupted run is repeated. Single spaces can be reindexed only if
+        the model stays the same.
         """
         started = self._clock.now()
         with self._store.database.write() as session:
@@ -168,7 +183,7 @@ class Lifecycle:
             mark_changing(self._store, session, self._backend)
             memories = self._store.memories
             placed = {space: memories.all_numbers(session, space) for space in spaces or memories.spaces(session)}
-            # Pulls the sequence forward, so that other processes read everything again.
+            # Advances the sequence, so that other processes reload everything.
             memories.next_seq(session)
         done, total = 0, sum(map(len, placed.values()))
         for space, nums in placed.items():
@@ -180,10 +195,10 @@ class Lifecycle:
             set_model(self._store, session, self._backend)
         self._store.search.forget_all()
         elapsed = self._clock.now() - started
-        return Reindexed(done, round(elapsed.total_seconds() * 1000))
+        return ReindexResult(done, round(elapsed.total_seconds() * 1000))
 
     def annotate(self, stop: Callable[[], bool]) -> int:
-        """Catch up with records that nobody has read for the graph, batch by batch."""
+        """Annotate records that the graph has not read, batch by batch."""
         annotator, done = self._capture.annotator, 0
         while annotator and not stop():
             with self._store.database.read() as session:
@@ -195,45 +210,77 @@ class Lifecycle:
                 placed = by_space((space, num) for num, space, _, _ in before)
                 current = {num: memory.version for num, _, _, memory in self._located(session, placed)}
                 same = [row for row in before if current.get(row[0]) == row[3].version]
-                annotator.write(session, [Stored(num, space, memory, notes[num]) for num, space, _, memory in same])
+                annotator.write(
+                    session, [StoredRecord(num, space, memory, notes[num]) for num, space, _, memory in same]
+                )
             done += len(same)
         return done
 
+    def look_for_personal_data(self, stop: Callable[[], bool], space: str | None = None) -> int:
+        """Scan records of one space or of all for personal data that were not scanned yet, batch by batch."""
+        if self._settings.personal_data == "keep":
+            return 0
+        capture, done = self._capture, 0
+        while not stop():
+            with self._store.database.read() as session:
+                before = self._located(
+                    session, self._store.memories.without_personal_check(session, space, _REINDEX_BATCH)
+                )
+            if not before:
+                break
+            annotator = capture.annotator
+            looked = [
+                (space_, num, capture.count_personal_data(memory, annotator.read(memory) if annotator else None))
+                for num, space_, _, memory in before
+            ]
+            with self._store.database.write() as session:
+                self._store.memories.set_personal(session, looked)
+            done += len(looked)
+        return done
+
     def fill_vectors(self, stop: Callable[[], bool]) -> int:
-        """Give vectors to records that came without any, batch by batch."""
-        done = 0
+        """Compute the vectors of records that were stored without them, batch by batch."""
+        done = reached = 0
         while not stop():
             with self._store.database.read() as session:
                 spaces = spaces_without_vectors(self._store, session)
                 if not spaces:
                     break
-                placed = {spaces[0]: self._store.memories.without_vectors(session, spaces[0], _REINDEX_BATCH)}
+                # Each batch begins where the last one ended: what is done is not read again.
+                nums = self._store.memories.without_vectors(session, spaces[0], _REINDEX_BATCH, reached)
+                placed = {spaces[0]: nums}
                 before = self._located(session, placed)
-            records = embed_drafts(
-                [self._capture.redraft(memory, space, key) for _, space, key, memory in before], self._backend
-            )
+            if not nums and reached:
+                # Records that changed meanwhile may have been passed by.
+                reached = 0
+                continue
+            try:
+                records = self._index(before)
+            except NO_MODEL:
+                break
             with self._store.database.write() as session:
+                check_model(self._store, session, self._backend, claim=True)
                 seq = self._store.memories.next_seq(session)
                 current = {num: memory.version for num, _, _, memory in self._located(session, placed)}
                 for (num, _, _, memory), record in zip(before, records, strict=True):
                     if current.get(num) == memory.version:
                         self._store.memories.reindex(session, num, record, seq)
-                if not placed[spaces[0]]:
-                    set_spaces_without_vectors(self._store, session, spaces[1:])
-            done += len(placed[spaces[0]])
+                if not nums:
+                    finish_space(self._store, session, spaces[0])
+            done += len(nums)
+            reached = nums[-1] if nums else 0
         return done
 
-    def _located(
-        self, session: Session, placed: Mapping[str, Sequence[int]]
-    ) -> list[tuple[int, str, str | None, Memory]]:
-        return [row for space, nums in placed.items() for row in self._store.memories.located(session, space, nums)]
+    def _index(self, rows: Sequence[_Row]) -> list[IndexedRecord]:
+        return embed_records([self._capture.index(memory, space, key) for _, space, key, memory in rows], self._backend)
+
+    def _located(self, session: Session, placed: Mapping[str, Sequence[int]]) -> list[_Row]:
+        return [row for space, nums in placed.items() for row in self._store.memories.by_numbers(session, space, nums)]
 
     def _reindex_batch(self, space: str, nums: Sequence[int]) -> int:
         with self._store.database.read() as session:
-            before = self._store.memories.located(session, space, nums)
-        records = embed_drafts(
-            [self._capture.redraft(memory, space, key) for _, space, key, memory in before], self._backend
-        )
+            before = self._store.memories.by_numbers(session, space, nums)
+        records = self._index(before)
         annotator = self._capture.annotator
         notes = {num: annotator.read(memory) for num, _, _, memory in before} if annotator else {}
         with self._store.database.write() as session:
@@ -244,20 +291,16 @@ class Lifecycle:
                 self._store.memories.reindex(session, num, record, seq)
             if annotator:
                 annotator.write(
-                    session, [Stored(num, space, memory, notes[num]) for (num, space, _, memory), _ in same]
+                    session, [StoredRecord(num, space, memory, notes[num]) for (num, space, _, memory), _ in same]
                 )
         return len(before)
 
-    def locate(self, session: Session, ref: str) -> tuple[int, str, Memory]:
-        """Number, space and record that a reference names."""
-        found = self._locate(session, ref)
-        return found.num, found.space, found.memory
-
-    def _locate(self, session: Session, ref: str, *, deleted: bool = False) -> _Located:
+    def locate(self, session: Session, ref: str, *, deleted: bool = False) -> Located:
+        """The record that a reference names, with its number and space."""
         wanted = parse_ref(ref)
         found = [
-            _Located(num, space, memory)
-            for num, space, memory in find_readable(self._store, session, wanted.prefix)
+            Located(num, space, memory)
+            for num, space, memory in _find_readable(self._store, session, wanted.prefix)
             if deleted or memory.status != "tombstoned"
         ]
         if not found:
@@ -284,5 +327,148 @@ class Lifecycle:
             )
 
 
-def _operation(memory: Memory) -> str:
-    return "capture" if memory.version == 1 else "update"
+def _find_readable(store: Store, session: Session, prefix: str, limit: int = 6) -> list[tuple[int, str, Memory]]:
+    """Readable records whose id begins with a prefix, as (number, space, record)."""
+    asked = limit
+    while True:
+        rows = store.memories.find(session, prefix, asked)
+        seen = [row for row in rows if may_read(row[1])]
+        if len(seen) >= limit or len(rows) < asked:
+            return seen[:limit]
+        # Records stored at the same moment share a prefix, and unreadable ones may have filled the limit.
+        asked *= 8
+
+
+def seek_readable(store: Store, session: Session, spaces: Sequence[str], memory_id: str) -> tuple[int, str] | None:
+    """Number and space of a may_read record by its full id; the given spaces are tried first."""
+    found = store.memories.locate(session, spaces, memory_id)
+    return found if found and may_read(found[1]) else None
+
+
+_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class GcResult:
+    """What a run did or would do. `memories_affected` counts each record once; `branches` are lines of work."""
+
+    stale_branches: tuple[str, ...]
+    memories_affected: int
+    tombstoned: int
+    expired: int
+    purged: int
+    dry_run: bool
+    branches: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Records by number, for each space."""
+
+    stale_branches: tuple[str, ...]
+    orphaned: dict[str, list[int]]
+    expired: dict[str, list[int]]
+    purged: dict[str, list[int]]
+    branches: frozenset[str]
+
+    def tombstoned(self) -> dict[str, list[int]]:
+        """What is to be tombstoned, for either reason or both."""
+        return {space: sorted({*nums, *self.expired[space]}) for space, nums in self.orphaned.items()}
+
+
+class GarbageCollector:
+    def __init__(self, store: Store, clock: Clock, place: Place) -> None:
+        self._store = store
+        self._clock = clock
+        self._place = place
+
+    def run(
+        self,
+        *,
+        dry_run: bool = False,
+        branch: str | None = None,
+        purge: bool = False,
+        older_than: str | None = None,
+        progress: Progress | None = None,
+    ) -> GcResult:
+        """Tombstone expired memories and those of deleted git branches; with `purge`, remove old tombstones."""
+        report = progress or (lambda _done, _total: None)
+        level: Level = "admin" if purge else "write"
+        (require_admin if purge else require_write)(self._place.space("project"))
+        spaces = self._place.spaces(level)
+        self._place.sync_git_state()
+        now = self._clock.now()
+        until = _moment(older_than, now) if older_than else now
+        stale = self._stale_branches(branch, spaces)
+        report(1, _STEPS)
+        if dry_run:
+            with self._store.database.read() as session:
+                plan = self._plan(session, spaces, stale, branch, purge, now, until)
+        else:
+            with self._store.database.write() as session:
+                plan = self._plan(session, spaces, stale, branch, purge, now, until)
+                self._carry_out(session, plan, now)
+                # The caller's last chance to stop: raising here rolls everything back.
+                report(2, _STEPS)
+            if any(plan.purged.values()):
+                self._store.database.compact()
+        report(_STEPS, _STEPS)
+        tombstoned = plan.tombstoned()
+        return GcResult(
+            plan.stale_branches,
+            sum(len({*nums, *plan.purged[space]}) for space, nums in tombstoned.items()),
+            sum(map(len, tombstoned.values())),
+            sum(map(len, plan.expired.values())),
+            sum(map(len, plan.purged.values())),
+            dry_run,
+            plan.branches,
+        )
+
+    def _stale_branches(self, branch: str | None, spaces: tuple[str, ...]) -> tuple[str, ...]:
+        """Branches of memories that git no longer has; found before the transaction, because git is slow."""
+        with self._store.database.read() as session:
+            named = self._store.statistics.git_branches(session, spaces)
+        wanted = [branch] if branch else list(named)
+        return tuple(name for name in self._place.git.stale(wanted) if name in named)
+
+    def _plan(
+        self,
+        session: Session,
+        spaces: tuple[str, ...],
+        stale: tuple[str, ...],
+        branch: str | None,
+        purge: bool,
+        now: datetime,
+        until: datetime,
+    ) -> _Plan:
+        statistics = self._store.statistics
+        plan = _Plan(stale, {}, {}, {}, frozenset())
+        branches: set[str] = set()
+        for space in spaces:
+            plan.orphaned[space] = statistics.on_git_branches(session, space, stale) if stale else []
+            plan.expired[space] = [] if branch else statistics.expired(session, space, to_micros(now))
+            # Tombstones of this run are too young to be purged.
+            plan.purged[space] = statistics.tombstones(session, space, to_micros(until), branch) if purge else []
+            every = {*plan.orphaned[space], *plan.expired[space], *plan.purged[space]}
+            branches |= statistics.lines_of_work(session, space, sorted(every))
+        return replace(plan, branches=frozenset(branches))
+
+    def _carry_out(self, session: Session, plan: _Plan, now: datetime) -> None:
+        memories = self._store.memories
+        tombstoned = plan.tombstoned()
+        if not any(tombstoned.values()) and not any(plan.purged.values()):
+            return
+        seq = memories.next_seq(session)
+        for space, nums in tombstoned.items():
+            memories.soft_delete(session, space, nums, to_micros(now), seq)
+            memories.purge(session, space, plan.purged[space], seq)
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    try:
+        moment = parse_moment(text, now=now)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, remedy=error.remedy, field="older_than") from None
+    if moment > now:
+        raise InvalidInput(f"{text[:40]!r} is in the future.", remedy="Give an age such as 30d.", field="older_than")
+    return moment

@@ -1,41 +1,62 @@
-"""Where a caller stands: the project, the person, and the spaces that follow from them.
+"""The place of a caller: the project and the person, and the spaces that follow from them.
 
-A space is the store's unit of isolation. Records of the domain `project` lie in their project's
-space, those of `user` in the person's, those of `org` in the organisation's.
+A space is the store's unit of isolation. Records of the domain `project` belong to the space of their project, those of
+`user` to that of the person, those of `org` to that of the organisation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..errors import InvalidInput
 from ..records import DOMAINS, Confinement, Domain, Kind, Project, files_space, org_space, user_space
 from ..security.callers import current_caller
-from ..security.permission import permitted, require_write
+from ..security.permission import permitted_spaces, require_write
 from ..security.rights import Level
-from ..store.scope import View
+from ..store.search.filters import View
 
-__all__ = ["Place", "canonical_domain"]
+__all__ = ["GitState", "Place", "canonical_domain"]
 
 _LOCAL_USER = "local"
 
 
+class GitState(Protocol):
+    """What memory needs to know of the project's git repository."""
+
+    def sync_git_state(self) -> None:
+        """Apply what git did since the last call. Every use of the memory begins with it."""
+        ...
+
+    def git_branch(self) -> str | None:
+        """The git branch that is checked out."""
+        ...
+
+    def confinement(self, git_branch: str) -> Confinement | None:
+        """Whether records written on a git branch stay there until it is merged."""
+        ...
+
+    def stale(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The branches among these that git no longer has."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`arrive` is called before every use of the memory: what git did since the last one is followed then.
-
-    `confinement` says whether what is written on a git branch stays there for the time being. `own_user` and
-    `own_agent` are who works here where no caller is bound, and `own_org` for whom.
-    """
+    """The project and the person. `own_user`, `own_agent` and `own_org` apply where no caller is bound."""
 
     project: Project
     own_user: str | None
     own_agent: str | None
     own_org: str
-    git_branch: Callable[[], str | None]
-    arrive: Callable[[], None] = lambda: None
-    confinement: Callable[[str], Confinement | None] = lambda _branch: None
+    git: GitState
+
+    def sync_git_state(self) -> None:
+        self.git.sync_git_state()
+
+    def git_branch(self) -> str | None:
+        return self.git.git_branch()
 
     @property
     def user_id(self) -> str | None:
@@ -53,33 +74,30 @@ class Place:
         return caller.org if caller else self.own_org
 
     def space(self, domain: Domain, kind: Kind = "note") -> str:
-        """The name of a space, whether or not the caller may look there."""
+        """The name of a space, whether or not the caller may read it."""
         if domain == "user":
             return user_space(self.user_id or _LOCAL_USER)
         if domain == "org":
             return org_space(self.org)
         return files_space(self.project.id) if kind == "file" else self.project.id
 
-    def writing(self, domain: Domain, kind: Kind = "note") -> str:
-        """A space to write into; `AccessDenied` where the caller may not."""
+    def writable_space(self, domain: Domain, kind: Kind = "note") -> str:
+        """A space to write to; `AccessDenied` if the caller may not."""
         space = self.space(domain, kind)
         require_write(space)
         return space
 
     def view(self, now: int) -> View:
-        """What is seen from here: all spaces that are, and of the project's git branches the one checked out."""
+        """What the caller sees: the readable spaces, and of git branches the one that is checked out."""
         return View(self.spaces(), now, self.git_branch())
 
     def spaces(self, level: Level = "read") -> tuple[str, ...]:
-        """All that the caller sees by default: the project, what is theirs, what is everybody's.
-
-        With a level, those in which they have it. What they may not read is not there.
-        """
-        return permitted((self.space(domain) for domain in DOMAINS), level)
+        """The spaces of the project, the person and the organisation in which the caller has this level."""
+        return permitted_spaces((self.space(domain) for domain in DOMAINS), level)
 
 
 def canonical_domain(text: str) -> Domain:
-    """A domain by any of its spellings."""
+    """The domain that a text names; `global` means `user`."""
     wanted = text.strip().lower()
     for domain in DOMAINS:
         if wanted == domain or (wanted == "global" and domain == "user"):

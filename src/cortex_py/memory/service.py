@@ -1,50 +1,75 @@
-"""`cortex.memories`: everything that can be done with memories, in one place."""
+"""The memories of one project, as the rest of the code uses them: capture, recall, change, consolidate, maintain."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..clock import Clock, to_micros
 from ..config import Fusion, Settings
-from ..embedding.backend import Backend
+from ..embedding.backends.backend import Backend
 from ..errors import AmbiguousId, InvalidInput, NotFound
+from ..events import Events, MemoriesChanged
 from ..ids import IdMaker
-from ..records import Domain, Memory, Mode, NewMemory, Page, Version, files_space
-from ..records import Status as RecordStatus
-from ..security.callers import acting_as, current_caller
+from ..records import Contradiction, Domain, Hit, Memory, Mode, NewMemory, Page, Status, Version, files_space
+from ..security.callers import as_system, current_caller
 from ..security.permission import require_write
-from ..store.conditions import EVERYTHING
 from ..store.database import Session
+from ..store.search.filters import EVERYTHING, View, Where
 from ..store.store import Store
-from ..store.where import Where
-from .annotating import Annotator
-from .capture import Capture, Progress, expiry
-from .carrying import Carried
-from .compressing import Compressed, Compressor
-from .enrichment import Surroundings, known_nothing
-from .file_capture import FileCapture
-from .gc import Collected, GarbageCollector, StaleBranches
-from .lifecycle import Lifecycle, Reindexed
-from .looking import LookingOperations
+from .capture.capture import Annotator, Capture, DocumentIndexer, Progress, parse_ttl
+from .capture.files import FileCapture
+from .compression import CompressionResult, Compressor
+from .consolidation.enrichment import Enricher, EnrichmentResult, Surroundings
+from .consolidation.merging import Strategy, TextMerger, check_method
+from .consolidation.supersession import ConflictFinder, NeighbourFinder, Supersession, UndoResult
+from .embedding_model import token_counter
+from .lifecycle import GarbageCollector, GcResult, Lifecycle, ReindexResult
 from .namespaces import NAMESPACES, Namespace
 from .place import Place
-from .recall import Query, Recall
-from .status import Status, read_status
-from .tidying import TidyOperations
-from .uses import Uses
+from .recall.recall import Query, Recall, RecallCounter
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ..llm.client import LanguageModel
+    from .consolidation.consolidation import ConsolidationResult, Consolidator, HygieneFinding
 
-__all__ = ["Memories", "Touched"]
+__all__ = ["Memories", "MemoryStatus"]
 
-Touched = Callable[[frozenset[str]], None]
+_TOP_TAGS = 10
 
 
-class Memories(TidyOperations, LookingOperations):
+@dataclass(frozen=True, slots=True)
+class MemoryStatus:
+    """Counts of what a caller sees. Figures of the whole store are 0 or empty for an authenticated caller."""
+
+    project_id: str
+    project_name: str
+    project_remote: str | None
+    path: str | None
+    branch: str | None
+    engine: str
+    total_count: int
+    namespace_counts: dict[str, int]
+    status_counts: dict[str, int]
+    recent_topics: tuple[str, ...]
+    top_tags: tuple[tuple[str, int], ...]
+    size_bytes: int
+    model: str | None
+    # Today's model, calls, input tokens, output tokens and failures.
+    llm_use: tuple[tuple[str, int, int, int, int], ...] = ()
+    # How many memories a verification found grounded, doubtful and not grounded.
+    grounding_counts: dict[str, int] = field(default_factory=dict)
+    # How many memories contain each kind of personal data, and how many are not scanned yet.
+    personal_counts: dict[str, int] = field(default_factory=dict)
+
+
+class Memories:
     """The memories that a caller at one place sees and writes."""
 
     def __init__(
@@ -55,53 +80,57 @@ class Memories(TidyOperations, LookingOperations):
         clock: Clock,
         ids: IdMaker,
         place: Place,
-        stale_branches: StaleBranches,
-        touched: Touched = lambda _branches: None,
+        events: Events,
         annotator: Annotator | None = None,
         model: Callable[[], LanguageModel | None] = lambda: None,
-        surroundings: Surroundings = known_nothing,
+        surroundings: Surroundings | None = None,
     ) -> None:
-        """`touched` is told which lines of work a change has reached, once it is safe.
-
-        `model` gives the language model where one is configured, `surroundings` what is known around a memory.
-        """
+        """`model` returns the language model if one is configured; `surroundings` is what the graph knows."""
         self._store = store
         self._backend = backend
         self._clock = clock
         self._settings = settings
         self._ids = ids
         self._place = place
+        self._model = model
+        self._events = events
         self._capture = Capture(store, backend, settings, clock, ids, place, annotator)
         self._recall = Recall(store, backend, clock, place)
         self._lifecycle = Lifecycle(store, backend, settings, clock, self._capture)
-        self._collector = GarbageCollector(store, clock, place, stale_branches)
+        self._collector = GarbageCollector(store, clock, place)
         self._compressor = Compressor(store, clock, settings.compress_after_minutes)
         self._files = FileCapture(store, backend, settings, clock, ids, place, self._capture)
-        self._touched = touched
-        self._uses = Uses(store, clock)
-        self._tidy(model, surroundings)
+        self._recall_counter = RecallCounter(store, clock)
+        self._supersession = Supersession(store, clock, self._lifecycle)
+        neighbours = NeighbourFinder(store, backend, clock, place)
+        self._conflicts = ConflictFinder(neighbours)
+        self._enricher = Enricher(neighbours, surroundings, model, self._lifecycle, annotator)
 
     @property
     def place(self) -> Place:
-        """Where the caller stands."""
+        """The project, person and spaces these memories belong to."""
         return self._place
 
     def count_tokens(self, text: str) -> int:
-        """How long a text is for the embedding model; for a language model it is an estimate."""
-        return self._backend.count_tokens(text)
+        """The tokens of a text for the embedding model; an estimate for a language model."""
+        return token_counter(self._backend)(text)
+
+    def index_note(self, memory: Memory) -> str | None:
+        """A note on how much of a memory is indexed; None if all of it is."""
+        return self._capture.index_note(memory)
 
     @property
     def files(self) -> FileCapture:
-        """The parts of the project's files among the memories."""
+        """Captures parts of the project's files."""
         return self._files
 
-    def carried(self, space: str) -> Carried:
-        """Makes memories that come from elsewhere ready for a space."""
-        return Carried(self._store, self._capture, self._backend, space)
+    def carried(self, space: str) -> DocumentIndexer:
+        """An indexer for memories that arrive as documents in a space."""
+        return DocumentIndexer(self._store, self._capture, self._backend, space)
 
     def fill_vectors(self, stop: Callable[[], bool] = lambda: False) -> int:
-        """Make the vectors of memories that came without any, or with those of another model."""
-        with acting_as(None):
+        """Compute the vectors of memories that arrived without them; returns how many."""
+        with as_system():
             return self._lifecycle.fill_vectors(stop)
 
     def capture(
@@ -126,12 +155,12 @@ class Memories(TidyOperations, LookingOperations):
         idempotency_key: str | None = None,
         supersedes: str | None = None,
     ) -> Memory:
-        """Remember a text. When this returns, every process finds it.
+        """Store a text. When this returns, every process can find it.
 
-        A secret in it is redacted (see `redactions` of the result) or refused, as configured. A text
-        that is already there is stored again and says so in `duplicate_of`. Older memories that say something
-        else of the same thing are told in `conflicts_with`; one that is named in `supersedes` is replaced.
-        Repeating a call with the same `idempotency_key` returns the first record.
+        A secret in it is redacted (see `redactions` of the result) or refused, as configured. If the same text is
+        already stored, `duplicate_of` names it. Older memories that contradict it are listed in `conflicts_with`; the
+        one named by `supersedes` is replaced. Repeating a call with the same `idempotency_key` returns the first
+        record.
         """
         if ttl is not None and expires_at is not None:
             raise InvalidInput("Both ttl and expires_at were given.", remedy="Give one of them.", field="ttl")
@@ -139,7 +168,7 @@ class Memories(TidyOperations, LookingOperations):
             content=content,
             namespace=namespace,
             domain=domain,
-            tags=tags,  # type: ignore[arg-type]  # any sequence is taken here and checked on the way in
+            tags=tags,  # type: ignore[arg-type]  # any sequence is accepted here and checked later
             source=source,
             path=path,
             branch_id=branch_id,
@@ -150,16 +179,16 @@ class Memories(TidyOperations, LookingOperations):
             user_id=user_id,
             agent_id=agent_id,
             created_at=created_at,
-            expires_at=expiry(ttl, self._clock.now()) if ttl is not None else expires_at,
+            expires_at=parse_ttl(ttl, self._clock.now()) if ttl is not None else expires_at,
             idempotency_key=idempotency_key,
-            supersedes=None if supersedes is None else self._superseded(supersedes),
+            supersedes=None if supersedes is None else self._superseded_id(supersedes),
         )
         stored = self.capture_many([item])[0]
-        return replace(stored, conflicts_with=self._conflicts.of(stored))
+        return replace(stored, conflicts_with=self._conflicts.find(stored))
 
     def capture_many(self, items: Iterable[NewMemory], *, progress: Progress | None = None) -> list[Memory]:
-        """Remember many texts; returns the records in order. `progress` is told (done, total)."""
-        return self._told(self._capture.capture_many(items, progress))
+        """Store many texts; returns the records in order. `progress` is called with (done, total)."""
+        return self._notify(self._capture.capture_many(items, progress))
 
     def recall(
         self,
@@ -178,10 +207,10 @@ class Memories(TidyOperations, LookingOperations):
         fusion: Fusion | None = None,
         prefer_newer: bool | None = None,
     ) -> Page:
-        """Search by meaning and words, or list the newest first when there is no query.
+        """Search by meaning and words, or list the newest memories if there is no query.
 
-        With `prefer_newer` the latest of several results on one subject comes first, as suits questions about how
-        things are now.
+        With `prefer_newer` the latest of several results on one subject comes first, which suits questions about the
+        present state.
         """
         page = self._recall.run(
             Query(
@@ -201,11 +230,11 @@ class Memories(TidyOperations, LookingOperations):
             )
         )
         if query:
-            self._uses.note(hit.memory.id for hit in page.results)
+            self._recall_counter.note(hit.memory.id for hit in page.results)
         return page
 
     def get(self, ref: str) -> Memory:
-        """One memory by id, unique prefix of at least 8 digits, context id, URN or URI."""
+        """A memory by id, unique prefix of at least 8 digits, context id, URN or URI."""
         return self._lifecycle.get(ref)
 
     def update(
@@ -216,11 +245,11 @@ class Memories(TidyOperations, LookingOperations):
         tags: Sequence[str] | None = None,
         namespace: str | None = None,
         source: str | None = None,
-        status: RecordStatus | None = None,
+        status: Status | None = None,
         ttl: str | None = None,
         expected_version: int | None = None,
     ) -> Memory:
-        """Change a memory; the former version stays in its history."""
+        """Change a memory; the old version stays in its history."""
         memory = self._lifecycle.update(
             ref,
             content=content,
@@ -228,18 +257,18 @@ class Memories(TidyOperations, LookingOperations):
             namespace=namespace,
             source=source,
             status=status,
-            expires_at=expiry(ttl, self._clock.now()) if ttl is not None else None,
+            expires_at=parse_ttl(ttl, self._clock.now()) if ttl is not None else None,
             expected_version=expected_version,
         )
-        return self._told([memory])[0]
+        return self._notify([memory])[0]
 
     def delete(self, ref: str, *, hard: bool = False) -> Memory:
-        """Delete a memory so that `restore` can bring it back, or, with `hard`, for good."""
-        return self._told([self._lifecycle.delete(ref, hard=hard)])[0]
+        """Delete a memory. `restore` undoes this, unless it is `hard`."""
+        return self._notify([self._lifecycle.delete(ref, hard=hard)])[0]
 
     def restore(self, ref: str) -> Memory:
-        """Bring a deleted memory back."""
-        return self._told([self._lifecycle.restore(ref)])[0]
+        """Undo the deletion of a memory."""
+        return self._notify([self._lifecycle.restore(ref)])[0]
 
     def history(self, ref: str) -> list[Version]:
         """All versions of a memory, oldest first."""
@@ -253,109 +282,260 @@ class Memories(TidyOperations, LookingOperations):
         purge: bool = False,
         older_than: str | None = None,
         progress: Progress | None = None,
-    ) -> Collected:
-        """Tombstone memories of deleted git branches and expired ones; with `purge` remove tombstones.
+    ) -> GcResult:
+        """Tombstone expired memories and those of deleted git branches; with `purge`, remove old tombstones.
 
-        Idle memories are packed.
-
-        A `progress` that raises before the last step stops the run, and nothing has changed.
+        Idle memories are compressed. If `progress` raises before the last step, nothing is changed.
         """
         collected = self._collector.run(
             dry_run=dry_run, branch=branch, purge=purge, older_than=older_than, progress=progress
         )
         if not dry_run:
-            # All that lies idle is packed, whoever asks.
-            with acting_as(None):
+            # Compression covers the whole store, whatever the caller may write.
+            with as_system():
                 self._compressor.run()
-            if collected.branches:
-                self._touched(collected.branches)
+            self._publish_changes(collected.branches)
         return collected
 
     def write_uses(self) -> None:
-        """Write down what was recalled since the last time; a recall itself writes nothing."""
-        with acting_as(None):
-            self._uses.write()
+        """Store the recalls and loads counted since the last call; a recall itself writes nothing."""
+        with as_system():
+            self._recall_counter.write()
             self._compressor.write_uses()
 
-    def compress(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
-        """Pack the contents of memories that lie idle, without loss; `stop` is asked between two batches."""
+    def compress(self, stop: Callable[[], bool] = lambda: False) -> CompressionResult:
+        """Compress the contents of idle memories without loss; `stop` is called between batches."""
         return self._compressor.run(stop)
 
     def annotate(self, stop: Callable[[], bool] = lambda: False) -> int:
-        """Read for the graph what was stored before there was one; returns how many memories that were."""
+        """Annotate the memories that were stored without an annotator; returns how many."""
         return self._lifecycle.annotate(stop)
 
+    def look_for_personal_data(self, stop: Callable[[], bool] = lambda: False, *, space: str | None = None) -> int:
+        """Scan the memories that were not scanned for personal data yet; returns how many."""
+        with as_system():
+            return self._lifecycle.look_for_personal_data(stop, space)
+
     def used(self, memory: Memory) -> None:
-        """Note that a memory was loaded, so that it does not count as idle."""
-        self._compressor.used(memory.id)
+        """Record that a memory was loaded, so that it does not count as idle."""
+        self._compressor.mark_used(memory.id)
 
     def keep_verification(self, memory: Memory, result: str) -> None:
-        """Keep what a check of a memory against its project found, as JSON."""
+        """Store the result of verifying a memory against its project, as JSON."""
         with self._store.database.write() as session:
             space = self._lifecycle.locate(session, memory.id)[1]
             require_write(space)
             self._store.verifications.put(session, space, memory.id, to_micros(self._clock.now()), result)
 
     def verification(self, ref: str) -> str | None:
-        """What a check of a memory against its project found, as JSON; None where none was made."""
+        """The result of verifying a memory against its project, as JSON; None if there is none."""
         with self._store.database.read() as session:
             _, space, memory = self._lifecycle.locate(session, ref)
             return self._store.verifications.get(session, space, memory.id)
 
-    def reindex(self, *, project_id: str | None = None, progress: Progress | None = None) -> Reindexed:
-        """Rebuild text index and vectors from the records: of the whole store, or of one project.
+    def reindex(self, *, project_id: str | None = None, progress: Progress | None = None) -> ReindexResult:
+        """Rebuild the text index and the vectors from the records, of the whole store or of one project.
 
-        A caller of a shared server rebuilds what they may write of what is seen from here.
-
-        A `progress` that raises stops the run between two batches; repeating it completes the work.
+        A caller of a shared server rebuilds the visible spaces that they may write. If `progress` raises, the run stops
+        between two batches; repeating it completes the work.
         """
         spaces: tuple[str, ...] | None = None
         if project_id is not None:
             require_write(project_id)
             spaces = (project_id, files_space(project_id))
         elif current_caller() is not None:
-            spaces = (self._place.writing("project"), self._place.writing("project", "file"))
+            spaces = (self._place.writable_space("project"), self._place.writable_space("project", "file"))
             spaces += tuple(space for space in self._place.spaces("write") if space not in spaces)
         return self._lifecycle.reindex(progress, spaces)
 
-    def status(self) -> Status:
-        """Counts, recent topics and top tags of what is visible here."""
-        self._place.arrive()
-        return read_status(self._store, self._clock, self._place)
+    def status(self) -> MemoryStatus:
+        """Counts, recent topics and top tags of the visible memories."""
+        # Imported on first use: its tables take a while to load.
+        from .labels.topics import find_topics
+
+        self._place.sync_git_state()
+        bound = current_caller() is not None
+        with self._store.database.read() as session:
+            scope = self._store.scope(session, EVERYTHING, self._place.view(to_micros(self._clock.now())))
+            namespaces = self._store.statistics.by_namespace(session, scope.where)
+            return MemoryStatus(
+                project_id=self._place.project.id,
+                project_name=self._place.project.name,
+                project_remote=self._place.project.remote,
+                path=self._place.project.root,
+                branch=self._place.git_branch(),
+                engine=self._store.database.name,
+                total_count=sum(namespaces.values()),
+                namespace_counts=namespaces,
+                status_counts=self._store.statistics.by_status(session, scope.spaces),
+                recent_topics=find_topics(self._store, session, scope.where),
+                top_tags=tuple(self._store.statistics.top_tags(session, scope.where, _TOP_TAGS)),
+                size_bytes=0 if bound else self._store.database.size_bytes(),
+                model=self._store.settings.get(session, "embedding"),
+                llm_use=()
+                if bound
+                else tuple(self._store.llm_usage.of_day(session, self._clock.now().date().isoformat())),
+                grounding_counts=self._store.verifications.counts(session, scope.where),
+                personal_counts=self._store.statistics.by_personal(session, scope.where),
+            )
 
     def tags(self, prefix: str = "", *, limit: int = 100) -> tuple[tuple[str, int], ...]:
-        """Tags in use here that begin with a prefix, the most used first, with how many memories have each."""
-        self._place.arrive()
+        """Tags that begin with a prefix, most used first, each with its number of memories."""
+        self._place.sync_git_state()
         with self._store.database.read() as session:
             return tuple(self._store.statistics.top_tags(session, self._visible(session), limit, prefix.lower()))
 
     def ids(self, prefix: str = "", *, limit: int = 100) -> tuple[str, ...]:
-        """Ids of visible memories that begin with a prefix, the newest first."""
-        self._place.arrive()
+        """Ids of visible memories that begin with a prefix, newest first."""
+        self._place.sync_git_state()
         with self._store.database.read() as session:
             return tuple(self._store.statistics.ids(session, self._visible(session), prefix.lower(), limit))
 
     def revision(self) -> int:
-        """A number that grows with every change to the store, by whichever process."""
+        """A number that grows with every change to the store by any process."""
         with self._store.database.read() as session:
             return self._store.statistics.revision(session)
 
-    def _superseded(self, ref: str) -> str:
+    def namespaces(self) -> tuple[Namespace, ...]:
+        """The namespaces that a memory can have."""
+        return NAMESPACES
+
+    # -- consolidation ----------------------------------------------------------------------------
+
+    def consolidate(
+        self,
+        namespace: str | None = None,
+        *,
+        strategy: Strategy = "merge",
+        query: str | None = None,
+        dry_run: bool = False,
+        method: str = "auto",
+        progress: Progress | None = None,
+    ) -> ConsolidationResult:
+        """Merge memories that say the same (`merge`, `dedupe`) or belong together (`summarize`).
+
+        The originals become superseded; `undo` restores them. `query` selects the memories to compare. `method` is
+        `auto`, `local` or `llm`. If `progress` raises, the run stops between two groups.
+        """
+        done = self._consolidator.run(
+            namespace, strategy=strategy, query=query, dry_run=dry_run, method=check_method(method), progress=progress
+        )
+        self._publish_changes(done.branches)
+        return done
+
+    def undo(self, ref: str) -> UndoResult:
+        """Undo the consolidation that made a memory: delete it and restore the originals."""
+        undone = self._supersession.undo(ref)
+        self._publish_changes(undone.branches)
+        return undone
+
+    def supersede(self, older: str, newer: str) -> Memory:
+        """Replace one memory by another; returns the older, which recall no longer shows."""
+        return self._notify([self._supersession.replace(older, newer)])[0]
+
+    def chain(self, ref: str) -> list[Memory]:
+        """A memory with all that it replaced and all that replaced it, oldest first."""
+        return self._supersession.chain(ref)
+
+    def origins(self, ref: str) -> tuple[str, ...]:
+        """Ids of the memories that one was made from or replaces, oldest first."""
+        return self._supersession.origins(ref)
+
+    def conflicts(self, ref: str) -> tuple[Contradiction, ...]:
+        """Memories that contradict one, each with the difference."""
+        return self._conflicts.find(self._lifecycle.get(ref))
+
+    def enrich(
+        self,
+        ref: str,
+        *,
+        tags: bool = True,
+        structure: bool = True,
+        context: bool = False,
+        method: str = "auto",
+        dry_run: bool = False,
+    ) -> EnrichmentResult:
+        """Add tags, a better form, and context from the store to a memory.
+
+        The old version stays in its history. Nothing is added that has no source in the store.
+        """
+        self._place.sync_git_state()
+        done = self._enricher.run(
+            self._lifecycle.get(ref),
+            tags=tags,
+            structured=structure,
+            context=context,
+            method=check_method(method),
+            dry_run=dry_run,
+        )
+        if done.changed and not dry_run:
+            self._notify([done.memory])
+        return done
+
+    def suggest(self) -> list[HygieneFinding]:
+        """What could be cleaned up, each with the command that does it."""
+        from .consolidation.consolidation import Hygiene
+
+        return Hygiene(self._store, self._clock, self._place, self._consolidator, self._conflicts).report()
+
+    # -- internal queries: they do not count as recalls -------------------------------------------
+
+    def related(self, text: str, limit: int, *, mode: Mode = "text", filter: str = "") -> list[Hit]:
+        """Memories about a text, best first: by words, or by meaning too."""
+        return list(self._recall.run(Query(text=text, filter=filter, mode=mode, limit=limit)).results)
+
+    def listed(self, filter: str, limit: int) -> list[Memory]:
+        """The newest memories that match a filter."""
+        return [hit.memory for hit in self._recall.run(Query(text=None, filter=filter, limit=limit)).results]
+
+    def visible(self, ids: Sequence[str]) -> dict[str, Memory]:
+        """The visible ones of some memories by id, including parts of scanned files."""
+        if not ids:
+            return {}
+        with self._store.database.read() as session:
+            where = self._visible_with_files(session)
+            return {memory.id: memory for _, memory in self._store.memories.by_ids(session, ids, where)}
+
+    def vectors(self, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """One vector of length 1 for each visible memory of some."""
+        if not ids:
+            return {}
+        with self._store.database.read() as session:
+            where = self._visible_with_files(session)
+            rows = self._store.memories.numbers(session, ids, where)
+            return dict(zip(rows, self._store.vectors(session, where.spaces, list(rows.values())), strict=True))
+
+    @cached_property
+    def _consolidator(self) -> Consolidator:
+        # Imported on first use: capture and recall do not need it.
+        from .consolidation.consolidation import Consolidator
+
+        merger = TextMerger(self._model)
+        store, backend, clock, ids = self._store, self._backend, self._clock, self._ids
+        return Consolidator(store, backend, clock, ids, self._place, self._capture, self._recall, merger)
+
+    # -- helpers ----------------------------------------------------------------------------------
+
+    def _superseded_id(self, ref: str) -> str:
         try:
             return self._lifecycle.get(ref).id
         except (NotFound, AmbiguousId, InvalidInput) as error:
             error.field = "supersedes"
             raise
 
-    def _told(self, memories: list[Memory]) -> list[Memory]:
-        """Pass changed memories on, after telling which lines of work they belong to."""
-        if branches := frozenset(one.branch_id for one in memories if one.branch_id):
-            self._touched(branches)
+    def _notify(self, memories: list[Memory]) -> list[Memory]:
+        """Publish that memories changed, and return them."""
+        self._publish_changes(frozenset(one.branch_id for one in memories if one.branch_id))
         return memories
+
+    def _publish_changes(self, branches: frozenset[str]) -> None:
+        if branches:
+            self._events.publish(MemoriesChanged(branches))
 
     def _visible(self, session: Session) -> Where:
         return self._store.scope(session, EVERYTHING, self._place.view(to_micros(self._clock.now()))).where
 
-    def namespaces(self) -> tuple[Namespace, ...]:
-        """The namespaces a memory can have."""
-        return NAMESPACES
+    def _visible_with_files(self, session: Session) -> Where:
+        place, now = self._place, to_micros(self._clock.now())
+        view = View((*place.spaces(), place.space("project", "file")), now, place.git_branch())
+        return self._store.scope(session, EVERYTHING, view).where

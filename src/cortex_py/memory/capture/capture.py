@@ -1,38 +1,97 @@
-"""Capture: what a caller gives becomes a stored, searchable record, or nothing changes at all."""
+"""Capture: store what a caller gives as searchable records, all of a batch or none."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from contextvars import copy_context
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cache, cached_property, partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..clock import Clock, in_utc, to_micros
-from ..config import Settings
-from ..embedding.backend import Backend
-from ..errors import BranchNotFound, Conflict, InvalidInput
-from ..ids import IdMaker
-from ..records import LIVE_STATUSES, Memory, NewMemory
-from ..security.callers import current_caller
-from ..store.database import Session
-from ..store.repeating import repeated
-from ..store.rows import Prepared
-from ..store.store import Store
-from .annotating import Annotator, Stored
-from .filters import is_duration, parse_moment
-from .labelling import Labels
-from .model import check_model
-from .namespaces import canonical_namespace
-from .ontology import canonical_category
-from .place import Place, canonical_domain
-from .prepare import check_fields, check_text, clean_tags, draft, embed_drafts, without_secrets
+from ...clock import Clock, in_utc, to_micros
+from ...config import Settings
+from ...deadline import Limit, apply_limit, current_limit
+from ...embedding.backends.backend import Backend
+from ...errors import BranchNotFound, Conflict, InvalidInput
+from ...ids import IdMaker
+from ...records import LIVE_STATUSES, Memory, NewMemory
+from ...security.callers import current_caller
+from ...security.policy import Screen
+from ...store.database import Session, retry_once
+from ...store.documents.document import Document
+from ...store.documents.memories import index_tag, memory_of, read_index
+from ...store.rows import IndexedRecord, encode_terms
+from ...store.store import Store
+from ..embedding_model import (
+    check_model,
+    model_problem,
+    record_model,
+    set_spaces_without_vectors,
+    spaces_without_vectors,
+    token_counter,
+)
+from ..labels.ontology import canonical_category
+from ..namespaces import canonical_namespace
+from ..place import Place, canonical_domain
+from ..recall.filters import is_duration, parse_moment
+from .prepare import (
+    check_fields,
+    check_text,
+    clean_tags,
+    embed_if_possible,
+    index_entry,
+    index_record,
+    screen_record,
+    with_personal_counts,
+)
+from .terms import terms
 
-__all__ = ["Capture", "Progress", "embedded_ahead", "expiry"]
+if TYPE_CHECKING:
+    from ..labels.classifier import Labeller
 
+__all__ = [
+    "Annotator",
+    "Capture",
+    "DocumentIndexer",
+    "Progress",
+    "StoredRecord",
+    "current_index_tag",
+    "embed_ahead",
+    "parse_ttl",
+]
+
+
+class StoredRecord(NamedTuple):
+    """A record that was just stored, with the annotator's note on it."""
+
+    num: int
+    space: str
+    memory: Memory
+    note: object
+
+
+class Annotator(Protocol):
+    def read(self, memory: Memory) -> object:
+        """Read a record before the transaction; the note is passed to `write`."""
+        ...
+
+    def people(self, note: object) -> Sequence[tuple[int, int]]:
+        """The spans of people's names in the content, as far as they are certain."""
+        ...
+
+    def write(self, session: Session, stored: Sequence[StoredRecord]) -> None:
+        """Store the notes inside the transaction that stores the records."""
+        ...
+
+
+# Called with (done, total). It may raise to stop the operation.
 Progress = Callable[[int, int], None]
 
-# Enough for the model to sort by length, few enough to hold in memory and acknowledge soon.
+# Enough for the model to sort by length, few enough to report progress soon.
 _BATCH = 256
 
 
@@ -53,57 +112,77 @@ class Capture:
         self._clock = clock
         self._ids = ids
         self._place = place
-        self.labels = Labels(backend)
         self.annotator = annotator
+
+    @cached_property
+    def labeller(self) -> Labeller:
+        # Imported on first use: it imports NumPy.
+        from ..labels.classifier import Labeller
+
+        return Labeller(self._backend)
 
     def capture_many(self, items: Iterable[NewMemory], progress: Progress | None = None) -> list[Memory]:
         """Store records in order. All are checked before the first is written."""
-        self._place.arrive()
+        self._place.sync_git_state()
         git_branch = self._place.git_branch()
         linked = self._linked(git_branch)
-        given = list(items)
+        screen = Screen.by(self._settings)
+        given = [
+            replace(item, idempotency_key=screen.name(item.idempotency_key, "idempotency_key"))
+            if item.idempotency_key
+            else item
+            for item in items
+        ]
         records = [self._record(item, git_branch, linked) for item in given]
         for domain, kind in {(record.domain, record.kind) for record in records}:
-            self._place.writing(domain, kind)
+            self._place.writable_space(domain, kind)
         self._check_branches(records)
         batches = [slice(low, low + _BATCH) for low in range(0, len(given), _BATCH)]
         stored: list[Memory] = []
-        for batch, prepared in zip(batches, self._prepare(given, records, batches), strict=True):
-            filed = [self.labels.given_to(one, item) for one, item in zip(prepared, given[batch], strict=True)]
+        for batch, indexed in zip(batches, self._index_batches(given, records, batches), strict=True):
+            filed = [self.labeller.label(one, item) for one, item in zip(indexed, given[batch], strict=True)]
             keyed = all(record.idempotency_key for record in filed)
-            stored += repeated(partial(self._write, filed, given[batch]), keyed=keyed)
+            stored += retry_once(partial(self._write, filed, given[batch]), keyed=keyed)
             if progress:
                 progress(len(stored), len(given))
         return stored
 
-    def _prepare(
+    def _index_batches(
         self, given: Sequence[NewMemory], records: Sequence[Memory], batches: Sequence[slice]
-    ) -> Iterator[list[Prepared]]:
-        """Batches with their vectors. While the model works on one, the next is cut and the last is written."""
-        drafts = (self._drafts(given[batch], records[batch]) for batch in batches)
+    ) -> Iterator[list[IndexedRecord]]:
+        """The batches with their vectors, each embedded while the previous one is written."""
+        indexed = (
+            [
+                self.index(record, self._place.space(record.domain, record.kind), item.idempotency_key)
+                for item, record in zip(given[batch], records[batch], strict=True)
+            ]
+            for batch in batches
+        )
         if len(batches) == 1:
-            yield embed_drafts(next(drafts), self._backend)
+            yield embed_if_possible(next(indexed), self._backend)
         else:
-            yield from embedded_ahead(drafts, self._backend)
+            yield from embed_ahead(indexed, self._backend)
 
-    def _drafts(self, given: Sequence[NewMemory], records: Sequence[Memory]) -> list[Prepared]:
-        return [
-            self.redraft(record, self._place.space(record.domain, record.kind), item.idempotency_key)
-            for item, record in zip(given, records, strict=True)
-        ]
-
-    def redraft(self, memory: Memory, space: str, idempotency_key: str | None = None) -> Prepared:
-        """A record made ready again, after its content changed or its index is rebuilt."""
-        return draft(
+    def index(self, memory: Memory, space: str, idempotency_key: str | None = None) -> IndexedRecord:
+        """Index a record, without vectors."""
+        return index_record(
             memory,
             space=space,
             idempotency_key=idempotency_key,
-            count_tokens=self._backend.count_tokens,
+            count_tokens=token_counter(self._backend),
             window=self._backend.max_tokens,
+            indexed=self._settings.max_indexed_characters,
         )
 
+    def index_note(self, memory: Memory) -> str | None:
+        """A note for the caller if only the beginning of a memory is indexed."""
+        most, length = self._settings.max_indexed_characters, len(memory.content)
+        if length <= most:
+            return None
+        return f"Indexed the first {most:,} of {length:,} characters; the text is stored whole."
+
     def _linked(self, git_branch: str | None) -> str | None:
-        """The line of work that belongs to the git branch, if one is linked."""
+        """The line of work that is linked to the git branch, if any."""
         if git_branch is None:
             return None
         with self._store.database.read() as session:
@@ -111,7 +190,7 @@ class Capture:
         return branch.id if branch else None
 
     def _record(self, item: NewMemory, git_branch: str | None, linked: str | None) -> Memory:
-        """The checked and cleaned record of what a caller gave."""
+        """The checked and screened record for what a caller gave."""
         domain = canonical_domain(item.domain)
         now = self._clock.now()
         in_project = domain == "project"
@@ -130,7 +209,7 @@ class Capture:
             source=item.source,
             path=item.path,
             git_branch=item.git_branch or (git_branch if in_project else None),
-            # Known callers cannot write in the name of others.
+            # An authenticated caller cannot write in the name of others.
             user_id=bound.user if bound else item.user_id or self._place.user_id,
             agent_id=bound.agent if bound else item.agent_id or self._place.agent_id,
             status=item.status,
@@ -148,13 +227,29 @@ class Capture:
             last_line=item.last_line,
         )
         if in_project and memory.git_branch and memory.kind == "note":
-            memory = replace(memory, confinement=self._place.confinement(memory.git_branch))
+            memory = replace(memory, confinement=self._place.git.confinement(memory.git_branch))
         check_fields(memory)
-        return self.screened(memory)
+        return self.screen(memory)
 
-    def screened(self, memory: Memory) -> Memory:
-        """The record as it may be kept, by the policy on secrets."""
-        return without_secrets(memory, self._settings.secrets)
+    def screen(self, memory: Memory) -> Memory:
+        """Apply the policies on secrets and personal data to a record."""
+        annotator = self.annotator
+
+        def people(content: str) -> Sequence[tuple[int, int]]:
+            return annotator.people(annotator.read(replace(memory, content=content))) if annotator else ()
+
+        return screen_record(memory, Screen.by(self._settings, people))
+
+    def annotate(self, record: IndexedRecord) -> tuple[IndexedRecord, object]:
+        """The record with its kinds of personal data, and the annotator's note on it."""
+        note = self.annotator.read(record.memory) if self.annotator else None
+        return replace(record, memory=self.count_personal_data(record.memory, note)), note
+
+    def count_personal_data(self, memory: Memory, note: object) -> Memory:
+        """The record with its kinds of personal data, unless the settings turn detection off."""
+        if self._settings.personal_data == "keep":
+            return replace(memory, personal=None)
+        return with_personal_counts(memory, self.annotator.people(note) if self.annotator else ())
 
     def _check_branches(self, records: Sequence[Memory]) -> None:
         wanted = {record.branch_id for record in records} - {None}
@@ -167,19 +262,19 @@ class Capture:
                 f"There is no branch {branch_id!r} in this project.", remedy="Create it first.", field="branch_id"
             )
 
-    def _write(self, records: Sequence[Prepared], given: Sequence[NewMemory]) -> list[Memory]:
-        notes = [self.annotator.read(record.memory) for record in records] if self.annotator else [None] * len(records)
+    def _write(self, records: Sequence[IndexedRecord], given: Sequence[NewMemory]) -> list[Memory]:
+        both = [self.annotate(record) for record in records]
         with self._store.database.write() as session:
-            check_model(self._store, session, self._backend, claim=True)
+            record_model(self._store, session, self._backend, records)
             seq = self._store.memories.next_seq(session)
             repeated = self._repeated(session, records)
             twins = self._twins(session, records)
             stored: list[Memory] = []
-            fresh: list[tuple[Prepared, NewMemory, object]] = []
-            for record, item, note in zip(records, given, notes, strict=True):
+            fresh: list[tuple[IndexedRecord, NewMemory, object]] = []
+            for (record, note), item in zip(both, given, strict=True):
                 known = repeated.get((record.space, record.idempotency_key or ""))
                 if known is None:
-                    record = _named_twin(self._stamped(record) if item.created_at is None else record, twins)
+                    record = _mark_duplicate(self._stamp(record) if item.created_at is None else record, twins)
                     known = record.memory
                     fresh.append((record, item, note))
                     if record.idempotency_key:
@@ -193,14 +288,14 @@ class Capture:
                 self.annotator.write(
                     session,
                     [
-                        Stored(num, record.space, record.memory, note)
+                        StoredRecord(num, record.space, record.memory, note)
                         for num, (record, _, note) in zip(nums, fresh, strict=True)
                     ],
                 )
             return stored
 
-    def _stamped(self, record: Prepared) -> Prepared:
-        """The record named and dated under the write lock, so that both follow the order of commits."""
+    def _stamp(self, record: IndexedRecord) -> IndexedRecord:
+        """Give the record its id and date under the write lock, so that both follow the order of commits."""
         now = self._clock.now()
         return replace(record, memory=replace(record.memory, id=self._ids.new(), created_at=now, updated_at=now))
 
@@ -215,16 +310,17 @@ class Capture:
         at = to_micros(newer.updated_at)
         self._store.consolidations.replace(session, space, [older], newer.id, at, seq)
 
-    def _twins(self, session: Session, records: Sequence[Prepared]) -> dict[tuple[str, bytes], str]:
+    def _twins(self, session: Session, records: Sequence[IndexedRecord]) -> dict[tuple[str, bytes], str]:
+        """Ids of stored records with the same text."""
         found = {}
         for space in {record.space for record in records}:
             digests = [record.digest for record in records if record.space == space]
-            for digest, twin in self._store.memories.twins(session, space, digests).items():
+            for digest, twin in self._store.memories.oldest_by_digest(session, space, digests).items():
                 found[(space, digest)] = twin
         return found
 
-    def _repeated(self, session: Session, records: Sequence[Prepared]) -> dict[tuple[str, str], Memory]:
-        """Records that an earlier attempt of the same caller already stored."""
+    def _repeated(self, session: Session, records: Sequence[IndexedRecord]) -> dict[tuple[str, str], Memory]:
+        """Records that an earlier attempt with the same key already stored."""
         found = {}
         for space in {record.space for record in records}:
             keys = [r.idempotency_key for r in records if r.space == space and r.idempotency_key]
@@ -233,18 +329,20 @@ class Capture:
         return found
 
 
-def _named_twin(record: Prepared, twins: dict[tuple[str, bytes], str]) -> Prepared:
-    """The record, with the one that already said exactly this; from now on it is that one where there was none."""
+def _mark_duplicate(record: IndexedRecord, twins: dict[tuple[str, bytes], str]) -> IndexedRecord:
+    """The record, marked as a duplicate of the first one with the same text; `twins` is brought up to date."""
     twin = twins.setdefault((record.space, record.digest), record.memory.id)
     return record if twin == record.memory.id else replace(record, memory=replace(record.memory, duplicate_of=twin))
 
 
-def embedded_ahead(drafts: Iterable[list[Prepared]], backend: Backend) -> Iterator[list[Prepared]]:
-    """Batches with their vectors: the model works on one while the caller has the last and makes the next."""
-    with ThreadPoolExecutor(1, "cortex-embed") as pool:
-        waiting: Future[list[Prepared]] | None = None
+def embed_ahead(drafts: Iterable[list[IndexedRecord]], backend: Backend) -> Iterator[list[IndexedRecord]]:
+    """Batches with their vectors; the model embeds one while the caller uses the last and makes the next."""
+    # Where the caller is interrupted, the model does not finish the batch first.
+    limit = Limit.within(current_limit())
+    with ThreadPoolExecutor(1, "cortex-embed") as pool, closing(limit):
+        waiting: Future[list[IndexedRecord]] | None = None
         for batch in drafts:
-            started = pool.submit(embed_drafts, batch, backend)
+            started = pool.submit(copy_context().run, _embed_within, limit, batch, backend)
             if waiting:
                 yield waiting.result()
             waiting = started
@@ -252,8 +350,13 @@ def embedded_ahead(drafts: Iterable[list[Prepared]], backend: Backend) -> Iterat
             yield waiting.result()
 
 
-def expiry(ttl: str, now: datetime) -> datetime:
-    """The moment a time to live such as `30d` ends."""
+def _embed_within(limit: Limit, records: list[IndexedRecord], backend: Backend) -> list[IndexedRecord]:
+    with apply_limit(limit):
+        return embed_if_possible(records, backend)
+
+
+def parse_ttl(ttl: str, now: datetime) -> datetime:
+    """The time at which a time to live such as `30d` ends."""
     text = ttl.strip()
     past = parse_moment(text, now=now) if is_duration(text) else now
     if past >= now:
@@ -263,3 +366,66 @@ def expiry(ttl: str, now: datetime) -> datetime:
             field="ttl",
         )
     return now + (now - past)
+
+
+# -- memories that arrive as documents -----------------------------------------------------------
+
+_VECTOR_NUMBER_BYTES = 4
+# One word of every kind, so that another tokenisation gives another digest.
+_PROBE = "parseHTTPResponse2 snake_case_name v1.2.3 naïve Straße 数据库迁移 データ deploying ran /usr/lib x86-64 don't"
+
+
+def current_index_tag(backend: Backend) -> bytes:
+    """The tag of indexes made by this model and this tokenisation."""
+    return _tag(backend.fingerprint)
+
+
+@cache
+def _tag(model: str) -> bytes:
+    return index_tag(model, sha256(encode_terms(terms(_PROBE))).hexdigest())
+
+
+class DocumentIndexer:
+    """Indexes documents of memories for one space."""
+
+    def __init__(self, store: Store, capture: Capture, backend: Backend, space: str) -> None:
+        self._store = store
+        self._backend = backend
+        self._missing = False
+        self._capture = capture
+        self._vector_bytes = backend.dimensions * _VECTOR_NUMBER_BYTES
+        self._space = space
+
+    @property
+    def tag(self) -> bytes | None:
+        """The tag of the index entries that this home makes; None without a usable model."""
+        return None if model_problem(self._backend) else current_index_tag(self._backend)
+
+    def index(self, document: Document) -> IndexedRecord:
+        """Index a document. If its vectors are of another model it stays without; `finish` schedules them."""
+        memory = memory_of(document)
+        key = document.data["idempotency_key"]
+        tag = self.tag
+        index = tag and read_index(document.vectors, tag, content=memory.content, vector_bytes=self._vector_bytes)
+        if not index:
+            self._missing = True
+            return self._capture.index(memory, self._space, key)
+        return IndexedRecord(
+            memory=memory,
+            space=self._space,
+            digest=index.digest,
+            idempotency_key=key,
+            words=index_entry(self._space, [one.terms for one in index.chunks]),
+            length=index.length,
+            flags=index.flags,
+            author=index.author,
+            chunks=index.chunks,
+        )
+
+    def finish(self, session: Session) -> None:
+        """Record the model of the stored vectors, and whether some are missing, in the transaction that stored them."""
+        if not model_problem(self._backend):
+            check_model(self._store, session, self._backend, claim=True)
+        if self._missing:
+            waiting = spaces_without_vectors(self._store, session)
+            set_spaces_without_vectors(self._store, session, [*waiting, self._space])

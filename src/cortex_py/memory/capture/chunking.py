@@ -1,8 +1,8 @@
-"""Chunks: a long record as passages an embedding model can read whole, and the passage shown to a caller.
+"""Splitting content: chunks that an embedding model can read whole, snippets for callers, turns of a dialogue.
 
-Passages end where the text itself pauses: headings, paragraphs, code blocks, list items, sentences, lines,
-words, in that order. Everything here is a function of the text and of a token counter; models, vectors and
-storage live elsewhere.
+Chunks end where the text pauses: at headings, paragraphs, code blocks, list items, sentences, lines or words, in that
+order of preference. Each turn of a dialogue is indexed separately and those of the assistant are marked, because they
+are a different kind of evidence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from .terms import UNSPACED, terms
 
-__all__ = ["Chunk", "chunk", "snippet"]
+__all__ = ["Chunk", "Turn", "chunk", "snippet", "split_turns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Chunk:
     end: int
 
 
-# How good a place the start of a piece is for a cut; just after a heading is the worst.
+# How good a place for a cut the start of a piece is, worst first.
 _AFTER_HEADING, _INSIDE_WORD, _WORD, _LINE, _SENTENCE, _ITEM, _PARAGRAPH, _HEADING = range(8)
 
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
@@ -41,7 +41,7 @@ _ABBREVIATION = re.compile(
 )
 _WORD_ENDS = (" ", "\t", "\u3000", "，", "、", "；")
 _SHORT_SENTENCE = 40
-# A record this many characters per allowed token long is not worth counting whole before it is cut.
+# A record with more characters per allowed token is certainly too long; counting its tokens would be wasted.
 _SPARSE = 40
 
 
@@ -53,17 +53,12 @@ class _Piece(NamedTuple):
 
 
 def chunk(
-    content: str,
-    *,
-    count_tokens: Callable[[str], int],
-    window: int = 256,
-    target: int = 200,
-    overlap: int = 32,
+    content: str, *, count_tokens: Callable[[str], int], window: int = 256, target: int = 200, overlap: int = 32
 ) -> list[Chunk]:
-    """Passages of about `target` tokens, none above `window`, that cover every visible character in order.
+    """Chunks of about `target` tokens, none above `window`, that cover every visible character in order.
 
-    Consecutive passages share whole sentences or lines of about `overlap` tokens, except where a heading
-    begins a new subject. Content that fits the window is one passage. A window below the target lowers it.
+    Consecutive chunks share whole sentences or lines of about `overlap` tokens, except before a heading. Content that
+    fits the window is one chunk. A window below the target lowers the target.
     """
     if window < 1 or target < 1 or overlap < 0:
         raise ValueError(f"window {window}, target {target}, overlap {overlap}: want at least 1, 1 and 0 tokens")
@@ -72,7 +67,7 @@ def chunk(
     everything = Chunk(0, len(content))
     if not content.strip() or (len(content) <= _SPARSE * window and count_tokens(content) <= window):
         return [everything]
-    # What a counter adds to any text, such as a model's opening and closing tokens, is spent once per passage.
+    # The tokens that a counter adds to any text, such as a model's opening and closing tokens, count once per chunk.
     fixed = count_tokens("")
     fixed = fixed if fixed < target - overlap else 0
     cutter = _Cutter(content, count_tokens, fixed, window - fixed, target - fixed, overlap)
@@ -84,7 +79,7 @@ def chunk(
 
 @dataclass(frozen=True, slots=True)
 class _Cutter:
-    """Cuts one content; its window and target leave out the `fixed` tokens every count includes."""
+    """Splits one content; `window` and `target` are without the `fixed` tokens that every count includes."""
 
     content: str
     count_tokens: Callable[[str], int]
@@ -94,22 +89,22 @@ class _Cutter:
     overlap: int
 
     def pieces(self) -> Iterator[_Piece]:
-        """The smallest passages worth keeping whole, end to end over the content."""
+        """The smallest passages that should stay whole, end to end over the content."""
         for start, end, rank, fenced in _blocks(self.content):
             if fenced:
-                yield from self._fitting(start, end, rank, self.window)
+                yield from self._fit(start, end, rank, self.window)
                 continue
             for at, until in _sentences(self.content, start, end):
-                yield from self._fitting(at, until, rank if at == start else _SENTENCE, self.target)
+                yield from self._fit(at, until, rank if at == start else _SENTENCE, self.target)
 
-    def _fitting(self, start: int, end: int, rank: int, limit: int) -> Iterator[_Piece]:
+    def _fit(self, start: int, end: int, rank: int, limit: int) -> Iterator[_Piece]:
         tokens = self.count_tokens(self.content[start:end]) - self.fixed
         if tokens <= limit or end - start == 1:
             yield _Piece(start, end, rank, tokens)
             return
         grain = max(1, self.target // 6)
         for at, until, cut_rank in _cuts(self.content, start, end, max(1, (end - start) * grain // tokens)):
-            yield from self._fitting(at, until, rank if at == start else cut_rank, self.target)
+            yield from self._fit(at, until, rank if at == start else cut_rank, self.target)
 
     def pack(self, pieces: list[_Piece]) -> Iterator[Chunk]:
         sums = [0, *accumulate(piece.tokens for piece in pieces)]
@@ -117,22 +112,22 @@ class _Cutter:
         shown = Chunk(0, 0)
         while fresh < len(pieces):
             last = self._break(pieces, sums, first, fresh)
-            for found in self._checked(pieces[first].start, pieces[last - 1].end):
-                # Blank pieces after an overlap would only repeat its end.
+            for found in self._within_window(pieces[first].start, pieces[last - 1].end):
+                # Blank pieces after an overlap would only repeat the overlap.
                 if found.end > shown.end:
                     shown = found
                     yield found
             first, fresh = self._overlapping(pieces, sums, last, shown.start), last
 
     def _break(self, pieces: list[_Piece], sums: list[int], first: int, fresh: int) -> int:
-        """Where the passage that starts at `first` and must take in piece `fresh` ends (exclusive)."""
+        """The end (exclusive) of the chunk that starts at `first` and must contain piece `fresh`."""
         before = sums[first]
         if sums[-1] - before <= self.window:
             return len(pieces)
         last = fresh + 1
         while last < len(pieces):
             taken, grown = sums[last] - before, sums[last + 1] - before
-            # A few words before a long piece introduce it; the room between target and window is for them.
+            # A few words that introduce a long piece may exceed the target, up to the window.
             if grown > (self.window if taken < self.target // 4 else self.target):
                 break
             last += 1
@@ -142,21 +137,21 @@ class _Cutter:
         return max(enough or [last], key=lambda end: (pieces[end].rank, end))
 
     def _overlapping(self, pieces: list[_Piece], sums: list[int], last: int, floor: int) -> int:
-        """Where the passage that goes on with piece `last` starts, after the position `floor`."""
+        """The first piece of the chunk that continues with piece `last`, after the position `floor`."""
         start = last
         if last < len(pieces):
-            room = min(self.overlap * 3 // 2, self.window - pieces[last].tokens)
+            most = min(self.overlap * 3 // 2, self.window - pieces[last].tokens)
             while (
                 pieces[start - 1].start > floor
                 and pieces[start].rank != _HEADING
                 and sums[last] - sums[start] < self.overlap
-                and sums[last] - sums[start - 1] <= room
+                and sums[last] - sums[start - 1] <= most
             ):
                 start -= 1
         return start
 
-    def _checked(self, start: int, end: int) -> Iterator[Chunk]:
-        """The span without its blank edges, divided while it counts more as a whole than in pieces."""
+    def _within_window(self, start: int, end: int) -> Iterator[Chunk]:
+        """The span without blank edges, halved while it exceeds the window: a whole may count more than its parts."""
         text = self.content[start:end]
         start, end = start + len(text) - len(text.lstrip()), end - len(text) + len(text.rstrip())
         if start >= end:
@@ -165,7 +160,7 @@ class _Cutter:
             yield Chunk(start, end)
             return
         for at, until, _ in _cuts(self.content, start, end, (end - start + 1) // 2):
-            yield from self._checked(at, until)
+            yield from self._within_window(at, until)
 
 
 def _blocks(content: str) -> Iterator[tuple[int, int, int, bool]]:
@@ -195,7 +190,7 @@ def _blocks(content: str) -> Iterator[tuple[int, int, int, bool]]:
 
 
 def _line_rank(line: str, *, after_blank: bool, fenced: bool) -> int | None:
-    """How good a cut lies before this line; None inside a paragraph."""
+    """How good a cut before this line is; None inside a paragraph."""
     if _TITLE.match(line):
         return _HEADING
     if after_blank or fenced:
@@ -210,7 +205,7 @@ def _rank_after(titled: bool, found: int | None) -> int:
 
 
 def _sentences(content: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The sentences of a block, the shortest kept with the next."""
+    """The sentences of a block; a short one is joined to the next."""
     at = start
     for match in _PAUSE.finditer(content, start, end):
         until = match.end()
@@ -225,7 +220,7 @@ def _sentences(content: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _cuts(content: str, start: int, end: int, step: int) -> Iterator[tuple[int, int, int]]:
-    """The span in parts of at most `step` characters, cut after lines, else words, else anywhere."""
+    """The span in parts of at most `step` characters, cut after a line, else a word, else anywhere."""
     at, rank = start, _LINE
     while end - at > step:
         until, next_rank = _cut(content, at, at + step)
@@ -248,29 +243,31 @@ def _cut(content: str, start: int, limit: int) -> tuple[int, int]:
 
 
 def _joins(left: str, right: str) -> bool:
-    """Whether two characters are drawn as one: a mark on its letter, or an emoji sequence."""
+    """Whether two characters are shown as one: a letter with a mark, or an emoji sequence."""
     return "\u200d" in (left, right) or unicodedata.category(right)[0] == "M" or "\U0001f3fb" <= right <= "\U0001f3ff"
 
 
-def snippet(content: str, span: Chunk, words: Collection[str] | None, length: int = 200) -> str:
-    """At most `length` characters of a passage, around the place where most of the query's words meet.
+# -- snippets ------------------------------------------------------------------------------------
 
-    White space is collapsed, cuts fall between words where there are any, and … stands where the content
-    goes on.
+
+def snippet(content: str, span: Chunk, words: Collection[str] | None, length: int = 200) -> str:
+    """At most `length` characters of a passage, around the place with the most words of the query.
+
+    White space is collapsed, cuts are made between words if possible, and … marks where the content continues.
     """
     text = " ".join(content[span.start : span.end].split())
     before = bool(content[: span.start].strip())
     after = bool(content[span.end :].strip())
     if len(text) + before + after <= length:
         return "…" * before + text + "…" * after
-    room = max(1, length - 2)
-    start, end = _densest(text, _wanted(words), room) if words else (0, 0)
-    left = max(0, min(start - max(0, room - (end - start)) // 2, len(text) - room))
-    return _marked(text, left, min(len(text), left + room), (start, end), before=before, after=after)
+    most = max(1, length - 2)
+    start, end = _densest(text, _wanted_terms(words), most) if words else (0, 0)
+    left = max(0, min(start - max(0, most - (end - start)) // 2, len(text) - most))
+    return _with_ellipses(text, left, min(len(text), left + most), (start, end), before=before, after=after)
 
 
-def _marked(text: str, left: int, right: int, kept: tuple[int, int], *, before: bool, after: bool) -> str:
-    """The stretch cut back to whole words where that loses little and nothing of `kept`, with its marks."""
+def _with_ellipses(text: str, left: int, right: int, kept: tuple[int, int], *, before: bool, after: bool) -> str:
+    """The range cut back to whole words, if that loses little and nothing of `kept`, with its ellipses."""
     slack = (right - left) // 4
     if left > 0 and text[left - 1] != " ":
         left = max(left, text.find(" ", left, min(kept[0], left + slack)) + 1)
@@ -280,20 +277,20 @@ def _marked(text: str, left: int, right: int, kept: tuple[int, int], *, before: 
     return "…" * (before or left > 0) + text[left:right].strip() + "…" * (after or right < len(text))
 
 
-def _wanted(words: Collection[str]) -> frozenset[str]:
-    """The query's words, given as words or as terms, as the terms to look for."""
+def _wanted_terms(words: Collection[str]) -> frozenset[str]:
+    """The terms to look for, from words or terms of the query."""
     return frozenset(words).union(*map(terms, words))
 
 
-def _densest(text: str, wanted: frozenset[str], room: int) -> tuple[int, int]:
-    """The stretch of at most `room` characters that holds the most distinct wanted terms, then the most."""
+def _densest(text: str, wanted: frozenset[str], most: int) -> tuple[int, int]:
+    """The range of at most `most` characters with the most distinct wanted terms, then the most terms."""
     hits = sorted(_hits(text, wanted))
     best, best_score = (0, 0), (0, 0)
     counts: dict[str, int] = {}
     first = 0
     for last, (_, end, term) in enumerate(hits):
         counts[term] = counts.get(term, 0) + 1
-        while end - hits[first][0] > room and first < last:
+        while end - hits[first][0] > most and first < last:
             gone = hits[first][2]
             counts[gone] -= 1
             if not counts[gone]:
@@ -329,3 +326,36 @@ def _spaced() -> re.Pattern[str]:
 @cache
 def _unspaced() -> re.Pattern[str]:
     return re.compile(rf"[{UNSPACED}]")
+
+
+# -- dialogues -----------------------------------------------------------------------------------
+
+_LABEL = re.compile(r"^[ \t]*[*_>]{0,3}([^\W\d][\w .'’-]{0,30}?)[*_]{0,3}:(?=\s|[*_]{1,3}\s)", re.MULTILINE)
+_ASSISTANTS = frozenset({"assistant", "ai", "bot", "agent", "claude", "gpt", "chatgpt", "system", "model"})
+_FEW = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One speaker's words: `content[start:end]`."""
+
+    start: int
+    end: int
+    by_assistant: bool
+
+
+def split_turns(content: str) -> list[Turn]:
+    """The turns of a dialogue in order, or the whole content as one turn if it is not a dialogue.
+
+    A dialogue has few speakers, and one of them speaks more than once; a list of `Key: value` lines has neither.
+    """
+    labels = [(match.start(), match[1].strip().casefold()) for match in _LABEL.finditer(content)]
+    names = [name for _, name in labels]
+    if len(names) < 2 or len(set(names)) > max(_FEW, len(names) // 3) or len(set(names)) == len(names) > 2:
+        return [Turn(0, len(content), False)]
+    starts = [start for start, _ in labels]
+    found = [
+        Turn(start, end, name in _ASSISTANTS)
+        for (start, name), end in zip(labels, [*starts[1:], len(content)], strict=True)
+    ]
+    return found if not content[: starts[0]].strip() else [Turn(0, starts[0], False), *found]

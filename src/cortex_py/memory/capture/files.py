@@ -1,8 +1,8 @@
-"""Parts of files as records: read again, a file keeps the records of what did not change.
+"""Parts of files as records. When a file is read again, unchanged parts keep their records.
 
-A part whose text is the same stays the record it was, wherever it has moved; a part that goes by the same symbol
-becomes a new version of its record; the rest is new, and what is left over disappears. One batch of files is one
-transaction: a file is either as it was or as it is, and an interrupted scan goes on where it stopped.
+A part with the same text keeps its record, even if it moved; a part with the same symbol becomes a new version of its
+record; other parts are new, and records that are left over are removed. A batch of files is one transaction, so an
+interrupted scan continues where it stopped.
 """
 
 from __future__ import annotations
@@ -10,31 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..clock import Clock, to_micros
-from ..config import Settings
-from ..embedding.backend import Backend
-from ..ids import IdMaker
-from ..records import Memory
-from ..store.database import Session
-from ..store.rows import Prepared
-from ..store.scans import FileImport, FileSymbol, ScannedFile
-from ..store.store import Store
-from .capture import Capture, embedded_ahead
-from .model import check_model
-from .place import Place
-from .prepare import without_secrets
+from ...clock import Clock, to_micros
+from ...config import Settings
+from ...embedding.backends.backend import Backend
+from ...ids import IdMaker
+from ...records import Memory
+from ...security.policy import Screen, ScreenedText, redacted_kinds, screen_file
+from ...store.database import Session
+from ...store.rows import IndexedRecord
+from ...store.store import Store
+from ...store.tables.scans import FileImport, FileSymbol, ScannedFile
+from ..embedding_model import record_model
+from ..place import Place
+from .capture import Capture, embed_ahead
+from .prepare import screen_record
 
-__all__ = ["FileCapture", "FileCounts", "FilePart", "FileText"]
+__all__ = ["FileCapture", "FilePart", "FileText"]
 
-# Enough for the model to sort by length; a file is never divided.
+# Enough for the model to sort by length; a file is never split.
 _BATCH = 192
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A stretch of a file; lines count from 1."""
+    """A part of a file, cut from the text that `FileCapture.screen` returned; lines count from 1."""
 
-    text: str
+    text: ScreenedText
     symbol: str | None
     first_line: int
     last_line: int
@@ -42,7 +43,7 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file to be remembered, cut into parts. `formerly` is the path of the file it was before it was renamed."""
+    """A file to be stored, split into parts. `formerly` is its path before it was renamed."""
 
     path: str
     blob: str
@@ -55,7 +56,7 @@ class FileText:
 
 @dataclass(slots=True)
 class FileCounts:
-    """What became of parts."""
+    """How many parts were created, updated, kept and removed."""
 
     created: int = 0
     updated: int = 0
@@ -65,7 +66,7 @@ class FileCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One part with the record that stands for it, and how many drafts of the batch are its own: none or one."""
+    """One part with its record; `is_drafted` says whether it was indexed again."""
 
     memory: Memory
     num: int | None
@@ -75,7 +76,7 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What becomes of a file, told from how it was `before`."""
+    """The steps for a file; `before` is the state they were planned from."""
 
     file: FileText
     before: ScannedFile | None
@@ -96,8 +97,8 @@ class FileCapture:
     ) -> None:
         self._store = store
         self._backend = backend
-        # A file is not refused for a secret in it; the secret is.
-        self._policy = "redact" if settings.secrets == "block" else settings.secrets
+        # A secret in a file is redacted even if notes with secrets are refused.
+        self._screen = Screen("redact" if settings.secrets == "block" else settings.secrets, settings.personal_data)
         self._clock = clock
         self._ids = ids
         self._place = place
@@ -105,16 +106,16 @@ class FileCapture:
         self._space = place.space("project", "file")
 
     def write(self, files: Iterable[FileText], written: Callable[[FileText], None] = lambda _file: None) -> FileCounts:
-        """Remember files. `written` is told of each one when it is safe; what it raises stops the work there."""
+        """Store files. `written` is called for each one after its commit; if it raises, the work stops."""
         counts = FileCounts()
         waiting: list[list[_Plan]] = []
 
-        def drafts() -> Iterator[list[Prepared]]:
+        def drafts() -> Iterator[list[IndexedRecord]]:
             for plans, batch in self._batches(files):
                 waiting.append(plans)
                 yield batch
 
-        for prepared in embedded_ahead(drafts(), self._backend):
+        for prepared in embed_ahead(drafts(), self._backend):
             plans = waiting.pop(0)
             self._store_batch(plans, prepared, counts)
             for plan in plans:
@@ -122,7 +123,7 @@ class FileCapture:
         return counts
 
     def remove(self, paths: Sequence[str]) -> int:
-        """Forget files that are gone; returns how many records went with them."""
+        """Remove the records of deleted files; returns how many."""
         if not paths:
             return 0
         with self._store.database.write() as session:
@@ -131,15 +132,19 @@ class FileCapture:
             self._store.scans.remove(session, self._place.project.id, paths)
         return len(nums)
 
+    def screen(self, text: str) -> ScreenedText:
+        """Redact a whole file before it is split: a key may span several lines."""
+        return screen_file(text, self._screen)
+
     # -- planning --------------------------------------------------------------------------------
 
-    def _batches(self, files: Iterable[FileText]) -> Iterator[tuple[list[_Plan], list[Prepared]]]:
+    def _batches(self, files: Iterable[FileText]) -> Iterator[tuple[list[_Plan], list[IndexedRecord]]]:
         plans: list[_Plan] = []
-        drafts: list[Prepared] = []
+        drafts: list[IndexedRecord] = []
         for file in files:
             plan = self._plan(file)
             plans.append(plan)
-            drafts += [self._capture.redraft(step.memory, self._space) for step in plan.steps if step.is_drafted]
+            drafts += [self._capture.index(step.memory, self._space) for step in plan.steps if step.is_drafted]
             if len(drafts) >= _BATCH or len(plans) >= _BATCH:
                 yield plans, drafts
                 plans, drafts = [], []
@@ -154,7 +159,7 @@ class FileCapture:
         by_symbol: dict[str, list[tuple[int, Memory]]] = {}
         for num, _, memory in old:
             by_text.setdefault(memory.content, []).append((num, memory))
-        fresh = [self._fresh(file, part) for part in file.parts]
+        fresh = [self._new_memory(file, part) for part in file.parts]
         same = [by_text[one.content].pop(0) if by_text.get(one.content) else None for one in fresh]
         for left in by_text.values():
             for num, memory in left:
@@ -163,18 +168,18 @@ class FileCapture:
         steps = []
         for one, known in zip(fresh, same, strict=True):
             if known is None and one.symbol and by_symbol.get(one.symbol):
-                steps.append(_changed(one, *by_symbol[one.symbol].pop(0)))
+                steps.append(_update_part(one, *by_symbol[one.symbol].pop(0)))
             elif known is None:
                 steps.append(_Step(one, None, False, True))
             else:
-                steps.append(_unchanged(one, *known))
+                steps.append(_keep_part(one, *known))
         used = {step.num for step in steps}
         return _Plan(file, before, tuple(steps), tuple(num for num, _, _ in old if num not in used))
 
     def _before(self, session: Session, file: FileText) -> ScannedFile | None:
         return self._store.scans.file(session, self._place.project.id, file.formerly or file.path)
 
-    def _fresh(self, file: FileText, part: FilePart) -> Memory:
+    def _new_memory(self, file: FileText, part: FilePart) -> Memory:
         now = self._clock.now()
         memory = Memory(
             id=self._ids.new(),
@@ -205,27 +210,28 @@ class FileCapture:
             symbol=part.symbol,
             first_line=part.first_line,
             last_line=part.last_line,
+            redactions=redacted_kinds(part.text),
         )
-        return without_secrets(memory, self._policy)
+        return self._capture.count_personal_data(screen_record(memory, self._screen), None)
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def _store_batch(self, plans: Sequence[_Plan], prepared: Sequence[Prepared], counts: FileCounts) -> None:
+    def _store_batch(self, plans: Sequence[_Plan], prepared: Sequence[IndexedRecord], counts: FileCounts) -> None:
         drafts = iter(prepared)
         now = to_micros(self._clock.now())
         with self._store.database.write() as session:
-            check_model(self._store, session, self._backend, claim=True)
+            record_model(self._store, session, self._backend, prepared)
             seq = self._store.memories.next_seq(session)
             for plan in plans:
                 self._store_file(session, plan, drafts, seq, now, counts)
 
     def _store_file(
-        self, session: Session, plan: _Plan, drafts: Iterator[Prepared], seq: int, now: int, counts: FileCounts
+        self, session: Session, plan: _Plan, drafts: Iterator[IndexedRecord], seq: int, now: int, counts: FileCounts
     ) -> None:
         memories, project, file = self._store.memories, self._place.project.id, plan.file
         steps = [(step, next(drafts) if step.is_drafted else None) for step in plan.steps]
         if self._before(session, file) != plan.before:
-            return  # Another process has read the file meanwhile; the next scan sees whether anything is left to do.
+            return  # Another process has stored the file; the next scan does what is left.
         if file.formerly:
             self._store.scans.rename(session, project, file.formerly, file.path, seq)
         for step, draft in steps:
@@ -235,7 +241,9 @@ class FileCapture:
         scanned = ScannedFile(file.path, file.blob, len(file.parts), file.whole)
         self._store.scans.save(session, project, scanned, file.symbols, file.imports, now)
 
-    def _store_step(self, session: Session, step: _Step, draft: Prepared | None, seq: int, counts: FileCounts) -> None:
+    def _store_step(
+        self, session: Session, step: _Step, draft: IndexedRecord | None, seq: int, counts: FileCounts
+    ) -> None:
         memories, memory = self._store.memories, step.memory
         if step.num is None and draft:
             memories.insert(session, draft, seq)
@@ -247,18 +255,18 @@ class FileCapture:
                 memories.reindex(session, step.num, draft, seq)
         elif step.num is not None and draft:
             counts.updated += 1
-            before = memories.located(session, self._space, [step.num])[0][3]
+            before = memories.by_numbers(session, self._space, [step.num])[0][3]
             operation = "capture" if before.version == 1 else "update"
             memories.archive_version(session, self._space, before, operation, to_micros(before.updated_at))
             memories.replace(session, step.num, draft, seq)
 
 
-def _unchanged(new: Memory, num: int, old: Memory) -> _Step:
-    """The same text; only under another path or symbol is it found by other words."""
+def _keep_part(new: Memory, num: int, old: Memory) -> _Step:
+    """A part with the same text; it is indexed again only if its path or symbol changed."""
     elsewhere = (new.path, new.symbol) != (old.path, old.symbol)
     moved = replace(old, path=new.path, symbol=new.symbol, source=new.source, compressed=False)
     return _Step(replace(moved, first_line=new.first_line, last_line=new.last_line), num, True, elsewhere)
 
 
-def _changed(new: Memory, num: int, old: Memory) -> _Step:
+def _update_part(new: Memory, num: int, old: Memory) -> _Step:
     return _Step(replace(new, id=old.id, created_at=old.created_at, version=old.version + 1), num, False, True)

@@ -1,46 +1,57 @@
-"""From what a caller gives to what the store takes: checked, cleaned of secrets, cut, and measured.
+"""The steps from what a caller gives to an indexed record: check, screen, chunk, tokenise, embed.
 
-Nothing here writes. Vectors are added last, for many records at once, because that is where the
-time goes.
+Nothing here writes. Vectors are added last and for many records at once, because embedding takes most of the time.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
 
-from ..config import SecretPolicy
-from ..embedding.backend import Backend
-from ..errors import ContentBlocked, ContentTooLarge, InvalidInput
-from ..records import STATUSES, Memory
-from ..security.policy import screen
-from ..security.secrets import redact
-from ..store.rows import Prepared, PreparedChunk
-from .chunking import Chunk, chunk
-from .dialogue import turns
-from .terms import encode_terms, index_word, index_words, query_terms, term_hash, terms
+from ...embedding.backends.backend import Backend
+from ...errors import ContentBlocked, ContentTooLarge, InvalidInput
+from ...records import STATUSES, Memory
+from ...security.policy import COLUMN_ORIGINS, Screen
+from ...security.secrets.secrets import redact
+from ...store.rows import IndexedChunk, IndexedRecord, encode_terms, index_word, index_words, space_word, term_hash
+from ..embedding_model import NO_MODEL
+from .chunking import Chunk, chunk, split_turns
+from .terms import query_terms, terms
 from .traits import record_traits
+
+if TYPE_CHECKING:
+    from ...security.personal import NameFinder
 
 __all__ = [
     "check_fields",
     "check_no_secret",
     "check_text",
     "clean_tags",
-    "draft",
-    "embed_drafts",
+    "count_personal_data",
+    "embed_if_possible",
+    "embed_records",
     "entity_words",
     "index_entry",
-    "space_word",
-    "without_secrets",
+    "index_record",
+    "path_in",
+    "screen_record",
+    "with_personal_counts",
 ]
 
 _TAGS_MOST = 64
 _TAG_LENGTH = 128
 _FIELD_LENGTH = 2_000
 _SUMMARY_LENGTH = 100_000
+_OUTSIDE = tuple(
+    name
+    for name, sort in COLUMN_ORIGINS["memory"].items()
+    if sort in ("prose", "name") and name not in ("tags", "idempotency_key")
+)
 _NOT_TEXT = re.compile("[\ud800-\udfff]")
 _SPACES = re.compile(r"\s+")
 _LOCATION = re.compile(r":\d+(?:[-:]\d+)?\Z")
@@ -48,7 +59,7 @@ _PATH_LIKE = re.compile(r"[^\s:]*[\w)\]](?:/[^\s:]+|\.[A-Za-z][\w+]{0,9})\Z")
 
 
 def check_text(text: str, field: str, most_bytes: int) -> str:
-    """Refuse what cannot be kept faithfully."""
+    """Refuse a text that is empty, not valid Unicode or too large."""
     if not text or not text.strip():
         raise InvalidInput(f"The {field} is empty.", remedy="Give some text.", field=field)
     if _NOT_TEXT.search(text):
@@ -63,11 +74,11 @@ def check_text(text: str, field: str, most_bytes: int) -> str:
 
 
 def check_no_secret(text: str, field: str) -> str:
-    """Refuse a name or the like that holds a secret: it could not be redacted and still mean the same."""
+    """Refuse a name that contains a secret: a redacted name would mean something else."""
     kinds = tuple(dict.fromkeys(finding.kind for finding in redact(text).findings))
     if kinds:
         raise ContentBlocked(
-            f"The {field} holds what looks like a secret ({', '.join(kinds)}).",
+            f"The {field} contains what looks like a secret ({', '.join(kinds)}).",
             kinds=kinds,
             remedy="Remove it and repeat; nothing was stored.",
             field=field,
@@ -76,7 +87,7 @@ def check_no_secret(text: str, field: str) -> str:
 
 
 def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
-    """Tags trimmed, without empty ones, each once whatever its case, in the order given."""
+    """Trim tags, and drop empty ones and repetitions that differ only in case."""
     if isinstance(tags, str):
         raise InvalidInput("The tags are one text.", remedy="Give a list of texts.", field="tags")
     kept: dict[str, str] = {}
@@ -90,12 +101,12 @@ def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
             check_text(clean, "tag", _FIELD_LENGTH)
             kept.setdefault(clean.casefold(), clean)
     if len(kept) > _TAGS_MOST:
-        raise InvalidInput(f"There are more than {_TAGS_MOST} tags.", remedy="Keep the telling ones.", field="tags")
+        raise InvalidInput(f"There are more than {_TAGS_MOST} tags.", remedy="Keep the most useful ones.", field="tags")
     return tuple(kept.values())
 
 
 def check_fields(memory: Memory) -> None:
-    """Refuse a status that does not exist, and fields that are empty, too long or no text."""
+    """Refuse an unknown status, and fields that are empty, too long or not valid text."""
     if memory.status not in STATUSES:
         raise InvalidInput(
             f"Unknown status {memory.status!r}.", remedy=f"Choose one of {', '.join(STATUSES)}.", field="status"
@@ -106,32 +117,56 @@ def check_fields(memory: Memory) -> None:
             check_text(text, field, _SUMMARY_LENGTH if field == "summary" else _FIELD_LENGTH)
 
 
-def without_secrets(memory: Memory, policy: SecretPolicy) -> Memory:
-    """Apply the policy to every field that holds free text."""
-    optional = (memory.summary, memory.source, memory.path)
-    cleaned, kinds = screen([memory.content, *(text or "" for text in optional), *memory.tags], policy)
-    if not kinds:
-        return memory
-    content, *others = cleaned
-    summary, source, path = (text or None for text in others[:3])
-    tags = tuple(others[3:])
-    return replace(memory, content=content, summary=summary, source=source, path=path, tags=tags, redactions=kinds)
+def screen_record(memory: Memory, screen: Screen) -> Memory:
+    """The record as it may be stored: every text that comes from outside passes the screen."""
+    kept, kinds = screen.fields("memory", {name: getattr(memory, name) for name in _OUTSIDE})
+    tags, in_tags = screen.each("tags", memory.tags)
+    found = tuple(dict.fromkeys((*kinds, *in_tags)))
+    changes: dict[str, Any] = {**kept, "tags": tags}
+    return replace(memory, **changes, redactions=found or memory.redactions)
 
 
-def draft(
-    memory: Memory, *, space: str, idempotency_key: str | None, count_tokens: Callable[[str], int], window: int
-) -> Prepared:
-    """A record with all that search needs but its vectors: chunks, terms, traits, words for the text index."""
+def with_personal_counts(memory: Memory, people: Sequence[tuple[int, int]] = ()) -> Memory:
+    """The record with its kinds of personal data; `people` are the spans of names in its content."""
+    found = count_personal_data(memory.content, lambda _text: people)
+    for text in (memory.summary, memory.source, *memory.tags):
+        if text:
+            found += count_personal_data(text)
+    return replace(memory, personal=tuple(sorted(found.items())))
+
+
+def count_personal_data(text: str, people: NameFinder | None = None) -> Counter[str]:
+    """How often each kind of personal data occurs in a text."""
+    # Imported on first use, because it takes a while to load.
+    from ...security.personal import find_personal_data
+
+    return Counter(finding.kind for finding in find_personal_data(text, people))
+
+
+def index_record(
+    memory: Memory,
+    *,
+    space: str,
+    idempotency_key: str | None,
+    count_tokens: Callable[[str], int],
+    window: int,
+    indexed: int,
+) -> IndexedRecord:
+    """Compute all that search needs except vectors: chunks, terms, traits and words for the text index.
+
+    Only the first `indexed` characters are indexed; the record keeps its whole content.
+    """
     if memory.path is None and memory.source:
         memory = replace(memory, path=path_in(memory.source))
-    spans, voices = _passages(memory.content, count_tokens, window)
+    beginning = memory.content[:indexed]
+    spans, voices = _passages(beginning, count_tokens, window)
     heading = " ".join(filter(None, (memory.path, memory.symbol))) if memory.kind == "file" else ""
     lists = [terms(memory.content[span.start : span.end]) for span in spans]
     if heading:
         lists[0] = [*terms(heading), *lists[0]]
     chunk_terms = tuple(encode_terms(words) for words in lists)
-    traits = record_traits(memory.content)
-    return Prepared(
+    traits = record_traits(beginning)
+    return IndexedRecord(
         memory=memory,
         space=space,
         digest=digest(memory.content),
@@ -141,7 +176,7 @@ def draft(
         flags=int(traits.flags),
         author=term_hash(traits.author) if traits.author else 0,
         chunks=tuple(
-            PreparedChunk(span.start, span.end, voice, blob, None)
+            IndexedChunk(span.start, span.end, voice, blob, None)
             for span, voice, blob in zip(spans, voices, chunk_terms, strict=True)
         ),
         heading=heading,
@@ -151,9 +186,9 @@ def draft(
 def _passages(
     content: str, count_tokens: Callable[[str], int], window: int
 ) -> tuple[tuple[Chunk, ...], tuple[bool, ...]]:
-    """Chunks of a content, and which are an assistant's words; a dialogue too long for one is cut by turns."""
+    """The chunks of a content, and which are an assistant's words. A dialogue of several chunks is split by turns."""
     whole = chunk(content, count_tokens=count_tokens, window=window)
-    spoken = turns(content) if len(whole) > 1 else []
+    spoken = split_turns(content) if len(whole) > 1 else []
     if len(spoken) < 2:
         return tuple(whole), (False,) * len(whole)
     spans, voices = [], []
@@ -165,42 +200,49 @@ def _passages(
 
 
 def path_in(source: str | None) -> str | None:
-    """The file that a source names, without a line number; None when it names something else."""
+    """The file that a source names, without its line number; None if it names something else."""
     if not source or "://" in source:
         return None
     path = _LOCATION.sub("", source.strip())
     return path if _PATH_LIKE.match(path) else None
 
 
-def embed_drafts(drafts: Sequence[Prepared], backend: Backend) -> list[Prepared]:
-    """Give every chunk of every draft its vector, in one call to the model."""
-    vectors = backend.embed([_embedded(one, c) for one in drafts for c in one.chunks])
-    made = iter(vectors)
-    return [replace(one, chunks=tuple([replace(c, vector=next(made).tobytes()) for c in one.chunks])) for one in drafts]
+def embed_records(records: Sequence[IndexedRecord], backend: Backend) -> list[IndexedRecord]:
+    """Give every chunk its vector, in one call to the model. Equal texts are embedded once."""
+    texts = [_embedded_text(one, c) for one in records for c in one.chunks]
+    rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    vectors = backend.embed(list(rows))
+    made = (vectors[rows[text]] for text in texts)
+    return [
+        replace(one, chunks=tuple([replace(c, vector=next(made).tobytes()) for c in one.chunks])) for one in records
+    ]
 
 
-def _embedded(draft: Prepared, part: PreparedChunk) -> str:
-    text = draft.memory.content[part.first : part.past]
-    return f"{draft.heading}\n{text}" if draft.heading and part.first == 0 else text
+def embed_if_possible(records: Sequence[IndexedRecord], backend: Backend) -> list[IndexedRecord]:
+    """Give every chunk its vector; without a usable model the records stay without vectors."""
+    try:
+        return embed_records(records, backend)
+    except NO_MODEL:
+        return list(records)
+
+
+def _embedded_text(record: IndexedRecord, part: IndexedChunk) -> str:
+    text = record.memory.content[part.first : part.past]
+    return f"{record.heading}\n{text}" if record.heading and part.first == 0 else text
 
 
 def index_entry(space: str, chunk_terms: Sequence[bytes]) -> str:
-    """What the text index is given: the space's word, and each term's word once."""
+    """The entry of the text index: the word of the space, and the word of each term once."""
     words = dict.fromkeys(word for blob in chunk_terms for word in index_words(blob).split())
     return " ".join((space_word(space), *words))
 
 
 def entity_words(name: str) -> list[str]:
-    """The text index's words for a name: a record mentions it when it holds them all."""
+    """The index words of a name: a record that mentions the name contains all of them."""
     return [index_word(term_hash(term)) for term in dict.fromkeys(query_terms(name))]
 
 
 def digest(content: str) -> bytes:
-    """Equal for texts that differ only in case, spacing or Unicode form."""
+    """A digest that is equal for texts that differ only in case, spacing or Unicode form."""
     normal = _SPACES.sub(" ", unicodedata.normalize("NFKC", content)).strip().casefold()
     return blake2b(normal.encode(), digest_size=16).digest()
-
-
-def space_word(space: str) -> str:
-    """The word that stands for a space in the text index: a letter longer than any term's."""
-    return "s" + index_word(term_hash(space))

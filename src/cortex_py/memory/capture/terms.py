@@ -1,66 +1,41 @@
-"""Terms: how text becomes the words that text search compares.
+"""Terms: the words that text search compares.
 
-One pure tokenisation serves records and queries on every database engine, so the engines see only
-opaque ASCII words made here and no query text can reach their operators. Identifiers are findable
-whole and by part, scripts without spaces by overlapping pairs, and case, accents and English endings
-do not matter. Scoring and storage live elsewhere.
+Records and queries are tokenised the same way for every database engine. The engines only see opaque ASCII words made
+here, so query text cannot reach their operators. Identifiers are found whole and by part, scripts without spaces by
+overlapping pairs; case, accents and English endings do not matter.
 """
 
 from __future__ import annotations
 
+import json
 import re
-import struct
 import threading
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable
+from functools import cache
 from hashlib import blake2s
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import Stemmer
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 __all__ = [
     "MAX_TERM",
-    "STOP_WORDS",
     "UNSPACED",
-    "decode_terms",
-    "encode_terms",
-    "index_word",
-    "index_words",
+    "leading_query_terms",
     "query_terms",
-    "term_hash",
+    "stem",
+    "stop_words",
     "terms",
+    "word_list",
+    "word_tables",
 ]
 
 MAX_TERM = 64
 
-STOP_WORDS: frozenset[str] = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        a about above after again against all also am an and any are arent as at be because been
-        before being below between both but by can cannot cant could couldnt did didnt do does
-        doesnt doing dont down during each either ever every few for from further had hadnt has
-        hasnt have havent having he her here hers herself him himself his how hows i if im in into
-        is isnt it its itself ive just let me more most much must mustnt my myself neither no nor
-        not now of off on once only or other our ours ourselves out over own same shall she should
-        shouldnt so some such than that thats the their theirs them themselves then there theres
-        these they theyre theyve this those though through to too under until up upon us very was
-        wasnt we were werent weve what whats when where wheres whether which while who whom whos
-        whose why will with within without wont would wouldnt yes yet you your youre yours yourself
-        yourselves youve
-        """,
-    )
-)
-
-# Scripts written without spaces (Thai, Lao, Myanmar, Khmer, Han, Kana) and Hangul, whose particles join
-# the noun. Khmer's own full stops lie outside.
+# Scripts written without spaces (Thai, Lao, Myanmar, Khmer, Han, Kana), and Hangul, whose particles are joined to the
+# noun. Khmer's full stops are left out.
 UNSPACED = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ede\u1000-\u1049\u1050-\u109f\u1780-\u17d3\u17d7\u17dc\u17dd"
     "\u1100-\u11ff\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u3099-\u309a\u309d-\u309f"
@@ -68,7 +43,7 @@ UNSPACED = (
     "\uac00-\ud7a3\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U000323af"
 )
 
-# Vowel signs and viramas: parts of a word that `\w` leaves out.
+# Vowel signs and viramas: parts of a word that `\w` does not match.
 _SIGNS = (
     "\u0780-\u07bf\u0900-\u0963\u0970-\u09e3\u0a00-\u0a75\u0a80-\u0ae3\u0b00-\u0b63\u0b80-\u0bd7\u0c00-\u0c63"
     "\u0c80-\u0ce3\u0d00-\u0d63\u0d80-\u0df3\u0f71-\u0f84\u0f90-\u0fbc\u1a00-\u1a1b\u1b00-\u1b44\u1b80-\u1bf3"
@@ -85,7 +60,7 @@ _EMOJI = rf"[{_COUNTRY}]{{1,2}}|{_PICTURE_ONE}[\U000e0020-\U000e007f]*(?:\u200d{
 
 
 def _token_pattern(word: str) -> str:
-    """A run of words joined by the marks that join parts of names, with its sigil and its ending."""
+    """A run of words joined as parts of names are, with its sigil and its ending."""
     joint = r"(?:::|->|\?\.|/\.|[./\\:@#&'\-]|\+\+(?=[0-9])|(?<=[0-9]),(?=[0-9]{3}(?![0-9])))"
     return rf"(?:(?<![A-Za-z0-9_.\-])(?:--?|[@#.$])(?={word}))?{word}(?:{joint}{word})*+(?:\+\+|#)?"
 
@@ -94,7 +69,7 @@ _ASCII_TOKEN = re.compile(_token_pattern("[A-Za-z0-9_]++"))
 _EMOJI_WHOLE = re.compile(_EMOJI)
 _EMOJI_BASE = re.compile(rf"(?![{_SKIN}\u2640\u2642])[{_PICTURE}]")
 _STRAY_JOINER = re.compile(rf"(?<![{_PICTURE}\ufe0f])\u200d")
-# A cluster is what a reader sees as one character; stacked consonants (Khmer, Myanmar) belong to it.
+# A cluster is what a reader sees as one character, with stacked consonants (Khmer, Myanmar).
 _CLUSTER = re.compile(
     r".(?:[\u0e31\u0e33-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb3-\u0ebc\u0ec8-\u0ece\u102b-\u1038\u103a-\u103e"
     r"\u1056-\u1059\u17b4-\u17d1\u17d3\u17dd\u3099\u309a]|[\u17d2\u1039].?)*",
@@ -126,7 +101,7 @@ _PUNCTUATION = dict(zip("‘’‛ʼ′׳‐‑‒–−־“”„‟«»—―
 
 
 class _Folding(dict[int, str]):
-    """A translation table that works out a character's folded form the first time it is met."""
+    """A translation table that computes the folded form of a character on first use."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -141,8 +116,8 @@ class _Folding(dict[int, str]):
         return folded
 
 
-class _Stemming(threading.local):
-    """A stemmer per thread: Stemmer objects may not be shared."""
+class _ThreadStemmer(threading.local):
+    """A stemmer for each thread, because Stemmer objects cannot be shared."""
 
     def __init__(self) -> None:
         stemmer = Stemmer.Stemmer("english", 0)
@@ -150,7 +125,7 @@ class _Stemming(threading.local):
 
 
 class _Expansions(dict[str, tuple[str, ...]]):
-    """What each token stands for, remembered while that costs little: about 40 MB at the very worst."""
+    """A cache of what each token expands to, of 40 MB at most."""
 
     def __init__(self, expand: Callable[[str], Iterable[str]]) -> None:
         super().__init__()
@@ -166,7 +141,29 @@ class _Expansions(dict[str, tuple[str, ...]]):
 
 
 _folding = _Folding()
-_stemming = _Stemming()
+_stemmer = _ThreadStemmer()
+
+
+@cache
+def word_tables() -> dict[str, Any]:
+    """The word lists of `words.json`, read on first use."""
+    return dict(json.loads(Path(__file__).with_name("words.json").read_text("utf-8")))
+
+
+@cache
+def word_list(name: str) -> frozenset[str]:
+    """One list of `words.json`."""
+    return frozenset(word_tables()[name])
+
+
+def stop_words() -> frozenset[str]:
+    """English words that a search leaves out."""
+    return word_list("stop_words")
+
+
+def stem(word: str) -> str:
+    """The English stem of a word in lower case."""
+    return _stemmer.stem(word)
 
 
 def terms(text: str) -> list[str]:
@@ -175,64 +172,25 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The terms worth looking up: `terms` less stop words and single characters of longer runs.
+    """The terms to look up: `terms` without stop words and without single characters of longer runs.
 
-    A query of nothing but stop words keeps them.
+    A query that consists of stop words keeps them.
     """
     kept = [term for token in _tokens(text) for term in _query_terms[token]]
     return kept or terms(text)
 
 
-@lru_cache(maxsize=1 << 15)
-def term_hash(term: str) -> int:
-    """The stable number of a term: 32 bits, never 0."""
-    digest = blake2s(term.encode("utf-8", "surrogatepass"), digest_size=4).digest()
-    return int.from_bytes(digest, "little") or 1
+def leading_query_terms(text: str, most: int = 64) -> list[str]:
+    """The first distinct `query_terms`; the rest of the text is not expanded."""
+    found: dict[str, None] = {}
+    for token in _tokens(text):
+        found |= dict.fromkeys(_query_terms[token])
+        if len(found) >= most:
+            break
+    return list(found or dict.fromkeys(terms(text)))[:most]
 
 
-def encode_terms(terms: Sequence[str]) -> bytes:
-    """The distinct hashes ascending, 4 little-endian bytes each, then their counts to 255, a byte each."""
-    counts = sorted(Counter(map(term_hash, terms)).items())
-    hashes = struct.pack(f"<{len(counts)}I", *(number for number, _ in counts))
-    return hashes + bytes(min(count, 255) for _, count in counts)
-
-
-def decode_terms(blob: bytes) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
-    """The hashes and frequencies of an encoded record, as views on its bytes."""
-    import numpy as np
-
-    size = _encoded_size(blob)
-    return np.frombuffer(blob, dtype="<u4", count=size), np.frombuffer(blob, dtype=np.uint8, offset=4 * size)
-
-
-def index_word(number: int) -> str:
-    """The word that stands for a term hash in a full-text engine: 7 ASCII letters and digits, a letter first.
-
-    No engine reads such a word as a number, an operator or two words, and words sort as their hashes do.
-    """
-    pairs = _PAIRS[number >> 20 & 1023] + _PAIRS[number >> 10 & 1023] + _PAIRS[number & 1023]
-    return "abcd"[number >> 30] + pairs
-
-
-def index_words(source: bytes | Iterable[int]) -> str:
-    """The words of an encoded record, or of some hashes, each once, separated by spaces."""
-    if isinstance(source, bytes):
-        source = struct.unpack_from(f"<{_encoded_size(source)}I", source)
-    return " ".join(index_word(number) for number in source)
-
-
-_ALPHABET = "234567abcdefghijklmnopqrstuvwxyz"
-_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
-
-
-def _encoded_size(blob: bytes) -> int:
-    size, rest = divmod(len(blob), 5)
-    if rest:
-        raise ValueError(f"encoded terms hold {len(blob)} bytes, not a multiple of 5: reindex the record")
-    return size
-
-
-# These two take milliseconds to compile, which a process that meets only ASCII need not pay.
+# These two patterns take milliseconds to compile, so they are compiled for the first text that is not ASCII.
 @cache
 def _any_token() -> re.Pattern[str]:
     return re.compile(rf"[{UNSPACED}]+|{_EMOJI}|" + _token_pattern(rf"(?:[^\W{UNSPACED}]++|[{_SIGNS}]++)++"))
@@ -245,7 +203,7 @@ def _unspaced() -> re.Pattern[str]:
 
 def _tokens(text: str) -> list[str]:
     if not text.isascii():
-        # NFKC would write the trade mark as two letters and join them to the name before it.
+        # NFKC would turn the trade mark sign into two letters and join them to the name before it.
         text = _STRAY_JOINER.sub("", text.replace("™", " "))
         text = unicodedata.normalize("NFKC", text).translate(_folding)
         if not text.isascii():
@@ -262,7 +220,7 @@ def _term(form: str) -> str:
     if len(form) > MAX_TERM:
         digest = blake2s(form.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         return f"{form[: MAX_TERM - 17]}~{digest}"
-    return _stemming.stem(form) if form.isalpha() and form.isascii() else form
+    return _stemmer.stem(form) if form.isalpha() and form.isascii() else form
 
 
 def _expand_for_record(token: str) -> Iterable[str]:
@@ -276,7 +234,7 @@ def _expand_for_query(token: str) -> Iterable[str]:
     if not token.isascii() and _unspaced().match(token):
         clusters = _clusters(token)
         return _pairs(clusters) or clusters
-    return dict.fromkeys(_term(form) for form in _forms(token) if form not in STOP_WORDS)
+    return dict.fromkeys(_term(form) for form in _forms(token) if form not in stop_words())
 
 
 _record_terms = _Expansions(_expand_for_record)
@@ -292,7 +250,7 @@ def _pairs(clusters: list[str]) -> list[str]:
 
 
 def _forms(token: str) -> dict[str, None]:
-    """The folded forms a token is findable by: whole first, then its parts."""
+    """The folded forms by which a token is found: the whole first, then its parts."""
     if _EMOJI_WHOLE.fullmatch(token):
         return dict.fromkeys([token, *_EMOJI_BASE.findall(token)])
     forms: dict[str, None] = {}
@@ -334,7 +292,7 @@ def _add_parts(piece: str, forms: dict[str, None]) -> None:
 
 
 def _also_written_joined(separator: re.Pattern[str], parts: list[str]) -> bool:
-    """Whether people drop the separator: e-mail, snake_case for snakeCase, 10_000, U.S.A., node.js."""
+    """Whether people also leave out the separator: e-mail, snake_case for snakeCase, 10_000, U.S.A., node.js."""
     if separator is _DOT:
         return parts[-1].casefold() == "js" or (max(map(len, parts)) == 1 and "".join(parts).isalpha())
     if separator is _HYPHEN:
@@ -350,7 +308,7 @@ def _add_elision(piece: str, forms: dict[str, None]) -> None:
 
 
 def _add_humps(piece: str, forms: dict[str, None]) -> None:
-    """The whole of a word without separators, and its humps: getUserById, HTTP2, E1234."""
+    """Add a word without separators, and its humps: getUserById, HTTP2, E1234."""
     whole = _fold(piece)
     forms[whole] = None
     if _DIGEST.fullmatch(whole):
@@ -359,7 +317,7 @@ def _add_humps(piece: str, forms: dict[str, None]) -> None:
         return
     shape = piece if piece.isascii() else "".join(map(_shape, piece))
     spans = [match.span() for match in _HUMP.finditer(shape)]
-    # Random keys change case and kind at nearly every character; their pieces are noise.
+    # Random keys change between letters and digits at nearly every character; their pieces are noise.
     if len(spans) < 2 or (len(spans) > 3 and len(piece) < 2 * len(spans)):
         return
     numbered = any(map(str.isdecimal, shape))

@@ -1,8 +1,7 @@
-"""What a record and a query look like on the surface: cheap cues that help to rank, read by regular expressions.
+"""Surface traits of records and queries that help ranking, found by word lists and regular expressions.
 
-A record's traits are a bit mask and the name it is signed with, taken once at capture. A query's traits say what
-kind of answer it wants, whom it names and which dates it mentions. The cues are English; text in other languages
-simply has fewer of them. Nothing here looks at the store or at scores.
+A record's traits are a bit mask and the name that signs it, computed once at capture. A query's traits are the kind of
+answer it wants, the names in it and the dates it mentions. The cues are English; texts in other languages have fewer.
 """
 
 from __future__ import annotations
@@ -10,19 +9,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 
-__all__ = ["FRAME_WORDS", "QueryKind", "QueryTraits", "RecordTraits", "Trait", "query_traits", "record_traits"]
+from .terms import word_list, word_tables
 
-HEAD = 4000  # characters of a record that are looked at: longer ones have every cue anyway
+__all__ = ["MONTHS", "QueryKind", "QueryTraits", "Trait", "frame_words", "query_traits", "record_traits"]
+
+HEAD = 4000  # characters of a record or query that are read: longer ones have every cue anyway
 
 
 class Trait(IntEnum):
-    """Surface cues of a record, one bit each. They are stored: add new ones at the end, never renumber."""
+    """Surface cues of a record, one bit each. They are stored: add new ones at the end and never renumber."""
 
     QUESTION = 1  # its last sentence asks something
     ONLY_ASKS = 2  # every sentence of some length asks something
-    REPLY = 4  # opens with thanks, wow, great: answers more than it tells
+    REPLY = 4  # opens with thanks, wow, great
     TIME = 8  # a date, a weekday, "last week", "since"
     DURATION = 16  # "for three years", "two hours"
     NUMBER = 32  # digits or number words
@@ -36,10 +37,12 @@ class Trait(IntEnum):
     DIALOGUE = 8192  # several speakers in one record
     FROM_USER = 16384  # signed by a generic person: user, human, me
     FROM_ASSISTANT = 32768  # signed by a generic assistant
+    SECOND_PERSON = 65536  # you, your
+    CODE = 131072  # most of its lines are program text
 
 
 class QueryKind(StrEnum):
-    """What kind of answer a query asks for; `TOPIC` is a query that is no question."""
+    """The kind of answer a query asks for; `TOPIC` is a query that is not a question."""
 
     WHEN = "when"
     WHERE = "where"
@@ -66,9 +69,9 @@ class RecordTraits:
 class QueryTraits:
     """The cues of one query.
 
-    `words` holds every word folded and without its possessive, so an author can be met whatever the case it is
-    asked in; `names` only the words written as proper nouns. `dates` are (year, month, day) with 0 for unknown; `ago`
-    is the stretch of "last week" or "two months ago" as the fewest and the most days before now.
+    `words` are all words, folded and without possessive, to compare with authors; `names` are those written as proper
+    nouns. `dates` are (year, month, day) with 0 for unknown. `ago` is the range that "last week" or "two months ago"
+    means, as the fewest and the most days before now.
     """
 
     kind: QueryKind
@@ -78,15 +81,12 @@ class QueryTraits:
     ago: tuple[float, float] | None
     feeling: bool
 
-    def met_by(self, author: str | None) -> bool:
-        """Whether this author, as `RecordTraits` gives it, is named in the query."""
-        return author is not None and author in self.words
 
-
-_MONTHS = (
-    "january|february|march|april|may|june|july|august|september|october|november|december"
-    "|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec"
-)
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_MONTHS = "|".join(MONTHS) + "|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec"
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 
 _LABEL = re.compile(
@@ -101,79 +101,44 @@ _DATE_WORD = re.compile(rf"(?:{_MONTHS}|{_DAYS})$", re.IGNORECASE)
 _PLACE = re.compile(r" (?:in|at|from|to|near|around|visited|visiting) (?:the )?(?!I\b)([A-Z]\w+)")
 _TITLE = re.compile(r"[\"“][^\"”\n]{2,80}[\"”]")
 _DIGIT = re.compile(r"\d")
+_CODE_WIDTH = 200  # characters of a line that are read
+# Openings and endings of lines that prose does not have. Indented lines count: prose in lists is marked by bullets.
+_CODE_LINE = re.compile(
+    r"\s*(?:def|class|return|import|from \S+ import|if .*[:{]$|else\b|elif\b|for .*[:{]$|while .*[:{]$|try\b|except\b|"
+    r"raise\b|with .*:$|function\b|const\b|let\b|var\b|public\b|private\b|static\b|func\b|fn\b|package\b|#include|@\w+)"
+    r"|.*[;{}]\s*$|.*[^\s.!?]\s*[-+*/|&]?=\s*\S|\s*[\w.]+\([^)]*\)?\s*[:,]?$|\s*[)\]}]|\s*(?:#|//|/\*|\"{3}|'{3})"
+    r"|(?: {4}|\t)\s*(?![-*+•\d])\S"
+)
 _DATE = re.compile(r"(?<!\d)(?:(?:19|20)\d\d|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4})(?!\d)")
 
 
-def _words(text: str) -> list[str]:
-    return re.findall(r"[^\s|]+", text)
-
-
-# Word cues are looked up, not searched: one pass over the words of a record sets all of them.
-_CUES: dict[str, int] = {}
-for _trait, _listed in {
-    Trait.TIME: f"""{_MONTHS} {_DAYS} yesterday today tonight tomorrow ago recently lately since until weekend weekends
-        week weeks month months year years day days hour hours minute minutes morning afternoon evening night summer
-        winter spring autumn fall last next soon earlier later before after daily weekly sprint quarter deadline""",
-    Trait.NUMBER: """one two three four five six seven eight nine ten eleven twelve few couple several many half twenty
-        thirty fifty hundred hundreds thousand million dozen twice once first second third""",
-    Trait.DURATION: "minute minutes hour hours days weeks months year years decade since whole seconds",
-    Trait.FIRST_PERSON: "i we my our me us i'm i've i'd i'll we're we've we'll mine ours myself",
-    Trait.REASON: """because since therefore due reason so cause caused why purpose motivated inspired order
-        prevents""",
-    Trait.FEELING: """love loved loves like liked enjoy enjoyed happy glad proud excited sad worried afraid scared
-        nervous angry grateful thankful feel feels feeling felt hope hate prefer prefers preferred favorite favourite
-        amazing awesome upset stressed relieved passionate inspiring inspired peaceful tough important""",
-    Trait.PERSON: """mother mom mum father dad sister brother son daughter kids children wife husband partner friend
-        friends family boss manager team colleague colleagues coworker coworkers neighbor neighbour aunt uncle cousin
-        grandma grandmother grandpa grandfather teacher coach mentor girlfriend boyfriend parents owner maintainer
-        author""",
-    Trait.PLACE: """city country countries town street beach park museum restaurant office region downtown cafe café
-        school university hometown hotel airport located directory folder lives moved""",
-}.items():
-    for _word in _words(_listed):
-        _CUES[_word] = _CUES.get(_word, 0) | _trait
-
-_REPLIES = frozenset(
-    _words(
-        """thanks thank wow yeah yes yep yup sure great awesome cool nice congrats congratulations absolutely exactly
-        sounds totally definitely aw aww oh hey hi hello bye take no okay ok right that's glad haha lol sweet perfect"""
-    )
-)
-_NO_AUTHORS = frozenset(  # labels that open a note without naming who wrote it
-    _words(
-        """note notes todo fixme hack warning decision summary context example update fix bug tip title topic subject re
-        fyi ps problem solution answer question reason cause result status goal plan step important remember rule lesson
-        error feat docs test chore refactor perf build ci style"""
-    )
-)
 _USERS = frozenset({"user", "human", "me", "i", "customer", "client"})
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "agent", "claude", "gpt", "chatgpt", "system", "model"})
 
 
+@cache
+def _word_cues() -> dict[str, int]:
+    """The traits of each cue word, as bits: one pass over the words of a record sets all of them."""
+    cues: dict[str, int] = {}
+    for name, words in word_tables()["trait_cues"].items():
+        for word in words:
+            cues[word] = cues.get(word, 0) | Trait[name.upper()]
+    return cues
+
+
+def frame_words() -> frozenset[str]:
+    """Words by which people ask, as opposed to what they ask about."""
+    return word_list("frame_words")
+
+
 def record_traits(content: str) -> RecordTraits:
     """The cues of a record's text."""
-    head = content[:HEAD]
-    flags = 0
-    author: str | None = None
-    body = head
-    label = _LABEL.match(head)
-    if label is not None:
-        author = label[1].split(" ", 1)[0].casefold()
-    if label is None or author in _NO_AUTHORS:
-        author = None
-    else:
-        body = head[label.end() :].lstrip("* ")
-        if "\n" in body and any(other[1] != label[1] for other in _LINE_LABEL.finditer(body)):
-            flags |= Trait.DIALOGUE
-            author = None
-        elif author in _USERS:
-            flags |= Trait.FROM_USER
-        elif author in _ASSISTANTS:
-            flags |= Trait.FROM_ASSISTANT
+    flags, author, body = _read_label(content[:HEAD])
     words = _WORD.findall(body.casefold())
+    cues = _word_cues()
     for word in set(words):
-        flags |= _CUES.get(word, 0)
-    if words and words[0] in _REPLIES:
+        flags |= cues.get(word, 0)
+    if words and words[0] in word_list("replies"):
         flags |= Trait.REPLY
     if "?" in body:
         flags |= _asking(body)
@@ -181,17 +146,41 @@ def record_traits(content: str) -> RecordTraits:
         flags |= Trait.NUMBER
         if _DATE.search(body):
             flags |= Trait.TIME
-    if any(not _DATE_WORD.match(found) for found in _PROPER.findall(body)):
-        flags |= Trait.NAME
-    if any(not _DATE_WORD.match(found) for found in _PLACE.findall(body)):
-        flags |= Trait.PLACE
+    for trait, pattern in ((Trait.NAME, _PROPER), (Trait.PLACE, _PLACE)):
+        if any(not _DATE_WORD.match(found) for found in pattern.findall(body)):
+            flags |= trait
     if _TITLE.search(body):
         flags |= Trait.TITLE
+    if _looks_like_code(body):
+        flags |= Trait.CODE
     return RecordTraits(flags, author)
 
 
+def _looks_like_code(body: str) -> bool:
+    """Whether most lines are program text; a sentence with a call in it is none."""
+    lines = [line[:_CODE_WIDTH] for line in body.split("\n") if line.strip()]
+    return len(lines) > 1 and 2 * sum(_CODE_LINE.match(line) is not None for line in lines) > len(lines)
+
+
+def _read_label(head: str) -> tuple[int, str | None, str]:
+    """The traits and the author that a leading "Name:" label shows, and the text after it."""
+    label = _LABEL.match(head)
+    author, *rest = label[1].split(" ") if label else ("",)
+    # "Anna Lee: ..." is signed, "Roles decide access: ..." is not.
+    is_name = not any(word[0].islower() for word in rest)
+    author = author.casefold()
+    if label is None or not is_name or author in word_list("labels_without_author"):
+        return 0, None, head
+    body = head[label.end() :].lstrip("* ")
+    if "\n" in body and any(other[1] != label[1] for other in _LINE_LABEL.finditer(body)):
+        return Trait.DIALOGUE, None, body
+    if author in _USERS:
+        return Trait.FROM_USER, author, body
+    return Trait.FROM_ASSISTANT if author in _ASSISTANTS else 0, author, body
+
+
 def _asking(body: str) -> int:
-    """Which of the two stronger question traits hold for a text with a question mark in it."""
+    """The question traits of a text with a question mark in it."""
     sentences = [s for s in (part.strip() for part in _SENTENCE.findall(body)) if len(s) > 3]
     if not sentences:
         return 0
@@ -204,7 +193,7 @@ def _asking(body: str) -> int:
     return found
 
 
-_KINDS = (  # special before general
+_KINDS = (  # the more specific first
     (
         QueryKind.HOW_LONG,
         re.compile(r"\bhow long\b|\bhow (?:many |much )?(?:days|weeks|months|years|hours|minutes|time)\b|\bhow soon\b"),
@@ -232,51 +221,60 @@ _FEELING = re.compile(
     r"\b(?:feel|feeling|feelings|felt|reaction|react|think|thoughts?|opinion|attitude|like|love|enjoy|favou?rite|prefer)"
 )
 _NAMES = re.compile(r"[A-Z][\w'’.-]*[\w]")
-_QUERY_OPENERS = frozenset(
-    _words(
-        """what when where who whom whose which why how is are was were do does did has have had can could would will
-        should may might i the a an in on at for of to if and tell give list find show describe name explain remind i'm
-        i've"""
-    )
-)
-# Words by which people ask and not what they ask about.
-FRAME_WORDS = frozenset(
-    _words(
-        """many much long often day days week weeks month months year years ago passed pass since last past first total
-        number time times order earliest latest happened happen mentioned mention remind recommend recommendation
-        suggest suggestion tip tips advice currently current recently lately previous previously earlier told tell say
-        said name think start started different type types kind kinds get got went go going take took combined compare
-        compared average amount ever help conversation discussed talked wondering asked looking find thing things
-        something someone typical usually"""
-    )
-)
 _MONTH_STEMS = "janfebmaraprmayjunjulaugsepoctnovdec"
 _YEAR = r"(?P<{0}>(?:19|20)\d\d)"
+_OPENERS = ("in", "of", "by", "last", "this", "since", "early", "late", "during", "until")
+_BEFORE_MONTH = f"(?:{'|'.join(f'(?<={word} )' for word in _OPENERS)})"
 _QUERY_DATE = re.compile(
     rf"\b(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m1>{_MONTHS})\b(?:,? {_YEAR.format('y1')})?"
     rf"|\b(?P<m2>{_MONTHS})\.? (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,? {_YEAR.format('y2')})?"
     rf"|\b(?P<m3>{_MONTHS}),? {_YEAR.format('y3')}"
     rf"|\b{_YEAR.format('y4')}[-/](?P<m4>\d{{1,2}})(?:[-/](?P<d4>\d{{1,2}}))?\b"
-    rf"|\b(?<=(?:in|of|by) )(?P<m5>{_MONTHS})\b"
+    rf"|{_BEFORE_MONTH}\b(?P<m5>{_MONTHS})\b"
     rf"|\b{_YEAR.format('y6')}\b"
 )
-_COUNT_WORDS = {word: n for n, word in enumerate(_words("a two three four five six seven eight nine ten"), start=1)}
+_SEASON = re.compile(
+    r"\b(?:in|of|last|this|during|since|early|late) (?:the )?(spring|summer|autumn|fall|winter)\b(?: of)?"
+    rf"(?: {_YEAR.format('y')})?"
+)
+_SEASON_MONTHS = {
+    "spring": (3, 4, 5),
+    "summer": (6, 7, 8),
+    "autumn": (9, 10, 11),
+    "fall": (9, 10, 11),
+    "winter": (12, 1, 2),
+}
+_HOLIDAY = re.compile(
+    r"\b(christmas(?: eve)?|new year'?s eve|new year'?s(?: day)?|halloween|valentine'?s|thanksgiving)\b"
+)
+_HOLIDAYS = {
+    "christmas": (12, 25), "christmas eve": (12, 24), "new years eve": (12, 31), "new years": (1, 1),
+    "new years day": (1, 1), "halloween": (10, 31), "valentines": (2, 14), "thanksgiving": (11, 0),
+}  # fmt: skip
+_COUNT_WORDS = {
+    word: n
+    for n, word in enumerate(["a", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], start=1)
+}
 _COUNT_WORDS |= {"an": 1, "one": 1, "couple of": 2, "few": 3, "several": 4}
 _UNIT_DAYS = {"day": 1.0, "week": 7.0, "month": 30.5, "year": 365.0}
 _COUNT = r"(?:a )?(\d{1,3}|" + "|".join(_COUNT_WORDS) + ")"
 _AGO = re.compile(rf"\b{_COUNT} (day|week|month|year)s? ago\b")
 _WITHIN = re.compile(rf"\b(?:last|past|previous) (?:{_COUNT} )?(day|week|month|year)s?\b")
 _LAST_DAY = re.compile(rf"\blast (?:{_DAYS}|weekend|night)\b")
+_LAST_TIME = re.compile(rf"\blast (?:{_MONTHS}|spring|summer|autumn|fall|winter)\b")
 _THIS = re.compile(r"\bthis (week|month|year)\b")
 
 
-@lru_cache(maxsize=256)
 def query_traits(query: str) -> QueryTraits:
     """The cues of a query's text."""
-    text = query.strip()
+    return _traits(query.strip()[:HEAD])
+
+
+@lru_cache(maxsize=256)
+def _traits(text: str) -> QueryTraits:
     folded = text.casefold()
     kind = _kind(folded)
-    names = {_bare(name) for name in _NAMES.findall(text)} - _QUERY_OPENERS
+    names = {_bare(name) for name in _NAMES.findall(text)} - word_list("query_openers")
     return QueryTraits(
         kind=kind,
         words=frozenset(_bare(word) for word in _WORD.findall(folded)),
@@ -288,7 +286,7 @@ def query_traits(query: str) -> QueryTraits:
 
 
 def _kind(folded: str) -> QueryKind:
-    """The kind of the first question word; where two patterns start at one place, the more special one."""
+    """The kind of the first question word; of two at the same place, the more specific."""
     found = [(match.start(), n, kind) for n, (kind, p) in enumerate(_KINDS) if (match := p.search(folded))]
     return min(found)[2] if found else QueryKind.TOPIC
 
@@ -307,6 +305,14 @@ def _dates(folded: str) -> list[tuple[int, int, int]]:
         day = int(part.get("d", "0"))
         if number <= 12 and day <= 31:
             found.append((int(part.get("y", "0")), number, day))
+    for match in _SEASON.finditer(folded):
+        # The months of a winter that has a number belong to two years.
+        year = int(match["y"] or 0)
+        months = _SEASON_MONTHS[match[1]]
+        found += [(year + 1 if year and months[0] > month else year, month, 0) for month in months]
+    for match in _HOLIDAY.finditer(folded):
+        month, day = _HOLIDAYS[match[1].replace("'", "")]
+        found.append((0, month, day))
     return found
 
 
@@ -317,12 +323,14 @@ def _ago(folded: str) -> tuple[float, float] | None:
         return max(days - 0.6 * unit, 0.0), days + 0.6 * unit
     if match := _WITHIN.search(folded):
         unit = _UNIT_DAYS[match[2]]
-        # "Last month" may reach back two, "the last three months" not much more than three.
+        # "Last month" may reach back two months, "the last three months" hardly more than three.
         return 0.0, _count(match[1]) * unit + 1 if match[1] else 2 * unit
     if match := _THIS.search(folded):
         return 0.0, _UNIT_DAYS[match[1]]
     if "yesterday" in folded:
         return 0.0, 2.0
+    if _LAST_TIME.search(folded):
+        return 0.0, 400.0
     return (0.0, 8.0) if _LAST_DAY.search(folded) else None
 
 

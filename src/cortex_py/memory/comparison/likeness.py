@@ -1,20 +1,43 @@
-"""Differences that no likeness of two statements outweighs: another number or name, a negation, an opposite. Pure.
+"""Whether two notes say the same in other words, contradict each other, or are only similar.
 
-Each check looks for one kind and tells the two bits that do not go together, so that people can read why.
+A difference decides alone, and so does one word in place of another that does not mean the same. Otherwise a logistic
+model weighs the cosine of their vectors and how their words match, synonyms included. `bench/train_likeness.py` writes
+its coefficients and thresholds to `likeness_model.json`. The order of the two statements does not matter.
 """
 
 from __future__ import annotations
 
+import json
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
 from typing import Literal
 
-from .opposites import SCOPES
+from .opposites import SCOPES, SIDES, THINGS
 from .statements import Statement, plain_text
+from .synonyms import are_synonyms
 
-__all__ = ["Difference", "Kind", "difference", "differences", "kin", "only_in"]
+__all__ = [
+    "FEATURE_NAMES",
+    "LikenessModel",
+    "conflict",
+    "default_model",
+    "difference",
+    "differences",
+    "judge",
+    "likeness_features",
+    "replaced_word",
+    "share_root",
+]
 
-Kind = Literal[
+# -- differences: a number, a name, a negation, an opposite ----------------------------------------
+# Each check looks for one kind and returns the two values that differ, to show people the reason.
+
+DifferenceKind = Literal[
     "code", "number", "version", "date", "quotation", "identifier", "environment", "negation", "opposite", "name",
     "question", "certainty", "scope", "order",
 ]  # fmt: skip
@@ -23,9 +46,9 @@ _PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "de", "mis", "anti")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What makes two statements differ: its kind, and the two bits that do not go together ("" where one has none)."""
+    """The kind of a difference and the two values, "" if a statement has none."""
 
-    kind: Kind
+    kind: DifferenceKind
     left: str
     right: str
 
@@ -34,12 +57,12 @@ class Difference:
 
 
 def difference(a: Statement, b: Statement) -> Difference | None:
-    """The first difference that no likeness outweighs."""
+    """The first difference of two statements, if any."""
     return next(differences(a, b), None)
 
 
 def differences(a: Statement, b: Statement) -> Iterator[Difference]:
-    """One difference of each kind that there is."""
+    """One difference of each kind that occurs."""
     for find in _CHECKS:
         if found := find(a, b):
             yield found
@@ -85,7 +108,7 @@ def _environments(a: Statement, b: Statement) -> Difference | None:
 
 
 def _polarity(a: Statement, b: Statement) -> Difference | None:
-    """Negations and opposites together: an even number of turns cancels out ("not allowed" is "forbidden")."""
+    """Negations and opposites together: two of them cancel out ("not allowed" is "forbidden")."""
     turned = a.negations % 2 != b.negations % 2 or (not a.negations) != (not b.negations)
     opposite = next(_opposites(a, b), None)
     if opposite and (not turned or opposite.kind == "scope"):
@@ -100,7 +123,7 @@ def _opposites(a: Statement, b: Statement) -> Iterator[Difference]:
         mine = {side: word for (on, side), word in a.sides.items() if on == axis}
         others = {side: word for (on, side), word in b.sides.items() if on == axis}
         if not mine.keys() & others.keys():
-            kind: Kind = "scope" if axis in SCOPES else "opposite"
+            kind: DifferenceKind = "scope" if axis in SCOPES else "opposite"
             yield Difference(kind, next(iter(mine.values())), next(iter(others.values())))
     left, right = only_in(a.words, b.words), only_in(b.words, a.words)
     yield from (Difference("opposite", a.spelled[x], b.spelled[y]) for x, y in _prefixed(left, right))
@@ -108,7 +131,7 @@ def _opposites(a: Statement, b: Statement) -> Iterator[Difference]:
 
 
 def _prefixed(words: Sequence[str], bases: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Words that are others with a prefix of negation: invalid and valid."""
+    """Pairs of a word with a negative prefix and its base: invalid and valid."""
     known = {base for base in bases if len(base) > 3}
     for word in words:
         yield from ((word, word[len(p) :]) for p in _PREFIXES if word.startswith(p) and word[len(p) :] in known)
@@ -121,14 +144,14 @@ def _names(a: Statement, b: Statement) -> Difference | None:
 
 
 def _has_kin(name: str, written: str, other: Statement) -> bool:
-    """Whether the other has the name in another form: Greek for Greece, SC for Supreme Court."""
-    if any(kin(name, word) for word in other.words) or any(kin(name, word) for word in other.names):
+    """Whether the other statement has the name in another form: Greek for Greece, SC for Supreme Court."""
+    if any(share_root(name, word) for word in other.words) or any(share_root(name, word) for word in other.names):
         return True
     return written.isupper() and name in "".join(word[0] for word in other.words)
 
 
-def kin(word: str, other: str) -> bool:
-    """Whether two words are forms of one, by what they begin with: China and Chinese, not Austria and Australia."""
+def share_root(word: str, other: str) -> bool:
+    """Whether two words are forms of one, by their beginning: China and Chinese, not Austria and Australia."""
     if word[:4] != other[:4]:
         return False
     alike = next((n for n, (x, y) in enumerate(zip(word, other, strict=False)) if x != y), min(len(word), len(other)))
@@ -136,19 +159,19 @@ def kin(word: str, other: str) -> bool:
 
 
 def _question(a: Statement, b: Statement) -> Difference | None:
-    return Difference("question", *_marked(a.asks, b.asks, "?")) if a.asks != b.asks else None
+    return _marked("question", a.asks, b.asks, "?")
 
 
 def _certainty(a: Statement, b: Statement) -> Difference | None:
-    return Difference("certainty", *_marked(a.hedged, b.hedged, "perhaps")) if a.hedged != b.hedged else None
+    return _marked("certainty", a.hedged, b.hedged, "perhaps")
 
 
 def _scope(a: Statement, b: Statement) -> Difference | None:
-    return Difference("scope", *_marked(a.only, b.only, "only")) if a.only != b.only else None
+    return _marked("scope", a.only, b.only, "only")
 
 
-def _marked(left: bool, right: bool, mark: str) -> tuple[str, str]:
-    return (mark if left else "", mark if right else "")
+def _marked(kind: DifferenceKind, left: bool, right: bool, mark: str) -> Difference | None:
+    return Difference(kind, mark if left else "", mark if right else "") if left != right else None
 
 
 def _order(a: Statement, b: Statement) -> Difference | None:
@@ -166,9 +189,9 @@ def _order(a: Statement, b: Statement) -> Difference | None:
 
 
 def _exchanged(a: Sequence[str], b: Sequence[str]) -> tuple[str, ...] | None:
-    """Three words of which each comes after the next in the other: what acts and what is acted on, about a verb.
+    """Three words in reverse order in the other statement: subject, verb and object were exchanged.
 
-    Moving a part of a sentence to its other end never does that.
+    Moving a part of a sentence to its other end never reverses three words.
     """
     if a == b or len(a) > 12 or len(set(a)) < len(a) or set(a) != set(b):
         return None
@@ -184,13 +207,13 @@ def _exchanged(a: Sequence[str], b: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def only_in(mine: Mapping[str, object] | Sequence[str], others: Mapping[str, object] | Sequence[str]) -> list[str]:
-    """What the first has and the second has not, in its order."""
+    """What only the first has, in its order."""
     known = others if isinstance(others, Mapping) else set(others)
     return [key for key in mine if key not in known]
 
 
 def _shown(
-    kind: Kind, a: Mapping[str, str], left: Sequence[str], b: Mapping[str, str], right: Sequence[str]
+    kind: DifferenceKind, a: Mapping[str, str], left: Sequence[str], b: Mapping[str, str], right: Sequence[str]
 ) -> Difference:
     return Difference(kind, ", ".join(a[key] for key in left), ", ".join(b[key] for key in right))
 
@@ -199,3 +222,212 @@ _CHECKS: tuple[Callable[[Statement, Statement], Difference | None], ...] = (
     _code, _numbers, _dates, _quotations, _identifiers, _environments, _polarity, _names, _question, _certainty, _scope,
     _order,
 )  # fmt: skip
+
+FEATURE_NAMES = ("cosine", "overlap", "one_sided", "equal", "order", "phrases", "length")
+_MANY = 30  # with more unmatched words on both sides, word forms are not compared
+_SYNONYM = 0.9  # of a shared word
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether two statements say the same, with what probability, and the difference if there is one."""
+
+    same: bool
+    probability: float
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LikenessModel:
+    """The coefficients and thresholds of the logistic model."""
+
+    weights: tuple[float, ...]  # one per name of FEATURE_NAMES
+    offset: float
+    threshold: float
+    foreign_threshold: float  # for languages other than English, of which less is understood
+
+    @classmethod
+    def from_json(cls, text: str) -> LikenessModel:
+        """Read the file that `bench/train_likeness.py` writes."""
+        content = json.loads(text)
+        weights = content["weights"]
+        if set(weights) != set(FEATURE_NAMES):
+            raise ValueError("the likeness model weighs other features than those that are computed")
+        return cls(
+            weights=tuple(float(weights[name]) for name in FEATURE_NAMES),
+            offset=float(content["offset"]),
+            threshold=float(content["threshold"]),
+            foreign_threshold=float(content["foreign_threshold"]),
+        )
+
+    def probability(self, a: Statement, b: Statement, cosine: float) -> float:
+        """The probability that two statements without a difference say the same."""
+        rows = zip(self.weights, likeness_features(a, b, cosine), strict=True)
+        return 0.5 + 0.5 * math.tanh(0.5 * (self.offset + sum(weight * value for weight, value in rows)))
+
+
+@lru_cache(maxsize=1)
+def default_model() -> LikenessModel:
+    """The model that ships with the package."""
+    return LikenessModel.from_json(Path(__file__).with_name("likeness_model.json").read_text("utf-8"))
+
+
+def judge(a: Statement, b: Statement, cosine: float) -> Judgement:
+    """Whether two statements say the same; `cosine` is that of their vectors. An empty text equals nothing."""
+    if a.empty or b.empty:
+        return Judgement(False, 0.0, None)
+    if a.plain == b.plain and a.fences == b.fences:
+        return Judgement(True, 1.0, None)
+    if found := difference(a, b):
+        return Judgement(False, 0.0, str(found))
+    if contrast := replaced_word(a, b):
+        return Judgement(False, 0.0, "word: {} / {}".format(*contrast))
+    model = default_model()
+    probability = model.probability(a, b, cosine)
+    threshold = model.threshold if a.english and b.english else model.foreign_threshold
+    return Judgement(probability >= threshold, probability, None)
+
+
+def replaced_word(a: Statement, b: Statement) -> tuple[str, str] | None:
+    """The one word in which two statements differ, if neither is a form or a synonym of the other."""
+    if not (a.english and b.english) or len(a.words) != len(b.words) or len(a.words) < 2:
+        return None
+    replaced = [(one, other) for one, other in zip(a.words, b.words, strict=True) if one != other]
+    if len(replaced) != 1:
+        return None
+    (mine, other), *_ = replaced
+    alike = share_root(mine, other) or are_synonyms(mine, other)
+    return None if alike else (a.spelled[mine], b.spelled[other])
+
+
+def likeness_features(a: Statement, b: Statement, cosine: float) -> tuple[float, ...]:
+    """The features of the model, in the order of FEATURE_NAMES; they do not depend on the order of the two."""
+    left, right = _unmatched(a.words, b.words)
+    shared = (len(set(a.words)) - len(left) + len(set(b.words)) - len(right)) / 2
+    shared += _SYNONYM * _drop_synonyms(left, right)
+    more, fewer = max(len(left), len(right)), min(len(left), len(right))
+    overlap = shared / max(1.0, shared + more + fewer)
+    if not more:  # the order of the words matters only if some were exchanged
+        return cosine, overlap, 0.0, 1.0, 0.0, 0.0, 0.0
+    return (
+        cosine,
+        overlap,
+        float(fewer == 0),
+        0.0,
+        _kept_order(a.words, b.words),
+        _shared_pairs(a.words, b.words),
+        math.log1p(len(a.words) + len(b.words)),
+    )
+
+
+def _drop_synonyms(left: list[str], right: list[str]) -> int:
+    """Take pairs of synonyms out of the words that each has for itself; returns how many."""
+    if min(len(left), len(right)) > _MANY:
+        return 0
+    found = 0
+    for word in tuple(left):
+        if other := next((one for one in right if are_synonyms(word, one)), None):
+            left.remove(word)
+            right.remove(other)
+            found += 1
+    return found
+
+
+def _unmatched(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The words of each that the other has in no form; "sun glasses" is a form of "sunglasses"."""
+    if b < a:  # the first match is taken, so the order of the two is fixed
+        return _unmatched(b, a)[::-1]
+    left, right = list(dict.fromkeys(only_in(a, b))), list(dict.fromkeys(only_in(b, a)))
+    if min(len(left), len(right)) > _MANY:
+        return left, right
+    for word in tuple(left):
+        if form := next((other for other in right if share_root(word, other)), None):
+            left.remove(word)
+            right.remove(form)
+    _join(a, left, right)
+    _join(b, right, left)
+    return left, right
+
+
+def _join(words: Sequence[str], mine: list[str], others: list[str]) -> None:
+    for first, second in pairwise(words):
+        if first == second or first not in mine or second not in mine:
+            continue
+        if whole := next((other for other in others if share_root(first + second, other)), None):
+            mine.remove(first)
+            mine.remove(second)
+            others.remove(whole)
+
+
+def _kept_order(a: Sequence[str], b: Sequence[str]) -> float:
+    """The share of the common words in the same order: the longest common subsequence."""
+    place = {word: n for n, word in enumerate(dict.fromkeys(b))}
+    common = [word for word in dict.fromkeys(a) if word in place]
+    ends: list[int] = []
+    for word in common:
+        at = bisect_left(ends, place[word])
+        ends[at : at + 1] = [place[word]]
+    return len(ends) / len(common) if common else 1.0
+
+
+def _shared_pairs(a: Sequence[str], b: Sequence[str]) -> float:
+    """The share of pairs of neighbouring words that occur in both."""
+    left, right = set(pairwise(a)), set(pairwise(b))
+    return len(left & right) / max(1, len(left | right))
+
+
+# Kinds of differences that make two statements about one thing contradict each other.
+_EXCLUDING = frozenset(("number", "version", "date", "negation", "opposite", "name", "identifier", "quotation"))
+_ABOUT_ONE_THING = 0.6  # cosine
+_FURTHER = 3  # words that one may have beyond the other
+
+
+def conflict(a: Statement, b: Statement, cosine: float) -> Difference | None:
+    """The one difference in which two statements about the same thing contradict each other."""
+    if a.empty or b.empty or cosine < _ABOUT_ONE_THING:
+        return None
+    if a.labels != b.labels or a.adds != b.adds:
+        return None  # two of a series, or something further
+    found = list(differences(a, b))
+    if len(found) != 1 or found[0].kind not in _EXCLUDING or not _one_for_one(found[0], a, b):
+        return None
+    return found[0] if _about_the_same(found[0], a, b) else None
+
+
+def _one_for_one(found: Difference, a: Statement, b: Statement) -> bool:
+    """Whether one value contradicts one other; a value that only one side has is a detail, not a contradiction."""
+    if found.kind == "negation":
+        return True
+    values = (a.numbers, b.numbers) if found.kind in ("number", "version") else (a.dates, b.dates)
+    if found.kind in ("number", "version", "date"):
+        return len(only_in(*values)) == len(only_in(*reversed(values))) == 1
+    if found.kind == "identifier" and not (a.tells_state and b.tells_state):
+        return False  # "see A" and "see B" do not contradict each other
+    return bool(found.left and found.right)
+
+
+def _about_the_same(found: Difference, a: Statement, b: Statement) -> bool:
+    """Whether both have the same subject and, apart from the difference, nearly the same words."""
+    left, right = _unmatched(a.words, b.words)
+    if not all(_opens_alike(found, *side) for side in ((a.words, left), (b.words, right))):
+        return False
+    further = [_further(found.kind, *side) for side in ((left, found.left), (right, found.right))]
+    shared = len(set(a.words).intersection(b.words))
+    return min(further) <= 1 and max(further) <= _FURTHER and shared > max(further)
+
+
+def _opens_alike(found: Difference, words: Sequence[str], unmatched: Sequence[str]) -> bool:
+    """Whether the first word, mostly the subject, is common to both or belongs to the difference."""
+    if not words or words[0] not in unmatched:
+        return bool(words)
+    word = words[0]
+    if found.kind == "opposite":
+        things = any(axis in THINGS for bit in (found.left, found.right) for axis, _ in SIDES.get(bit, ()))
+        return not things and any(bit.lower().startswith(word[:3]) for bit in (found.left, found.right))
+    return word.startswith("#")
+
+
+def _further(kind: DifferenceKind, unmatched: Sequence[str], bit: str) -> int:
+    """How many unmatched words are not part of the difference; numbers and dates are marked words."""
+    own = len(bit.split()) if kind in ("name", "identifier", "opposite", "quotation") else 0
+    return max(0, sum(not word.startswith("#") for word in unmatched) - own)

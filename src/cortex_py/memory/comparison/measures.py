@@ -1,22 +1,22 @@
-"""Numbers, versions and dates in a text, each in one spelling whatever way it is written. Pure.
+"""Numbers, versions and dates in a text, each in one canonical spelling.
 
-"5s" is "5 seconds", "1k" is "1,000", "four" is "4", "2 January 2026" is "2026-01-02". A number has its comparison with
-it: "over 2 million" is another number than "2 million". Reads tokens, so that nothing is looked at twice.
+"5s" is "5 seconds", "1k" is "1,000", "four" is "4", "2 January 2026" is "2026-01-02". A comparison belongs to its
+number: "over 2 million" is not "2 million".
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple
-
-from .opposites import word_set
 
 __all__ = ["STARTERS", "Measure", "Token", "measure_at"]
 
 
 class Token(NamedTuple):
-    """A piece of a text; `kind` is the name of the group of the pattern that found it."""
+    """A piece of a text; `kind` is the name of the pattern group that matched it."""
 
     kind: str
     text: str
@@ -24,96 +24,57 @@ class Token(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A number or date: `key` is the same for all spellings; `end` is the place after its last token."""
+    """A number or date; `key` is the same for all spellings, `end` is the position after its last token."""
 
     kind: Literal["number", "version", "date"]
     key: str
     end: int
 
 
-def _table(rows: dict[str, str]) -> dict[str, str]:
-    return {word: value for value, words in rows.items() for word in words.split()}
+_TABLES = json.loads(Path(__file__).with_name("measures.json").read_text("utf-8"))
 
 
-def _numbered(words: str, start: int = 1) -> dict[str, int]:
-    return {word: number for number, word in enumerate(words.split(), start)}
+def _numbered(words: list[str], start: int = 1) -> dict[str, int]:
+    return {word: number for number, word in enumerate(words, start)}
 
 
-_SMALL = _numbered(
-    """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-    eighteen nineteen""",
-    start=0,
-)
-_TENS = {
-    word: 10 * number
-    for word, number in _numbered("twenty thirty forty fifty sixty seventy eighty ninety", start=2).items()
-}
-_POWERS = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-_SHORT_POWERS = {"k": 3, "mn": 6, "mio": 6, "bn": 9}
+def _signs(name: str) -> dict[str, str]:
+    """The sign, ">" or "<", that each word of a comparison stands for."""
+    return {word: sign for sign, words in _TABLES["comparisons"][name].items() for word in words}
+
+
+_SMALL = _numbered(_TABLES["small"], start=0)
+_TENS = {word: 10 * number for word, number in _numbered(_TABLES["tens"], start=2).items()}
+_POWERS: dict[str, int] = _TABLES["powers"]
+_SHORT_POWERS: dict[str, int] = _TABLES["short_powers"]
 _CROWDS = {f"{word}s": f"~1e{power}" for word, power in _POWERS.items()} | {"dozens": "~12"}
-_ORDINALS = _numbered(
-    """first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
-    sixteenth seventeenth eighteenth nineteenth twentieth"""
-)
-_TIMES = {"once": 1, "twice": 2, "thrice": 3, "dozen": 12}
-_COUNTS = _SMALL | _TENS | _TIMES
-# Units of one dimension are counted in its smallest, so that two hours are 120 minutes.
+_ORDINALS = _numbered(_TABLES["ordinals"])
+_COUNTS: dict[str, int] = _SMALL | _TENS | _TABLES["times"]
+# Units of one dimension are converted to one base unit, so that two hours are 120 minutes.
 _UNITS: dict[str, tuple[float, str]] = {
-    word: (factor, base)
-    for base, factor, words in (
-        ("s", 1e-6, "us µs microsecond microseconds"),
-        ("s", 1e-3, "ms msec millisecond milliseconds millis"),
-        ("s", 1, "s sec secs second seconds"),
-        ("s", 60, "min mins minute minutes"),
-        ("s", 3600, "h hr hrs hour hours"),
-        ("s", 86400, "day days d"),
-        ("s", 604800, "week weeks wk"),
-        ("month", 1, "month months"),
-        ("month", 12, "year years yr yrs"),
-        ("B", 1, "byte bytes"),
-        ("B", 1e3, "kb kilobyte kilobytes"),
-        ("B", 1e6, "mb megabyte megabytes"),
-        ("B", 1e9, "gb gigabyte gigabytes"),
-        ("B", 1e12, "tb terabyte terabytes"),
-        ("B", 1024, "kib"),
-        ("B", 1024**2, "mib"),
-        ("B", 1024**3, "gib"),
-        ("%", 1, "% percent pct"),
-    )
-    for word in words.split()
+    word: (row["factor"], row["base"]) for row in _TABLES["units"] for word in row["words"]
 }
 _FOLLOWING = frozenset({*_UNITS, *_POWERS})
-_CURRENCIES = {"$": "", "€": "eur", "£": "gbp", "¥": "jpy"}
+_CURRENCIES: dict[str, str] = _TABLES["currencies"]
 _MONTHS = {
     spelling: number
-    for name, number in _numbered(
-        "january february march april may june july august september october november december"
-    ).items()
+    for name, number in _numbered(_TABLES["months"]).items()
     for spelling in (name, name[:3], "sept" if number == 9 else name)
 }
-_ALSO_WORDS = frozenset(("may", "march", "mar"))
-_BEFORE_MONTHS = word_set("in of by since until till last next this early late mid from through to")
-_DAYS = {
-    spelling: name
-    for name in word_set("monday tuesday wednesday thursday friday saturday sunday today tomorrow yesterday tonight")
-    for spelling in (name, f"{name}s")
-}
-_MORE = "more greater larger higher longer later bigger newer older"
-_LESS = "less fewer smaller lower shorter earlier"
-_THAN = _table({">": _MORE, "<": _LESS})
-_BEFORE = _table({">": "over above exceeding exceeds exceeded exceed beyond", "<": "under below within"})
-_IN_TIME = _table({">": "after since past", "<": "before until till"})  # of a date, not of a stretch of time
-_AFTER = _table({">": "more newer later higher above greater longer up", "<": "less fewer older earlier lower below"})
+_ALSO_WORDS = frozenset[str](_TABLES["months_that_are_words"])
+_BEFORE_MONTHS = frozenset[str](_TABLES["before_months"])
+_DAYS: dict[str, str] = {spelling: name for name in _TABLES["days"] for spelling in (name, f"{name}s")}
+_THAN, _BEFORE, _AFTER, _BOUNDS = _signs("than"), _signs("before"), _signs("after"), _signs("bounds")
+_IN_TIME = _signs("in_time")  # for points in time, not for durations
 _PAIRS = {("at", "least"): ">", ("at", "most"): "<", ("up", "to"): "<"}
-_BOUNDS = _table({">": "minimum min", "<": "maximum max"})
-_SIGNS = {">": ">", ">=": ">", "≥": ">", "<": "<", "<=": "<", "≤": "<", "~": ""}
-_LOOSE = word_set("about around roughly approximately exactly nearly almost some just a an of the is")
+_SIGNS: dict[str, str] = _TABLES["signs"]
+_LOOSE = frozenset[str](_TABLES["loose"])
 _TURNED = {">": "<", "<": ">"}
 
 _VALUES = frozenset({*_COUNTS, *_POWERS, *_CROWDS, *_ORDINALS, *_MONTHS, *_DAYS, *_CURRENCIES})
 STARTERS = _VALUES | {*_THAN, *_BEFORE, *_IN_TIME, *_BOUNDS, "at", "up", "no", "not", *_SIGNS}
 
-_EXACT = 9  # digits that survive being multiplied; a longer number stays as it is written
+_EXACT = 9  # digits that survive a multiplication; longer numbers are kept as written
 
 _ISO = re.compile(r"(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?")
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d\d(?::\d\d)?))?(am|pm)?")
@@ -125,7 +86,7 @@ _PLAIN = re.compile(r"\d+(?:\.\d+)?")
 
 
 def measure_at(tokens: Sequence[Token], at: int) -> Measure | None:
-    """The number or date that begins at this token, with the comparison before it."""
+    """The number or date that begins at this token, with a comparison before it."""
     sign, start, in_time = _comparison(tokens, at)
     if start >= len(tokens) or (tokens[start].kind != "number" and tokens[start].lower not in _VALUES):
         return None
@@ -147,7 +108,7 @@ def _lower(tokens: Sequence[Token], at: int) -> str:
 
 
 def _comparison(tokens: Sequence[Token], at: int) -> tuple[str, int, bool]:
-    """The sign of the comparison that begins here, the place after it, and whether it is one of moments."""
+    """The sign of the comparison that begins here, the position after it, and whether it compares points in time."""
     word, following = tokens[at].lower, _lower(tokens, at + 1)
     if word in ("no", "not") and following in _THAN:
         sign, end, _ = _comparison(tokens, at + 1)
@@ -220,7 +181,7 @@ def _month_first(tokens: Sequence[Token], at: int) -> Measure | None:
     year, end = _year(tokens, place)
     if year is not None:
         return Measure("date", _date_key(year, month, None), end)
-    # "May" and "march" are words of their own; a short month alone may be anything.
+    # "May" and "march" are also ordinary words.
     alone = tokens[at].lower not in _ALSO_WORDS or (_lower(tokens, at - 1) in _BEFORE_MONTHS and at > 0)
     return Measure("date", _date_key(None, month, None), at + 1) if alone and tokens[at].text[0].isupper() else None
 
@@ -230,7 +191,7 @@ def _year(tokens: Sequence[Token], at: int) -> tuple[str | None, int]:
 
 
 def _date_key(year: str | None, month: int, day: str | None) -> str:
-    # A range of days stays as it is written.
+    # A range of days is kept as written.
     shown = "" if day is None else f"-{day:0>2}"
     return f"{year or ''}-{month:02}{shown}"
 
@@ -246,7 +207,7 @@ def _quantity(tokens: Sequence[Token], at: int) -> Measure | None:
     if word in _CROWDS:
         return Measure("number", _CROWDS[word], at + 1)
     if word in _ORDINALS:
-        # A second is more often a stretch of time than a place in a row.
+        # "Second" is more often a duration than an ordinal.
         counted = word != "second" or _lower(tokens, at - 1) in ("the", "its", "his", "her", "their", "our")
         return Measure("number", f"#{_ORDINALS[word]}", at + 1) if counted else None
     return _spelled(tokens, at, currency or "")
@@ -267,14 +228,14 @@ def _digits(tokens: Sequence[Token], at: int, currency: str) -> Measure | None:
     if not _PLAIN.fullmatch(value) or len(value) > _EXACT or (glued and not power and not unit):
         return Measure("number", f"{minus}{value} {glued.lower()}".rstrip(), at + 1)
     bare = not power and not unit and _lower(tokens, at + 1) not in _FOLLOWING
-    if bare and (_is_version(tokens, at) or "." in value):  # 3.1 is not 3.10, so the digits stay as they are
+    if bare and (_is_version(tokens, at) or "." in value):  # 3.1 is not 3.10, so the digits are kept
         kind: Literal["number", "version"] = "version" if _is_version(tokens, at) else "number"
         return Measure(kind, minus + value, at + 1)
     return _scaled(tokens, at + 1, float(minus + value), power, unit, currency)
 
 
 def _is_version(tokens: Sequence[Token], at: int) -> bool:
-    """Whether "version" or a capitalised word inside a sentence stands right before, as in "PostgreSQL 15"."""
+    """Whether "version" or a capitalised word inside a sentence comes right before, as in "PostgreSQL 15"."""
     if at < 1 or tokens[at - 1].kind != "word":
         return False
     named = at > 1 and tokens[at - 2].kind != "end" and tokens[at - 1].text[0].isupper()
@@ -306,7 +267,7 @@ def _goes_on(before: str, word: str) -> bool:
 
 
 def _scaled(tokens: Sequence[Token], end: int, value: float, power: int, unit: str, currency: str) -> Measure:
-    """A number with the magnitude and the unit that follow it."""
+    """A number with the magnitude and unit that follow it."""
     if not unit and not power and (following := _lower(tokens, end)) in _POWERS:
         power, end = _POWERS[following], end + 1
     if not unit and _lower(tokens, end) in _UNITS:

@@ -1,8 +1,8 @@
-"""What a statement says, as far as it can be told apart from one that only looks alike. Pure.
+"""What a statement says, in a form that can be compared with another.
 
-Two texts can share nearly all their words and mean different things: another number, version, date or environment, a
-negation, an opposite, another name, exchanged roles. All of these are read here, in one pass over the tokens. The
-rules for words are English; of other languages numbers, identifiers, quotations and the commonest negations are read.
+Two texts can share nearly all words and mean different things: another number, version, date or environment, a
+negation, an opposite, another name, exchanged roles. One pass over the tokens reads all of these. The rules for words
+are English; in other languages numbers, identifiers, quotations and the most common negations are read.
 """
 
 from __future__ import annotations
@@ -13,33 +13,35 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-import Stemmer
-
+from ..capture.terms import stem
 from .measures import STARTERS, Measure, Token, measure_at
 from .opposites import (
     COMMON,
     ENVIRONMENTS,
+    FILLERS,
     FOREIGN,
     FOREIGN_NEGATIONS,
     HEDGES,
     NEGATIONS,
+    OPENERS,
     PARTICIPLES,
+    SERIES,
     SIDES,
     VERBS,
     word_set,
 )
 
-__all__ = ["Statement", "code_blocks", "plain_text", "read_statement"]
+__all__ = ["Statement", "plain_text", "read_statement"]
 
 _TOKEN = re.compile(
     r"""
-    (?P<word>[A-Za-z]+(?=[\s,]))  # most words, without a look at the rest
+    (?P<word>[A-Za-z]+(?=[\s,]))  # most words, to skip the other alternatives
   | (?P<fence>```.*?(?:```|\Z))
   | (?P<url>(?<![\w.])[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s<>"'`)\]]+)
   | (?P<mixed>(?<![\w.])\d+[A-Za-z_]+\d\w*)
   | (?P<number>(?<![A-Za-z_\d.])[-+]?[vV]?\d(?:[\d.,:/-]*\d)?(?:[A-Za-zµ]{1,3}(?!\w))?%?)
   | (?P<path>(?<![\w.])(?:(?:~|\.{1,2})?/[\w.@-]{0,80}\w(?:/[\w.@-]{0,80}\w)*
-        |[\w.@-]{1,80}(?:/[\w.@-]{0,80}\w){2,}|[\w@-]{1,80}/[\w@-]{1,80}\.[A-Za-z]\w{0,4}\b))
+        |[\w.@-]{1,80}+(?:/[\w.@-]{0,80}\w){2,}|[\w@-]{1,80}+/[\w@-]{1,80}+\.[A-Za-z]\w{0,4}\b))
   | (?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)
   | (?P<tag>(?<![\w&])[\#@][A-Za-z][\w-]*|\b[A-Za-z](?:\+\+|\#)(?!\w))
   | (?P<glyph>[\u3040-\u30ff\u3400-\u9fff])
@@ -50,29 +52,35 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _IDENTIFIER = re.compile(r"\w*_\w*|[a-z]+[A-Z]\w*|\w{2,}(?:\.[a-z]\w{0,4})+|[A-Z]{2,}[a-z]+[A-Z]\w*")
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _QUOTED = re.compile(
     r"""["“„«]([^"“”„«»\n]{2,120})["”“»]|``\s?([^`'\n]{2,120}?)\s?''|(?<!\w)['‘]([^'‘’\n]{3,120})['’](?!\w)"""
 )
 _QUOTE_MARK = re.compile(r"""["“„«]|``|(?<!\w)['‘]""")
 _BACKTICKS = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _GLYPH_NEGATION = re.compile(r"[不没沒無无未非]|な[いく]|ませ?ん")
-_STEMMER = Stemmer.Stemmer("english")
+# Longer phrases first, so that "a couple of" is not read as "a couple".
+_FILLER = re.compile(
+    rf"(?<![\w`/.-])(?:{'|'.join(map(re.escape, sorted(FILLERS, key=len, reverse=True)))})(?![\w`/-])"
+    rf"|(?:^|(?<=[.!?]\s))(?:{'|'.join(OPENERS)})(?=,?\s)(?:,?\s+(?:{'|'.join(OPENERS)})(?=,?\s))*,?",
+    re.IGNORECASE,
+)
 _BE = word_set("is are was were be been being gets get got")
-# What follows one of these has a role that it cannot exchange with another: from A to B, A before B, A rather than B.
+# The word after one of these has a role that cannot be exchanged: from A to B, A before B, A rather than B.
 _MARKERS = word_set("from to into by than over before after behind under instead because against then")
 _DETERMINERS = word_set("a an the its our his her their this that my your each every all")
 _PLACES = word_set("in on to for from into the our")
-_SPECIAL = frozenset({*FOREIGN, *FOREIGN_NEGATIONS, *SIDES, *ENVIRONMENTS, *HEDGES, *_MARKERS, *_BE, "only"})
-_KEPT = 40  # letters of a word that is worth remembering
+_ADDING = word_set("also too additionally besides moreover")
+_LIST_MARK = re.compile(r"\s*\d{1,4}[.)]\s")
+_SPECIAL = frozenset({*FOREIGN, *FOREIGN_NEGATIONS, *SIDES, *ENVIRONMENTS, *HEDGES, *_MARKERS, *_BE, *_ADDING, "only"})
+_CACHED = 40  # letters of the longest word that is cached
 _CODE_KINDS = frozenset(("url", "path", "flag", "tag", "mixed"))
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A text as it is compared: its telling words in order, and everything that must not differ.
+    """A text in comparable form: its words of weight in order, and everything that must not differ.
 
-    The mappings go from what is compared to what was written, for people to read.
+    The mappings go from the compared form to the written form, which is shown to people.
     """
 
     plain: str  # without case, spaces, punctuation and list marks
@@ -80,20 +88,22 @@ class Statement:
     spelled: Mapping[str, str]  # how those words are written, the first time
     numbers: Mapping[str, str]
     versions: frozenset[str]  # those of the numbers that name a version
+    labels: frozenset[str]  # and those that number the subject: note 1, step 2
     dates: Mapping[str, str]
     names: Mapping[str, str]
     identifiers: Mapping[str, str]
     quotations: Mapping[str, str]
     fences: tuple[str, ...]  # blocks of code, to the letter
     environments: Mapping[str, bool]  # whether the word can mean nothing else
-    sides: Mapping[tuple[int, int], str]  # which side of which opposites
+    sides: Mapping[tuple[int, int], str]  # (axis, side) of opposites
     negations: int
-    bound: frozenset[tuple[str, str]]  # words with a role: what comes after "from", "before", "than"
+    bound: frozenset[tuple[str, str]]  # words with a role: those after "from", "before", "than"
     passive: bool
-    tells_state: bool  # has a form of "be"
+    tells_state: bool  # contains a form of "be"
     asks: bool
     hedged: bool
     only: bool
+    adds: bool  # "also": says something further
     english: bool
 
     @property
@@ -102,7 +112,7 @@ class Statement:
 
 
 class _Word(NamedTuple):
-    """What can be said of a word wherever it stands."""
+    """The properties of a word that do not depend on its context."""
 
     spelled: str
     lower: str
@@ -114,9 +124,12 @@ class _Word(NamedTuple):
     capital: bool
 
 
+_READ = 100_000  # characters
+
+
 def read_statement(text: str) -> Statement:
-    """What the text says, ready to be compared."""
-    return _Reader(text).statement()
+    """Read the beginning of a text into comparable form."""
+    return _Reader(text[:_READ]).statement()
 
 
 class _Reader:
@@ -128,6 +141,7 @@ class _Reader:
         self.spelled: dict[str, str] = {}
         self.numbers: dict[str, str] = {}
         self.versions: set[str] = set()
+        self.labels: set[str] = set()
         self.dates: dict[str, str] = {}
         self.names: dict[str, str] = {}
         self.identifiers: dict[str, str] = {}
@@ -136,11 +150,12 @@ class _Reader:
         self.sides: dict[tuple[int, int], str] = {}
         self.bound: set[tuple[str, str]] = set()
         self.negations = self.foreign_negations = self.foreign = self.familiar = self.glyphs = 0
-        self.passive = self.tells_state = self.asks = self.hedged = self.only = False
+        self.passive = self.tells_state = self.asks = self.hedged = self.only = self.adds = False
+        self.subject = True  # nothing but the first words of the subject was read
         self.marker = ""
         self.acted_on = False  # a form of "be" was the last word of weight
         self.begins = True
-        self.tokens = _tokens(text)
+        self.tokens = _tokens(_FILLER.sub("", text))
         self.titled = _titled(self.tokens)
 
     def statement(self) -> Statement:
@@ -159,6 +174,7 @@ class _Reader:
             spelled=self.spelled,
             numbers=self.numbers,
             versions=frozenset(self.versions),
+            labels=frozenset(self.labels),
             dates=self.dates,
             names=self.names,
             identifiers=self.identifiers,
@@ -173,17 +189,18 @@ class _Reader:
             asks=self.asks,
             hedged=self.hedged,
             only=self.only,
+            adds=self.adds,
             english=english,
         )
 
     def _step(self, at: int) -> int:
-        """Read what begins at this token; the place of the next one."""
+        """Read what begins at this token, and return the position of the next."""
         token = self.tokens[at]
         if (token.kind == "number" or token.lower in STARTERS) and (found := measure_at(self.tokens, at)):
             self._measure(found, at)
             return found.end
         if token.kind == "word":
-            self._word(at, _word(token.text) if len(token.text) <= _KEPT else _word.__wrapped__(token.text))
+            self._word(at, _word(token.text) if len(token.text) <= _CACHED else _word.__wrapped__(token.text))
             return at + 1 + (token.lower == "no" and self._following(at) == "longer")
         if token.kind == "end":
             self.begins = True
@@ -193,11 +210,11 @@ class _Reader:
             self.fences.append(_inside(token.text))
         elif token.kind == "glyph":
             self.glyphs += 1
-            self._tell(token.text, token.text)
+            self._add(token.text, token.text)
         elif token.kind in _CODE_KINDS:
             written = token.text.rstrip(".,;:!?")
             self.identifiers[written.lower()] = written
-            self._tell(written.lower(), written)
+            self._add(written.lower(), written)
         return at + 1
 
     def _measure(self, found: Measure, at: int) -> None:
@@ -206,12 +223,22 @@ class _Reader:
             self.dates[found.key] = written
         else:
             self.numbers[found.key] = written
+            if self.subject and self._numbers_subject(at):
+                self.labels.add(found.key)
             if found.kind == "version":
                 self.versions.add(found.key)
-        self._tell(f"#{found.key}", written)
+        self._add(f"#{found.key}", written)
 
-    def _tell(self, word: str, written: str) -> None:
-        """A word of weight, in its place."""
+    def _numbers_subject(self, at: int) -> bool:
+        """Whether a number tells which of several: "note 1", "ticket #4521", the mark of a list."""
+        if not at:
+            return bool(_LIST_MARK.match(self.text))
+        if self.tokens[at - 1].lower in SERIES:
+            return True
+        return len(self.words) == 1 and self.text.lstrip().startswith(f"{self.tokens[0].text} {self.tokens[at].text}:")
+
+    def _add(self, word: str, written: str) -> None:
+        """Add a word of weight."""
         self.words.append(word)
         self.spelled.setdefault(word, written)
         if self.marker:
@@ -227,15 +254,16 @@ class _Reader:
         if word.special:
             self._special(at, word)
         if word.common:
+            self.subject = self.subject and (word.lower in _DETERMINERS or word.lower in SERIES)
             self.familiar += 1
             self.begins = False
             if word.lower not in _MARKERS and word.lower not in _DETERMINERS:
                 self.marker = ""
         else:
-            self._telling(word)
+            self._add_word(word)
 
     def _special(self, at: int, word: _Word) -> None:
-        """What single words tell beside their meaning."""
+        """Record what a word says beyond its meaning: language, opposite, environment, role, doubt."""
         lower = word.lower
         self.foreign += lower in FOREIGN
         self.foreign_negations += lower in FOREIGN_NEGATIONS
@@ -249,14 +277,15 @@ class _Reader:
             self.acted_on = self.tells_state = True
         self.hedged = self.hedged or lower in HEDGES
         self.only = self.only or lower == "only"
+        self.adds = self.adds or lower in _ADDING
 
-    def _telling(self, word: _Word) -> None:
+    def _add_word(self, word: _Word) -> None:
         acted_on = self.acted_on
         if word.identifier:
             self.identifiers[word.lower] = word.spelled
         elif word.capital and not self.titled and not self.begins:
             self.names[word.lower] = word.spelled
-        self._tell(word.stem, word.spelled)
+        self._add(word.stem, word.spelled)
         if acted_on:
             self.passive = self.passive or word.lower.endswith("ed") or word.lower in PARTICIPLES
             self.acted_on = word.lower.endswith("ly")  # "is automatically merged"
@@ -291,7 +320,7 @@ def _word(text: str) -> _Word:
     return _Word(
         spelled=spelled,
         lower=lower,
-        stem=str(_STEMMER.stemWord(VERBS.get(lower, lower))),
+        stem=stem(VERBS.get(lower, lower)),
         negates=lower in NEGATIONS or lower.endswith("n't"),
         common=lower in COMMON,
         special=lower in _SPECIAL,
@@ -301,7 +330,7 @@ def _word(text: str) -> _Word:
 
 
 def _quotations(text: str) -> dict[str, str]:
-    """What stands in quotes, by its words in any order."""
+    """The quotations, by their words in sorted order."""
     if not _QUOTE_MARK.search(text):
         return {}
     quoted = [next(filter(None, found.groups())) for found in _QUOTED.finditer(text)]
@@ -309,7 +338,7 @@ def _quotations(text: str) -> dict[str, str]:
 
 
 def _titled(tokens: list[Token]) -> bool:
-    """Whether it is written like a headline, where a capital says nothing."""
+    """Whether the text is written like a headline, where capitals do not mark names."""
     capitals = 0
     for token in tokens:
         if token.kind == "word" and token.lower not in COMMON:
@@ -324,16 +353,11 @@ _QUOTES = str.maketrans(dict.fromkeys("\"“”„«»‘’'`*", " "))
 _POINTS = re.compile(r"(?<![.,;:!…])[.,;:!…]++(?=\s|$)|(?<=\s)[-–—.,;:!]++(?=\s|$)|[()\[\]]")
 
 
-def code_blocks(text: str) -> tuple[str, ...]:
-    """The fenced blocks of a text, to the letter."""
-    return tuple(map(_inside, _FENCE.findall(text))) if "```" in text else ()
-
-
 def _inside(fenced: str) -> str:
     return fenced.strip("`").strip()
 
 
 def plain_text(text: str) -> str:
-    """The text without case, list marks, quotes, punctuation between words and superfluous spaces."""
+    """The text without case, list marks, quotes, punctuation between words and extra spaces."""
     bare = _MARKS.sub("", text).translate(_QUOTES)
     return " ".join(_POINTS.sub(" ", bare).lower().split())

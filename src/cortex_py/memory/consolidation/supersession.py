@@ -1,28 +1,113 @@
-"""What took the place of what: the way back from a record to those it came from, and the way forward."""
+"""Which records contradict one, which record replaced which, and undoing a consolidation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..clock import Clock, to_micros
-from ..errors import Conflict, InvalidInput
-from ..records import LIVE_STATUSES, Memory
-from ..security.permission import require_write
-from ..store.database import Session
-from ..store.store import Store
+from ...clock import Clock, to_micros
+from ...embedding.backends.backend import Backend
+from ...errors import Conflict, InvalidInput
+from ...records import LIVE_STATUSES, Contradiction, Memory
+from ...security.permission import require_write
+from ...store.database import Session
+from ...store.search.filters import EVERYTHING, View
+from ...store.store import Store
+from ..embedding_model import NO_MODEL, check_model, model_problem
+from ..lifecycle import Lifecycle, seek_readable
+from ..place import Place
+from .merging import without_context
 
-__all__ = ["Supersession", "Undone"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["ConflictFinder", "NeighbourFinder", "Supersession", "UndoResult"]
+
+_NEIGHBOURS = 8
+_REPORTED = 3
+# Longer texts make many statements; one difference between two of them means little.
+_LONGEST_COMPARED = 1_000
+
+
+class NeighbourFinder:
+    """Finds the notes nearest to a memory by plain cosine, which does not depend on what else is stored."""
+
+    def __init__(self, store: Store, backend: Backend, clock: Clock, place: Place) -> None:
+        self._store = store
+        self._backend = backend
+        self._clock = clock
+        self._place = place
+
+    def find(self, memory: Memory, count: int, text: str | None = None) -> list[tuple[Memory, float]]:
+        """Other visible notes of the memory's own space with their cosines, nearest first.
+
+        They are near to the memory as stored, or to `text` in its place. Without a usable model none are known.
+        """
+        if model_problem(self._backend):
+            return []
+        try:
+            written = None if text is None else self._backend.embed([text])[0]
+        except NO_MODEL:
+            return []
+        with self._store.search.turn(), self._store.database.read() as session:
+            check_model(self._store, session, self._backend)
+            stored = seek_readable(self._store, session, self._place.spaces(), memory.id)
+            space = stored[1] if stored else self._place.space(memory.domain)
+            here = self._place.git_branch() if space in self._place.spaces() else None
+            view = View((space,), to_micros(self._clock.now()), here)
+            scope = self._store.scope(session, EVERYTHING, view)
+            if written is None:
+                if stored is None:
+                    return []
+                written = self._store.vectors(session, (space,), [stored[0]])[0]
+            vector = written
+            details = self._store.search.candidates(session, scope, (), vector, count + 1).details
+            cosines = _best(details.vectors @ vector, details.chunk_record, details.size)
+            order = sorted(range(details.size), key=lambda n: (-cosines[n], int(details.nums[n])))[: count + 1]
+            nums = [int(details.nums[n]) for n in order]
+            memories = self._store.memories.fetch(session, nums, (space,))
+        found = [(memories[num], cosines[n]) for num, n in zip(nums, order, strict=True) if num in memories]
+        return [(one, cosine) for one, cosine in found if one.id != memory.id][:count]
+
+
+class ConflictFinder:
+    def __init__(self, neighbours: NeighbourFinder) -> None:
+        self._neighbours = neighbours
+
+    def find(self, memory: Memory) -> tuple[Contradiction, ...]:
+        """Other memories of the same space that contradict this one, nearest first, each with the reason."""
+        if memory.kind != "note" or memory.role is not None or len(memory.content) > _LONGEST_COMPARED:
+            return ()
+        # Imported on first use: recall does not need it.
+        from ..comparison.likeness import conflict
+        from ..comparison.statements import read_statement
+
+        statement = read_statement(without_context(memory.content))
+        found = []
+        for other, cosine in self._neighbours.find(memory, _NEIGHBOURS):
+            if other.role is not None or len(other.content) > _LONGEST_COMPARED:
+                continue
+            if difference := conflict(read_statement(without_context(other.content)), statement, cosine):
+                found.append(Contradiction(other.id, str(difference)))
+        return tuple(found[:_REPORTED])
+
+
+def _best(cosines: NDArray[np.float32], record: NDArray[np.int32], size: int) -> list[float]:
+    """The best cosine among the chunks of each record."""
+    best = [-1.0] * size
+    for value, number in zip(cosines.tolist(), record.tolist(), strict=True):
+        best[number] = max(best[number], value)
+    return best
+
 
 _LONGEST = 100
 
-# The number, space and record that a reference names.
-Locate = Callable[[Session, str], tuple[int, str, Memory]]
-
 
 @dataclass(frozen=True, slots=True)
-class Undone:
-    """A consolidation taken back: the record that went, and those that are there again."""
+class UndoResult:
+    """An undone consolidation: the record that was removed, and those that were restored."""
 
     result_id: str
     restored: tuple[str, ...]
@@ -30,13 +115,13 @@ class Undone:
 
 
 class Supersession:
-    def __init__(self, store: Store, clock: Clock, locate: Locate) -> None:
+    def __init__(self, store: Store, clock: Clock, lifecycle: Lifecycle) -> None:
         self._store = store
         self._clock = clock
-        self._locate = locate
+        self._locate = lifecycle.locate
 
     def origins(self, ref: str) -> tuple[str, ...]:
-        """Ids of the records that one came from or replaces, oldest first."""
+        """Ids of the records that one was made from or replaces, oldest first."""
         with self._store.database.read() as session:
             _, space, memory = self._locate(session, ref)
             found = self._replaced(session, space, memory.id)
@@ -46,7 +131,7 @@ class Supersession:
         """A record with all that it replaced and all that replaced it, oldest first."""
         with self._store.database.read() as session:
             _, space, start = self._locate(session, ref)
-            newest = self._newest(session, space, start)
+            newest = [start, *self._later(session, space, start)][-1]
             found: dict[str, Memory] = {newest.id: newest}
             open_ids = [newest.id]
             while open_ids and len(found) < _LONGEST:
@@ -57,8 +142,8 @@ class Supersession:
         shown = (one for one in found.values() if one.status != "tombstoned")
         return sorted(shown, key=lambda one: (one.created_at, one.id))
 
-    def undo(self, ref: str) -> Undone:
-        """Take a consolidation back: its result goes, and what it was made of is there again."""
+    def undo(self, ref: str) -> UndoResult:
+        """Undo a consolidation: delete its result and restore the records it was made from."""
         now = self._clock.now()
         with self._store.database.write() as session:
             num, space, result = self._locate(session, ref)
@@ -66,7 +151,8 @@ class Supersession:
             made = self._store.consolidations.of_result(session, space, result.id)
             if made is None or made.undone_at is not None:
                 raise InvalidInput(
-                    f"The memory {result.id[:12]} was not made of others.", remedy="Name the result of a consolidation."
+                    f"The memory {result.id[:12]} was not made by a consolidation.",
+                    remedy="Name the result of a consolidation.",
                 )
             if result.superseded_by is not None:
                 raise Conflict(
@@ -78,16 +164,16 @@ class Supersession:
             restored = [
                 memory_id
                 for memory_id, status in made.parts
-                if table.bring_back(session, space, memory_id, result.id, status, at, seq)
+                if table.reinstate(session, space, memory_id, result.id, status, at, seq)
             ]
-            # Nothing stays hidden behind a record that is gone, also what it was told to replace later.
+            # Also restore what the result replaced later: nothing may stay hidden behind a deleted record.
             later = [one.id for one in self._replaced(session, space, result.id)]
-            restored += [one for one in later if table.bring_back(session, space, one, result.id, "active", at, seq)]
-            self._store.memories.bury(session, space, [num], at, seq)
-            table.undone(session, space, made.id, at)
-            found = self._those(session, space, restored)
+            restored += [one for one in later if table.reinstate(session, space, one, result.id, "active", at, seq)]
+            self._store.memories.soft_delete(session, space, [num], at, seq)
+            table.mark_undone(session, space, made.id, at)
+            found = self._fetch(session, space, restored)
         branches = frozenset(one.branch_id for one in (result, *found) if one.branch_id)
-        return Undone(result.id, tuple(restored), branches)
+        return UndoResult(result.id, tuple(restored), branches)
 
     def replace(self, older: str, newer: str) -> Memory:
         """Hide an older record behind a newer one of the same space."""
@@ -114,19 +200,19 @@ class Supersession:
                 )
             seq = self._store.memories.next_seq(session)
             self._store.consolidations.replace(session, space, [old.id], new.id, to_micros(now), seq)
-            return self._those(session, space, [old.id])[0]
+            return self._fetch(session, space, [old.id])[0]
 
     def _replaced(self, session: Session, space: str, memory_id: str) -> list[Memory]:
-        """What a record took the place of, deleted ones too, oldest first."""
+        """The records that one replaced, deleted ones too, oldest first."""
         ids = self._store.consolidations.replaced_by(session, space, memory_id)
-        return self._those(session, space, ids)
+        return self._fetch(session, space, ids)
 
-    def _those(self, session: Session, space: str, ids: Sequence[str]) -> list[Memory]:
+    def _fetch(self, session: Session, space: str, ids: Sequence[str]) -> list[Memory]:
         found = [self._store.memories.get(session, space, one) for one in ids]
         return [one for one in found if one is not None]
 
     def _later(self, session: Session, space: str, memory: Memory) -> list[Memory]:
-        """What replaced a record, one after the other."""
+        """The records that replaced one, in order."""
         found: list[Memory] = []
         while memory.superseded_by and len(found) < _LONGEST:
             later = self._store.memories.get(session, space, memory.superseded_by)
@@ -135,6 +221,3 @@ class Supersession:
             memory = later
             found.append(memory)
         return found
-
-    def _newest(self, session: Session, space: str, memory: Memory) -> Memory:
-        return [memory, *self._later(session, space, memory)][-1]

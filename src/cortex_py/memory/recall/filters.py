@@ -4,10 +4,9 @@
     term    = ["-"] key ":" value { "," value }      commas are OR, "-" negates the whole term
     value   = bare | '"' … '"'               in quotes, \\" and \\\\ are escapes
 
-A repeated `tag`, time or `grounded` and a repeated negation are further conditions; any other repeated
-key adds alternatives to the condition that is there. Keys that nobody knows, and words without a
-key, are answered in warnings; a value that cannot be read is an error that says where it stands.
-Nothing here looks at stored memories.
+Repeating `tag`, `since`, `before`, `grounded` or a negated term adds a condition; repeating any other key adds
+alternatives to its condition. Words without a key give a warning. An unknown key, or a value that cannot be parsed, is
+an error with its position.
 """
 
 from __future__ import annotations
@@ -16,53 +15,27 @@ import calendar
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from ..clock import in_utc
-from ..errors import FilterSyntaxError, InvalidInput, UnknownNamespace
-from ..records import KINDS, STATUSES
-from ..store.conditions import GROUNDED_WORDS, Condition, Filter, Key, Value
-from .namespaces import canonical_namespace
-from .ontology import canonical_category
+from ...clock import in_utc
+from ...echo import cleaner_for
+from ...errors import FilterSyntaxError, InvalidInput, UnknownNamespace
+from ...records import KINDS, STATUSES
+from ...store.search.filters import GROUNDED_WORDS, Condition, Filter, Key, Value
+from ..labels.ontology import canonical_category
+from ..namespaces import canonical_namespace
 
-__all__ = [
-    "FILTER_KEYS",
-    "MAX_FILTER_LENGTH",
-    "ParsedFilter",
-    "format_filter",
-    "is_filter_word",
-    "parse_filter",
-    "parse_moment",
-]
+__all__ = ["FILTER_KEYS", "is_filter_word", "parse_filter", "parse_moment"]
 
-# Long enough for any filter a person or an agent means, short enough for one SQL statement.
+# Long enough for any sensible filter, short enough for one SQL statement.
 MAX_FILTER_LENGTH = 10_000
 
 FILTER_KEYS: dict[str, Key] = {
-    "ns": "namespace",
-    "namespace": "namespace",
-    "tag": "tag",
-    "tags": "tag",
-    "since": "since",
-    "after": "since",
-    "before": "before",
-    "source": "source",
-    "src": "source",
-    "project": "project",
-    "proj": "project",
-    "repo": "project",
-    "branch": "branch",
-    "path": "path",
-    "file": "path",
-    "status": "status",
-    "entity": "entity",
-    "category": "category",
-    "kind": "kind",
-    "role": "role",
-    "user": "user",
-    "agent": "agent",
-    "grounded": "grounded",
-}
+    "ns": "namespace", "namespace": "namespace", "tag": "tag", "tags": "tag", "since": "since", "after": "since",
+    "before": "before", "source": "source", "src": "source", "project": "project", "proj": "project", "repo": "project",
+    "branch": "branch", "path": "path", "file": "path", "status": "status", "entity": "entity", "category": "category",
+    "kind": "kind", "role": "role", "user": "user", "agent": "agent", "grounded": "grounded", "personal": "personal",
+}  # fmt: skip
 
 _TIMES: frozenset[Key] = frozenset({"since", "before"})
 _SEPARATE: frozenset[Key] = _TIMES | {"tag", "grounded"}
@@ -77,9 +50,9 @@ _BARE = re.compile(r'[^\s,"]+')
 _WORD = re.compile(r'[^\s"]+')
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPE = re.compile(r'\\(["\\])')
-_NEEDS_QUOTES = re.compile(r'[\s,"]')
 _SCORE = re.compile(r"(<=?|>=?|=?)([0-9]{1,3}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})")
 _DURATION = re.compile(r"([0-9]{1,9})(mo|[mhdwy])")
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _ISO = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
@@ -88,21 +61,21 @@ _ISO = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedFilter:
-    """What a filter text means, and what of it was left out."""
+    """The conditions of a filter text, and warnings about what was ignored."""
 
     filter: Filter
     warnings: tuple[str, ...]
 
 
 def parse_filter(text: str, *, now: datetime) -> ParsedFilter:
-    """Read a filter; durations count back from `now`.
+    """Parse a filter; durations count back from `now`.
 
-    Raises `FilterSyntaxError` with the position of the fault, or `UnknownNamespace`.
+    Raises `FilterSyntaxError` with a position, or `UnknownNamespace`.
     """
     if len(text) > MAX_FILTER_LENGTH:
         raise _fault("The filter is too long", MAX_FILTER_LENGTH, f"Keep it below {MAX_FILTER_LENGTH} characters.")
     if unstorable := _UNSTORABLE.search(text):
-        raise _fault("The filter holds a character that no text can hold", unstorable.start(), "Remove it.")
+        raise _fault("The filter contains a character that cannot be stored", unstorable.start(), "Remove it.")
     scanner = _Scanner(text)
     conditions: list[Condition] = []
     literal_stars: list[str] = []
@@ -114,6 +87,8 @@ def parse_filter(text: str, *, now: datetime) -> ParsedFilter:
         if term.key in _WITHOUT_GLOBS and any("*" in piece.text for piece in term.pieces):
             literal_stars.append(f"'*' has no special meaning in {term.key!r}; it was taken as it stands")
     warnings = (*scanner.warnings(), *dict.fromkeys(literal_stars))
+    if warnings:
+        warnings = tuple(map(cleaner_for(text), warnings))
     return ParsedFilter(Filter(tuple(conditions)), warnings)
 
 
@@ -123,25 +98,13 @@ def is_filter_word(word: str) -> bool:
     return bool(sign) and key.lower() in FILTER_KEYS
 
 
-def format_filter(filter: Filter) -> str:
-    """The canonical text of a filter: reading it gives the same filter again.
-
-    Raises `InvalidInput` for a filter that the language cannot say, such as two positive
-    `namespace` conditions joined by AND.
-    """
-    text = " ".join(_format_condition(condition) for condition in filter.conditions)
-    if parse_filter(text, now=datetime(1970, 1, 1, tzinfo=UTC)).filter != filter:
-        raise InvalidInput(f"This filter has no text form; the nearest is {text[:200]!r}.", field="filter")
-    return text
-
-
 def is_duration(text: str) -> bool:
-    """Whether a text is a duration such as `30d`, and not a date."""
+    """Whether a text is a duration such as `30d`."""
     return _DURATION.fullmatch(text) is not None
 
 
 def parse_moment(text: str, *, now: datetime) -> datetime:
-    """A duration before `now` (`30m 12h 7d 2w 3mo 1y`) or an ISO date or time, as a moment in UTC."""
+    """Parse a duration before `now` (`30m 12h 7d 2w 3mo 1y`) or an ISO date or time, as a time in UTC."""
     try:
         if duration := _DURATION.fullmatch(text):
             return _before(in_utc(now), int(duration[1]), duration[2])
@@ -149,8 +112,7 @@ def parse_moment(text: str, *, now: datetime) -> datetime:
             return in_utc(datetime.fromisoformat(text.upper()))
     except OverflowError:
         raise InvalidInput(
-            f"{text[:_SHOWN]!r} lies outside the years 1 to 9999.",
-            remedy="Give a moment nearer to the present.",
+            f"{text[:_SHOWN]!r} is outside the years 1 to 9999.", remedy="Give a time nearer to the present."
         ) from None
     except ValueError as error:
         raise InvalidInput(f"{text[:_SHOWN]!r} is no date: {error}.", remedy="Check the date.") from None
@@ -175,12 +137,11 @@ class _Term:
 
 
 class _Scanner:
-    """Cuts a filter text into terms, and remembers what it had to leave out."""
+    """Splits a filter text into terms, and collects what it ignores."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        self._unknown: dict[str, None] = {}
         self._words: dict[str, None] = {}
 
     def terms(self) -> Iterator[_Term]:
@@ -200,16 +161,13 @@ class _Scanner:
             if key := FILTER_KEYS.get(match[1].lower()):
                 yield _Term(key, self._pieces(match[1]), negated)
             else:
-                self._unknown[match[1]] = None
-                self._skip_word()
+                raise _unknown_key(match[1], match.start())
 
     def warnings(self) -> tuple[str, ...]:
-        known = ", ".join(FILTER_KEYS)
-        told = [f"unknown filter key {_shown(key)} was ignored; known keys: {known}" for key in self._unknown]
-        if self._words:
-            words = ", ".join(_shown(word) for word in list(self._words)[:10])
-            told.append(f"words without a key were ignored: {words}; put words to search for in the query")
-        return tuple(told)
+        if not self._words:
+            return ()
+        words = ", ".join(_shown(word) for word in list(self._words)[:10])
+        return (f"words without a key were ignored: {words}; put words to search for in the query",)
 
     def _pieces(self, key: str) -> tuple[_Piece, ...]:
         pieces = [self._piece(key)]
@@ -236,9 +194,7 @@ class _Scanner:
                 )
         if not text:
             raise _fault(
-                f"The key {key!r} has an empty value",
-                start,
-                f"Write {key}:value, without spaces around ':' or ','.",
+                f"The key {key!r} has an empty value", start, f"Write {key}:value, without spaces around ':' or ','."
             )
         return _Piece(text, start)
 
@@ -246,9 +202,7 @@ class _Scanner:
         match = _QUOTED.match(self._text, self._at)
         if not match:
             raise _fault(
-                "A quote is opened but not closed",
-                self._at,
-                'Close it with "; inside quotes write \\" and \\\\.',
+                "A quote is opened but not closed", self._at, 'Close it with "; inside quotes write \\" and \\\\.'
             )
         self._at = match.end()
         return _ESCAPE.sub(r"\1", match[1])
@@ -289,24 +243,28 @@ def _value(key: Key, piece: _Piece, now: datetime) -> Value:
                 remedy=error.remedy,
                 field="filter",
             ) from None
-    if key in _TIMES:
+    if key in _TIMES or key == "category":
         try:
-            return parse_moment(piece.text, now=now)
-        except InvalidInput as error:
-            raise _fault(error.message.rstrip("."), piece.position, error.remedy) from None
-    if key == "category":
-        try:
-            return canonical_category(piece.text)
+            return canonical_category(piece.text) if key == "category" else parse_moment(piece.text, now=now)
         except InvalidInput as error:
             raise _fault(error.message.rstrip("."), piece.position, error.remedy) from None
     if key == "grounded":
         return _grounded(piece)
-    if known := _CLOSED.get(key):
+    if known := _personal_kinds() if key == "personal" else _CLOSED.get(key):
         value = piece.text.strip().lower()
+        if key == "personal" and value == "*":
+            return "any"
         if value not in known:
             raise _fault(f"There is no {key} {_shown(piece.text)}", piece.position, f"Use one of: {', '.join(known)}.")
         return value
     return piece.text
+
+
+def _personal_kinds() -> tuple[str, ...]:
+    # Imported on first use, because it takes a while to load.
+    from ...security.personal import PERSONAL_KINDS
+
+    return ("any", *PERSONAL_KINDS)
 
 
 def _grounded(piece: _Piece) -> str:
@@ -322,6 +280,14 @@ def _grounded(piece: _Piece) -> str:
     )
 
 
+def _unknown_key(key: str, position: int) -> FilterSyntaxError:
+    from difflib import get_close_matches
+
+    near = get_close_matches(key.lower(), FILTER_KEYS, n=1)
+    meant = f"Did you mean {near[0]!r}? " if near else ""
+    return _fault(f"There is no filter key {_shown(key)}", position, f"{meant}The keys are: {', '.join(FILTER_KEYS)}.")
+
+
 def _fault(message: str, position: int, remedy: str | None) -> FilterSyntaxError:
     return FilterSyntaxError(f"{message} (position {position}).", position=position, remedy=remedy)
 
@@ -331,19 +297,9 @@ def _shown(text: str) -> str:
 
 
 def _before(now: datetime, count: int, unit: str) -> datetime:
-    match unit:
-        case "m":
-            return now - timedelta(minutes=count)
-        case "h":
-            return now - timedelta(hours=count)
-        case "d":
-            return now - timedelta(days=count)
-        case "w":
-            return now - timedelta(weeks=count)
-        case "mo":
-            return _months_before(now, count)
-        case _:
-            return _months_before(now, 12 * count)
+    if unit in _UNITS:
+        return now - count * _UNITS[unit]
+    return _months_before(now, count if unit == "mo" else 12 * count)
 
 
 def _months_before(now: datetime, months: int) -> datetime:
@@ -353,18 +309,3 @@ def _months_before(now: datetime, months: int) -> datetime:
         raise OverflowError
     day = min(now.day, calendar.monthrange(year, month + 1)[1])
     return now.replace(year=year, month=month + 1, day=day)
-
-
-def _format_condition(condition: Condition) -> str:
-    key = "ns" if condition.key == "namespace" else condition.key
-    values = ",".join(_format_value(value) for value in condition.values)
-    return f"{'-' if condition.negated else ''}{key}:{values}"
-
-
-def _format_value(value: Value) -> str:
-    if isinstance(value, datetime):
-        return in_utc(value).isoformat().replace("+00:00", "Z")
-    if value and not _NEEDS_QUOTES.search(value):
-        return value
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

@@ -1,58 +1,68 @@
-"""Recall: candidates from both retrievers under one filter, one ranking, and the page a caller sees."""
+"""Recall: run a query against the store and return one page of results.
+
+NumPy and the ranking model are imported when the first query with a text runs, which keeps start-up short.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ..clock import Clock, to_micros
-from ..config import Fusion
-from ..embedding.backend import Backend
-from ..errors import InvalidInput
-from ..records import KINDS, MODES, Domain, Hit, Kind, Memory, Mode, Page
-from ..security.permission import permitted
-from ..store.conditions import Condition, Filter
-from ..store.database import Session
-from ..store.scope import View
-from ..store.store import Store
-from .chunking import Chunk, snippet
+from ...clock import Clock, to_micros
+from ...config import Fusion
+from ...embedding.backends.backend import Backend
+from ...errors import EmbeddingError, InvalidInput, LimitExceeded, StoreReadOnly
+from ...pools import Pool
+from ...records import KINDS, MODES, Domain, Hit, Kind, Memory, Mode, Page
+from ...security.permission import permitted_spaces
+from ...store.database import Session
+from ...store.search.filters import Condition, Filter, View
+from ...store.store import Store
+from ..capture.chunking import Chunk, snippet
+from ..capture.terms import leading_query_terms
+from ..embedding_model import check_model, moving_spaces, report_moving, report_words_only
+from ..labels.ontology import canonical_category
+from ..namespaces import canonical_namespace
+from ..place import Place, canonical_domain
 from .filters import parse_filter
-from .model import check_model
-from .namespaces import canonical_namespace
-from .ontology import canonical_category
-from .place import Place, canonical_domain
-from .terms import query_terms
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..store.scope import Scope
-    from ..store.search import Found
-    from .matching import Matches
+    from ...store.search.candidates import CandidateSet
+    from ...store.search.filters import Scope
+    from .features import Matches
     from .ranking import Scores
 
-__all__ = ["Query", "Recall"]
+__all__ = ["Query", "Recall", "RecallCounter"]
 
-SNIPPET = 200
+logger = logging.getLogger(__name__)
+
+
+LONGEST_QUERY = 100_000  # characters
+_SNIPPET = 200  # characters
 _CANDIDATES = 32
 _LIMIT_MOST = 1_000
 _OFFSET_MOST = 1_000_000_000
 _LIST_LIMIT = 50
 _SEARCH_LIMIT = 10
-# A part of a file is worth less than what somebody took the trouble to say about it. Set by hand, as the next two are.
+# A part of a file counts less than what somebody wrote about it. Set by hand, like the next two.
 _FILE_WEIGHT = 0.6
-# What a record gains, on the scale of log odds, by belonging to the present line of work or to one it grew from.
-_PRESENT, _ANCESTOR = 0.5, 0.25
+# What a record of the current line of work, or of one of its ancestors, gains in log odds.
+_CURRENT, _ANCESTOR = 0.5, 0.25
 _GENERATIONS = 16
+_EMBEDDER = Pool(4, "cortex-embed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is asked. Without a text it lists; `None` for the limit means the customary one."""
+    """What to recall. Without a text, the newest records are listed. A limit of None means the default."""
 
     text: str | None = None
     filter: str = ""
@@ -75,9 +85,11 @@ class Recall:
         self._backend = backend
         self._clock = clock
         self._place = place
+        self._settled = False  # whether no space waits for vectors of another model; a move begins with an opening
 
     def run(self, query: Query) -> Page:
-        limit = _checked_limit(query)
+        limit = _check_limit(query)
+        _check_length(query.text)
         if query.mode not in MODES:
             raise InvalidInput(
                 f"Unknown mode {query.mode!r}.", remedy=f"Choose one of {', '.join(MODES)}.", field="mode"
@@ -86,46 +98,72 @@ class Recall:
         parsed = parse_filter(query.filter, now=now)
         filter, kinds = _split_kinds(_with_arguments(parsed.filter, query))
         text = (query.text or "").strip()
-        self._place.arrive()
+        self._place.sync_git_state()
         views = self._views(query, kinds or (KINDS if text else KINDS[:1]), to_micros(now))
         if not text:
             with self._store.database.read() as session:
-                return self._listed(session, filter, views, limit, query.offset, parsed.warnings)
-        vector = self._embed(text) if query.mode != "text" else None
+                return self._list(session, filter, views, limit, query.offset, parsed.warnings)
+        vector, problem = None, None
+        if query.mode != "text":
+            try:
+                vector = self._embed(text)
+            except EmbeddingError as error:
+                problem = error
         with self._store.search.turn(), self._store.database.read() as session:
-            if vector is not None:
-                check_model(self._store, session, self._backend)
+            moving = self._moving(session, views) if vector is not None else frozenset()
+            is_moving = any(not moving.isdisjoint(view.spaces) for view in views)
+            note = report_moving(self._backend) if is_moving else None
+            warnings = parsed.warnings if note is None else (*parsed.warnings, note)
             near = self._near(session, views[0].here)
             scopes = [self._store.scope(session, filter, replace(view, near=near)) for view in views]
-            return self._searched(session, scopes, query, text, vector, limit, parsed.warnings)
+            if problem is None:
+                try:
+                    page = self._search(session, scopes, query, text, vector, limit, warnings, moving)
+                    return replace(page, words_only=note)
+                except EmbeddingError as error:
+                    # An endpoint that is away is noticed only here, when the vector is needed.
+                    problem = error
+            note = report_words_only(problem)
+            by_words = replace(query, mode="text")
+            page = self._search(session, scopes, by_words, text, None, limit, (*parsed.warnings, note), frozenset())
+            return replace(page, words_only=note)
+
+    def _moving(self, session: Session, views: Sequence[View]) -> frozenset[str]:
+        """Spaces that have no vectors to compare with, for now."""
+        if self._settled:
+            check_model(self._store, session, self._backend)
+            return frozenset()
+        moving = moving_spaces(self._store, session, self._backend, [space for view in views for space in view.spaces])
+        self._settled = not moving
+        return moving
 
     def _views(self, query: Query, kinds: Sequence[Kind], now: int) -> list[View]:
-        """One for each kind of record: they are searched apart, so that files never re-weigh what notes mean."""
+        """One view for each kind of record, searched separately: files must not affect the scores of notes."""
         place, here = self._place, self._place.git_branch()
         domain = None if query.domain is None else canonical_domain(query.domain)
-        notes = place.spaces() if domain is None else permitted((place.space(domain),))
-        files = permitted((place.space("project", "file"),)) if domain in (None, "project") else ()
+        notes = place.spaces() if domain is None else permitted_spaces((place.space(domain),))
+        files = permitted_spaces((place.space("project", "file"),)) if domain in (None, "project") else ()
         spaces: dict[Kind, tuple[str, ...]] = {"note": notes, "file": files}
         wanted = [kind for kind in kinds if spaces[kind]] or kinds[:1]
         return [View(spaces[kind], now, here, kind=kind) for kind in wanted]
 
     def _near(self, session: Session, here: str | None) -> dict[str, float]:
-        """The present line of work and those it grew from, with what belonging to them is worth."""
+        """The current line of work and its ancestors, each with the log odds that its records gain."""
         project = self._place.project.id
         branch = self._store.branches.linked_to(session, project, here) if here else None
         near: dict[str, float] = {}
         while branch and branch.id not in near and len(near) < _GENERATIONS:
-            near[branch.id] = _ANCESTOR if near else _PRESENT
+            near[branch.id] = _ANCESTOR if near else _CURRENT
             branch = self._store.branches.get(session, project, branch.parent_id) if branch.parent_id else None
         return near
 
     def _embed(self, text: str) -> Future[NDArray[np.float32]]:
-        """The query's vector, computed while the words are looked up; a model not yet loaded is loaded first."""
+        """Start computing the query's vector while the words are looked up; a model is loaded first."""
         if not self._backend.loaded:
             self._backend.embed([""])
-        return _embedder().submit(lambda: self._backend.embed([_encodable(text)])[0])
+        return _EMBEDDER.submit(lambda: self._backend.embed([_encodable(text)])[0])
 
-    def _listed(
+    def _list(
         self,
         session: Session,
         filter: Filter,
@@ -138,17 +176,17 @@ class Recall:
         wheres = [self._store.scope(session, filter, view).where for view in views]
         total = sum(table.count(session, where) for where in wheres)
         if len(wheres) == 1:
-            memories = table.listing(session, wheres[0], limit, offset)
+            memories = table.list_page(session, wheres[0], limit, offset)
         else:
-            heads = [one for where in wheres for one in table.listing(session, where, offset + limit, 0)]
+            heads = [one for where in wheres for one in table.list_page(session, where, offset + limit, 0)]
             memories = sorted(heads, key=lambda one: (one.created_at, one.id), reverse=True)[offset : offset + limit]
         hits = tuple(
-            Hit(memory, 0.0, 0.0, partial(snippet, memory.content, Chunk(0, len(memory.content)), None, SNIPPET))
+            Hit(memory, 0.0, 0.0, partial(snippet, memory.content, Chunk(0, len(memory.content)), None, _SNIPPET))
             for memory in memories
         )
         return Page(hits, total, warnings)
 
-    def _searched(
+    def _search(
         self,
         session: Session,
         scopes: Sequence[Scope],
@@ -157,11 +195,16 @@ class Recall:
         vector: Future[NDArray[np.float32]] | None,
         limit: int,
         warnings: tuple[str, ...],
+        moving: frozenset[str],
     ) -> Page:
         total = 0
         found: list[_Ranked] = []
+        by_words = replace(query, mode="text")
         for scope in scopes:
-            ranked, count = self._best(session, scope, query, text, vector, limit)
+            if moving.isdisjoint(scope.spaces):
+                ranked, count = self._rank(session, scope, query, text, vector, query.offset + limit)
+            else:
+                ranked, count = self._rank(session, scope, by_words, text, None, query.offset + limit)
             found += ranked
             total += count
         if len(scopes) > 1:
@@ -169,63 +212,48 @@ class Recall:
         chosen = found[query.offset : query.offset + limit]
         spaces = [space for scope in scopes for space in scope.spaces]
         memories = self._store.memories.fetch(session, [one.num for one in chosen], spaces)
-        words = frozenset(query_terms(text))
+        words = frozenset(leading_query_terms(text))
         hits = (one.hit(memories[one.num], words) for one in chosen if one.num in memories)
         return Page(tuple(hits), total, warnings)
 
-    def _best(
-        self,
-        session: Session,
-        scope: Scope,
-        query: Query,
-        text: str,
-        vector: Future[NDArray[np.float32]] | None,
-        limit: int,
-    ) -> tuple[list[_Ranked], int]:
-        """The head of one kind's ranking, as long as the page may reach, and how long the whole is."""
-        found, matches, scores = self.ranked(session, scope, query, text, vector, limit)
-        order = _order(found, matches, scores, query)
-        if query.prefer_newer:
-            from .newer import prefer_newer
-            from .signals import query_hashes
-
-            scores = prefer_newer(found, scores, order, query_hashes(text))
-            order = _order(found, matches, scores, query)
-        head = order[: query.offset + limit]
-        spans = [Chunk(*found.details.spans[i]) for i in matches.best_chunk[head].tolist()]
-        columns = (found.details.nums, found.created, scores.score, scores.raw)
-        rows = zip(*(column[head].tolist() for column in columns), spans, strict=True)
-        return [_Ranked(*row) for row in rows], len(order)
-
-    def ranked(
+    def _rank(
         self,
         session: Session,
         scope: Scope,
         query: Query,
         text: str,
         pending: Future[NDArray[np.float32]] | None,
-        limit: int,
-    ) -> tuple[Found, Matches, Scores]:
-        """Candidates with their scores, unordered."""
-        from ..store.threads import single_threaded
-        from .ranking import default_model
-        from .signals import measure, query_hashes
+        most: int,
+    ) -> tuple[list[_Ranked], int]:
+        """The best records of one kind, at most `most`, and how many there are in all."""
+        from ...store.search.vectors import single_threaded
+        from .features import measure, query_hashes
+        from .ranking import default_model, prefer_newer
 
         hashes = query_hashes(text)
-        wanted = max(_CANDIDATES, 3 * (limit + query.offset))
+        wanted = max(_CANDIDATES, 3 * most)
         with single_threaded():
             views = self._store.search.look_up(session, scope, hashes, wanted)
             vector = pending.result() if pending else None
             found = self._store.search.candidates(session, scope, hashes, vector, wanted, views)
-            measured = measure(found, text, hashes, vector, now=scope.now)
-            scores = default_model().score(measured.traits, measured.candidates, fusion=query.fusion, mode=query.mode)
-            weight = _FILE_WEIGHT if scope.kind == "file" else 1.0
-            return found, measured.matches, scores.nudged(found.nearness, weight)
+            signals = measure(found, text, hashes, vector, now=scope.now)
+            scores = default_model().score(signals.traits, signals.candidates, fusion=query.fusion, mode=query.mode)
+            scores = scores.adjust(found.nearness, _FILE_WEIGHT if scope.kind == "file" else 1.0)
+        matches = signals.matches
+        order = _order(found, matches, scores, query)
+        if query.prefer_newer:
+            scores = prefer_newer(found, scores, order, hashes)
+            order = _order(found, matches, scores, query)
+        head = order[:most]
+        spans = [Chunk(*found.details.spans[i]) for i in matches.best_chunk[head].tolist()]
+        columns = (found.details.nums, found.created, scores.score, scores.raw)
+        rows = zip(*(column[head].tolist() for column in columns), spans, strict=True)
+        return [_Ranked(*row) for row in rows], len(order)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """A candidate with its place in the order."""
+    """A candidate with what its place in the order depends on."""
 
     num: int
     created: int
@@ -237,23 +265,18 @@ class _Ranked:
         return -round(self.score, 7), -round(self.raw, 7), -self.created, -self.num
 
     def hit(self, memory: Memory, words: frozenset[str]) -> Hit:
-        return Hit(memory, self.score, self.raw, partial(snippet, memory.content, self.span, words, SNIPPET))
+        return Hit(memory, self.score, self.raw, partial(snippet, memory.content, self.span, words, _SNIPPET))
 
 
-@lru_cache(maxsize=1)
-def _embedder() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(4, "cortex-embed")
-
-
-def _order(found: Found, matches: Matches, scores: Scores, query: Query) -> NDArray[np.int64]:
-    """Candidates best first. The order is total: score, then the newer, then the later id."""
+def _order(found: CandidateSet, matches: Matches, scores: Scores, query: Query) -> NDArray[np.int64]:
+    """The candidates, best first. The order is total: score, raw score, date, number."""
     import numpy as np
 
     eligible = scores.score >= query.min_score
     if query.mode == "text":
         eligible &= matches.text > 0
     index = np.flatnonzero(eligible)
-    # Rounded: equal records differ in the last digits, by where they stand in a sum.
+    # Rounded, because equal records differ in the last digits, by their place in a sum.
     raw, score = np.round(scores.raw[index], 7), np.round(scores.score[index], 7)
     keys = (-found.details.nums[index], -found.created[index], -raw, -score)
     return index[np.lexsort(keys)]
@@ -271,16 +294,16 @@ def _with_arguments(filter: Filter, query: Query) -> Filter:
 
 
 def _split_kinds(filter: Filter) -> tuple[Filter, tuple[Kind, ...]]:
-    """The filter without its conditions on the kind, and the kinds they allow; none where it has no such conditions."""
+    """The filter without its conditions on the kind, and the kinds that these allow (empty without such conditions)."""
     asked = filter.having("kind")
     if not asked:
         return filter, ()
     kinds = tuple(kind for kind in KINDS if all((kind in one.values) != one.negated for one in asked))
-    # A filter that allows no kind keeps its conditions, which then match nothing.
+    # A filter that allows no kind keeps its conditions, which match nothing.
     return (Filter(tuple(one for one in filter.conditions if one.key != "kind")) if kinds else filter), kinds
 
 
-def _checked_limit(query: Query) -> int:
+def _check_limit(query: Query) -> int:
     limit = query.limit if query.limit is not None else (_SEARCH_LIMIT if query.text else _LIST_LIMIT)
     if not 1 <= limit <= _LIMIT_MOST:
         raise InvalidInput(f"The limit {limit} is out of range.", remedy=f"Give 1 to {_LIMIT_MOST}.", field="limit")
@@ -295,6 +318,43 @@ def _checked_limit(query: Query) -> int:
     return limit
 
 
+def _check_length(text: str | None) -> None:
+    if text is not None and len(text) > LONGEST_QUERY:
+        raise LimitExceeded(
+            f"The query is longer than {LONGEST_QUERY:,} characters.", remedy="Ask in fewer words.", field="query"
+        )
+
+
 def _encodable(text: str) -> str:
-    # Any string is a valid query, also one that no database could hold.
+    # Any string is a valid query, even with lone surrogates.
     return text.encode("utf-8", "replace").decode()
+
+
+class RecallCounter:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._noted: dict[str, tuple[int, int]] = {}
+
+    def note(self, ids: Iterable[str]) -> None:
+        """Count one recall of each memory."""
+        at = to_micros(self._clock.now())
+        with self._lock:
+            for memory_id in ids:
+                count, _ = self._noted.get(memory_id, (0, 0))
+                self._noted[memory_id] = (count + 1, at)
+
+    def write(self) -> None:
+        """Store the counts, if there are any."""
+        with self._lock:
+            noted, self._noted = self._noted, {}
+        if not noted:
+            return
+        try:
+            with self._store.database.write() as session:
+                # Memories that were purged since are left out.
+                placed = self._store.memories.spaces_of(session, noted)
+                self._store.recalls.add(session, {(space, one): noted[one] for one, space in placed.items()})
+        except StoreReadOnly:
+            logger.debug("Recalls of %d memories were not counted: the store is read-only.", len(noted))

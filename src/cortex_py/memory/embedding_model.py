@@ -1,0 +1,181 @@
+"""The embedding model of the store's vectors. Vectors of two models or two precisions are never mixed.
+
+Without a usable model, records are stored and searched by their words, and get their vectors once the model is there.
+In the same way a store moves to the model that ships: the vectors of the one that shipped before are dropped when it
+is opened, and the records get new ones in the background.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+from ..embedding.backends.backend import Backend
+from ..errors import EmbeddingError, ModelCorrupt, ModelMismatch, ModelMissing
+from ..store.database import Session
+from ..store.rows import IndexedRecord
+from ..store.store import Store
+
+__all__ = [
+    "NO_MODEL",
+    "check_model",
+    "finish_space",
+    "follow_shipped_model",
+    "mark_changing",
+    "model_problem",
+    "moving_spaces",
+    "record_model",
+    "report_moving",
+    "report_words_only",
+    "set_model",
+    "set_spaces_without_vectors",
+    "spaces_without_vectors",
+    "token_counter",
+]
+
+logger = logging.getLogger(__name__)
+
+# What a backend raises when its model is not there or damaged. Words work without it.
+NO_MODEL = (ModelMissing, ModelCorrupt)
+
+_KEY = "embedding"
+_MISSING = "spaces_without_vectors"
+_MOVING = "spaces_with_moving_vectors"
+# What shipped before, and what ships in its place.
+_BEFORE, _SHIPPED = "all-MiniLM-L6-v2:", "cortex-recall"
+_UNFINISHED = "a reindex to "
+
+
+def check_model(store: Store, session: Session, backend: Backend, *, claim: bool = False) -> None:
+    """Refuse a backend other than that of the stored vectors; `claim` records it in a store without vectors."""
+    stored = store.settings.get(session, _KEY)
+    if stored is None:
+        if claim:
+            set_model(store, session, backend)
+        return
+    if stored != backend.fingerprint:
+        raise ModelMismatch(
+            f"The stored vectors were made by {stored}, the configured model is {backend.fingerprint}.",
+            remedy="Run `cortex reindex` to recompute them, or set the former model again.",
+        )
+
+
+def _is_replaced(stored: str | None, backend: Backend) -> bool:
+    """Whether the model that shipped before made the vectors, and the backend is the one that ships."""
+    return backend.model_name == _SHIPPED and (stored or "").removeprefix(_UNFINISHED).startswith(_BEFORE)
+
+
+def moving_spaces(store: Store, session: Session, backend: Backend, spaces: Iterable[str]) -> frozenset[str]:
+    """The spaces that are to be searched by words, because their vectors move to the model that ships.
+
+    Where the move has not begun these are the given `spaces`. Raises ModelMismatch where another model made the
+    vectors.
+    """
+    if _is_replaced(store.settings.get(session, _KEY), backend):
+        # The store cannot be written to, or the move was not begun yet.
+        return frozenset(spaces)
+    check_model(store, session, backend)
+    return frozenset(json.loads(store.settings.get(session, _MOVING) or "[]"))
+
+
+def follow_shipped_model(store: Store, backend: Backend) -> None:
+    """Let a store with vectors of the model that shipped before wait for vectors of the one that ships.
+
+    The former vectors go in one transaction, so vectors of the two models are never compared. `fill_vectors` computes
+    the new ones, batch by batch. A space is searched by words until all its records have theirs: a record without a
+    vector would rank behind all that have one.
+    """
+    # The fingerprint of another backend may take long to compute.
+    if backend.model_name != _SHIPPED or model_problem(backend):
+        return
+    with store.database.read() as session:
+        if not _is_replaced(store.settings.get(session, _KEY), backend):
+            return
+    with store.database.write() as session:
+        # Another process may have been faster.
+        if _is_replaced(store.settings.get(session, _KEY), backend):
+            store.memories.drop_vectors(session)
+            set_model(store, session, backend)
+            spaces = store.memories.spaces(session)
+            set_spaces_without_vectors(store, session, spaces)
+            store.settings.put(session, _MOVING, json.dumps(spaces))
+            logger.info("the vectors move to %s in the background", backend.fingerprint)
+
+
+def model_problem(backend: Backend) -> EmbeddingError | None:
+    """Why the model cannot be used; None if its files are there."""
+    try:
+        assert backend.fingerprint
+    except NO_MODEL as error:
+        return error
+    return None
+
+
+def token_counter(backend: Backend) -> Callable[[str], int]:
+    """What counts the tokens of a text: the model's vocabulary, or where it is missing an estimate, rather too many."""
+    return _estimate_tokens if model_problem(backend) else backend.count_tokens
+
+
+def _estimate_tokens(text: str) -> int:
+    return len(text) // 2 + 1
+
+
+def report_moving(backend: Backend) -> str:
+    """The note for a caller whose text was searched by words while the vectors move."""
+    reason = f"vectors of the model {backend.model_name} are being computed in the background."
+    _log_once(reason)
+    return f"Searched by words only: {reason}"
+
+
+def report_words_only(error: EmbeddingError) -> str:
+    """The note for a caller whose text was searched by words alone."""
+    _log_once(error.message)
+    return f"Searched by words only: {error}"
+
+
+@lru_cache(maxsize=16)
+def _log_once(reason: str) -> None:
+    logger.info("working with words only: %s", reason)
+
+
+def record_model(store: Store, session: Session, backend: Backend, records: Iterable[IndexedRecord]) -> None:
+    """Record which model made the vectors of new records, and which spaces wait for vectors.
+
+    Called in the transaction that stores the records.
+    """
+    waiting = {one.space for one in records if any(chunk.vector is None for chunk in one.chunks)}
+    if waiting:
+        set_spaces_without_vectors(store, session, [*spaces_without_vectors(store, session), *waiting])
+    else:
+        check_model(store, session, backend, claim=True)
+
+
+def mark_changing(store: Store, session: Session, backend: Backend) -> None:
+    """Lock the store for all models while its vectors change from one model to another."""
+    if store.settings.get(session, _KEY) not in (None, backend.fingerprint):
+        store.settings.put(session, _KEY, f"a reindex to {backend.fingerprint} that is not finished")
+
+
+def set_model(store: Store, session: Session, backend: Backend) -> None:
+    store.settings.put(session, _KEY, backend.fingerprint)
+    store.settings.put(session, _MOVING, "[]")
+
+
+def spaces_without_vectors(store: Store, session: Session) -> list[str]:
+    """Spaces in which records may lack their vectors."""
+    return [str(space) for space in json.loads(store.settings.get(session, _MISSING) or "[]")]
+
+
+def finish_space(store: Store, session: Session, space: str) -> None:
+    """Record that all records of a space have their vectors."""
+    left = [one for one in spaces_without_vectors(store, session) if one != space]
+    set_spaces_without_vectors(store, session, left)
+    moving = json.loads(store.settings.get(session, _MOVING) or "[]")
+    if space in moving:
+        store.settings.put(session, _MOVING, json.dumps([one for one in moving if one != space]))
+
+
+def set_spaces_without_vectors(store: Store, session: Session, spaces: Sequence[str]) -> None:
+    store.settings.put(session, _MISSING, json.dumps(sorted(set(spaces))))
