@@ -1,7 +1,7 @@
-"""Pictures of the graph: Mermaid, Graphviz DOT and JSON. Any name can stand in them.
+"""Draws the graph as Mermaid, Graphviz DOT or JSON, safely for any name.
 
-A drawing shows names on one line and cut short; JSON gives them whole. Nodes are numbered, so that no id can be read
-as syntax, and an edge is drawn only between two nodes that are.
+Drawings shorten names to one line; JSON has them in full. Nodes are numbered, so that no id is read as syntax, and an
+edge is drawn only between two drawn nodes.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from ..clock import iso
 from .values import Entity, EntityType, Relationship
 
-__all__ = ["LIMIT", "as_json", "dot", "mermaid"]
+__all__ = ["as_json", "dot", "mermaid"]
+
+Drawing = Callable[..., str]
 
 LIMIT = 50
 _LABEL = 60
-# What Mermaid draws with its own settings: above 500 edges or 50,000 characters it shows an error instead.
+# With its default settings Mermaid shows an error above 500 edges or 50,000 characters.
 _MERMAID_EDGES = 500
 _MERMAID_NODE_CHARACTERS = 30_000
 
@@ -31,7 +33,7 @@ _SHAPES: dict[str, tuple[str, str]] = {
     "File": ("[/", "/]"),
 }
 _DOT_SHAPES = {"Person": "ellipse", "Organization": "box3d", "Technology": "box", "Concept": "hexagon", "File": "note"}
-# Joiners hold emoji and some scripts together; other invisible characters can only mislead.
+# Joiners are part of emoji and some scripts; other invisible characters only mislead.
 _JOINERS = "\u200c\u200d"
 _PLAIN = re.compile(r"[A-Za-z0-9 /,.@()-]|(?<=[A-Za-z0-9])_(?=[A-Za-z0-9])|[^\x00-\x7f]")
 _LIST_SIGN = re.compile(r"(\d+(?=[.)])|(?=[-]))(.)")
@@ -44,16 +46,23 @@ class _Picture:
     left_out: int
 
 
-def mermaid(
-    entities: Iterable[Entity],
-    relationships: Iterable[Relationship],
-    *,
-    limit: int = LIMIT,
-    types: Collection[EntityType] = (),
-    centre: str | None = None,
-) -> str:
+def _drawing(write: Callable[[_Picture], str]) -> Drawing:
+    def draw(
+        entities: Iterable[Entity],
+        relationships: Iterable[Relationship],
+        *,
+        limit: int = LIMIT,
+        types: Collection[EntityType] = (),
+        centre: str | None = None,
+    ) -> str:
+        return write(_select(entities, relationships, limit, types, centre))
+
+    return draw
+
+
+@_drawing
+def mermaid(picture: _Picture) -> str:
     """A Mermaid flowchart."""
-    picture = _chosen(entities, relationships, limit, types, centre)
     lines, numbers, size = ["flowchart LR"], dict[str, str](), 0
     for entity in picture.nodes:
         opening, closing = _SHAPES.get(entity.type, ("[", "]"))
@@ -71,16 +80,9 @@ def mermaid(
     return "\n".join(lines) + "\n"
 
 
-def dot(
-    entities: Iterable[Entity],
-    relationships: Iterable[Relationship],
-    *,
-    limit: int = LIMIT,
-    types: Collection[EntityType] = (),
-    centre: str | None = None,
-) -> str:
+@_drawing
+def dot(picture: _Picture) -> str:
     """A Graphviz digraph."""
-    picture = _chosen(entities, relationships, limit, types, centre)
     numbers = {entity.id: f"n{i}" for i, entity in enumerate(picture.nodes)}
     lines = ["digraph graph_of_entities {", "  rankdir=LR;", '  charset="UTF-8";']
     lines += [
@@ -94,16 +96,9 @@ def dot(
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def as_json(
-    entities: Iterable[Entity],
-    relationships: Iterable[Relationship],
-    *,
-    limit: int = LIMIT,
-    types: Collection[EntityType] = (),
-    centre: str | None = None,
-) -> str:
+@_drawing
+def as_json(picture: _Picture) -> str:
     """Nodes and edges with their ids; `left_out` is how many entities the limit cut off."""
-    picture = _chosen(entities, relationships, limit, types, centre)
     nodes = [{"id": one.id, "name": one.name, "type": one.type, "mentions": one.mention_count} for one in picture.nodes]
     edges = [
         {
@@ -118,21 +113,20 @@ def as_json(
         for edge in picture.edges
     ]
     whole = {"nodes": nodes, "edges": edges, "left_out": picture.left_out}
-    # A lone half of a surrogate pair is no text that could be written anywhere.
+    # A lone surrogate cannot be encoded.
     return json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
-def _chosen(
+def _select(
     entities: Iterable[Entity],
     relationships: Iterable[Relationship],
     limit: int,
     types: Collection[EntityType],
     centre: str | None,
 ) -> _Picture:
-    """The entities to draw, the most telling first, and the edges between them, one for each fact.
+    """The entities to draw, the most important first, and one edge for each fact between them.
 
-    The centre comes first and what is nearest to it next; then what has most edges, then what is mentioned most.
-    The centre is drawn whatever its type.
+    The order is by distance from the centre, then by edges, then by mentions. The centre is drawn whatever its type.
     """
     nodes = {one.id: one for one in entities if not types or one.type in types or one.id == centre}
     best: dict[tuple[str, str, str], Relationship] = {}
@@ -150,7 +144,7 @@ def _chosen(
     )
     shown = {one.id: place for place, one in enumerate(order[: max(0, limit)])}
     edges = [edge for edge in best.values() if edge.source_id in shown and edge.target_id in shown]
-    # The surest come first where not all can be drawn; it is stable otherwise.
+    # The surest edges come first, in case not all can be drawn.
     return _Picture(tuple(order[: max(0, limit)]), tuple(edges), len(nodes) - len(shown))
 
 
@@ -167,9 +161,9 @@ def _distances(centre: str | None, beside: dict[str, list[str]]) -> dict[str, in
 # -- labels ------------------------------------------------------------------------------------------
 
 
-def _shown(name: str) -> str:
-    """A name on one line, without what cannot be seen, cut short."""
-    # Cut before the slow part: a name can be long. What falls away is seldom more than half.
+def _shorten(name: str) -> str:
+    """A name on one line, shortened, without invisible characters."""
+    # Long names are cut before the slow part; invisible characters are rarely more than half.
     kept = "".join(map(_visible, name[: 4 * _LABEL]))
     line = " ".join(kept.split())
     if len(line) > _LABEL or len(name) > 4 * _LABEL:
@@ -189,8 +183,8 @@ def _visible(sign: str) -> str:
 
 
 def _mermaid_label(name: str) -> str:
-    """A name for between two quotation marks: every sign that Mermaid or Markdown could read is given by number."""
-    text = _shown(name)
+    """A name as a quoted label: every character that Mermaid or Markdown could interpret is escaped."""
+    text = _shorten(name)
     listed = _LIST_SIGN.match(text)
     signs = [
         sign if _PLAIN.match(text, i) and not (listed and listed.start(2) == i) else f"#{ord(sign)};"
@@ -200,5 +194,5 @@ def _mermaid_label(name: str) -> str:
 
 
 def _dot_label(name: str) -> str:
-    # Graphviz reads backslashes in labels once more, and HTML entities too.
-    return _shown(name).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
+    # Graphviz interprets backslashes and HTML entities in labels.
+    return _shorten(name).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')

@@ -1,18 +1,17 @@
-"""`cortex.graph`: what memories speak of, how it hangs together, and ways through it.
+"""`cortex.graph`: the entities and relationships of memories, and traversal of them.
 
-A caller sees the graphs of the same spaces as their memories: the project's, their own, the organisation's. An edge
-never leads from one space into another.
+A caller sees the graphs of the same spaces as their memories: of the project, the person and the organisation. An edge
+never crosses spaces.
 """
 
 from __future__ import annotations
 
 from .entities import EntityOperations
-from .expansion import ExpansionOperations
 from .relationships import RelationshipOperations
-from .walks import WalkOperations
+from .traversal import TraversalOperations
 
 __all__ = ["Graph"]
 
 
-class Graph(EntityOperations, RelationshipOperations, WalkOperations, ExpansionOperations):
-    """Everything that can be done with the graph."""
+class Graph(EntityOperations, RelationshipOperations, TraversalOperations):
+    """All operations on the graph."""

@@ -1,24 +1,27 @@
-"""Patterns: relationships that a sentence states between the names found in it.
+"""Finds the relationships that a sentence states between its names.
 
-A sentence is read as a row of words in which each name is one sign. A verb, or a phrase used as one, joins what
-stands before it to what stands after it; which types it may join is written beside it. Denied, doubted and asked
-things state nothing. "We" is the project, where the caller says what the project is.
+In the sentence each name is replaced by a marker with its type. A verb or phrase (`patterns.json`) connects the names
+before it with those after it, if their types fit. Negations, doubts and questions state nothing. "We" means the
+project, if the caller names it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from ..values import EntityType, ExtractedEntity, ExtractedRelationship, RelationshipType
 from .tokens import Token
-from .values import EntityType, ExtractedEntity, ExtractedRelationship, RelationshipType
 
 __all__ = ["STANDS_FOR_PROJECT", "relationships"]
 
 _EVIDENCE = 240  # characters of a sentence that are kept
 _LETTER: dict[EntityType, str] = {"Person": "P", "Organization": "O", "Technology": "T", "Concept": "C", "File": "F"}
-_PROJECT = "W"  # words that stand for the project
+_PROJECT = "W"  # words that mean the project
 STANDS_FOR_PROJECT = "rule:project"
 
 _ONE = r"§\d+[POTCFW]"
@@ -35,7 +38,7 @@ _AUX = (
     r"|primarily|internally|heavily|both|all|'s|'ve|'re|team|engineers|developers|people|itself|finally|successfully"
     r"|later|since|only|always|did|does|do|today|v?\d[\w.]*))*"
 )
-# What may stand between a subject and its verb: where it is from, or an aside.
+# What may be between a subject and its verb: an origin or a parenthesis.
 _ASIDE = (
     rf"(?: (?:from|at|of|in|on|for) (?:the )?{_ONE}| \( [^()§]*(?:{_ONE})?[^()§]* \)| , [^,§]*(?:{_ONE})?[^,§]* ,)?"
 )
@@ -58,184 +61,36 @@ _CLAUSE = re.compile(r" (?:;|\.|!|\?|:|—|–|because|although|while|whereas|so
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """A way to state a relationship. `turned` where the source stands after the phrase."""
+class _Pattern:
+    """A way to state a relationship; `is_reversed` if the source follows the phrase."""
 
     name: str
-    stems: tuple[str, ...]  # of which a word must be there for the phrase to be: quicker to see
+    stems: tuple[str, ...]  # the clause must have a word with one of these: a quick test
     type: RelationshipType
     phrase: re.Pattern[str]
     before: str
     after: str
     confidence: float
-    turned: bool = False
+    is_reversed: bool = False
 
 
-def _way(
-    name: str,
-    stems: str,
-    type: RelationshipType,
-    phrase: str,
-    before: str,
-    after: str,
-    confidence: float,
-    *,
-    turned: bool = False,
-) -> _Way:
-    return _Way(name, tuple(stems.split()), type, re.compile(rf" (?:{phrase})(?= )"), before, after, confidence, turned)
+def _read_patterns() -> tuple[_Pattern, ...]:
+    table = json.loads(Path(__file__).with_name("patterns.json").read_text("utf-8"))
+
+    def pattern(row: dict[str, Any]) -> _Pattern:
+        phrase = row["phrase"]
+        for name in ("be", "built_by", "built"):
+            phrase = phrase.replace(f"<{name}>", table[name])
+        return _Pattern(
+            row["name"], tuple(row["stems"].split()), row["type"], re.compile(rf" (?:{phrase})(?= )"),
+            row["before"], row["after"], row["confidence"], row["reversed"],
+        )  # fmt: skip
+
+    return tuple(map(pattern, table["patterns"]))
 
 
-_BUILT = "created|built|wrote|developed|made|designed|authored|invented|founded|released|published|introduced|started"
-_BUILT_BY = (
-    "created|built|written|developed|made|designed|authored|invented|founded|released|published|introduced|started"
-    "|maintained|implemented|owned"
-)
-_BE = "(?:(?:is|are|was|were|been|being|gets|got) )?(?:\\w+ly )?"
-_WAYS: tuple[_Way, ...] = (
-    _way(
-        "passive-use",
-        "used",
-        "Uses",
-        f"{_BE}used (?:\\w+ly )?(?:by|in|at|within|inside)",
-        "TCF",
-        "POTFW",
-        0.9,
-        turned=True,
-    ),
-    _way(
-        "use",
-        "us utili rel depend run adopt leverag requir import prefer built based written implemented "
-        "coded deployed hosted powered developed",
-        "Uses",
-        f"uses|used|using|use|utili[sz]es|relies on|rely on|relied on|depends on|depend on|depended on|runs on|run on"
-        f"|runs atop|adopted|adopts|leverages|requires|imports|prefers|{_BE}(?:built|based|written|implemented|coded"
-        f"|deployed|hosted|powered|running|developed) (?:with|on|in|by|using|on top of|atop)",
-        "POTFW",
-        "TC",
-        0.9,
-    ),
-    _way(
-        "employment",
-        "work employed joined",
-        "WorksAt",
-        "works? (?:at|for)|worked (?:at|for)|working (?:at|for)|employed (?:at|by)|joined",
-        "P",
-        "O",
-        0.95,
-    ),
-    _way("employment", "at from", "WorksAt", "(?:(?:is|was) (?:an?|the) (?:[\\w-]+ ){1,3})?(?:at|from)", "P", "O", 0.9),
-    _way("employer-s-person", "'s", "WorksAt", "'s(?: [\\w-]+){0,2}", "O", "P", 0.85, turned=True),
-    _way(
-        "employer-person",
-        "engineer developer researcher employee founder cto ceo contractor",
-        "WorksAt",
-        "(?:engineer|developer|researcher|employee|founder|cto|ceo|contractor)s?",
-        "O",
-        "P",
-        0.85,
-        turned=True,
-    ),
-    _way(
-        "passive-creation",
-        "by",
-        "Created",
-        f"{_BE}(?:originally |first )?(?:{_BUILT_BY}) by",
-        "TCFO",
-        "POW",
-        0.9,
-        turned=True,
-    ),
-    _way(
-        "creator",
-        "creator author maintainer inventor founder developer",
-        "Created",
-        "(?:is |was )?(?:the )?(?:creator|author|maintainer|inventor|founder|developer) of",
-        "PO",
-        "TCFO",
-        0.9,
-    ),
-    _way(
-        "creation",
-        "created built buil wrote develop made design author invent found releas publish introduc start "
-        "creat writ mak maintain implemented ship",
-        "Created",
-        f"{_BUILT}|builds?|creates?|writes?|develops?|makes|maintains|maintain|implemented|building|ships|shipped",
-        "POW",
-        "TCF",
-        0.9,
-    ),
-    _way(
-        "implementation",
-        "implement conforms provides",
-        "Implements",
-        "implements?|conforms to|is an? (?:\\w+ )?implementation of|provides an? implementation of",
-        "TCFW",
-        "TC",
-        0.9,
-    ),
-    _way(
-        "part",
-        "part component module plugin subproject submodule member feature belongs lives ships included "
-        "bundled shipped contained",
-        "PartOf",
-        f"{_BE}(?:an? )?(?:part|component|module|plugin|subproject|submodule|member|feature) (?:of|for|in)|belongs to"
-        f"|lives in|ships with|{_BE}(?:included in|bundled with|shipped with|contained in)",
-        "TCFO",
-        "TCFOW",
-        0.85,
-    ),
-    _way(
-        "whole",
-        "contain include consists comprises bundle",
-        "PartOf",
-        "contains?|includes?|consists of|comprises|bundles?",
-        "TCFOW",
-        "TCF",
-        0.8,
-        turned=True,
-    ),
-    _way(
-        "replacement",
-        "replace supersede obsoletes",
-        "Supersedes",
-        "replaces|supersedes|replaced|superseded|obsoletes",
-        "TCF",
-        "TCF",
-        0.9,
-    ),
-    _way(
-        "passive-replacement",
-        "replaced superseded deprecated dropped retired abandoned",
-        "Supersedes",
-        f"{_BE}(?:replaced|superseded) (?:by|with)|{_BE}(?:deprecated|dropped|retired|abandoned) (?:for|in favou?r of)",
-        "TCF",
-        "TCF",
-        0.9,
-        turned=True,
-    ),
-    _way(
-        "conflict",
-        "conflict clash breaks work incompatible compatible",
-        "ConflictsWith",
-        "conflicts? with|conflicted with|clash(?:es|ed)? with|breaks with|(?:does|do|did) (?:not|n't) work with"
-        "|(?:is|are|was|were) (?:\\w+ly )?(?:incompatible|not compatible|n't compatible) with",
-        "TCF",
-        "TCF",
-        0.9,
-    ),
-    _way(
-        "relation",
-        "related similar alternative compared inspired compatible integrates connects talks communicates "
-        "relates interacts complements",
-        "RelatesTo",
-        f"{_BE}(?:related to|similar to|an alternative to|compared (?:to|with)|inspired by|compatible with)"
-        "|integrates with|connects to|talks to|communicates with|relates to|interacts with|complements",
-        "TCFO",
-        "TCFO",
-        0.6,
-    ),
-)
-# Ways in which both names stand after the verb.
+_PATTERNS = _read_patterns()
+# Patterns with both names after the verb.
 _MOVED = re.compile(
     rf" (?:(?:replac(?:ed?|es|ing)|swapp?(?:ed|ing)?|deprecat(?:ed|ing)) (?:{_FILL}){{0,3}}?(?P<old>{_LIST})"
     rf" (?:{_FILL}){{0,2}}?(?:with|by|for|in favou?r of)"
@@ -259,11 +114,9 @@ _OF_PERSON = re.compile(r" (§\d+P)(?: (?:from|at|of)| ,(?: [\w-]+){1,4} at| \()
 
 
 def relationships(
-    tokens: Sequence[Token],
-    entities: Sequence[tuple[int, ExtractedEntity]],
-    text: str,
+    tokens: Sequence[Token], entities: Sequence[tuple[int, ExtractedEntity]], text: str
 ) -> Iterator[ExtractedRelationship]:
-    """What one sentence states. Entities come with their places in the list of all."""
+    """The relationships that one sentence states. Entities come with their indexes in the list of all."""
     if len(entities) < 2 or tokens[-1].text == "?":
         return
     read = _read(tokens, entities)
@@ -272,20 +125,20 @@ def relationships(
     types = {number: _LETTER[entity.type] for number, entity in entities}
     found: dict[tuple[int, int, RelationshipType], ExtractedRelationship] = {}
     for clause in _CLAUSE.split(read):
-        for source, target, way, confidence, name in _stated(f" {clause.strip()} "):
-            if source == target or (source, target, way) in found:
+        for source, target, type, confidence, name in _stated(f" {clause.strip()} "):
+            if source == target or (source, target, type) in found:
                 continue
-            if way == "Supersedes" and types.get(source) != types.get(target):
+            if type == "Supersedes" and types.get(source) != types.get(target):
                 continue
-            found[source, target, way] = ExtractedRelationship(
-                source, target, way, confidence, f"pattern:{name}", evidence
+            found[source, target, type] = ExtractedRelationship(
+                source, target, type, confidence, f"pattern:{name}", evidence
             )
     strong = {frozenset(key[:2]) for key in found if key[2] != "RelatesTo"}
     yield from (row for key, row in found.items() if key[2] != "RelatesTo" or frozenset(key[:2]) not in strong)
 
 
 def _read(tokens: Sequence[Token], entities: Sequence[tuple[int, ExtractedEntity]]) -> str:
-    """The sentence with a sign for each name: its place in the list, and a letter for its type."""
+    """The sentence with a marker for each name: its index, and a letter for its type."""
     words: list[str] = []
     waiting = list(entities)
     for token in tokens:
@@ -314,9 +167,15 @@ def _stated(clause: str) -> Iterator[tuple[int, int, RelationshipType, float, st
             (a, b, "WorksAt", 0.9, "person-of") for a in _numbers(match[1], "P") for b in _numbers(match[2], "O")
         )
     taken: list[tuple[int, int]] = []
-    moved = _MOVING.search(clause) is not None
-    for pattern, confidence in ((_MOVED, 0.9), (_MOVED_TO, 0.9), (_INSTEAD, 0.7)) if moved else ():
-        for match in pattern.finditer(clause):
+    if _MOVING.search(clause) is not None:
+        yield from _moves(clause, taken)
+    yield from _connections(clause, taken)
+
+
+def _moves(clause: str, taken: list[tuple[int, int]]) -> Iterator[tuple[int, int, RelationshipType, float, str]]:
+    """Replacements of one thing by another; the spans that state them are added to `taken`."""
+    for moves, confidence in ((_MOVED, 0.9), (_MOVED_TO, 0.9), (_INSTEAD, 0.7)):
+        for match in moves.finditer(clause):
             before = clause[: match.start()]
             if _DENIED.search(before) or _DOUBTED.search(before):
                 continue
@@ -325,9 +184,15 @@ def _stated(clause: str) -> Iterator[tuple[int, int, RelationshipType, float, st
             taken.append(match.span())
             for new in _numbers(parts["new"], "TCF"):
                 yield from ((new, gone, "Supersedes", confidence, "move") for gone in _numbers(old, "TCF"))
-    subject = ""  # of the verb before, for the next one
+
+
+def _connections(
+    clause: str, taken: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int, RelationshipType, float, str]]:
+    """What verbs connect, outside the spans that are taken."""
+    subject = ""  # carried over to the next verb
     spent = 0
-    for start, end, way in _verbs(clause):
+    for start, end, pattern in _verbs(clause):
         if start < spent or any(first <= start and end <= last for first, last in taken):
             continue
         before = clause[:start]
@@ -339,21 +204,21 @@ def _stated(clause: str) -> Iterator[tuple[int, int, RelationshipType, float, st
             subject = ""
         if not subject or not after or _DENIED.search(before) or _DOUBTED.search(before):
             continue
-        if way.name == "creation" and not _ALONE.match(clause, after.end()):
-            continue  # who built TypeScript tooling did not build TypeScript
-        pairs = [(a, b) for a in _numbers(subject, way.before) for b in _numbers(after[1], way.after)]
+        if pattern.name == "creation" and not _ALONE.match(clause, after.end()):
+            continue  # building TypeScript tooling is not building TypeScript
+        pairs = [(a, b) for a in _numbers(subject, pattern.before) for b in _numbers(after[1], pattern.after)]
         if pairs:
             spent = end
         for one, other in pairs:
-            source, target = (other, one) if way.turned else (one, other)
-            yield source, target, way.type, way.confidence, way.name
+            source, target = (other, one) if pattern.is_reversed else (one, other)
+            yield source, target, pattern.type, pattern.confidence, pattern.name
 
 
-def _verbs(clause: str) -> list[tuple[int, int, _Way]]:
-    """All phrases in the clause that may join names, in order; of those at one place, the longer first."""
+def _verbs(clause: str) -> list[tuple[int, int, _Pattern]]:
+    """The phrases in the clause that can connect names, in order; at one place the longer first."""
     words = clause.split()
-    ways = [way for way in _WAYS if any(word.startswith(way.stems) for word in words)]
-    found = [(match.start(), match.end(), way) for way in ways for match in way.phrase.finditer(clause)]
+    patterns = [pattern for pattern in _PATTERNS if any(word.startswith(pattern.stems) for word in words)]
+    found = [(match.start(), match.end(), pattern) for pattern in patterns for match in pattern.phrase.finditer(clause)]
     return sorted(found, key=lambda row: (row[0], -row[1]))
 
 

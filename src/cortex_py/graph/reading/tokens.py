@@ -1,34 +1,48 @@
-"""Tokens: how a text is cut into words and sentences, and which parts of it are code and not looked at.
+"""Splits a text into sentences of tokens, and skips code.
 
-The cut follows the labelled sentences the tagger learned from: names such as `C++`, `Node.js`, `recv()` and
-`src/app.py` stay whole, so nothing is ever found inside a longer word ("Go" in "Google", "R" in "R&D").
+Tokens are those of the labelled sentences that the tagger was trained on: names such as `C++`, `Node.js`, `recv()` and
+`src/app.py` stay whole, so nothing is found inside a longer word ("Go" in "Google", "R" in "R&D").
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["LOOKED_AT", "Token", "sentences"]
+__all__ = ["MAX_CHARACTERS", "Token", "code_spans", "sentences"]
 
-LOOKED_AT = 20_000  # characters; what a memory is about stands before that
-_LONGEST = 80  # tokens of a sentence; a longer one is cut, so that no step depends on the text's length
+MAX_CHARACTERS = 20_000  # of a text that are read
+_LONGEST = 80  # tokens of a sentence; a longer one is cut, which bounds every later step
 _LONGEST_WORD = 200
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
 _CODE_LINE = re.compile(
-    r"^(?:"
-    r"(?:[ ]{4,}|\t+)(?![-*+•\d])[^\n]*[(){}\[\];=<>][^\n]*"  # indented, with the signs of code
+    r"^(?:(?:[ ]{4}|\t)(?![-*+•\d])[^\n]*[(){}\[\];=<>][^\n]*"  # indented, with the signs of code
     r"|[^\n]{0,300}(?:[;{]|\}\)?;?|=>)[ \t]*"  # ends as a statement does
     r"|[ \t]*(?:Traceback \(most recent call last\):|File \"[^\"\n]*\", line \d+[^\n]*|at [\w.$<>/]+\([^)\n]*\))[ \t]*"
-    r"|[ \t]*(?:\$|>>>|\.\.\.|In \[\d+\]:)[ \t][^\n]*"
-    r")$",
+    r"|[ \t]*(?:\$|>>>|\.\.\.|In \[\d+\]:)[ \t][^\n]*)$",
     re.M,
 )
-_PROSE_END = re.compile(r"[A-Za-z]{2,} [a-z]{2,} [a-z]{2,}[^(){}=]*;$")
+# A directive of reStructuredText is markup.
+_DIRECTIVE = re.compile(r"^[ \t]*\.\. (?:\|[^|\n]{1,80}\| )?[\w-]{1,40}::[^\n]*$", re.M)
+_CUES = json.loads(Path(__file__).with_name("cues.json").read_text("utf-8"))
+_RUN = r"(?:(?:sudo|\w+=\S{0,80}|time)[ ])*(?:" + "|".join(map(re.escape, _CUES["commands"].split())) + r")[ ]"
+_ARGUMENT = (
+    r"(?:(?:" + "|".join(map(re.escape, _CUES["subcommands"].split())) + r")(?![\w-])|--?\w|[\w.-]{0,40}[/=]|\.)"
+)
+# In a line of its own the second word must be that of a command, since "make" and "go" are verbs.
+_COMMAND = re.compile(
+    rf"(?<=`){_RUN}[^`\n]{{1,300}}(?=`)|(?<=`)[\w./-]{{1,60}}[ ](?:[^`\n]{{0,200}}[ ])?--?\w[^`\n]{{0,200}}(?=`)"
+    rf"|^[ \t]*(?:[#%>][ ])?{_RUN}(?=[^\n]{{0,60}}?(?<=[ ]){_ARGUMENT})[^\n]{{1,300}}(?<![.!?:,;])$",
+    re.M,
+)
+_CALL = re.compile(r"[\w\])]\(|;.")
+_THREE_WORDS = re.compile(r"[A-Za-z]{2} [a-z]{2,}+ [a-z]{2}")
 
-# Parts are bounded, so that no start of a match is paid for with a walk through the whole text.
+# Repetitions are bounded, so that no failed match scans the whole text.
 _TOKEN = re.compile(
     r"""
     (?P<url>(?:https?|ftp|file|ssh|git)://[^\s<>"'`]+|www\.[^\s<>"'`]+)
@@ -50,7 +64,7 @@ _WHOLE = frozenset(("tcp/ip", "pl/sql", "ci/cd", "and/or", "gnu/linux", "os/2", 
 
 
 class Token(NamedTuple):
-    """A word with its place; `kind` names the shape that cut it out, or is empty."""
+    """A word with its place; `kind` is the named group that matched, or ""."""
 
     text: str
     start: int
@@ -59,8 +73,8 @@ class Token(NamedTuple):
 
 
 def sentences(text: str) -> Iterator[list[Token]]:
-    """The sentences of the looked-at part of a text that are prose."""
-    text = text[:LOOKED_AT]
+    """The prose sentences in the part of a text that is read."""
+    text = text[:MAX_CHARACTERS]
     sentence: list[Token] = []
     last = 0
     for token in _tokens(text):
@@ -81,17 +95,18 @@ def sentences(text: str) -> Iterator[list[Token]]:
 
 def _tokens(text: str) -> Iterator[Token]:
     place = 0
-    for first, last in _code(text):
+    for first, last in code_spans(text):
         yield from _cut(text, place, first)
         place = last
     yield from _cut(text, place, len(text))
 
 
-def _code(text: str) -> list[tuple[int, int]]:
-    """Where the text is code: fenced blocks, and lines that look like statements, frames or a console."""
+def code_spans(text: str) -> list[tuple[int, int]]:
+    """The spans of code: fenced blocks, commands, and lines that look like statements, stack frames or a console."""
     found = [match.span() for match in _FENCE.finditer(text)]
     lines = (match for match in _CODE_LINE.finditer(text) if match.end() > match.start())
-    found += [match.span() for match in lines if not _PROSE_END.search(match[0])]
+    found += [match.span() for match in lines if not _ends_as_prose(match[0])]
+    found += [match.span() for shape in (_COMMAND, _DIRECTIVE) for match in shape.finditer(text)]
     merged: list[tuple[int, int]] = []
     for first, last in sorted(found):
         if merged and first <= merged[-1][1]:
@@ -99,6 +114,12 @@ def _code(text: str) -> list[tuple[int, int]]:
         else:
             merged.append((first, last))
     return merged
+
+
+def _ends_as_prose(line: str) -> bool:
+    """Whether a line that ends in ";" has three words after its last code character; prose has brackets too."""
+    signs = "(){}=" if _CALL.search(line) else "{}="
+    return line.endswith(";") and _THREE_WORDS.search(line, 1 + max(map(line.rfind, signs))) is not None
 
 
 def _cut(text: str, first: int, last: int) -> Iterator[Token]:
@@ -117,7 +138,7 @@ def _cut(text: str, first: int, last: int) -> Iterator[Token]:
                 yield Token(text[middle + 1 : end], middle + 1, end, "")
                 yield from (Token(".", at, at + 1, "") for at in range(end, match.end()))
                 continue
-            while text[end - 1] in ".@+-" and end - start > 1:  # the sentence's full stop, not the path's
+            while text[end - 1] in ".@+-" and end - start > 1:  # the full stop of the sentence
                 end -= 1
         elif kind == "url":
             while text[end - 1] in ".,;:!?)]}" and end - start > 1:
