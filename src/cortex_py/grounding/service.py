@@ -1,37 +1,45 @@
-"""`cortex.grounding`: is what a text says true of this project?"""
+"""`cortex.grounding`: checks whether what a text says is true of this project."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, lru_cache
 from pathlib import Path
 
 from ..errors import LimitExceeded
 from ..memory.service import Memories
-from ..security.secrets import redact
-from ..worktree.git import Repository
-from .check_text import Remembered, check_memories
-from .claims import Claim, read_claims
-from .contradictions import Contradiction, Kind, against, inside
-from .hedging import confidence
-from .judging import judge
-from .lookup import Lookup
-from .passages import read_passages
-from .project_index import ProjectIndex, Standing, index_path
-from .rejudging import Judge, rejudge
-from .report_finding import find_reports
-from .sources import Sources, read_sources
-from .verification import Finding, Verification, verification
+from ..security.secrets.secrets import redact
+from ..worktree.git.repository import Repository
+from .checks.check import Evidence
+from .checks.text import RelatedMemory, check_memories
+from .checks.values import find_reports
+from .claims.claims import Claim, read_claims
+from .claims.passages import read_passages
+from .claims.phrases import confidence
+from .contradictions.contradictions import Contradiction, Kind, find_conflict, find_contradictions
+from .index.lookup import Lookup
+from .index.project_index import IndexState, ProjectIndex
+from .judges.judge import NOT_INDEXED, ConfiguredJudge, claim_passages, judge_claim, judge_open_findings
+from .review import MemoryReview, review_memories
+from .sources import EVERYTHING, Sources, read_sources
+from .verification import Finding, Verification, build_verification
 
 __all__ = ["Grounding"]
 
 _LONGEST = 1_000_000
-_READ = 200_000  # characters that are read for claims: far more than anybody's answer
+_READ = 50_000  # characters that are read for claims
 _MOST_CLAIMS = 300
-_MOST_ASKED = 12  # claims for which memories are looked through
+_MOST_WITH_MEMORIES = 12  # claims for which memories are recalled
 _MEMORIES = 5
 _SENTENCES = 40
+_SENTENCE = 300  # characters of one sentence of a memory
+_REVIEW_SECONDS = 60.0  # for reading; with a limit no model is asked
+_MOST_CHANGED = 500  # files whose memories are reviewed at once
+_MEMORY = 20_000  # characters of a memory that are read
+
+_FindMemories = Callable[[Claim], list[RelatedMemory]]
 
 
 class Grounding:
@@ -39,25 +47,30 @@ class Grounding:
 
     def __init__(
         self,
-        home: Path,
+        index: Path | None,
         root: Path | None,
         repository: Repository | None,
         memories: Memories,
-        judge: Callable[[], Judge | None] = lambda: None,
+        judge: ConfiguredJudge,
+        key: bytes | None = None,
     ) -> None:
-        """`judge` gives the model for claims that stay open, where one is configured."""
+        """`index` is the index file of the folder `root`, encrypted with `key`.
+
+        `judge` decides claims that the checks leave open.
+        """
         self._root = root
         self._memories = memories
         self._judge = judge
-        self._index = ProjectIndex(index_path(home, root), root, repository) if root is not None else None
+        self._reviewed: dict[str, str] | None = None  # the files as they were at the last review
+        self._index = ProjectIndex(index, root, repository, key) if index and root else None
 
     def verify(
         self, text: str, *, evidence_sources: Sequence[str] | None = None, seconds: float | None = None
     ) -> Verification:
-        """Check what a text claims.
+        """Check the claims of a text.
 
-        `evidence_sources` narrows what may count: paths and patterns, "git log", "memories", "test report". `seconds`
-        bounds the time for reading what changed in the project; what was not read by then proves nothing.
+        `evidence_sources` limits what counts: paths and patterns, "git log", "memories", "test report". `seconds`
+        bounds the time for reading what changed in the project; unread files neither confirm nor refute anything.
         """
         if len(text) > _LONGEST:
             raise LimitExceeded(
@@ -69,88 +82,135 @@ class Grounding:
         notes = [f"Only the first {_READ:,} characters were read."] if len(text) > _READ else []
         if len(reading.claims) > len(claims):
             notes.append(f"Only the first {len(claims)} of {len(reading.claims)} claims were checked.")
-        findings, more = self._findings(claims, sources, seconds)
-        contradictions = [*inside(reading.claims, text), *self._denied(findings)]
-        contradictions += self._against_memories(findings, sources)
-        return verification(
-            [_told(finding) for finding in findings],
-            [replace(one, text=_safe(one.text)) for one in reading.uncheckable],
+        find_memories = cache(lambda claim: self._find_memories(claim, sources))
+        findings, more = self._findings(claims, sources, find_memories, seconds)
+        contradictions = [*find_contradictions(reading.claims, text), *self._project_contradictions(findings)]
+        contradictions += self._memory_contradictions(findings, find_memories)
+        return build_verification(
+            [_redact_finding(finding) for finding in findings],
+            [replace(one, text=_redact(one.text)) for one in reading.uncheckable],
             confidence(text),
-            [replace(one, left=_safe(one.left), right=_safe(one.right), reason=_safe(one.reason),
-                     source=_safe(one.source)) for one in contradictions],
-            [*notes, *map(_safe, more)],
+            [replace(one, left=_redact(one.left), right=_redact(one.right), reason=_redact(one.reason),
+                     source=_redact(one.source)) for one in contradictions],
+            [*notes, *map(_redact, more)],
         )  # fmt: skip
 
-    def refresh(self, stop: Callable[[], bool] = lambda: False) -> Standing | None:
-        """Read what changed in the project, so that the next verification need not; None without a folder."""
+    def passages(self, text: str) -> list[Evidence]:
+        """The passages of the project that bear on the claims of a text, as a judge would get them."""
+        claims = read_claims(_beginning(text)).claims[:_MOST_CLAIMS]
+        index = self._index
+        if index is None or self._root is None or not self._root.is_dir():
+            return []
+
+        def look() -> list[Evidence]:
+            lookup = Lookup(index, index.refresh(), EVERYTHING)
+            return [place for claim in claims for place in claim_passages(claim, lookup)]
+
+        return index.guarded(look)
+
+    def review_memories(self, stop: Callable[[], bool] = lambda: False, *, changed_only: bool = False) -> MemoryReview:
+        """Check the project's memories against its files and history, and mark those they contradict as stale.
+
+        With `changed_only`, only the memories that name files, or definitions of files, that changed since the last
+        review.
+        """
+        index = self._index
+        if index is None or self._root is None or not self._root.is_dir():
+            return MemoryReview(0, (), ())
+        changed = self._changed_names(index) if changed_only else None
+        if changed is not None and not changed:
+            return MemoryReview(0, (), ())
+        sources = ["files", "git log", "test report"]
+        return review_memories(
+            self._memories,
+            lambda text: self.verify(text, evidence_sources=sources, seconds=_REVIEW_SECONDS),
+            changed=changed,
+            stop=stop,
+        )
+
+    def _changed_names(self, index: ProjectIndex) -> set[str]:
+        """The names of the files that changed since the last call, and of what they define."""
+        index.refresh()
+        marks = index.marks()
+        before, self._reviewed = self._reviewed, marks
+        if before is None:
+            return set()
+        paths = [path for path in {*marks, *before} if marks.get(path) != before.get(path)]
+        defined = index.defined_names(paths[:_MOST_CHANGED])
+        return {*(path.rpartition("/")[2] for path in paths), *defined}
+
+    def refresh(self, stop: Callable[[], bool] = lambda: False) -> IndexState | None:
+        """Bring the index up to date ahead of the next verification; None without a folder."""
         return self._index.refresh((), stop) if self._index is not None else None
 
     def close(self) -> None:
-        """Let go of the index's file."""
+        """Close the index file."""
         if self._index is not None:
             self._index.close()
 
     def _findings(
-        self, claims: Sequence[Claim], sources: Sources, seconds: float | None
+        self, claims: Sequence[Claim], sources: Sources, find_memories: _FindMemories, seconds: float | None
     ) -> tuple[list[Finding], list[str]]:
         if not claims:
             return [], []
         index, root = self._index, self._root
         if index is None or root is None or not root.is_dir():
-            note = "The folder of the project is not there: only memories were looked at."
-            return [self._by_memory(claim, sources) for claim in claims], [note]
-        return index.guarded(lambda: self._judged(claims, index, root, sources, seconds))
+            note = "The project folder does not exist: only memories were searched."
+            return [_judge_by_memory(claim, find_memories) for claim in claims], [note]
+        return index.guarded(lambda: self._judge_all(claims, index, root, sources, find_memories, seconds))
 
-    def _judged(
-        self, claims: Sequence[Claim], index: ProjectIndex, root: Path, sources: Sources, seconds: float | None
+    def _judge_all(
+        self,
+        claims: Sequence[Claim],
+        index: ProjectIndex,
+        root: Path,
+        sources: Sources,
+        find_memories: _FindMemories,
+        seconds: float | None,
     ) -> tuple[list[Finding], list[str]]:
         named = [path for claim in claims for path in claim.files]
-        standing = index.refresh(named, _until(seconds), seconds)
-        lookup = Lookup(index, standing, sources)
+        state = index.refresh(named, _deadline(seconds), seconds)
+        lookup = Lookup(index, state, sources)
         reports = find_reports(root, lookup)
-        asked = {claim: self._remembered(claim, sources) for claim in _asked(claims)}
-        findings = [_checkable(judge(claim, lookup, reports, asked.get(claim, ())), lookup) for claim in claims]
+        memories = {claim: find_memories(claim) for claim in _with_memories(claims)}
+        findings = [judge_claim(claim, lookup, reports, memories.get(claim, ())) for claim in claims]
+        findings = [_checkable(finding, lookup) for finding in findings]
         notes = [f"Nothing matches the source {name!r}." for name in _unmatched(sources, lookup)]
-        if not standing.complete:
-            notes.append("The project was not read to the end yet: what was not found may still be there.")
-        # Whoever gave a time cannot wait for a model.
-        if seconds is None and (other := self._judge()) is not None:
-            findings, note = rejudge(findings, other, lookup)
+        if not state.complete:
+            notes.append("The project is not fully indexed yet: what was not found may still exist.")
+        # A caller with a time limit cannot wait for a model.
+        if seconds is None and (other := self._judge.get()) is not None:
+            findings, note = judge_open_findings(findings, other, lookup)
             notes += [note] if note else []
         return findings, notes
 
-    def _by_memory(self, claim: Claim, sources: Sources) -> Finding:
-        """A claim about a project whose folder is not here."""
-        checks = tuple(check_memories(claim, self._remembered(claim, sources)))
-        best = max((check.sure for check in checks), default=0.0)
-        if best < 0.7:
-            return Finding(claim, "not checkable", 0.5, (), "the project's folder is not on this machine", checks)
-        places = tuple(check.evidence for check in checks if check.evidence)
-        return Finding(claim, "supported", round(best, 4), places, checks[0].reason, checks)
-
-    def _remembered(self, claim: Claim, sources: Sources) -> list[Remembered]:
-        """Stored memories about what a claim says. What an assistant said before proves nothing about it."""
+    def _find_memories(self, claim: Claim, sources: Sources) -> list[RelatedMemory]:
+        """Stored memories about a claim, without those of an assistant, which prove nothing."""
         if not sources.memories:
             return []
         found = self._memories.related(claim.text[:500], _MEMORIES, filter="kind:note -role:assistant")
-        return [Remembered(hit.memory.id, _sentences(hit.memory.content)) for hit in found]
+        return [RelatedMemory(hit.memory.id, _sentences(hit.memory.content[:_MEMORY])) for hit in found]
 
-    def _denied(self, findings: Sequence[Finding]) -> list[Contradiction]:
-        """What the project says against claims, with where it says so."""
+    def _project_contradictions(self, findings: Sequence[Finding]) -> list[Contradiction]:
+        """The claims that the project contradicts, with the place."""
         return [
             Contradiction(
-                finding.claim.text, finding.reason, "the project says otherwise", _kind(finding), "evidence",
+                finding.claim.text,
+                finding.reason,
+                "the project says otherwise",
+                _contradiction_kind(finding),
+                "evidence",
                 finding.evidence[0].location if finding.evidence else "",
             )
             for finding in findings
             if finding.verdict == "contradicted"
         ]  # fmt: skip
 
-    def _against_memories(self, findings: Sequence[Finding], sources: Sources) -> list[Contradiction]:
+    def _memory_contradictions(self, findings: Sequence[Finding], find_memories: _FindMemories) -> list[Contradiction]:
         found = []
-        for finding in findings[:_MOST_ASKED]:
-            for memory in self._remembered(finding.claim, sources):
-                if (denied := against(finding.claim, memory.sentences)) is not None:
+        for finding in findings[:_MOST_WITH_MEMORIES]:
+            for memory in find_memories(finding.claim):
+                if (denied := find_conflict(finding.claim, memory.sentences)) is not None:
                     at, reason, kind = denied
                     other = memory.sentences[at]
                     found.append(
@@ -158,6 +218,16 @@ class Grounding:
                     )
                     break
         return found
+
+
+def _judge_by_memory(claim: Claim, find_memories: _FindMemories) -> Finding:
+    """Judge a claim about a project whose folder is not on this machine."""
+    checks = tuple(check_memories(claim, find_memories(claim)))
+    best = max((check.sure for check in checks), default=0.0)
+    if best < 0.7:
+        return Finding(claim, "not checkable", 0.5, (), "the project's folder is not on this machine", checks)
+    places = tuple(check.evidence for check in checks if check.evidence)
+    return Finding(claim, "supported", round(best, 4), places, checks[0].reason, checks)
 
 
 _KINDS: dict[str, Kind] = {
@@ -169,43 +239,44 @@ _KINDS: dict[str, Kind] = {
 }
 
 
-def _kind(finding: Finding) -> Kind:
-    """In what a claim and the project differ, by the check that speaks against it."""
+def _contradiction_kind(finding: Finding) -> Kind:
+    """In what the claim and the project differ, by the first failed check."""
     against_it = (check.name for check in finding.checks if not check.holds)
     return next((_KINDS[name] for name in against_it if name in _KINDS), "existence")
 
 
 def _beginning(text: str) -> str:
-    """What is read of a text, up to the end of a line where there is one."""
+    """The part of a text that is read, up to the end of a line if possible."""
     if len(text) <= _READ:
         return text
     end = text.rfind("\n", _READ // 2, _READ)
     return text[: end if end > 0 else _READ]
 
 
-def _until(seconds: float | None) -> Callable[[], bool]:
+def _deadline(seconds: float | None) -> Callable[[], bool]:
     if seconds is None:
         return lambda: False
     end = time.monotonic() + seconds
     return lambda: time.monotonic() >= end
 
 
-def _asked(claims: Sequence[Claim]) -> set[Claim]:
-    """The claims that memories may tell something of: those that name least of what can be looked up."""
+def _with_memories(claims: Sequence[Claim]) -> set[Claim]:
+    """The claims to search memories for: those that name the fewest files and symbols."""
     open_ones = sorted(
         claims, key=lambda claim: (sum(m.kind in ("file", "symbol") for m in claim.mentions), claim.start)
     )
-    return set(open_ones[:_MOST_ASKED])
+    return set(open_ones[:_MOST_WITH_MEMORIES])
 
 
+@lru_cache(maxsize=64)  # many claims find the same few memories
 def _sentences(text: str) -> tuple[str, ...]:
-    spans = [passage for passage in read_passages(text[:20_000]) if passage.kind != "code"]
-    return tuple(" ".join(text[one.start : one.end].split()) for one in spans[:_SENTENCES])
+    spans = [passage for passage in read_passages(text) if passage.kind != "code"]
+    return tuple(" ".join(text[one.start : one.end].split())[:_SENTENCE] for one in spans[:_SENTENCES])
 
 
 def _unmatched(sources: Sources, lookup: Lookup) -> list[str]:
-    """Sources that name no file; where not all files are known yet, that cannot be told."""
-    patterns = sources.patterns or () if lookup.standing.complete else ()
+    """The sources that match no file; empty while the index is incomplete."""
+    patterns = sources.patterns or () if lookup.state.complete else ()
     return [
         one
         for one in patterns
@@ -214,29 +285,30 @@ def _unmatched(sources: Sources, lookup: Lookup) -> list[str]:
 
 
 def _checkable(finding: Finding, lookup: Lookup) -> Finding:
-    """A finding, unless it rests on nothing that was read or may count: then the claim could not be checked."""
-    whole = lookup.standing.complete and not lookup.sources.narrowed
+    """Turn "not found" into "not checkable" if the sources or the index are incomplete and nothing was found."""
+    whole = lookup.state.complete and not lookup.sources.narrowed
     if whole or finding.verdict != "not found" or any(check.holds and check.evidence for check in finding.checks):
         return finding
-    unread = "the project was not read to the end yet"
-    reason = "nothing in the given sources speaks of it" if lookup.standing.complete else unread
+    reason = "nothing in the given sources mentions it" if lookup.state.complete else NOT_INDEXED
     return replace(finding, verdict="not checkable", probability=0.5, evidence=(), reason=reason)
 
 
-def _told(finding: Finding) -> Finding:
-    """A finding as it may be shown and kept: what its claim, the files and the history hold of secrets stays there."""
-    places = tuple(one if one.kind == "memory" else replace(one, detail=_safe(one.detail)) for one in finding.evidence)
+def _redact_finding(finding: Finding) -> Finding:
+    """A finding that can be shown and stored: without the secrets of its claim, the files and the history."""
+    places = tuple(
+        one if one.kind == "memory" else replace(one, detail=_redact(one.detail)) for one in finding.evidence
+    )
     checks = tuple(
         replace(
             check,
-            reason=_safe(check.reason),
-            evidence=check.evidence and replace(check.evidence, detail=_safe(check.evidence.detail)),
+            reason=_redact(check.reason),
+            evidence=check.evidence and replace(check.evidence, detail=_redact(check.evidence.detail)),
         )
         for check in finding.checks
     )
-    claim = replace(finding.claim, text=_safe(finding.claim.text))
-    return replace(finding, claim=claim, reason=_safe(finding.reason), evidence=places, checks=checks)
+    claim = replace(finding.claim, text=_redact(finding.claim.text))
+    return replace(finding, claim=claim, reason=_redact(finding.reason), evidence=places, checks=checks)
 
 
-def _safe(text: str) -> str:
+def _redact(text: str) -> str:
     return redact(text).text

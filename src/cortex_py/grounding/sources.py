@@ -1,4 +1,4 @@
-"""Where evidence may come from, as callers name it: files and patterns, the history, memories, test reports. Pure."""
+"""The sources of evidence that a caller allows: files and patterns, the history, memories, test reports. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LONGEST = 500
 _HISTORY = re.compile(
     r"(?:the\s+)?(?:git(?:\s+(?:log|history|diff|status|commits?|show|blame))?|history|commits?|diffs?)", re.I
 )
-_MEMORIES = re.compile(r"(?:the\s+)?(?:stored\s+)?(?:memor(?:y|ies)|contexts?|notes?)", re.IGNORECASE)
-_REPORTS = re.compile(r"(?:the\s+)?tests?\s+(?:reports?|results?|output|runs?)", re.IGNORECASE)
+_MEMORIES = re.compile(r"(?:the\s+)?(?:stored\s+)?(?:memor(?:y|ies)|contexts?|notes?)", re.I)
+_REPORTS = re.compile(r"(?:the\s+)?tests?\s+(?:reports?|results?|output|runs?)", re.I)
 _FILES = re.compile(
     r"(?:the\s+|all\s+|project\s+)*(?:files?|code(?:base)?|source(?:s|\s+code)?|project|repo(?:sitory)?)", re.I
 )
@@ -26,7 +26,7 @@ _FILES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What may count. `patterns` are paths and globs of files; None for all files."""
+    """What counts as evidence. `patterns` are paths and globs of files; None means all files."""
 
     patterns: tuple[str, ...] | None = None
     history: bool = True
@@ -35,10 +35,11 @@ class Sources:
 
     @property
     def narrowed(self) -> bool:
-        return self != EVERYTHING
+        """Whether files or the history are left out, so that something may be there that is not looked at."""
+        return self.patterns is not None or not self.history
 
     def takes(self, path: str) -> bool:
-        """Whether a file of the project may count."""
+        """Whether a file of the project counts as evidence."""
         return self.patterns is None or any(_fits(pattern, path) for pattern in self.patterns)
 
 
@@ -46,7 +47,7 @@ EVERYTHING = Sources()
 
 
 def read_sources(names: Sequence[str] | None) -> Sources:
-    """The sources that a list of names means; None and an empty list mean all."""
+    """Parse a list of source names; None and an empty list mean all sources."""
     if not names:
         return EVERYTHING
     if len(names) > _MOST or any(len(name) > _LONGEST for name in names):
@@ -74,8 +75,8 @@ def read_sources(names: Sequence[str] | None) -> Sources:
 
 
 def _pattern(written: str) -> str:
-    """A path as the project's files are named: "File: auth.py line 45" and "./auth.py:45" mean auth.py."""
-    path = re.sub(r"^File:\s*", "", written, flags=re.IGNORECASE)
+    """A path relative to the project: "File: auth.py line 45" and "./auth.py:45" mean auth.py."""
+    path = re.sub(r"^File:\s*", "", written, flags=re.I)
     path = re.sub(r"(?:\s+lines?\s+\d.*|:\d+(?:[-:]\d+)?|#L\d.*)$", "", path)
     return posixpath.normpath(path.replace("\\", "/").strip("`\"'")).removeprefix("/")
 
@@ -85,6 +86,6 @@ def _fits(pattern: str, path: str) -> bool:
         return True
     if not any(sign in pattern for sign in "*?["):
         return f"/{path}".endswith(f"/{pattern}") or path.startswith(f"{pattern}/") or f"/{pattern}/" in f"/{path}"
-    # In fnmatch a star crosses folders; a pattern without a folder is one for names, as in an ignore file.
+    # In fnmatch a star crosses folders. As in an ignore file, a pattern without a folder matches names.
     tried = (path,) if "/" in pattern else (path, posixpath.basename(path))
     return any(fnmatch.fnmatchcase(one, pattern.replace("**/", "*").replace("**", "*")) for one in tried)

@@ -1,51 +1,48 @@
-"""The result of a verification: what was found for each claim, and one score for all of them. Pure.
+"""The result of a verification: a finding for each claim, and one score for all of them. Pure.
 
-The score is a harmonic mean of the claims' probabilities, so that it falls with the worst of them: among ten claims one
-that is invented is enough for a warning, and a central one that is contradicted keeps the whole from being accepted.
+The score is a harmonic mean of the claims' probabilities, so it falls with the worst of them: one invented claim among
+ten is enough for a warning, and a text with a contradicted central claim is never accepted.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from .checks import Check
-from .claims import Claim, Uncheckable
-from .contradictions import Contradiction
-from .evidence import Evidence
+from ..security.policy import ScreenedText
+from ..security.secrets.secrets import redact
+from .checks.check import Check, Evidence
+from .claims.claims import Claim, Uncheckable
+from .contradictions.contradictions import Contradiction
 
 __all__ = [
-    "ACCEPTED",
-    "REJECTED",
-    "Finding",
-    "RiskLevel",
-    "Status",
-    "Verdict",
-    "Verification",
-    "score_of",
-    "status_of",
-    "verification",
-]
+    "ACCEPTED", "REJECTED", "Finding", "Verdict", "Verification", "build_verification", "compute_score",
+    "describe_evidence", "status_of", "to_stored_json",
+]  # fmt: skip
 
-Verdict = Literal["supported", "contradicted", "not found", "not checkable"]
+Verdict = Literal["supported", "contradicted", "unverified", "not found", "not checkable"]
 Status = Literal["ACCEPT", "WARN", "REJECT"]
 RiskLevel = Literal["low", "medium", "high"]
 
-# The documented thresholds; what stands on one belongs to the better side.
+# The documented thresholds. A score equal to one belongs to the better side.
 ACCEPTED = 0.7
 REJECTED = 0.3
-_UNKNOWN = 0.5  # the score where there are claims and none could be checked
+_UNKNOWN = 0.5  # the score of a text whose claims could not be checked
 _LEAST = 0.01
-_ASIDE = 0.4  # what a claim weighs that only refers to something
+_REFERENCE_WEIGHT = 0.4  # of a claim that only refers to something
 _SHOWN = 3
+_STORED = 50  # findings and contradictions
+_STORED_CHARACTERS = 400  # of one text
+_READ = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One claim with what was found: how likely it is true, on what evidence, and why."""
+    """One claim with its verdict: how likely it is true, the evidence, and the reason."""
 
     claim: Claim
     verdict: Verdict
@@ -54,16 +51,17 @@ class Finding:
     reason: str
     checks: tuple[Check, ...] = ()
     method: str = "rules"
+    features: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def weight(self) -> float:
-        """How much the claim matters: what only mentions something matters less than what says it was done or is so."""
-        return _ASIDE if self.claim.type == "reference" or not self.claim.mentions else 1.0
+        """How much the claim counts: a mere reference counts less than a statement."""
+        return _REFERENCE_WEIGHT if self.claim.type == "reference" or not self.claim.mentions else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """`findings` and `unchecked` are in the order of the text; `notes` say what else a reader should know."""
+    """`findings` and `unchecked` are in the order of the text."""
 
     score: float
     status: Status
@@ -79,20 +77,20 @@ class Verification:
         return sum(finding.verdict == "supported" for finding in self.findings)
 
 
-def score_of(findings: Sequence[Finding], contradictions: int = 0) -> float:
-    """One score: 1 where nothing is claimed, the middle where nothing could be checked."""
+def compute_score(findings: Sequence[Finding], contradictions: int = 0) -> float:
+    """One score for all findings: 1 without claims, 0.5 if no claim could be checked."""
     judged = [finding for finding in findings if finding.verdict != "not checkable"]
     if not findings:
         return 1.0
     if not judged:
         return _UNKNOWN
-    # Summed exactly, so that the order of the claims does not matter.
+    # Exact sums, so that the order of the claims does not matter.
     total = math.fsum(finding.weight for finding in judged)
     plain = math.fsum(finding.weight * finding.probability for finding in judged) / total
     mean = min(plain, total / math.fsum(finding.weight / max(_LEAST, finding.probability) for finding in judged))
     central = [one.probability for one in judged if one.verdict == "contradicted" and one.weight == 1.0]
     bounds = [(1 + min(central)) / 2 * ACCEPTED] if central else []
-    # A text that contradicts itself cannot be true as a whole, whatever the project says.
+    # A text that contradicts itself cannot be true as a whole.
     bounds += [ACCEPTED - 0.01] if contradictions else []
     return min([mean, *bounds])
 
@@ -101,15 +99,15 @@ def status_of(score: float) -> Status:
     return "ACCEPT" if score >= ACCEPTED else "WARN" if score >= REJECTED else "REJECT"
 
 
-def verification(
+def build_verification(
     findings: Sequence[Finding],
     unchecked: Sequence[Uncheckable],
     fuzzy_confidence: float,
     contradictions: Sequence[Contradiction],
     notes: Sequence[str] = (),
 ) -> Verification:
-    """Everything put together, with a message that a person understands."""
-    score = round(score_of(findings, sum(one.between == "text" for one in contradictions)), 4)
+    """Compute the score, the status, the risk and a message for people; `notes` are appended to the message."""
+    score = round(compute_score(findings, sum(one.between == "text" for one in contradictions)), 4)
     status = status_of(score)
     message = " ".join([_message(findings, unchecked, contradictions), *notes])
     return Verification(
@@ -119,7 +117,7 @@ def verification(
 
 
 def _risk(findings: Sequence[Finding], status: Status) -> RiskLevel:
-    """How bad it would be to go on with the text: a central claim that is wrong and said without doubt is worst."""
+    """How harmful it is to rely on the text; a wrong central claim without a hedge is worst."""
     wrong = [finding for finding in findings if finding.verdict == "contradicted"]
     if status == "REJECT" or any(one.weight == 1.0 and one.claim.hedge < 0.25 for one in wrong):
         return "high"
@@ -139,7 +137,11 @@ def _message(
         ]
     else:
         said = [f"{counts['supported']} of {total} claims {'is' if counts['supported'] == 1 else 'are'} supported."]
-    for verdict, words in (("contradicted", "Contradicted"), ("not found", "No evidence")):
+    for verdict, words in (
+        ("contradicted", "Contradicted"),
+        ("unverified", "Unverified"),
+        ("not found", "No evidence"),
+    ):
         some = [finding for finding in findings if finding.verdict == verdict]
         if some:
             said.append(f"{words}: {'; '.join(map(_shown, some[:_SHOWN]))}{_more(len(some) - _SHOWN)}.")
@@ -148,7 +150,7 @@ def _message(
     if contradictions:
         said.append(f"{len(contradictions)} contradiction{'s' if len(contradictions) > 1 else ''} found.")
     if unchecked:
-        said.append(f"Left aside: {_reasons(unchecked)}.")
+        said.append(f"Not checked: {_reasons(unchecked)}.")
     return " ".join(said)
 
 
@@ -171,3 +173,42 @@ def _shown(finding: Finding) -> str:
 
 def _more(count: int) -> str:
     return f" and {count} more" if count > 0 else ""
+
+
+def describe_evidence(finding: Finding) -> str:
+    """Where a claim is confirmed, or why it is not, in one line."""
+    places = finding.evidence[0].location if finding.evidence else ""
+    if finding.verdict == "supported":
+        return places
+    return finding.reason[:1].upper() + finding.reason[1:] if finding.reason else "No evidence found"
+
+
+def to_stored_json(found: Verification) -> ScreenedText:
+    """The result as it is stored with a record: the figures, and the first claims with their verdicts."""
+    content: dict[str, Any] = {
+        "grounding_score": found.score,
+        "status": found.status,
+        "risk_level": found.risk_level,
+        "claims_extracted": len(found.findings),
+        "claims_verified": found.verified,
+        "fuzzy_confidence": found.fuzzy_confidence,
+        "claims": [
+            {
+                "claim": _short(finding.claim.text),
+                "verdict": finding.verdict,
+                "grounding": finding.probability,
+                "evidence": _short(describe_evidence(finding)),
+            }
+            for finding in found.findings[:_STORED]
+        ],
+        "contradictions": [
+            {"left": _short(one.left), "right": _short(one.right), "reason": _short(one.reason)}
+            for one in found.contradictions[:_STORED]
+        ],
+    }
+    return ScreenedText(json.dumps(content, ensure_ascii=False))
+
+
+def _short(text: str) -> str:
+    """A text without secrets. They are removed before the text is cut, because half a secret is not recognised."""
+    return redact(text[:_READ]).text[:_STORED_CHARACTERS]

@@ -1,8 +1,8 @@
-"""What an answer claims: its sentences as atomic, typed claims, and what in it cannot be checked. Pure.
+"""Reads an answer into atomic, typed claims, and lists what in it cannot be checked. Pure.
 
-A claim has all the words that belong to it, wherever they stand: the file named in the heading above a bullet, the verb
-of "Changes:", the place that two coordinated claims share. Hedging never drops a claim, it only says how much is taken
-back; questions, plans, opinions, instructions and quotations are counted apart, each with its reason.
+A claim has all words that belong to it: the file in the heading above a bullet, the verb of "Changes:", the place that
+two claims share. A hedge does not drop a claim, it is measured. Questions, plans, opinions, instructions and quotations
+cannot be checked and are listed with the reason.
 """
 
 from __future__ import annotations
@@ -11,36 +11,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .absence import is_absent, is_taken_away
-from .claim_words import (
-    CHANGES,
-    ClaimType,
-    Reason,
-    Verb,
-    does,
-    first_verb,
-    heading_type,
-    is_doubt,
-    is_finite,
-    is_negated,
-    reason_for,
-)
+from ..words import distinctive_words, load_pattern
 from .clauses import Clause, split_clauses
-from .hedging import hedging
 from .mentions import Mention, mentions
 from .passages import Passage, Span, read_passages
-from .words import telling_words
+from .phrases import Reason, heading_type, hedging, is_absent, is_doubt, is_negated, is_removal, reason_for
+from .verbs import CHANGES, ClaimType, Verb, begins_with_action, find_verb, has_finite_verb
 
-__all__ = ["Claim", "ClaimType", "Reading", "Reason", "Uncheckable", "read_claims"]
+__all__ = ["Claim", "Uncheckable", "read_claims"]
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One thing that is said to be so.
+    """One statement that can be checked.
 
-    `start` to `end` is where it is said; `text` is the claim in full, with the words that it shares with others. The
-    offsets of its mentions are those of the whole text, since some may stand in a heading. `hedge` is how much is taken
-    back: 0 for a plain claim.
+    `start` to `end` is its place; `text` is the claim in full, with the words that it shares with others. The offsets
+    of its mentions refer to the whole text, since some are in a heading. `hedge` is 0 for a plain claim.
     """
 
     text: str
@@ -59,7 +45,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Uncheckable:
-    """Something that is said and cannot be checked, and why."""
+    """A statement that cannot be checked, and why."""
 
     text: str
     start: int
@@ -68,86 +54,46 @@ class Uncheckable:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What was read in a text, both in its order."""
+class ParsedClaims:
+    """What a text says, both parts in its order."""
 
     claims: tuple[Claim, ...]
     uncheckable: tuple[Uncheckable, ...]
 
 
-def read_claims(text: str) -> Reading:
-    """The claims of a text and what in it cannot be checked."""
-    # Where a link leads to is no part of what is said; blanks keep all places as they are.
+def read_claims(text: str) -> ParsedClaims:
+    """Read the claims of a text, and what in it cannot be checked."""
+    # The target of a link is not part of the statement. Spaces replace it, so that offsets stay.
     return _Reader(_LINK.sub(lambda found: "]" + " " * (len(found[0]) - 1), text)).read()
 
 
 _LINK = re.compile(r"\]\([^()\s]{1,500}(?:\s\"[^\"\n]{0,200}\")?\)")
-# What may be done was not done.
-_MODAL = re.compile(
-    r"\b(?:can|may|might|must|should|could|will|would|to|cannot|gets?|is|are)\s+(?:\w+\s+)?be(?:ing)?\s+$",
-    re.IGNORECASE,
-)
-_A_COMMIT = re.compile(r"^commit\s+(?=`?[0-9a-f]{7,40}\b)", re.IGNORECASE)
+# What can be done was not done.
+_MODAL = load_pattern("claims", "modal")
+_A_COMMIT = re.compile(r"^commit\s+(?=`?[0-9a-f]{7,40}\b)", re.I)
 _PRESENCE = ("exists", "behaviour", "reference")
 _LETTER = re.compile(r"[^\W\d_]")
-_DEFINITION = re.compile(
-    r"^[+ \t]*(?:(?:export|default|public|private|protected|static|async|pub|abstract|final|override)\s+){0,4}"
-    r"(?:def|class|function\*?|func|fn|interface|struct|enum|trait|type)\s+(?:\([^)\n]{0,60}\)\s*)?([A-Za-z_]\w{0,80})"
-    r"|^[+ \t]*(?:export\s+)?(?:const|let|var)\s+([A-Za-z_$]\w{0,80})\s*=\s*(?:async\s*)?(?:\(|function\b|\w+\s*=>)",
-    re.MULTILINE,
-)
+_SHORTEST = 3  # characters of a sentence that may claim something
+_DEFINITION = load_pattern("claims", "definition", re.MULTILINE)
 _COMMENT = re.compile(r"\s*(?:#|//|/\*|<!--|--)")
-_COMMIT_PREFIX = re.compile(r"(feat|fix|refactor|perf|docs|chore|test|style)(?:\([^)]{1,40}\))?!?:\s", re.IGNORECASE)
+_COMMIT_PREFIX = re.compile(r"(feat|fix|refactor|perf|docs|chore|test|style)(?:\([^)]{1,40}\))?!?:\s", re.I)
 _PREFIX_TYPES: dict[str, ClaimType] = {"feat": "implemented", "fix": "fixed"}
-_VALUE = re.compile(
-    r"\b(?:set|sets|defaults?|equals?|timeout|time-out|limit|ttl|port|size|threshold|maximum|minimum|max|min"
-    r"|interval|expir\w+|lasts?|rate|takes|delay)\b|=|\bfrom\b.+\bto\b|\b(?:is|are|was|were)\s+(?:now\s+)?[\d`]",
-    re.IGNORECASE,
-)
-_THERE = re.compile(
-    r"\bthere(?:['’]s|\s+(?:is|are|was|were|exists?))\b|\b(?:is|are|was|were)\s+(?:\w+ly\s+|already\s+"
-    r"|now\s+)?(?:defined|declared|located|found|present|missing|absent)\b"
-    r"|\bcan be found\b|\balready (?:exists?|has|have)\b|\b(?:no longer|does not|doesn['’]t|do not"
-    r"|don['’]t) exists?\b|\b(?:has|have) (?:an?|no|two|three|\d+)\b",
-    re.IGNORECASE,
-)
-_NEW = re.compile(r"(?:[^\s:]{1,80}:\s+)?new\b", re.IGNORECASE)
-_HERE = re.compile(r"\W*here(?:['’]s|\s+(?:is|are))\b", re.IGNORECASE)
-_LEAD = re.compile(
-    r"(?:(?:please\s+)?(?:note|keep in mind)\s+that\s+"
-    r"|(?:I|we)\s+(?:would\s+)?(?:think|believe|guess|suspect|assume|expect)\s+(?:that\s+)?"
-    r"|it\s+(?:seems|appears)\s+(?:that|like)\s+"
-    r"|(?:probably|perhaps|maybe|possibly|hopefully|presumably|apparently|most\s+likely|likely),?\s+)+",
-    re.IGNORECASE,
-)
-_REPORTS = re.compile(
-    r"^\W*(?:I|we)(?:['’]\w+)?\s+(?:\w+ly\s+)?(?:think|believe|verified|confirmed|checked|noticed|found|see|suspect"
-    r"|assume|guess"
-    r"|would say|expect|am sure|sure)\s+(?:that\s+)?",
-    re.IGNORECASE,
-)
-_THERE_IS = re.compile(
-    r"\W*there(?:['’]s|\s+(?:is|are|was|were))\s+(?:(?:now|also|still|already)\s+)*(?:(?:no|an?|the)\s+)?", re.I
-)
-_ADJUNCT = re.compile(r"^\W*(?:in|inside|within|for|under)\s+[^,]{1,120},\s*", re.IGNORECASE)
-_IN = re.compile(
-    r"\s(?:in|into|to|from|within|inside|under|of|on)\s+(?:the\s+)?(?:file\s+|module\s+)?`?$", re.IGNORECASE
-)
-_ANAPHORA = re.compile(
-    r"^\W*(?:it|this|that|they|there|the (?:same )?(?:file|function|class|module|method))\b|\b(?:the same|this"
-    r"|that) file\b",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = re.compile(r"\b(?:I|we)(?:['’]ve)?(?:\s|$)", re.IGNORECASE)
-_BE = re.compile(
-    r"\b(?:is|are|was|were|has been|have been|been|had|has|have|can|will|now|does|do|did|should|may|might|cannot"
-    r"|no longer|also|never|\w{2,6}n['’]t)\b",
-    re.IGNORECASE,
-)
+_VALUE = load_pattern("claims", "value")
+_THERE = load_pattern("claims", "there")
+_NEW = re.compile(r"(?:[^\s:]{1,80}:\s+)?new\b", re.I)
+_HERE = re.compile(r"\W*here(?:['’]s|\s+(?:is|are))\b", re.I)
+_LEAD = load_pattern("claims", "lead")
+_REPORTS = load_pattern("claims", "reports")
+_THERE_IS = load_pattern("claims", "there_is")
+_ADJUNCT = re.compile(r"^\W*(?:in|inside|within|for|under)\s+[^,]{1,120},\s*", re.I)
+_IN = re.compile(r"\s(?:in|into|to|from|within|inside|under|of|on)\s+(?:the\s+)?(?:file\s+|module\s+)?`?$", re.I)
+_ANAPHORA = load_pattern("claims", "anaphora")
+_FIRST_PERSON = re.compile(r"\b(?:I|we)(?:['’]ve)?(?:\s|$)", re.I)
+_BE = load_pattern("claims", "be")
 
 
 class _Reader:
-    """Goes through the passages of one text, with the file that was last spoken of."""
+    """Reads the passages of one text in order, and remembers the file that was mentioned last."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -156,24 +102,27 @@ class _Reader:
         self.files_of: dict[Span, tuple[Mention, ...]] = {}
         self.asked: set[Span] = set()  # lead-ins that ask for something
 
-    def read(self) -> Reading:
+    def read(self) -> ParsedClaims:
         for passage in read_passages(self.text):
             if passage.kind == "code":
                 self._code(passage)
             elif passage.kind == "quotation":
-                self._leave((passage.start, passage.end), "quotation")
+                self._set_aside((passage.start, passage.end), "quotation")
             elif _LETTER.search(self.text, passage.start, passage.end):
                 self._sentence(passage)
-        return Reading(tuple(self.claims), tuple(self.uncheckable))
+        return ParsedClaims(tuple(self.claims), tuple(self.uncheckable))
 
     def _sentence(self, passage: Passage) -> None:
         span = (passage.start, passage.end)
+        if passage.end - passage.start < _SHORTEST:
+            self._set_aside(span, "not understood")
+            return
         found = mentions(self.text, *span)
         if passage.introduces and all(mention.kind in ("file", "line") for mention in found):
-            self._leave(span, "heading")
+            self._set_aside(span, "heading")
             return
         if (reason := self._under(passage)) is not None:
-            self._leave(span, reason)
+            self._set_aside(span, reason)
             return
         inherited = self._inherited(passage)
         listed = passage.listed and (inherited is not None or passage.box is True)
@@ -183,42 +132,44 @@ class _Reader:
             doubt = self._clause(clause, found, carried, inherited, listed, doubt)
 
     def _clauses(self, span: Span, found: Sequence[Mention], listed: bool) -> list[Clause]:
-        """The clauses as they are without "I think that" before them, which stays with the first."""
+        """Split a sentence without its "I think that", which then goes back to the first clause."""
         lead = _LEAD.match(self.text, *span)
         begin = lead.end() if lead and lead.end() < span[1] else span[0]
         clauses = split_clauses(self.text, (begin, span[1]), found, listed)
+        if begin == span[0]:
+            return clauses
         return [
             replace(clause, pieces=tuple((span[0] if a == begin else a, b) for a, b in clause.pieces))
             for clause in clauses
         ]
 
     def _under(self, passage: Passage) -> Reason | None:
-        """Why nothing in a list can be checked: it is one of plans, or of steps for the reader."""
+        """Why nothing in a list can be checked: it lists plans, or steps for the reader."""
         if passage.box is False:
             return "plan"
         if passage.box is None and passage.listed and passage.context:
             kinds = [heading_type(self.text[start:end]) for start, end in self._above(passage)]
             nearest = next((kind for kind in reversed(kinds) if kind is not None), None)
-            verb = first_verb(self.text, passage.start, passage.end)
+            verb = find_verb(self.text, passage.start, passage.end)
             if verb is not None and verb.form == "past":
-                return None  # what is told as done is a claim, whatever it stands under
+                return None  # a past tense is a claim under any heading
             return "plan" if nearest == "plan" else "instruction" if nearest == "instruction" else None
         return None
 
     def _above(self, passage: Passage) -> list[Span]:
-        """What the passage stands under, without its own line."""
+        """The headings above the passage, without its own line."""
         return [span for span in passage.context if not span[0] <= passage.start < span[1]][-8:]
 
     def _inherited(self, passage: Passage) -> tuple[ClaimType | None, Span] | None:
-        """The kind of change that a heading announces, and the heading; None for a kind that it leaves open."""
+        """The kind of change that a heading announces (None for any kind), and the heading."""
         for span in reversed(self._above(passage)) if passage.listed else ():
             kind = heading_type(self.text[span[0] : span[1]])
             if kind is not None and kind != "plan" and kind != "instruction":
-                return (None if kind == "told" else kind), span
+                return (None if kind == "report" else kind), span
         return ("implemented", (passage.start, passage.start)) if passage.box else None
 
     def _carried(self, passage: Passage) -> tuple[Mention, ...]:
-        """The files of the nearest line above that names one."""
+        """The files of the nearest heading that names one."""
         for span in reversed(self._above(passage)):
             if span not in self.files_of:
                 near = mentions(self.text, span[0], min(span[1], span[0] + 1_000))
@@ -236,27 +187,27 @@ class _Reader:
         listed: bool,
         doubt: str,
     ) -> str:
-        """Read one clause; what it says before its verb, since a doubt there is one about the next clause too."""
+        """Read one clause; returns the words before its verb, because a doubt there applies to the next clause too."""
         words, start, end = self._shown(clause), clause.pieces[0][0], clause.pieces[-1][1]
         if not _LETTER.search(words):
             return doubt
         lead = _LEAD.match(words)
         core = _A_COMMIT.sub("the commit ", words[lead.end() :] if lead else words)
-        verb = first_verb(core, 0, len(core), listed)
+        verb = find_verb(core, 0, len(core), listed)
         reason = "opinion" if is_doubt(words) else reason_for(core, listed, inherited is not None, verb)
         if reason is not None:
-            self._leave((start, end), reason)
+            self._set_aside((start, end), reason)
             return doubt
         own = [m for m in found if any(a <= m.start and m.end <= b for a, b in clause.pieces)]
         kind = _type(core, own, verb, inherited[0] if inherited else None)
         if kind is None:
-            self._leave((start, end), "not understood")
+            self._set_aside((start, end), "not understood")
             return doubt
-        if not own and not telling_words(core):
-            self._leave((start, end), "not understood")  # "but it doesn't now": what it is about was said before
+        if not own and not distinctive_words(core):
+            self._set_aside((start, end), "not understood")  # "but it doesn't now": its subject is in another clause
             return doubt
         named = sum(mention.kind in ("file", "symbol") for mention in own)
-        in_table = " | " in words  # its cells deny nothing of each other
+        in_table = " | " in words  # a cell does not deny another
         absent = kind in _PRESENCE and named > 0 and not in_table and is_absent(words, named)
         if not any(mention.kind == "file" for mention in own):
             own = [*(carried or self._spoken_of(words)), *own]
@@ -282,13 +233,13 @@ class _Reader:
             return tuple(mention for mention in self.claims[-1].mentions if mention.kind == "file")[:1]
         return ()
 
-    def _leave(self, span: Span, reason: Reason) -> None:
+    def _set_aside(self, span: Span, reason: Reason) -> None:
         self.uncheckable.append(Uncheckable(" ".join(self.text[span[0] : span[1]].split()), *span, reason))
         if reason in ("plan", "instruction", "question"):
             self.asked.add(span)
 
     def _code(self, block: Passage) -> None:
-        """A block that is said to be of a file claims that what it defines is there."""
+        """A code block under the name of a file claims that the file defines what the block defines."""
         if not block.context or any(span in self.asked for span in block.context):
             return
         line_end = self.text.find("\n", block.start, block.end)
@@ -309,16 +260,16 @@ def _type(words: str, found: Sequence[Mention], verb: Verb | None, inherited: Cl
         return _PREFIX_TYPES.get(prefix[1].lower(), "modified")
     if "tests" in kinds:
         return "test_result"
-    if is_taken_away(words):
+    if is_removal(words):
         return "removed"
     if "dependency" in kinds:
         return "dependency"
-    stated = verb is not None or is_finite(words)
-    if "version" in kinds and (stated or does(words, 0, len(words))):
+    stated = verb is not None or has_finite_verb(words)
+    if "version" in kinds and (stated or begins_with_action(words, 0, len(words))):
         return "version"
     if "number" in kinds and _VALUE.search(words) and (stated or "=" in words):
         return "value"
-    # A later "exists" is of a clause inside this one: "returns 404 when the user does not exist".
+    # A later "exists" belongs to a subordinate clause: "returns 404 when the user does not exist".
     if (there := _THERE.search(words)) and (verb is None or there.start() <= verb.start):
         return "exists"
     if verb is not None:
@@ -328,13 +279,13 @@ def _type(words: str, found: Sequence[Mention], verb: Verb | None, inherited: Cl
         return inherited
     if _NEW.match(words):
         return "implemented"
-    if is_finite(words) and not _HERE.match(words):
+    if has_finite_verb(words) and not _HERE.match(words):
         return "behaviour"
     return "reference" if kinds - {"number", "quote"} else None
 
 
 def _subject(words: str, verb: Verb | None, found: Sequence[Mention]) -> str:
-    """What the claim is about, without the file that it is in."""
+    """What the claim is about, without its file."""
     subject = _about(words, verb)
     for mention in found:
         if mention.kind == "file" and (at := subject.find(mention.text)) > 0 and (place := _IN.search(subject, 0, at)):
@@ -343,7 +294,7 @@ def _subject(words: str, verb: Verb | None, found: Sequence[Mention]) -> str:
 
 
 def _about(words: str, verb: Verb | None) -> str:
-    """What was done by someone, or what does or is something."""
+    """The object of a change, or the subject of a statement."""
     if there := _THERE_IS.match(words):
         return words[there.end() :].strip(" .,:")
     if verb is None:

@@ -1,8 +1,8 @@
-"""One sentence to its atomic clauses, each with every word that belongs to it. Pure.
+"""Splits a sentence into atomic clauses, each with all words that belong to it. Pure.
 
-"Added X to a.py and removed Y from b.py" says two things; "implemented login and logout in auth.py" says two as well,
-and both are in auth.py. A clause is therefore a row of pieces of the sentence, not one stretch of it: what two clauses
-share stands in the pieces of both. Where it is unclear whether words belong together they are left together.
+"Added X to a.py and removed Y from b.py" says two things. So does "implemented login and logout in auth.py", and both
+are in auth.py: a clause is a list of pieces of the sentence, and clauses can share pieces. In doubt, words stay
+together.
 """
 
 from __future__ import annotations
@@ -12,53 +12,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from .claim_words import CHANGES, Verb, does, first_verb, is_finite
+from ..words import load_pattern
 from .mentions import Mention
 from .passages import Span
+from .verbs import CHANGES, Verb, begins_with_action, find_verb, has_finite_verb
 
 __all__ = ["Clause", "split_clauses"]
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """The places of its words, in order; `own` is what no other clause has."""
+    """The spans of its words, in order; `own` is the span that no other clause shares."""
 
     pieces: tuple[Span, ...]
     own: Span
 
 
-_JOINT = re.compile(
-    r"(?P<comma>,\s+(?!(?:and|but|or|then|while|plus|so\s+(?:I|we))\b))|(?P<semicolon>;\s+)"
-    r"|(?P<word>,?\s+(?:and(?:\s+(?:also|then|finally))?|but|then|while|whereas|plus|as\s+well\s+as)\s+|,?\s+so\s+(?=(?:I|we)\b))"
-)
-_OPENER = re.compile(
-    r"(?:(?:also|now|then|finally|subsequently|already|successfully|accordingly|I|we|I['’]ve|we['’]ve|have)\s+)*", re.I
-)
+_JOINT = load_pattern("claims", "joint", 0)
+_OPENER = load_pattern("claims", "opener")
 _PROMISE = re.compile(r"(?:I['’]ll|we['’]ll|will|should|plan|let['’]s)\b", re.I)
 _RELATIVE = re.compile(r"\b(?:which|that|who|whose|where|to|when|if|because|so|as|how|whether|for|with)\b", re.I)
-_BE = re.compile(
-    r"\b(?:is|are|was|were|been|being|got|gets?)\s+(?:\w+ly\s+|now\s+|also\s+|not\s+|all\s+|both\s+)*$", re.I
-)
-_PLACE = re.compile(
-    r"\s(?:in|into|to|from|within|inside|under|across|on|for|by|using|via|with|at|so|because|when)\s", re.I
-)
-_AT_FILE = re.compile(
-    r"\s(?:in|into|to|from|within|inside|under|across|of|on|at)\s+(?:the\s+)?(?:file\s+|module\s+)?`?$", re.I
-)
+_BE = load_pattern("claims", "clauses_be")
+_PLACE = load_pattern("claims", "place")
+_AT_FILE = load_pattern("claims", "at_file")
 _WITH = re.compile(r"\s(?:with|using|via|by|for)\s", re.I)
 _LEADING = re.compile(r"(?:in|inside|within|for|under)\s+[^,;]{1,120}?,\s+", re.I)
 _DETERMINER = re.compile(r"(?:an?|the|some|new|its|our|two|three|\d+)\s", re.I)
 _APART = re.compile(r"\b(?:between|both|either|from)\b[^,]*$", re.I)
 _CLOSED = re.compile(r"`[^`\n]*`|\([^()\n]*\)")
-_FINITE = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|does|do|did|can|cannot|will|now|no longer|pass(?:es)?|fails?)\b", re.I
-)
+_FINITE = load_pattern("claims", "finite")
 _ELSEWHERE = re.compile(r"test|spec|\.(?:md|rst|txt|lock)$", re.I)
-_MOST_ITEMS = 24  # of one sentence; a longer enumeration ends in one clause with the rest of it
+_MOST_ITEMS = 24  # of one sentence; the rest of a longer enumeration stays in one clause
 
 
 def split_clauses(text: str, span: Span, found: Sequence[Mention], listed: bool = False) -> list[Clause]:
-    """The clauses of the sentence at this place, in order."""
+    """The clauses of the sentence in this span, in order."""
     joints = _joints(text, span, found)
     starts = [span[0], *(joint.end() for joint in joints if _begins_clause(text, span, joint, joints))]
     ends = {joint.end(): joint.start() for joint in joints}
@@ -76,7 +64,7 @@ def _with(clause: Clause, shared: tuple[Span | None, Span | None]) -> Clause:
 
 
 def _joints(text: str, span: Span, found: Sequence[Mention]) -> list[re.Match[str]]:
-    """Where the sentence can be parted: never inside a mention, a quotation or brackets."""
+    """Where the sentence can be split: never inside a mention, a quotation or brackets."""
     closed = [(m.start, m.end) for m in found if m.kind not in ("number", "tests", "dependency")]
     closed += [match.span() for match in _CLOSED.finditer(text, *span)]
     return [
@@ -87,23 +75,28 @@ def _joints(text: str, span: Span, found: Sequence[Mention]) -> list[re.Match[st
 
 
 def _begins_clause(text: str, span: Span, joint: re.Match[str], joints: Sequence[re.Match[str]]) -> bool:
-    """Whether what follows the joint has its own verb, and what is before it too."""
+    """Whether both sides of the joint have a verb."""
     end = next((other.start() for other in joints if other.start() >= joint.end()), span[1])
     right = text[joint.end() : end]
     left = text[span[0] : joint.start()]
-    left_verb = first_verb(text, span[0], joint.start(), listed=True)
-    if left_verb is None and not is_finite(left):
+    left_verb = find_verb(text, span[0], joint.start(), listed=True)
+    if left_verb is None and not has_finite_verb(left):
         return False
     if joint["semicolon"] or _PROMISE.match(right):
         return True
     opener = _OPENER.match(right)
     at = joint.end() + (opener.end() if opener else 0)
-    verb = first_verb(text, at, end, listed=left_verb is not None and left_verb.form == "base")
+    verb = find_verb(text, at, end, listed=left_verb is not None and left_verb.form == "base")
     if verb is not None and verb.form == "noun":
         verb = None
     if verb is not None and verb.start == at and verb.form != "s":
         return verb.type in CHANGES or joint["comma"] is None
-    if left_verb is not None and left_verb.form in ("s", "noun") and joint["word"] and does(text, at, end):
+    if (
+        left_verb is not None
+        and left_verb.form in ("s", "noun")
+        and joint["word"]
+        and begins_with_action(text, at, end)
+    ):
         return len(text[at:end].split()) > 1
     if joint["comma"] is not None and at == joint.end():
         return False
@@ -111,7 +104,7 @@ def _begins_clause(text: str, span: Span, joint: re.Match[str], joints: Sequence
 
 
 def _own_subject(text: str, start: int, end: int, verb: Verb | None) -> bool:
-    """ "and the parser now rejects it": a few words, then a verb that is none of a relative clause."""
+    """ "and the parser now rejects it": a few words, then a verb outside any relative clause."""
     finite = _FINITE.search(text, start, end)
     places = [place for place in (verb and verb.start, finite and finite.start()) if place is not None]
     if not places:
@@ -123,11 +116,11 @@ def _own_subject(text: str, start: int, end: int, verb: Verb | None) -> bool:
 
 
 def _shared(text: str, parts: Sequence[Span], number: int, found: Sequence[Mention]) -> tuple[Span | None, Span | None]:
-    """ "In auth.py, …" before all clauses, or "… in auth.py" after the last, for a clause that has no file."""
+    """What a clause without a file shares: "In auth.py, …" before the first, or "… in auth.py" after the last."""
     part, first = parts[number], parts[0]
-    verb = first_verb(text, *first) if number and does(text, *part) else None
+    verb = find_verb(text, *first) if number and begins_with_action(text, *part) else None
     if verb is not None and verb.start > first[0]:
-        return (first[0], verb.start), None  # who does it
+        return (first[0], verb.start), None  # the subject
     if len(parts) == 1 or _file_in(found, part):
         return None, None
     leading = _LEADING.match(text, *first)
@@ -137,7 +130,7 @@ def _shared(text: str, parts: Sequence[Span], number: int, found: Sequence[Menti
 
 
 def _shared_after(text: str, parts: Sequence[Span], found: Sequence[Mention]) -> Span | None:
-    """Only a short first clause is read on: the test of "fixed the login form and added a test in …" is elsewhere."""
+    """Only for a short first clause: in "fixed the login form and added a test in …" only the test is there."""
     if len(parts) != 2 or _PLACE.search(text, *parts[0]) or len(text[slice(*parts[0])].split()) > 6:
         return None
     file = _file_in(found, parts[1])
@@ -155,9 +148,9 @@ def _file_in(found: Sequence[Mention], span: Span) -> Mention | None:
 def _items(
     text: str, part: Span, found: Sequence[Mention], joints: Sequence[re.Match[str]], listed: bool
 ) -> list[Clause]:
-    """The clause once for each thing that it says the same of."""
+    """One clause for each item of an enumeration."""
     whole = [Clause((part,), part)]
-    verb = first_verb(text, *part, listed=listed)
+    verb = find_verb(text, *part, listed=listed)
     inner = [
         joint for joint in joints if part[0] <= joint.start() and joint.end() <= part[1] and not joint["semicolon"]
     ]
@@ -167,11 +160,11 @@ def _items(
     if be is not None:
         items = _parted((part[0], be.start()), inner)
         rest = (be.start(), part[1])
-        if len(items) > 1 and all(_telling(found, item) for item in items):
+        if len(items) > 1 and all(_has_mention(found, item) for item in items):
             return [Clause((item, rest), item) for item in items]
         return whole
     items = _parted((verb.end, part[1]), inner)
-    packages = all(_telling(found, item, ("dependency",)) for item in items)
+    packages = all(_has_mention(found, item, ("dependency",)) for item in items)
     if (verb.type not in CHANGES or verb.form == "s") and not packages:
         return whole
     if len(items) < 2 or not _separable(text, items, found):
@@ -182,7 +175,7 @@ def _items(
 
 def _parted(region: Span, joints: Sequence[re.Match[str]]) -> list[Span]:
     inside = [joint for joint in joints if region[0] < joint.start() and joint.end() < region[1]]
-    # Commas alone make no list: "added caching, again".
+    # Commas alone do not make a list: "added caching, again".
     if not any("and" in (joint["word"] or "") or "plus" in (joint["word"] or "") for joint in inside):
         return [region]
     starts = [region[0], *(joint.end() for joint in inside)]
@@ -193,36 +186,38 @@ def _parted(region: Span, joints: Sequence[re.Match[str]]) -> list[Span]:
 _NAMES = ("file", "symbol", "dependency", "command", "quote")
 
 
-def _telling(found: Sequence[Mention], span: Span, kinds: Sequence[str] = _NAMES, least: int = 1) -> bool:
+def _has_mention(found: Sequence[Mention], span: Span, kinds: Sequence[str] = _NAMES, least: int = 1) -> bool:
     return sum(m.kind in kinds and span[0] <= m.start and m.end <= span[1] for m in found) >= least
 
 
 def _separable(text: str, items: Sequence[Span], found: Sequence[Mention]) -> bool:
-    """Whether each item stands for itself; "unit and integration tests" do not."""
+    """Whether each item makes sense alone; those of "unit and integration tests" do not."""
     shown = [text[a:b].strip() for a, b in items]
-    if _APART.search(shown[0]) and not all(_telling(found, item) for item in items):
+    if _APART.search(shown[0]) and not all(_has_mention(found, item) for item in items):
         return False
-    # What follows a preposition without a file is about that, not about the verb: "for users and admins".
+    # An enumeration after a preposition belongs to it, not to the verb: "for users and admins".
     loose = [_PLACE.split(f" {item}", maxsplit=1)[0].strip() for item in shown]
     if any(not words for words in loose) or any(_RELATIVE.match(item) for item in shown):
         return False
     if any(_WITH.search(item) for item in shown[:-1]):
         return False
     placed = [span for item, span in zip(shown[:-1], items[:-1], strict=True) if _PLACE.search(item)]
-    if not all(_file_in(found, span) or _telling(found, span, least=2) for span in placed):
+    if not all(_file_in(found, span) or _has_mention(found, span, least=2) for span in placed):
         return False
-    if all(_telling(found, item) for item in items):
+    if all(_has_mention(found, item) for item in items):
         return True
     if any(len(words.split()) > 10 for words in loose):
         return False
     if any(_DETERMINER.match(words) for words in loose[:-1]):
-        return all(_DETERMINER.match(words) or _telling(found, span) for words, span in zip(loose, items, strict=True))
+        return all(
+            _DETERMINER.match(words) or _has_mention(found, span) for words, span in zip(loose, items, strict=True)
+        )
     counts = [len(words.split()) for words in loose]
     return max(counts) == 1 or min(counts[:-1]) > 1
 
 
 def _tail(text: str, item: Span, last: Span, found: Sequence[Mention]) -> tuple[Span, ...]:
-    """What the last item says for all of them: the place of it."""
+    """The place that the last item gives for all of them."""
     if item == last:
         return ()
     own, file = _file_in(found, item), _file_in(found, last)

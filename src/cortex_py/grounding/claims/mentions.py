@@ -1,8 +1,8 @@
-"""What a clause speaks of: files and lines, symbols, numbers, versions, commands, commits, packages, tests. Pure.
+"""What a clause mentions: files and lines, symbols, numbers, versions, commands, commits, packages, tests. Pure.
 
-Every mention keeps its place in the text and has a `value` in one spelling, which is what can be looked up: the path
-of a file, "3-7" for lines, a name without its brackets, "30 s" for half a minute, "12 passed" for tests. The forms are
-those of code, so they are read in any language; only the words around tests and packages are English.
+A mention has its place in the text and a normalised `value` to look up: the path of a file, "3-7" for lines, a name
+without brackets, "30 s" for half a minute, "12 passed" for tests. Mentions look like code, so they are found in any
+language; only the words around tests and packages are English.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ..memory.measures import STARTERS, Token, measure_at
-from ..memory.opposites import COMMON, word_set
+from ...memory.comparison.measures import STARTERS, Token, measure_at
+from ...memory.comparison.opposites import COMMON
+from ..words import alternatives, load_pattern, load_words
 
-__all__ = ["Kind", "Mention", "mentions"]
+__all__ = ["Mention", "mentions"]
 
 Kind = Literal[
     "file", "line", "symbol", "number", "version", "command", "commit", "quote", "dependency", "tests", "url"
@@ -24,7 +25,7 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """`text` stands at `start` to `end`; `value` is what it means."""
+    """`text` is at `start` to `end`; `value` is its normalised form."""
 
     kind: Kind
     text: str
@@ -33,21 +34,9 @@ class Mention:
     value: str
 
 
-_EXTENSIONS = (
-    "py|pyi|pyx|ipynb|js|jsx|mjs|cjs|ts|tsx|mts|cts|vue|svelte|astro|html|htm|css|scss|sass|less|json|jsonc|json5|jsonl"
-    "|yaml|yml|toml|ini|cfg|conf|env|lock|xml|svg|md|mdx|rst|txt|adoc|csv|tsv|sql|sh|bash|zsh|fish|ps1|bat|go|mod|sum"
-    "|rs|java|kt|kts|scala|groovy|gradle|swift|c|h|cc|cpp|cxx|hpp|hh|cs|fs|vb|csproj|sln|rb|erb|gemspec|php|twig|lua|pl"
-    "|pm|r|jl|ex|exs|erl|hrl|hs|ml|mli|clj|cljs|dart|zig|nim|proto|graphql|gql|tf|tfvars|hcl|nix|cmake|mk|dockerfile|j2|tmpl"
-    "|log|patch|diff|db|sqlite|bin|dat|typed|pem|crt|woff2?|ttf|ico|webp|wasm|dll|exe|parquet|png|jpg|jpeg|gif|pdf|zip|whl|tar\\.gz"
-)
-_NAMED = (
-    r"Dockerfile|Makefile|Justfile|Gemfile|Pipfile|Procfile|Vagrantfile|Jenkinsfile|CODEOWNERS|README|LICENSE|CHANGELOG"
-    r"|\.(?:gitignore|gitattributes|dockerignore|editorconfig|env|npmrc|eslintrc|prettierrc|pre-commit-config\.yaml)"
-)
-_PROGRAMS = (
-    "pytest|python3?|pip3?|uv|poetry|npm|npx|yarn|pnpm|node|deno|bun|git|make|cargo|go|docker|kubectl|ruff|mypy|tox|nox"
-    "|black|eslint|tsc|jest|vitest|gradle|mvn|curl|bash|sh|terraform|alembic|uvicorn|django-admin|flake8|rspec|bundle"
-)
+_EXTENSIONS = alternatives("claims", "extensions")
+_NAMED = alternatives("claims", "file_names")
+_PROGRAMS = alternatives("claims", "programs")
 _TEST_WORDS = r"(?:(?:new|unit|integration|existing|regression|e2e|the|of|our|other|end-to-end|\d+)\s+){0,3}"
 _MASTER = re.compile(
     rf"""
@@ -102,48 +91,21 @@ _INSIDE_FILE = re.compile(
 _INSIDE_SYMBOL = re.compile(r"@?\$*[A-Za-z_][\w$]*(?:(?:\.|::|#|->)[A-Za-z_]\w*)*(?:\([^()]{0,80}\))?")
 _INSIDE_COMMAND = re.compile(rf"(?:\$\s+)?(?:(?:{_PROGRAMS})(?:\s|$)|\S+\s+--?\w).*|\./\S+.*")
 _INSIDE_VERSION = re.compile(r"v\d+(?:\.\d+)*|\d+(?:\.\d+){2,}\S*")
-_INSIDE_NUMBER = re.compile(r"[-+]?\d[\d_.,]*(?:\s?(?:ms|s|min|h|kb|mb|gb|%))?", re.IGNORECASE)
+_INSIDE_NUMBER = re.compile(r"[-+]?\d[\d_.,]*(?:\s?(?:ms|s|min|h|kb|mb|gb|%))?", re.I)
 _INSIDE_HASH = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}")
-_PACKAGE = re.compile(
-    r"\b(?i:depend(?:s|ed|ing)?\s+(?:up)?on|(?:add|install|upgrad|bump|downgrad|updat|pinn?|requir|us|import"
-    r"|remov)(?:s|ed|es|e|ing)?"
-    r"|migrated\s+to|switched\s+to|version\s+of|dependency\s+on|requirement\s+(?:on|for))"
-    r"\s+(?:the\s+)?(?:package\s+|library\s+|dependency\s+)?"
-    r"`?(@?[A-Za-z][A-Za-z0-9_./-]{0,60}[A-Za-z0-9]"
-    r"|[A-Z])`?(?=(\s+(?:from\s+\S{1,20}\s+)?(?:to\s+)?(?:version\s+)?`?v?\d+(?:\.\d+)+)?)"
-)
-_AS_PACKAGE = re.compile(
-    r"(?:the\s+|a\s+|an\s+)?`?(@?[A-Za-z][A-Za-z0-9_./-]{1,60})`?\s+(?:(?:as|is|was)\s+(?:(?:added|listed|declared|included|named|pinned)\s+as\s+)?(?:a\s+"
-    r"|an\s+)?(?:new\s+)?(?:dev(?:elopment)?\s+|runtime\s+|optional\s+|direct\s+)?dependency|package(?!\.json)|library"
-    r"|dependency)\b"
-)
-_AND_PACKAGE = re.compile(
-    r"`?\s+(?:to\s+)?`?v?\d[\w.]{0,20}`?(?:,\s+and|,"
-    r"|\s+and)\s+`?(@?[A-Za-z][A-Za-z0-9_./-]{0,60})`?(?=\s+(?:to\s+)?v?\d+\.\d)"
-)
-_DEPENDS = re.compile(r"depend|install|requirement", re.IGNORECASE)
-_NAME_VERSION = re.compile(
-    r"\b[A-Z][A-Za-z.+#]{1,30}\s+(\d{1,3}(?:\.\d+){0,3})(?![\w.%]|\.\d|\s+(?:tests?|files?|times|lines?|s|ms"
-    r"|seconds|minutes)\b)"
-)
-_WORD = re.compile(
-    r"(?P<number>(?<![\w.])[-+]?\d(?:[\d.,:/]*\d)?(?:[A-Za-zµ]{1,3}(?!\w))?%?)|(?P<word>[A-Za-z]+)|(?P<sign>[<>]=?"
-    r"|[≥≤$€£~+%])|(?P<end>[.!?;:=\n])"
-)
-_PRODUCTS = word_set(
-    """javascript typescript github gitlab postgresql mysql graphql oauth openai openapi nodejs fastapi macos ios
-    sqlite dynamodb mongodb youtube webassembly websocket websockets restful devops ebay iphone linkedin vscode
-    sqlalchemy numpy pytorch tensorflow bitbucket stackoverflow readme node.js vue.js next.js e.g i.e"""
-)
-_NOT_NAMES = word_set(
-    """no not that which to is was for and or in with of a the now has from it this returns also will should can does so
-    we names name body definition signature level call calls itself takes"""
-)
-_TEST_FAIL = re.compile(r"fail|red|broken|error", re.IGNORECASE)
+_PACKAGE = load_pattern("claims", "package", 0)
+_AS_PACKAGE = load_pattern("claims", "as_package", 0)
+_AND_PACKAGE = load_pattern("claims", "and_package", 0)
+_DEPENDS = re.compile(r"depend|install|requirement", re.I)
+_NAME_VERSION = load_pattern("claims", "name_version", 0)
+_WORD = load_pattern("claims", "word", 0)
+_PRODUCTS = load_words("claims", "products")
+_NOT_NAMES = load_words("claims", "not_names")
+_TEST_FAIL = re.compile(r"fail|red|broken|error", re.I)
 
 
 def mentions(text: str, start: int = 0, end: int | None = None) -> list[Mention]:
-    """What the text between two places mentions, in order; the offsets are those of the whole text."""
+    """The mentions between two offsets, in order; their own offsets refer to the whole text."""
     end = len(text) if end is None else end
     found = [mention for match in _MASTER.finditer(text, start, end) for mention in _read(match)]
     files = {mention.start for mention in found if mention.kind == "file"}
@@ -172,7 +134,8 @@ def _read(match: re.Match[str]) -> Iterator[Mention]:
             yield _group(match, "commit", "commit", match["commit"])
     elif match["kinded"] or match["titled"]:
         kind = "kinded_name" if match["kinded"] else "titled_name"
-        if not _is_word(match[kind]):
+        called = match.string.startswith("()", match.end(kind))
+        if called or not _is_word(match[kind]):
             yield _group(match, "symbol", kind, match[kind])
     elif match["name"]:
         if match["name"].lower() not in _PRODUCTS:
@@ -182,13 +145,13 @@ def _read(match: re.Match[str]) -> Iterator[Mention]:
 
 
 def _is_word(name: str) -> bool:
-    """Whether what stands beside "function" is only the next word of the sentence."""
+    """Whether the word beside "function" is an ordinary word and no name."""
     lower = name.lower()
     return lower in _NOT_NAMES or lower in COMMON or re.fullmatch(r"[a-z]+(?:s|ed)", name) is not None
 
 
 def _plain(match: re.Match[str]) -> Iterator[Mention]:
-    """The kinds that need no second look."""
+    """The kinds that one group identifies."""
     if match["url"]:
         shown = match["url"].rstrip(".,;:!?")
         yield Mention("url", shown, match.start(), match.start() + len(shown), shown)
@@ -229,17 +192,17 @@ def _file(match: re.Match[str], group: str, at: str) -> Iterator[Mention]:
     end = match.end(group) - (len(suffix) if group == "file" else 0)
     start = match.start(group)
     shown = match.string[start:end]
-    # An open bracket before a path is no part of it, as the brackets of a route's folder are.
+    # An open bracket before a path is not part of it, unlike the brackets of a route folder.
     dropped = len(shown) - len(shown.lstrip("([")) if shown.count("(") != shown.count(")") else 0
     yield Mention("file", shown[dropped:], start + dropped, end, _path(shown[dropped:]))
     if suffix:
-        # "12:5" is a line and a column, "12-15" are lines.
+        # "12:5" is line and column, "12-15" is a range.
         numbers = suffix.split(":")[1] if suffix.count(":") == 2 else suffix
         yield Mention("line", suffix, end, end + len(suffix), _lines(numbers))
 
 
 def _ticked(match: re.Match[str]) -> Iterator[Mention]:
-    """What stands in backticks, by its form; what has none that is known stays a quotation."""
+    """Classify text in backticks by its form; an unknown form is a quotation."""
     start, inside = match.start() + 1, match["tick"][1:-1]
     end = start + len(inside)
     if found := _INSIDE_FILE.fullmatch(inside):
@@ -299,7 +262,7 @@ def _is_commit(match: re.Match[str]) -> bool:
 
 def _packages(text: str, start: int, end: int) -> Iterator[Mention]:
     for match in _PACKAGE.finditer(text, start, end):
-        # "uses" and "added" say it of anything: only a version, or a word that means nothing else, makes it a package.
+        # "uses" and "added" fit anything: only a version or an unambiguous word makes it a package.
         if match[1].lower() in _RUNTIMES or match[1].lower() in _ARTICLES:
             continue
         if match[2]:
@@ -312,22 +275,18 @@ def _packages(text: str, start: int, end: int) -> Iterator[Mention]:
 
 
 def _and_packages(text: str, at: int, end: int) -> Iterator[Mention]:
-    """The further ones of "FastAPI 0.110 and SQLAlchemy 2.0"."""
+    """The further packages in "FastAPI 0.110 and SQLAlchemy 2.0"."""
     while match := _AND_PACKAGE.match(text, at, end):
         yield Mention("dependency", match[1], match.start(1), match.end(1), match[1].lower())
         at = match.end(1)
 
 
-_RUNTIMES = word_set("python node node.js java go rust ruby php typescript c++ deno")
-_ARTICLES = word_set(
-    """the a an this that these it its new each every any some our your standard missing extra all no whether how which
-    what and or as is was package library dependency another dev current unused whole shared in to from by at with on
-    for listed declared included named pinned added removed changed modified updated contains has have its my"""
-)
+_RUNTIMES = load_words("claims", "runtimes")
+_ARTICLES = load_words("claims", "articles")
 
 
 def _named_versions(text: str, start: int, end: int, known: list[Mention]) -> Iterator[Mention]:
-    """The number right after a name: "Python 3.11", "PostgreSQL 15"."""
+    """Versions right after a name: "Python 3.11", "PostgreSQL 15"."""
     taken = {mention.start for mention in known if mention.kind in ("version", "file", "line", "tests", "quote")}
     for match in _NAME_VERSION.finditer(text, start, end):
         short = "." in match[1] or len(match[1]) < 3  # a long number is a port or a year
@@ -340,22 +299,14 @@ def _named_versions(text: str, start: int, end: int, known: list[Mention]) -> It
 
 
 _ITS_VERSION = re.compile(r"`?\s+(?:from\s+\S{1,20}\s+)?(?:to\s+)?(?:version\s+)?`?v?(\d+\.\d+)(?![\w]|\.\d)")
-_COUNTED = word_set(
-    """all the added fixed removed updated only these those line lines step phase part option section about over under
-    at least it in on to from of and with i we there has set by task issue ticket pr bug page error port created wrote
-    changed ran is are exactly http"""
-)
+_COUNTED = load_words("claims", "not_products")
 
 
-_COUNTABLE = re.compile(
-    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|hundred|thousand|million|dozen|once|twice"
-    r"|first|second|third|zero|twenty|thirty|fifty|one)\b",
-    re.IGNORECASE,
-)
+_COUNTABLE = load_pattern("claims", "countable")
 
 
 def _numbers(text: str, start: int, end: int, known: list[Mention]) -> Iterator[Mention]:
-    """Numbers with their units, outside of what is already known for something else."""
+    """Numbers with their units, outside the other mentions."""
     if not _COUNTABLE.search(text, start, end):
         return
     tokens, places = _tokens(text, start, end, [m for m in known if m.kind not in ("dependency", "quote")])
@@ -374,7 +325,7 @@ def _numbers(text: str, start: int, end: int, known: list[Mention]) -> Iterator[
 
 
 def _tokens(text: str, start: int, end: int, known: list[Mention]) -> tuple[list[Token], list[tuple[int, int]]]:
-    """The words with their places; what belongs to a mention is a gap that no number reaches across."""
+    """The words with their places; other mentions become gaps, so that no number spans one."""
     covered = sorted((mention.start, mention.end) for mention in known)
     tokens, places, at = [], [], 0
     for match in _WORD.finditer(text, start, end):

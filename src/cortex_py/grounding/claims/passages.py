@@ -1,8 +1,7 @@
-"""The passages of an answer: its sentences, quotations and blocks of code, each with what it stands under. Pure.
+"""Splits an answer into passages: sentences, quotations and code blocks, each with the headings above it. Pure.
 
-An answer is Markdown more often than not. A bullet means little without the line above it, so every passage knows the
-headings, the lead-in and the bullets around it, as places in the text. Nothing is rewritten: all offsets are those of
-the text as it was given. One pass over the lines.
+Most answers are Markdown. A bullet means little without the line above it, so every passage has the spans of the
+headings, the lead-in and the parent bullets. All offsets refer to the original text. One pass over the lines.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ __all__ = ["Passage", "Span", "read_passages"]
 
 Span = tuple[int, int]
 
-LONGEST = 1_000  # a sentence; what is longer is cut between words, so that no sentence costs more than a bounded time
+LONGEST = 1_000  # characters of a sentence; a longer one is cut between words, which bounds the time per sentence
 
 _FENCE = re.compile(r"[ \t]{0,12}(`{3,}|~{3,})")
 _TITLE = re.compile(r"(#{1,6})[ \t]+(?=\S)")
@@ -30,7 +29,7 @@ _PAUSE = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_`]*+(?=\s)|[。！�
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|cf|vs|approx|nr|dr|mrs?|resp|incl|z\.\s?b|d\.\s?h|(?<!\d\s)[^\W\d_]|no)\.$", re.I
 )
-# A sentence may begin with the name of a file or of something in it, which has no capital.
+# A sentence may start with the name of a file or symbol, in lower case.
 _NAMED = re.compile(
     r"[a-z][\w-]*(?:/[\w.-]+|\.(?:py|js|ts|tsx|go|rs|java|json|toml|ya?ml|md|txt|cfg|ini|sh|c|h|cpp|rb)\b|_\w+|\(\))"
 )
@@ -41,15 +40,15 @@ _INDENTED = ("    ", "\t")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stretch of the text; `context` are the places of what stands above it, the nearest last."""
+    """A span of the text; `context` has the spans of the headings above it, the nearest last."""
 
     kind: Literal["sentence", "quotation", "code"]
     start: int
     end: int
     context: tuple[Span, ...] = ()
     listed: bool = False
-    box: bool | None = None  # None for whatever has no box to tick
-    introduces: bool = False  # a lead-in: what it announces stands in the list below it
+    box: bool | None = None  # whether its task-list box is ticked; None without a box
+    introduces: bool = False  # a lead-in to the list below it
 
 
 def read_passages(text: str) -> list[Passage]:
@@ -58,7 +57,7 @@ def read_passages(text: str) -> list[Passage]:
 
 
 class _Reader:
-    """Lines to passages; a paragraph or list entry is open until something else begins."""
+    """Reads lines; a paragraph or list entry stays open until something else starts."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -89,7 +88,7 @@ class _Reader:
         return len(self.text) if end < 0 else end + 1
 
     def _code(self, line: str, at: int, end: int) -> bool:
-        """Whether the line is of a block of code, or one of its two fences."""
+        """Whether the line belongs to a code block or is one of its fences."""
         fence = _FENCE.match(line)
         if self.fence:
             if fence and fence[1].startswith(self.fence) and not line[fence.end() :].strip():
@@ -129,7 +128,7 @@ class _Reader:
     def _row(self, line: str, at: int) -> None:
         self._close()
         if _TABLE_RULE.match(line):
-            if self.found and self.found[-1].listed:  # the names of the columns
+            if self.found and self.found[-1].listed:  # the header row
                 self.found.pop()
         else:
             self._add(Passage("sentence", at, at + len(line), self._context(), listed=True))
@@ -146,7 +145,7 @@ class _Reader:
         self.blank = False
 
     def _announce(self) -> None:
-        """The line above this list entry was a lead-in, or a bullet that is only a name."""
+        """Mark the passage above this list entry if it is a lead-in, or a bullet that is only a name."""
         last = self.found[-1] if self.found else None
         if last is None or last.kind != "sentence":
             return

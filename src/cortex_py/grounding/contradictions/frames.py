@@ -1,8 +1,8 @@
-"""A claim laid out for comparison: what it is about, what it says of that, when, and how far it holds. Pure.
+"""A frame is a claim prepared for comparison: its subject, what it says about it, when, and how firmly. Pure.
 
-Two claims exclude each other only where nearly everything in them is the same, so a frame keeps what must be equal
-apart from what may differ: the subject, the words said of it, the numbers, the sides of opposites, whether it is
-denied. A claim that holds only in part, or of which it is not plain what it speaks of, has no subject.
+Two claims exclude each other only if nearly everything in them is equal, so a frame separates what must be equal from
+what may differ: the subject, the words, the numbers, the sides of opposites, the negation. A claim with an unclear
+subject gets none and is not compared.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from typing import Literal, NamedTuple
 
 import Stemmer
 
-from ..memory.opposites import COMMON, NEGATIONS, SIDES, VERBS, word_set
-from .claim_words import CHANGES
-from .claims import Claim
-from .passages import Span, read_passages
+from ...memory.comparison.opposites import COMMON, NEGATIONS, SIDES, VERBS
+from ..claims.claims import Claim
+from ..claims.passages import Span, read_passages
+from ..claims.verbs import CHANGES
+from ..words import load_pattern, load_words
 
-__all__ = ["Amount", "Frame", "Side", "Time", "frame_of", "one_section", "same_place", "section_of", "stems"]
+__all__ = [
+    "Amount", "Conflict", "Frame", "Kind", "Pair", "build_frame", "find_sections", "same_place", "same_section",
+    "stems",
+]  # fmt: skip
 
 Time = Literal["before", "state", "event", "after"]
 
@@ -34,7 +38,7 @@ class Amount(NamedTuple):
 
 
 class Side(NamedTuple):
-    """One of two opposites that stands in a claim."""
+    """A word of a claim that is one of two opposites."""
 
     axis: str
     side: int
@@ -43,21 +47,21 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What of a claim is compared; `at` is its place in the row of claims."""
+    """`at` is the position of the claim in the text."""
 
     claim: Claim
     at: int
-    subject: tuple[str, ...]  # empty: with nothing to be compared
-    name: str  # what the subject names, where it is nothing but a name
-    kinds: frozenset[str]  # what it is called beside its name: "the `users` fixture" is no table
+    subject: tuple[str, ...]  # empty for a claim that is not compared
+    name: str  # the symbol or file, if the subject is nothing else
+    kinds: frozenset[str]  # the noun beside the name: "the `users` fixture" is no table
     verb: str
-    words: frozenset[str]  # said of the subject, opposites by their axis; "~" marks those of a clause that limits it
-    scoped: frozenset[str]  # those that stand after a preposition
+    words: frozenset[str]  # of the statement, opposites by their axis; "~" marks those of a limiting clause
+    scoped: frozenset[str]  # those after a preposition
     denied: bool
     sides: tuple[Side, ...]
     amounts: tuple[Amount, ...]
     time: Time
-    firm: bool  # is not hedged, and holds without a choice or an exception
+    firm: bool  # neither hedged nor limited
     files: tuple[str, ...]
     section: tuple[str, ...] = ()
 
@@ -68,27 +72,12 @@ class Frame:
 
 _STEMMER = Stemmer.Stemmer("english")
 _TOKEN = re.compile(r"`([^`\n]+)`|([^\W\d_][\w'’-]*(?:[./:]\w+)*(?:\(\))?)|([-+]?\d[\w.,:%]*)")
-_LEAD = re.compile(
-    r"\W*(?:(?:please\s+)?(?:note|keep in mind)\s+that\s+"
-    r"|(?:note|known issues?|limitations?|warning|caveats?|summary|results?|tip|important|status|tests?|testing):\s+"
-    r"|(?:however|unfortunately|also|additionally|furthermore|moreover|therefore|thus|overall|currently|again|and|but"
-    r"|today|first|in summary|in short|as a result|in addition|by the way|importantly|yes|no|so),?\s+)+",
-    re.IGNORECASE,
-)
-_CODE = re.compile(r"`[^`\n]*`|\S*[./_]\w\S*")
-_VAGUE = re.compile(
-    r"\b(?:either|or|otherwise|except|unless|only|some|sometimes|often|usually|rarely|typically|mostly|partly|partially"
-    r"|instead|rather than|but|however|though|other|another|others|fully|completely|entirely|necessarily|temporar\w+"
-    r"|neither|nor|too|enough|depending|optionally|per|each|every|would|could|should|might|may|must|can be|ideally"
-    r"|alternatively|e\.g|for example|such as|whether|almost|nearly|yet|by itself|alone|directly|just|simply"
-    r"|respectively)\b|\bnot (?:all|always|both|the|a|an|just|quite|very|really)\b|\?",
-    re.IGNORECASE,
-)
-_BROKEN = re.compile(
-    r"^\W*(?:is|are|was|were|has|have|will|does|do|not|and|or)\b|[:,(…]\W*$|\.\.\.$|^\W*--\s|\S@\S", re.I
-)  # no whole one
-_LABEL = re.compile(r"[^`:]{1,60}:\s")  # "Before: …", "On Linux: …": of what is said, the label is the half
-_SEQUENCE = re.compile(r"\b(?:then|again|later|afterwards?|eventually|meanwhile|at first|once)\b", re.IGNORECASE)
+_LEAD = load_pattern("contradictions", "lead")
+_CODE = re.compile(r"`[^`\n]*`|(?<![^\s`])\S*[./_]\w\S*")
+_VAGUE = load_pattern("contradictions", "vague")
+_BROKEN = load_pattern("contradictions", "broken")  # an incomplete sentence
+_LABEL = re.compile(r"[^`:]{1,60}:\s")  # "Before: …", "On Linux: …": the label is part of the statement
+_SEQUENCE = re.compile(r"\b(?:then|again|later|afterwards?|eventually|meanwhile|at first|once)\b", re.I)
 _THE_CHANGE = (
     r"(?:this|the|that|my|our|these)\s+(?:\w+\s+)?(?:change|fix|commit|patch|update|refactor\w*|pr|release|version"
     r"|upgrade|migration|merge)s?"
@@ -96,76 +85,38 @@ _THE_CHANGE = (
 _BEFORE = re.compile(
     rf"\b(?:previously|formerly|used to|originally|initially|earlier|historically|in the past|prior to|until now|so far"
     rf"|old|legacy|before {_THE_CHANGE}|before(?=\W*$)|without {_THE_CHANGE})\b",
-    re.IGNORECASE,
+    re.I,
 )
 _AFTER = re.compile(
     rf"\b(?:now|no longer|any ?more|from now on|as of|starting|going forward|new|newly|since"
     rf"|(?:after|with) {_THE_CHANGE})\b",
-    re.IGNORECASE,
+    re.I,
 )
-_PAST = re.compile(r"\b(?:was|were|did|had|didn['’]t|wasn['’]t|weren['’]t|hadn['’]t)\b", re.IGNORECASE)
-_PRESENT = re.compile(r"\b(?:is|are|isn['’]t|aren['’]t|does|do|doesn['’]t|don['’]t)\b", re.IGNORECASE)
-_DONE = re.compile(
-    r"\b(?:changed|bumped|upgraded|downgraded|updated|increased|decreased|reduced|raised|lowered|set|switched|migrated"
-    r"|replaced|pinned|added|removed|moved|extended|shortened|made|fixed|dropped|deleted)\b"
-    r"|^\W*(?:bump|upgrade|downgrade|update|pin|set|change|increase|decrease|reduce|raise|lower|require|use|drop)\b",
-    re.IGNORECASE,
-)
-_LIMIT = re.compile(
-    r"\b(?:when|whenever|if|because|since|so|while|although|whereas|which|that|until|where|as|in order|during"
-    r"|(?:after|before)(?!\s+\d))\b|,",
-    re.IGNORECASE,
-)
-_PREPOSITION = word_set(
-    "on in for under with without via by using at from to against inside outside across between within into of about"
-)
+_PAST = re.compile(r"\b(?:was|were|did|had|didn['’]t|wasn['’]t|weren['’]t|hadn['’]t)\b", re.I)
+_PRESENT = re.compile(r"\b(?:is|are|isn['’]t|aren['’]t|does|do|doesn['’]t|don['’]t)\b", re.I)
+_DONE = load_pattern("contradictions", "done")
+_LIMIT = load_pattern("contradictions", "limit")
+_PREPOSITION = load_words("contradictions", "prepositions")
 _NO = re.compile(r"\b(?:(?i:not|no|never|cannot|nothing)|none)\b|n['’]t\b")  # "None" is a value
-_NOT_ONLY = re.compile(r"\bnot (?:only|just|merely)\b|\bno (?:doubt|problem|matter)\b", re.IGNORECASE)
+_NOT_ONLY = re.compile(r"\bnot (?:only|just|merely)\b|\bno (?:doubt|problem|matter)\b", re.I)
 _INDEFINITE = re.compile(r"(?:an?|some|another|one|any|no|many|most|several|few)\s|.*\b(?:that|whether)\b", re.I)
-_PLACE = re.compile(
-    r"(?:\b(?:in|to|from|into|of|inside|within|at|under)\s+)?(?:\bthe\s+)?(?:\b(?:file|module)\s+)?`?$", re.I
-)
+_PLACE = load_pattern("contradictions", "place")
 _SWITCH = re.compile(r"(?:\b(?:turned|switched)\s+)?\b(on|off)(?=\W*$)")
-_FROM_TO = re.compile(r"\s+(?:from\s+\S.*?\s+to|to|from|by|=)\s+[`\d-].*$", re.IGNORECASE)
-_FILLER = word_set(
-    """set equal equals configured currently already also still explicitly correctly properly successfully actually
-    really unfortunately however therefore thus here note indeed finally now longer anymore exactly always value i we
-    then existing stays stay remains remain kept defaulted is are has have i've we've been"""
-)
-_DETERMINERS = word_set("the a an our its this that these those your my their all previously now then both")
-# What may stand beside a name without making something else of it.
-_KIND_NOUNS = word_set(
-    """function functions method class parameter argument option flag field setting variable constant module file helper
-    attribute property decorator fixture struct interface enum component hook type command unused deprecated obsolete
-    dead old endpoint table column package library script new route key"""
-)
+_FROM_TO = re.compile(r"(?<!\s)\s++(?:from\s+\S.*?\s+to|to|from|by|=)\s+[`\d-].*$", re.I)
+_FILLER = load_words("contradictions", "filler")
+_DETERMINERS = load_words("contradictions", "determiners")
+# Nouns beside a name that do not change what it names.
+_KIND_NOUNS = load_words("contradictions", "kind_nouns")
 _OPENING = re.compile(rf"(?:the\s+)?`[^`\n]+`(?:\s+(?:{'|'.join(sorted(_KIND_NOUNS))}))?(?=\s)", re.I)
-# A subject that is nothing but one of these is of whatever was spoken of last.
-_ANAPHORIC = word_set(
-    """it this that they he she there these those function method class file module code value default result output
-    input option flag parameter argument field command script example name number type test change fix commit pr tests
-    first second third one other same rest latter former user users you i we data list item object key line section
-    note text string return returned the problem issue bug error reason point idea way thing things everything nothing
-    something anything each both all some none what which who version update call case step part page following above
-    below here program library package project method attribute property variable documentation docs release instance
-    feature argument arguments options request response set time size length behavior behaviour process system support
-    changes also if when class template element message""")  # fmt: skip
-_AXES = word_set("enabled allowed true public sync encrypted required included manual static permanent works immutable")
-_BARE = word_set(
-    """unsupported unused uncached unsorted unsafe unstable unauthenticated unencrypted uncompressed unlimited
-    unavailable unsigned untyped unresolved unvalidated unprotected unlocked unordered unbuffered invalid
-    immutable incompatible incomplete inactive incorrect inconsistent insecure invisible non-blocking nonblocking
-    stateless nullable"""
-)
+# A subject of only these words refers to something mentioned before.
+_ANAPHORIC = load_words("contradictions", "anaphoric")
+_AXES = load_words("contradictions", "axes")
+_BARE = load_words("contradictions", "negated_forms")
 _TURNED = {"stateless": "stateful", "nullable": "non-nullable"}
 _NUMBER = re.compile(r"([<>]?)([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)(?: (\D.*))?")
 _WAS = re.compile(r"\b(?:problem|wrong|cause|background|before|bug|symptom|current|broken|issue(?!s))\b")
 _MOST_HEDGED = 0.3
-_PLAIN_HEADING = word_set(
-    """summary changes change details detail testing tests test overview results result notes note what was were changed
-    how it works fix fixed the solution description implementation done did i we known issues limitations status
-    conclusion in verification caveats next steps and why usage of to here is are have has been made my our this that"""
-)
+_PLAIN_HEADING = load_words("contradictions", "plain_headings")
 
 
 @lru_cache(maxsize=8192)
@@ -175,7 +126,7 @@ def _stem(word: str) -> str:
 
 
 def _opposites() -> dict[str, tuple[str, int]]:
-    """Words of an axis by stem: the axis, and the side of it."""
+    """Opposites by stem: their axis, and the side of it."""
     chosen = {axis: number for number, word in enumerate(sorted(_AXES)) for axis, _ in SIDES.get(word, ())}
     table = {
         _stem(word): (f"|{chosen[axis]}", side)
@@ -193,7 +144,7 @@ _OPPOSITES = _opposites()
 
 
 def stems(text: str) -> list[str]:
-    """The telling words of a text; what stands in backticks is kept to the letter."""
+    """The stems of a text's words without common ones; names in backticks stay as they are."""
     found = []
     for match in _TOKEN.finditer(text):
         if match[1]:
@@ -210,8 +161,8 @@ def _written(word: str) -> str:
     return word.removesuffix("()") if coded else _stem(word)
 
 
-def frame_of(claim: Claim, at: int = 0, section: tuple[str, ...] = ()) -> Frame:
-    """The claim as it is compared."""
+def build_frame(claim: Claim, at: int = 0, section: tuple[str, ...] = ()) -> Frame:
+    """Prepare a claim for comparison."""
     lead = _LEAD.match(claim.text)
     text = claim.text[lead.end() :] if lead else claim.text
     own = _subject_text(claim, text)
@@ -224,7 +175,7 @@ def frame_of(claim: Claim, at: int = 0, section: tuple[str, ...] = ()) -> Frame:
     if limit and limit[0] != ",":
         limits.add(f"~{limit[0].lower()}")
     denies = len(_NO.findall(_NOT_ONLY.sub(" ", main)))
-    prose = _CODE.sub("x", text)  # what is named in code tells nothing of time
+    prose = _CODE.sub("x", text)  # words inside names say nothing about time
     label = _LABEL.match(text)
     broken = _BROKEN.search(text) or (label and not any(file in label[0] for file in claim.files))
     vague = broken or _VAGUE.search(_NOT_ONLY.sub(" ", prose)) or _SEQUENCE.search(prose) or denies > 1
@@ -248,7 +199,7 @@ def frame_of(claim: Claim, at: int = 0, section: tuple[str, ...] = ()) -> Frame:
 
 
 def _subject_text(claim: Claim, text: str) -> str:
-    """What the claim is about as it is written; a name that opens the claim is it, whatever follows."""
+    """The subject as written; a name at the start of the claim is its subject."""
     opening = _OPENING.match(text)
     if opening and claim.type not in CHANGES and claim.type != "exists":
         return opening[0]
@@ -282,7 +233,7 @@ _FILLER_STEMS = frozenset((*map(_stem, _FILLER), *_FILLER))
 
 
 def _name(claim: Claim, subject: tuple[str, ...]) -> str:
-    """The symbol or file that the subject is, without anything beside it."""
+    """The symbol or file, if the subject is nothing else."""
     if len(subject) != 1:
         return ""
     for mention in claim.mentions:
@@ -292,7 +243,7 @@ def _name(claim: Claim, subject: tuple[str, ...]) -> str:
 
 
 def _said(claim: Claim, text: str, own: str) -> str:
-    """The claim without its subject and without the file that it is in."""
+    """The claim without its subject and its file."""
     said = text.replace(own, " ", 1) if own else text
     for file in dict.fromkeys(mention.text for mention in claim.mentions if mention.kind == "file"):
         before, there, after = said.partition(file)
@@ -321,14 +272,14 @@ def _main_words(main: str, claim: Claim) -> tuple[list[str], frozenset[str], tup
 
 
 def _amounts(claim: Claim, main: str) -> tuple[Amount, ...]:
-    """The numbers that are said of the subject; of "from 10 to 30" the last."""
+    """The numbers of the statement; of "from 10 to 30" the last."""
     found = [
         Amount(read[1], float(read[2]), read[3] or "")
         for mention in claim.mentions
         if mention.kind == "number" and mention.text in main and f"#{mention.text}" not in main
         if (read := _NUMBER.fullmatch(mention.value))
     ]
-    if len(found) > 1 and re.search(r"\bfrom\b.+\bto\b", main, re.IGNORECASE):
+    if len(found) > 1 and re.search(r"\bfrom\b.+\bto\b", main, re.I):
         return tuple(found[-1:])
     return tuple(found)
 
@@ -345,14 +296,14 @@ def _time(claim: Claim, text: str) -> Time:
 
 
 def same_place(left: Sequence[str], right: Sequence[str]) -> bool:
-    """Whether both may be in one file: one tells none, or one path is the end of the other."""
+    """Whether both can be in one file: one names none, or one path ends in the other."""
     if not left or not right:
         return True
     return any(a == b or a.endswith(f"/{b}") or b.endswith(f"/{a}") for a in left for b in right)
 
 
-def section_of(text: str, claims: Sequence[Claim]) -> dict[int, tuple[str, ...]]:
-    """The telling words of each heading that a claim stands under, by where the claim begins."""
+def find_sections(text: str, claims: Sequence[Claim]) -> dict[int, tuple[str, ...]]:
+    """The words of each heading above a claim, by the offset of the claim."""
     found: dict[int, tuple[str, ...]] = {}
     shown: dict[Span, str] = {}
     starts = sorted({claim.start for claim in claims})
@@ -366,12 +317,53 @@ def section_of(text: str, claims: Sequence[Claim]) -> dict[int, tuple[str, ...]]
     return found
 
 
-def one_section(left: tuple[str, ...], right: tuple[str, ...]) -> bool:
-    """Whether one stands right under what the other stands under, or both under the same."""
+def same_section(left: tuple[str, ...], right: tuple[str, ...]) -> bool:
+    """Whether the headings of one start with those of the other."""
     return all(a == b for a, b in zip(left, right, strict=False))
 
 
 def _heading(line: str) -> str:
-    """A heading without the words that limit nothing; a long line above a list is a sentence."""
+    """The distinctive words of a heading; "" for a long line above a list, which is a sentence."""
     words = [word for word in re.findall(r"[\w.]+", line.lower()) if word not in _PLAIN_HEADING]
     return " ".join(words) if len(words) <= 8 else ""
+
+
+# Two frames side by side
+
+Kind = Literal["polarity", "number", "version", "order", "place", "existence", "tests"]
+_BY_US = re.compile(r"\b(?:I|we)\b", re.I)
+
+
+class Conflict(NamedTuple):
+    """Why two claims exclude each other."""
+
+    kind: Kind
+    reason: str
+
+
+class Pair(NamedTuple):
+    """`first` comes first in the text, or is older; `apart` if the claims are from two texts."""
+
+    first: Frame
+    second: Frame
+    apart: bool
+
+    @property
+    def same_time(self) -> bool:
+        """Whether both describe the same time: the first may describe how things were before."""
+        if "before" in (self.first.time, self.second.time):
+            return False
+        return self.first.time != "state" or self.second.time == "state"
+
+    @property
+    def same_state(self) -> bool:
+        """Whether at least one describes a state; of two changes, one may have followed the other."""
+        return self.same_time and not self.first.time == self.second.time == "event"
+
+    @property
+    def contradicts_in_order(self) -> bool:
+        """Whether the second denies the first, and does not only describe what followed."""
+        if self.first.time == self.second.time == "event":
+            # "X was not updated. I updated X": first what was missing, then that it was done.
+            return self.apart or not self.first.denied or _BY_US.search(self.first.text) is not None
+        return self.same_time

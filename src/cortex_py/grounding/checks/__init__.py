@@ -1,0 +1,1 @@
+"""What can be looked up for a claim. Each check holds or fails, and says where that was seen."""

@@ -1,0 +1,689 @@
+"""Checks of values: defaults, constants, settings, parameters, counts, libraries, conditions and the order of steps.
+
+A value is compared with the values that the source gives to the names that the claim speaks of, by meaning and not by
+spelling: `14 * 24 * 60 * 60` is 14 days, and `True` is "on".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ...security.secrets.secrets import redact
+from ...worktree.code.behaviour import CodeFact
+from ..claims.verbs import CHANGES
+from ..index.lookup import module_words
+from ..words import distinctive_words, load_pattern, load_words, name_parts, stem_words
+from .check import Check
+from .names import is_auxiliary, is_configuration
+from .scene import HOLDERS, Scene, Subject, last_part, number_meanings, read_numbers, same_number
+
+__all__ = [
+    "check_bindings",
+    "check_counts",
+    "check_environment",
+    "check_guards",
+    "check_libraries",
+    "check_order",
+    "check_parameters",
+]
+
+_CONSTRUCTORS = frozenset(("__init__", "constructor", "__new__", "new", "initialize", "New"))
+_DEFAULT = load_pattern("checks", "default")
+_PARAMETER = load_pattern("checks", "parameter")
+_OFF = load_pattern("checks", "off")
+_ON = load_pattern("checks", "on")
+_LIBRARY = load_pattern("checks", "library")
+_NOT_LIBRARIES = load_words("checks", "not_libraries")
+_TRUE, _FALSE, _NONE = (
+    re.compile(rf"(?<![\w`]){words}(?!\w)")
+    for words in (r"`?(?:True|true|yes)`?", r"`?(?:False|false|no)`?", r"`?(?:None|null|nil|undefined)`?")
+)
+_BOOLEAN = {"True": True, "true": True, "False": False, "false": False}
+_STRING = re.compile(r"[rbuf]{0,2}([\"'`])(.{0,200})\1", re.S)
+_NUMERIC = re.compile(
+    r"[-\d_.\s*+/()<xXa-fA-F]{1,40}|[\d_.]+\s*\*\s*[\w.]+|[\w.]+\s*\*\s*[\d_.]+|[\d_.]+[a-zA-Z]\w{0,6}"
+)
+_IS = re.compile(r"(?:\b(?:is|are|to|as|equals?|becomes?|of)|=)\s*`?$", re.I)
+_STUB = re.compile(r"\.\.\.|…")
+
+
+class Binding(NamedTuple):
+    """A name that is given a value somewhere: a parameter, a constant, a setting, an entry."""
+
+    name: str
+    value: str
+    path: str
+    line: int
+    entries: int | None
+    is_default: bool
+    fit: float
+    """How far the claim speaks of it."""
+
+
+# -- Values ---------------------------------------------------------------------------------------------
+
+
+def check_bindings(scene: Scene) -> Iterator[Check]:
+    """Whether the names that the claim speaks of have the values that it gives."""
+    if scene.claim.type in ("version", "removed", "test_result"):
+        return
+    found = [*_setting_bindings(scene)]
+    for subject in scene.subjects[:4]:
+        found += _code_bindings(scene, subject)
+    found += _assigned_in_files(scene) if not found else []
+    if not found:
+        return
+    numbers = [number_meanings(mention) for mention in scene.numbers]
+    answer = _compare_numbers(scene, found, numbers) if numbers else None
+    if answer is None:
+        answer = _compare_literals(scene, found) or (
+            _compare_switch(scene, found) if _DEFAULT.search(scene.said) else None
+        )
+    if answer is None and (_DEFAULT.search(scene.said) or any(is_configuration(path) for path in scene.found.paths)):
+        answer = _compare_words(scene, found)
+    if answer is not None:
+        yield answer
+
+
+def _code_bindings(scene: Scene, subject: Subject) -> list[Binding]:
+    one, found = subject.definition, []
+    is_holder = one.kind in HOLDERS
+    for fact in scene.facts(subject):
+        if fact.role not in ("parameter", "value") or not fact.value or _STUB.fullmatch(fact.value):
+            continue
+        if is_holder and fact.role == "parameter" and fact.owner not in _CONSTRUCTORS and fact.owner != one.name:
+            continue
+        fit = _fit(scene, fact.name)
+        if fit or not subject.named:
+            found.append(
+                Binding(
+                    fact.name,
+                    fact.value,
+                    one.path,
+                    fact.line,
+                    fact.count,
+                    fact.role == "parameter",
+                    fit * (1.0 if subject.named else 0.8 * subject.weight),
+                )
+            )
+        elif fact.role == "parameter":
+            found.append(Binding(fact.name, fact.value, one.path, fact.line, fact.count, True, 0.05))
+    return found
+
+
+def _fit(scene: Scene, name: str) -> float:
+    """The share of a name's words that the claim has; one for a name that the claim writes as it is."""
+    last = last_part(name)
+    if last and any(item.last == last for item in scene.objects):
+        return 1.0
+    parts = [part for part in name_parts(last) if len(part) > 1]
+    stems = stem_words(parts)
+    if not stems:
+        return 0.0
+    return sum(stem in scene.stems for stem in stems) / len(stems) * (0.9 if len(stems) > 1 else 0.8)
+
+
+def _setting_bindings(scene: Scene) -> Iterator[Binding]:
+    """The settings of the claim's files, or of those that configure the project, that the claim speaks of."""
+    lookup = scene.lookup
+    names = [symbol.name for symbol in scene.found.names] or list(scene.found.terms)
+    for name in names[:4]:
+        for path, one in lookup.settings(name)[:20]:
+            configures = path.count("/") <= 1 and not path.endswith(".json") and not is_auxiliary(path)
+            if path in scene.found.paths or (not scene.found.paths and configures):
+                yield Binding(one.key, one.value, path, one.line, None, True, 1.0)
+    for path in scene.found.paths[:2]:
+        for one in lookup.settings_of(path):
+            keys = [key for key in one.key.split(".") if not key.isdigit()]
+            fit = max(_fit(scene, keys[-1]) if keys else 0.0, 0.0)
+            around = sum(_fit(scene, key) > 0 for key in keys[:-1])
+            if fit >= 0.5 or (fit and around):
+                yield Binding(one.key, one.value, path, one.line, None, True, min(1.0, fit + 0.1 * around))
+
+
+_ASSIGNED = (
+    r"(?<![\w$.]){name}\s*(?::[^=\n]{{1,120}}?)?=(?!=)\s*(?P<value>[^,\n#]{{1,200}})"
+    r"|(?<![\w$.])[\"']?{name}[\"']?\s*:\s*(?P<keyed>[^,\n#]{{1,200}})"
+)
+
+
+def _assigned_in_files(scene: Scene) -> list[Binding]:
+    """Values on the lines of the claim's files, for languages whose syntax is not read."""
+    found: list[Binding] = []
+    for symbol in scene.found.names[:3]:
+        pattern = re.compile(_ASSIGNED.format(name=re.escape(symbol.last)))
+        paths = scene.found.paths[:3] or tuple(dict.fromkeys(one.path for one in symbol.defined[:3]))
+        for path in paths:
+            lines = scene.lookup.lines(path)
+            for number in scene.lookup.lines_with(path, symbol.last)[:20]:
+                if match := pattern.search(lines[number - 1]):
+                    value = (match["value"] or match["keyed"] or "").strip().rstrip("):},; ")
+                    if value and not _STUB.fullmatch(value):
+                        found.append(Binding(symbol.last, value, path, number, None, False, 1.0))
+    return found
+
+
+def _compare_numbers(scene: Scene, found: Sequence[Binding], wanted: Sequence[frozenset[float]]) -> Check | None:
+    numeric = [(one, read_numbers(one.value)) for one in found]
+    numeric = [
+        (one, values)
+        for one, values in numeric
+        if values
+        and (_NUMERIC.fullmatch(one.value) or one.fit >= 0.8)
+        and len(one.value) <= 60
+        and "{" not in one.value
+    ]
+    if not numeric:
+        return None
+    for meaning in wanted:
+        same = [one for one, values in numeric if any(same_number(a, b) for a in values for b in meaning)]
+        if same:
+            best = max(same, key=lambda one: (one.fit, one.is_default))
+            distinctive = max(meaning) > 12
+            if best.fit >= 0.3 or (distinctive and (best.is_default or best.fit > 0)):
+                # Another name that fits better has another value.
+                rival = max(numeric, key=lambda row: row[0].fit)[0]
+                if rival.fit < best.fit + 0.3:
+                    return _answer(
+                        scene,
+                        best,
+                        True,
+                        min(1.0, 0.6 + best.fit / 2) if scene.named or scene.found.paths else best.fit,
+                    )
+    best = max((one for one, _ in numeric), key=lambda one: (one.fit, one.is_default))
+    if best.fit >= 0.4:
+        return _answer(scene, best, False, best.fit)
+    return None
+
+
+def _compare_literals(scene: Scene, found: Sequence[Binding]) -> Check | None:
+    """`None`, `True`, "utf-8": values that the claim writes out for a name that it gives."""
+    quoted = [mention.value for mention in scene.claim.mentions if mention.kind == "quote"]
+    given = [one for one in found if one.fit >= 0.8]
+    for pattern, values in (
+        (_TRUE, ("True", "true")),
+        (_FALSE, ("False", "false")),
+        (_NONE, ("None", "null", "nil", "undefined")),
+    ):
+        match = pattern.search(scene.main)
+        stated = match is not None and (_DEFAULT.search(scene.said) or _IS.search(scene.main[: match.start()]))
+        if match is None or not stated or (match[0] in ("no", "yes") and not _DEFAULT.search(scene.said)):
+            continue
+        plain = [
+            one
+            for one in given
+            if one.value in _BOOLEAN or one.value in ("None", "null", "nil", "undefined") or one.is_default
+        ]
+        if plain:
+            best = max(plain, key=lambda one: (one.value in values, one.fit))
+            if best.value not in values and best.fit < 1:
+                return None
+            return _answer(scene, best, best.value in values, best.fit)
+    for text in quoted:
+        same = [one for one in given if one.value.strip("\"'`") == text.strip("\"'`")]
+        if same:
+            return _answer(scene, same[0], True, 1.0)
+        others = [one for one in given if _STRING.fullmatch(one.value)]
+        if others and len(scene.found.names) <= 2 and _DEFAULT.search(scene.said):
+            return _answer(scene, others[0], False, 0.8)
+    return None
+
+
+def _compare_switch(scene: Scene, found: Sequence[Binding]) -> Check | None:
+    """What happens by default, where a parameter or setting of that name is on or off."""
+    switches = [one for one in found if one.value in _BOOLEAN and one.fit >= 0.4 and one.is_default]
+    if not switches:
+        return None
+    best = max(switches, key=lambda one: one.fit)
+    if sum(one.fit == best.fit for one in switches) > 1:
+        return None
+    says_off = (_OFF.search(scene.main) is not None or scene.claim.negated) and not _ON.search(scene.main)
+    return _answer(scene, best, _BOOLEAN[best.value] != says_off, 0.7 * best.fit)
+
+
+def _compare_words(scene: Scene, found: Sequence[Binding]) -> Check | None:
+    """A value in words: a setting whose text the claim has, or another one in its place."""
+    texts = [(one, match[2]) for one in found if one.fit >= 0.6 and (match := _STRING.fullmatch(one.value.strip()))]
+    texts += [(one, one.value) for one in found if one.fit >= 0.6 and one.path in scene.found.paths and "." in one.name]
+    texts = [(one, text) for one, text in texts if re.fullmatch(r"[\w .:/<>=~^-]{2,60}", text)]
+    if not texts:
+        return None
+    for one, text in texts:
+        words = distinctive_words(text)
+        if (
+            words
+            and all(word in scene.stems for word in words)
+            and not set(words) <= set(stem_words(name_parts(one.name)))
+        ):
+            return _answer(scene, one, not scene.claim.negated, 0.9 * one.fit)
+    best = max(texts, key=lambda row: row[0].fit)[0]
+    if best.fit >= 0.8 and _DEFAULT.search(scene.said) and len(texts) == 1:
+        return _answer(scene, best, scene.claim.negated, 0.6 * best.fit)
+    return None
+
+
+def _answer(scene: Scene, one: Binding, holds: bool, sure: float) -> Check:
+    # Half a secret is hard to recognise, so secrets are removed before the value is cut.
+    shown = f"`{one.name[-60:]}` is {redact(one.value).text[:60]}"
+    return scene.answer("value", holds, shown, one.path, one.line, sure=round(sure, 3))
+
+
+# -- Parameters -----------------------------------------------------------------------------------------
+
+_NUMBERS = {
+    "no": 0,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+}
+_ARITY = re.compile(
+    r"\b(\d{1,3}|no|one|two|three|four|five|six|seven|eight|nine|ten)\s+(?:\w+\s+){0,2}(?:parameter|argument)s?\b", re.I
+)
+_KEYWORD_ONLY = re.compile(r"\bkeyword[- ]only\b|\bby keyword\b|\bonly (?:as|by) keywords?\b", re.I)
+_POSITIONAL = re.compile(r"\bpositional\b", re.I)
+_REQUIRES = re.compile(r"\brequire[sd]?\b|\bneeds?\b|\bmandatory\b|\bmust be (?:given|passed)\b|\binsists? on\b", re.I)
+_OTHER_VERBS = load_pattern("checks", "not_of_signatures")
+_OPTIONAL = re.compile(r"\boptional(?:ly)?\b", re.I)
+
+
+def check_parameters(scene: Scene) -> Iterator[Check]:
+    """Whether a function takes the parameters that the claim gives, and in the way that it says."""
+    if not _PARAMETER.search(scene.said) and not _KEYWORD_ONLY.search(scene.said):
+        return
+    if _OTHER_VERBS.search(scene.said) or scene.claim.type in CHANGES:
+        return
+    for subject in [one for one in scene.named if one.definition.kind in ("function", "method", *HOLDERS)][:3]:
+        facts = scene.facts(subject)
+        own = [fact for fact in facts if fact.role == "parameter" and _is_own(fact, subject)]
+        if not facts:
+            continue
+        found = list(_compare_parameters(scene, subject, own))
+        yield from found
+        if found:
+            return
+
+
+def _is_own(fact: CodeFact, subject: Subject) -> bool:
+    one = subject.definition
+    return fact.owner in _CONSTRUCTORS if one.kind in HOLDERS else fact.owner in (one.name, "")
+
+
+def _compare_parameters(scene: Scene, subject: Subject, own: Sequence[CodeFact]) -> Iterator[Check]:
+    one, denied = subject.definition, scene.claim.negated
+    plain = [fact for fact in own if "variadic" not in fact.traits]
+    stated = _ARITY.search(scene.text)
+    if stated and len(scene.found.names) == 1 and "optional" not in scene.text:
+        wanted = int(stated[1]) if stated[1].isdigit() else _NUMBERS[stated[1].lower()]
+        yield scene.answer(
+            "count",
+            (wanted in (len(own), len(plain))) != denied,
+            f"{subject.shown} takes {len(own)} parameters",
+            one.path,
+            one.line,
+        )
+        return
+    every_one = re.search(r"\b(?:all|every|each|only)\b", scene.said, re.I)
+    if (
+        _KEYWORD_ONLY.search(scene.said)
+        and every_one
+        and plain
+        and not [i for i in scene.objects if i.last != one.name]
+    ):
+        every = all("keyword" in fact.traits for fact in plain)
+        yield scene.answer(
+            "signature",
+            every != denied,
+            f"the parameters of {subject.shown} are {'' if every else 'not all '}keyword-only",
+            one.path,
+            one.line,
+            plain[-1].line,
+        )
+        return
+    yield from _compare_listed(scene, subject, own)
+    names = {fact.name: fact for fact in own}
+    items = [
+        item
+        for item in scene.objects
+        if re.fullmatch(r"\*{0,2}[A-Za-z_]\w*(?:=.*)?", item.text) and item.last != one.name
+    ]
+    items = [item for item in items if not re.fullmatch(r"[A-Z]\w+(?:Error|Exception)|None|True|False", item.text)]
+    for item in items[:5]:
+        fact = names.get(item.text.partition("=")[0].strip("*"))
+        if fact is not None:
+            yield from _compare_traits(scene, subject, fact)
+        elif any("variadic" in fact.traits for fact in own) or item.text in (o.definition.name for o in scene.named):
+            continue
+        elif item.ticked and len(scene.objects) <= 4:
+            shown = f"{subject.shown} takes {', '.join(f'`{name}`' for name in list(names)[:6]) or 'no parameters'}"
+            yield scene.answer("signature", denied or item.denied, f"{shown}, not `{item.text}`", one.path, one.line)
+
+
+_TAKES = re.compile(r"\b(?:takes?|accepts?|expects?|needs?|requires?)\s+(?:only\s+)?([^.;:]{3,160})", re.I)
+_EVERY_DEFAULT = re.compile(r"\b(?:all|every|each)\b.*\b(?:default|optional)", re.I)
+_VARIADIC = re.compile(r"\bany number of\b|\bvariadic\b|\bvariable number\b", re.I)
+
+
+def _compare_listed(scene: Scene, subject: Subject, own: Sequence[CodeFact]) -> Iterator[Check]:
+    """Parameters in words: "takes the depth, the path and the error"."""
+    one, denied = subject.definition, scene.denies(_PARAMETER)
+    if own and _EVERY_DEFAULT.search(scene.said):
+        holds = all("required" not in fact.traits for fact in own)
+        yield scene.answer(
+            "signature",
+            holds != denied,
+            f"{subject.shown} has {'only optional' if holds else 'required'} parameters",
+            one.path,
+            one.line,
+            own[-1].line,
+            0.9,
+        )
+        return
+    if own and _VARIADIC.search(scene.said):
+        holds = any("variadic" in fact.traits for fact in own)
+        yield scene.answer(
+            "signature",
+            holds != denied,
+            f"{subject.shown} takes {'any number of' if holds else len(own)} arguments",
+            one.path,
+            one.line,
+            sure=0.8,
+        )
+        return
+    match = _TAKES.search(scene.text)
+    phrases = re.split(r",\s*(?:and\s+)?|\s+and\s+|\s+or\s+", _CONDITIONAL.split(match[1])[0]) if match else []
+    stems = [[word for word in distinctive_words(phrase) if word not in _KIND_WORDS] for phrase in phrases]
+    stems = [row for row in stems if row]
+    if len(stems) < 2 or denied:
+        return
+    left = [set(stem_words(name_parts(f"{fact.name} {' '.join(fact.traits)}"))) | {fact.name.lower()} for fact in own]
+    matched = 0
+    for row in stems:
+        place = next((n for n, have in enumerate(left) if any(_alike(word, have) for word in row)), None)
+        if place is not None:
+            left.pop(place)
+            matched += 1
+    if matched == len(stems):
+        shown = f"{subject.shown} takes {', '.join(f'`{fact.name}`' for fact in own[:6])}"
+        yield scene.answer("signature", True, shown, one.path, one.line, own[-1].line, 0.8)
+
+
+_CONDITIONAL = re.compile(r"\b(?:and returns?|when|if|unless|so|because|which|that|next to|besides)\b", re.I)
+_KIND_WORDS = frozenset(
+    ("paramet", "argument", "flag", "option", "posit", "keyword", "custom", "one", "two", "three", "four")
+)
+
+
+def _alike(word: str, have: set[str]) -> bool:
+    """Whether a word is a part of a name, or abbreviated in it: "message" and `msg`, "minimum" and `min`."""
+    return any(word == part or (len(part) >= 3 and word.startswith(part)) or part.startswith(word) for part in have)
+
+
+def _compare_traits(scene: Scene, subject: Subject, fact: CodeFact) -> Iterator[Check]:
+    one = subject.definition
+    holds = True
+    if _REQUIRES.search(scene.main):
+        holds = "required" in fact.traits
+    elif _OPTIONAL.search(scene.main):
+        holds = "required" not in fact.traits
+    elif _KEYWORD_ONLY.search(scene.main):
+        holds = "keyword" in fact.traits
+    elif _POSITIONAL.search(scene.main):
+        holds = "keyword" not in fact.traits
+    shown = f"{subject.shown} takes `{fact.name}{'=' + fact.value[:40] if fact.value else ''}`"
+    yield scene.answer("signature", holds != scene.claim.negated, shown, one.path, fact.line)
+
+
+# -- Counts ---------------------------------------------------------------------------------------------
+
+_COUNTED = re.compile(
+    r"\b(\d{1,4}|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\s+((?:[a-z-]+\s+){0,3}[a-z-]+)", re.I
+)
+_WORD_NUMBERS = _NUMBERS | {"eleven": 11, "twelve": 12}
+_UNITS = load_words("checks", "units")
+
+
+def check_counts(scene: Scene) -> Iterator[Check]:
+    """Whether a collection, an enumeration or a class has as many entries as the claim says."""
+    match = _COUNTED.search(scene.text)
+    if match is None or scene.claim.type in ("version", "test_result"):
+        return
+    if scene.claim.type in CHANGES:
+        return
+    yield from _count_in_file(scene, match)
+    wanted = int(match[1]) if match[1].isdigit() else _WORD_NUMBERS[match[1].lower()]
+    nouns = list(distinctive_words(match[2]))
+    if not nouns or nouns[0] in _UNITS or (nouns[-1] in _UNITS):
+        return
+    for subject in scene.subjects[:3]:
+        rows = list(_collections(scene, subject, nouns))
+        if not rows:
+            continue
+        best = max(rows, key=lambda row: (row[0], row[1] == wanted))
+        fit, count, name, line = best
+        if fit >= 0.3:
+            holds = count == wanted
+            yield scene.answer(
+                "count",
+                holds != scene.claim.negated,
+                f"`{name}` has {count} entries",
+                subject.definition.path,
+                line,
+                sure=0.9 if subject.named else 0.7,
+            )
+            return
+
+
+_KINDS = {"class": HOLDERS, "function": ("function",), "method": ("method",), "except": HOLDERS, "error": HOLDERS}
+_PACKAGES = frozenset(("depend", "requir", "packag", "librari"))
+
+
+def _count_in_file(scene: Scene, match: re.Match[str]) -> Iterator[Check]:
+    """How many classes, functions or tests a file defines, or dependencies a manifest lists."""
+    nouns = distinctive_words(match[2])
+    wanted = int(match[1]) if match[1].isdigit() else _WORD_NUMBERS[match[1].lower()]
+    if len(scene.found.paths) != 1 or scene.found.names:
+        return
+    path = scene.found.paths[0]
+    kinds = next((_KINDS[noun] for noun in reversed(nouns) if noun in _KINDS), None)
+    if kinds is not None:
+        own = [one for one in scene.lookup.in_file(path) if one.kind in kinds and "." not in one.qualified]
+        if any(noun in ("except", "error") for noun in nouns):
+            own = [one for one in own if re.search(r"Error|Exception|Warning", one.name)]
+        if own:
+            shown = f"{path} defines {len(own)}"
+            yield scene.answer("count", (len(own) == wanted) != scene.claim.negated, shown, path, own[0].line, sure=0.8)
+    elif _PACKAGES.intersection(nouns):
+        rows = scene.lookup.dependencies_of(path)
+        rows = [row for row in rows if row.group != "language"]
+        direct = [row for row in rows if row.group == "runtime"] or rows
+        if rows:
+            shown = f"{path} lists {len(direct)} dependencies"
+            holds = wanted in (len(direct), len(rows))
+            yield scene.answer("count", holds != scene.claim.negated, shown, path, rows[0].line, sure=0.8)
+
+
+def _collections(scene: Scene, subject: Subject, nouns: Sequence[str]) -> Iterator[tuple[float, int, str, int]]:
+    one = subject.definition
+    facts = scene.facts(subject)
+    for fact in facts:
+        if fact.role in ("value", "return", "parameter") and fact.count is not None and fact.count > 1:
+            stems = stem_words(name_parts(fact.name))
+            fit = sum(noun in stems for noun in nouns) / len(nouns)
+            own = last_part(fact.name) == one.name
+            yield (1.0 if own and subject.named else fit), fact.count, fact.name or one.name, fact.line
+    fields = [fact for fact in facts if fact.role == "value" and fact.owner == one.name and "pair" not in fact.traits]
+    if (
+        one.kind in ("struct", "interface", "enum", "class")
+        and {"field", "variant", "member", "attribut"} & set(nouns)
+        and fields
+    ):
+        yield 1.0, len(fields), one.name, one.line
+    bases = {last_part(fact.name) for fact in facts if fact.role == "base"}
+    if one.kind == "enum" or any("Enum" in base or "Flag" in base for base in bases):
+        members = [fact for fact in facts if fact.role == "value" and fact.owner in (one.name, "")]
+        if members:
+            yield 1.0, len(members), one.name, one.line
+
+
+# -- Libraries ------------------------------------------------------------------------------------------
+
+_TOKEN = re.compile(r"(?<![\w`/.-])`?([A-Za-z][\w-]*(?:[./:][A-Za-z][\w-]*)*)`?(?![\w/])")
+_IMPORTING = re.compile(r"^\s*(?:from|import|use|require|include|#include|export)\b|\b(?:require|import)\s*\(")
+
+
+def check_libraries(scene: Scene) -> Iterator[Check]:
+    """Whether the code that the claim speaks of uses the library that it names."""
+    if not _LIBRARY.search(scene.said) or scene.claim.type == "removed":
+        return
+    lookup = scene.lookup
+    paths = list(dict.fromkeys([*scene.found.paths, *(one.definition.path for one in scene.subjects[:3])]))
+    paths = [path for path in paths if lookup.imports(path)]
+    if not paths:
+        return
+    known = lookup.modules
+    named = {one.definition.name for one in scene.named}
+    libraries = [
+        match[1]
+        for match in _TOKEN.finditer(scene.text)
+        if match[1].lower().replace("-", "_") in known
+        and match[1] not in named
+        and match[1].lower() not in _NOT_LIBRARIES
+        and (match[1].islower() or "`" in match[0])
+        and _LIBRARY.search(scene.text[max(0, match.start() - 36) : match.start()])
+    ]
+    for token in dict.fromkeys(libraries):
+        root = token.lower().replace("-", "_")
+        for path in paths:
+            line = next((one.line for one in lookup.imports(path) if root in module_words(one.module)), None)
+            line = line or next(
+                (n for n in lookup.lines_with(path, token) if _IMPORTING.search(lookup.lines(path)[n - 1])), None
+            )
+            if line is not None:
+                yield scene.answer("library", not scene.claim.negated, f"{path} uses {token}", path, line, sure=0.7)
+                return
+        if not scene.found.paths and not scene.named:
+            return  # where the claim means is a guess
+        yield scene.answer(
+            "library",
+            scene.claim.negated,
+            f"{paths[0]} does not import {token}",
+            paths[0],
+            lookup.imports(paths[0])[0].line,
+            sure=0.3,
+        )
+        return
+
+
+# -- Environment variables ------------------------------------------------------------------------------
+
+_VARIABLE = re.compile(r"(?<![\w`])`?([A-Z][A-Z0-9]*_[A-Z0-9_]+)`?(?!\w)")
+_ENVIRONMENT = re.compile(r"environ|getenv|process\.env|env::var|Getenv|LookupEnv|ENV\[", re.I)
+
+
+def check_environment(scene: Scene) -> Iterator[Check]:
+    """Whether the code reads the environment variables that the claim names."""
+    names = list(dict.fromkeys(_VARIABLE.findall(scene.text)))
+    if not names or not re.search(r"\benv(?:ironment)?\b|\bvariables?\b|\bhonou?r", scene.said, re.I):
+        return
+    for name in names[:3]:
+        paths = scene.found.paths or [path for path in scene.lookup.files_with(name) if not is_auxiliary(path)]
+        rows = [
+            (path, line)
+            for path in paths[:8]
+            for line in scene.lookup.lines_with(path, name)[:10]
+            if _ENVIRONMENT.search(" ".join(scene.lookup.lines(path)[max(0, line - 3) : line + 2]))
+        ]
+        if rows:
+            yield scene.answer("setting", not scene.claim.negated, f"{name} is read", *rows[0], sure=0.6)
+        elif scene.lookup.state.complete and not scene.lookup.files_with(name):
+            yield Check("setting", scene.claim.negated, f"nothing reads {name}", None, 0.8, core=False)
+
+
+# -- Conditions -----------------------------------------------------------------------------------------
+
+_ALWAYS = load_pattern("checks", "always")
+_ONLY = load_pattern("checks", "only_if")
+
+
+def check_guards(scene: Scene) -> Iterator[Check]:
+    """Whether something happens only under a condition, or whether or not it holds, as the claim says."""
+    always, only = _ALWAYS.search(scene.text), _ONLY.search(scene.text)
+    match = always or only
+    if match is None or (always and only):
+        return
+    after = scene.text[match.end() : match.end() + 80]
+    names = list(re.findall(r"`?([A-Za-z_]\w+)`?", after))
+    idents = [word for word in names if "_" in word or f"`{word}`" in after]
+    words = distinctive_words(after)[:6]
+    main = list(distinctive_words(scene.text[: match.start()]))
+    for subject in scene.named[:2]:
+        facts = [fact for fact in scene.facts(subject) if fact.role in ("raise", "return", "call", "value")]
+        rows = [(scene.overlap(main, f"{fact.name} {fact.value}"), fact) for fact in facts]
+        rows = [row for row in rows if row[0] >= 0.25]
+        if not rows:
+            continue
+        top = max(row[0] for row in rows)
+        tied = [fact for score, fact in rows if score == top]
+        best = next((fact for fact in tied if any(name in " ".join(fact.guards) for name in idents)), tied[0])
+        guards = " ".join(best.guards)
+        here = any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", guards) for name in idents) or (
+            not idents and scene.overlap(words, guards) >= 0.5
+        )
+        if here:
+            holds = only is not None
+            shown = f"{subject.shown} does so " + (f"if `{best.guards[-1][:60]}`" if best.guards else "always")
+            yield scene.answer("guard", holds, shown, subject.definition.path, best.line, sure=0.7)
+            return
+
+
+# -- Order ----------------------------------------------------------------------------------------------
+
+_BEFORE = re.compile(
+    r"(.{4,160}?)\b(before|after|and only then|, then|and then|, followed by)\b(.{4,160})", re.I | re.S
+)
+
+
+def check_order(scene: Scene) -> Iterator[Check]:
+    """Whether two steps of a function are in the order that the claim gives."""
+    match = _BEFORE.search(scene.text)
+    if match is None or not scene.named:
+        return
+    subject = scene.named[0]
+    own = set(stem_words(name_parts(subject.definition.name)))
+    left = [word for word in distinctive_words(match[1]) if word not in own]
+    right = [word for word in distinctive_words(match[3]) if word not in own]
+    left, right = [w for w in left if w not in right], [w for w in right if w not in left]
+    facts = [fact for fact in scene.facts(subject) if fact.role in ("call", "return", "condition", "raise")]
+    first, second = _step(scene, facts, left), _step(scene, facts, right)
+    if first is None or second is None or first is second or first.line == second.line:
+        return
+    wants_before = match[2].lower() != "after"
+    holds = (first.order < second.order) == wants_before
+    manner = "before" if first.order < second.order else "after"
+    shown = f"{subject.shown} has `{first.value[:40] or first.name}` {manner} `{second.value[:40] or second.name}`"
+    yield scene.answer(
+        "order",
+        holds != scene.claim.negated,
+        shown,
+        subject.definition.path,
+        min(first.line, second.line),
+        max(first.line, second.line),
+        sure=0.6,
+    )
+
+
+def _step(scene: Scene, facts: Sequence[CodeFact], words: Sequence[str]) -> CodeFact | None:
+    if not words or not facts:
+        return None
+    rows = [(scene.overlap(words, f"{fact.name} {fact.value}"), -fact.order, fact) for fact in facts]
+    best = max(rows, key=lambda row: row[:2])
+    return best[2] if best[0] >= 0.3 else None

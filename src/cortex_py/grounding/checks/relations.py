@@ -1,0 +1,591 @@
+"""Checks of what one piece of code has to do with another: inherits, raises, catches, returns, calls, imports.
+
+Each check reads the syntax of the subject's definition. It answers that the relation is there, that something else is
+there instead, or nothing. Silence is never support.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from ...worktree.code.behaviour import CodeFact
+from ...worktree.manifests.manifests import is_dependency_file
+from ..index.facts import Definition
+from ..words import distinctive_words, load_pattern
+from .check import Check
+from .scene import HOLDERS, Object, Scene, Subject, is_error_name, last_part, prefer
+
+__all__ = ["check_relations"]
+
+_DEPTH = 6  # classes above a class that are read
+_LESS_SURE = 0.7
+_BASE = load_pattern("checks", "base")
+_REVERSED = load_pattern("checks", "reversed")
+_RAISE = load_pattern("checks", "raise")
+_ALWAYS = load_pattern("checks", "always")
+_CATCH = load_pattern("checks", "catch")
+_FAILS = load_pattern("checks", "fails_with")
+_NO_RAISE = load_pattern("checks", "no_raise")
+_CALL = load_pattern("checks", "call")
+_DECORATOR = load_pattern("checks", "decorator")
+_IMPORT = load_pattern("checks", "import")
+_MEMBER = load_pattern("checks", "member")
+_PARAMETER = load_pattern("checks", "parameter")
+_ASYNC = load_pattern("checks", "async")
+_SYNC = load_pattern("checks", "sync")
+_RETURN = load_pattern("checks", "return")
+_DEFAULT = load_pattern("checks", "default")
+_EMBEDS = re.compile(r"\bembed", re.I)
+_DIRECTLY = re.compile(r"\b(?:direct(?:ly)?|immediate)\b", re.I)
+
+
+def check_relations(scene: Scene) -> Iterator[Check]:
+    """The checks for the relations that the claim's words express, the most specific first."""
+    said = scene.said
+    readers: tuple[tuple[re.Pattern[str], Callable[[Scene], Iterator[Check]]], ...] = (
+        (_DECORATOR, _check_decorator),
+        (_CATCH, _check_catches),
+        (_RAISE, _check_raises),
+        (_BASE, _check_base),
+        (_IMPORT, _check_imports),
+        (_RETURN, _check_returns),
+        (_CALL, _check_calls),
+        (_MEMBER, _check_member),
+    )
+    yield from _check_async(scene)
+    if _ALWAYS.search(scene.text):
+        return  # what the claim says of a condition is what counts
+    for cue, read in readers:
+        if cue.search(said) or (cue is _RAISE and _FAILS.search(scene.text)):
+            found = list(read(scene))
+            yield from found
+            if found:
+                return
+
+
+# -- Inheritance ---------------------------------------------------------------------------------------
+
+
+def _check_base(scene: Scene) -> Iterator[Check]:
+    names = [one for one in scene.objects if re.fullmatch(r"[\w.:]+", one.text)]
+    if len(names) < 2:
+        return
+    names = [
+        one
+        for one in names
+        if one.last[:1].isupper()
+        or _EMBEDS.search(scene.said)
+        or any(found.kind in HOLDERS for found in scene.lookup.definitions(one.last)[:4])
+    ]
+    if len(names) < 2:
+        return
+    child, *bases = reversed(names) if _REVERSED.search(scene.said) and len(names) == 2 else names
+    own = [one for one in scene.named if one.definition.name == child.last and one.definition.kind in HOLDERS]
+    for subject in own[:1]:
+        chain = list(_ancestors(scene, subject.definition))
+        for base in bases:
+            denied = base.denied or scene.denies(_BASE)
+            direct = _DIRECTLY.search(scene.text) is not None and not base.denied
+            yield from _compare_base(scene, subject, base, chain, denied, direct)
+
+
+def _compare_base(
+    scene: Scene, subject: Subject, base: Object, chain: Sequence[tuple[int, str, int, str]], denied: bool, direct: bool
+) -> Iterator[Check]:
+    one = subject.definition
+    place = next((row for row in chain if row[1] == base.last and (not direct or row[0] == 1)), None)
+    if place is not None:
+        yield scene.answer("inherits", not denied, f"{subject.shown} inherits from `{base.last}`", one.path, one.line)
+        return
+    first = [name for depth, name, _, _ in chain if depth == 1]
+    shown = f"inherits from {', '.join(f'`{name}`' for name in first[:3])}" if first else "has no base class"
+    if not first and not scene.lookup.facts(one):
+        return  # its syntax is not read
+    yield scene.answer("inherits", denied, f"{subject.shown} {shown}, not `{base.last}`", one.path, one.line)
+
+
+def _ancestors(scene: Scene, definition: Definition) -> Iterator[tuple[int, str, int, str]]:
+    """The bases of a class and theirs: depth, name, line, path."""
+    waiting, seen = [(1, definition)], {definition}
+    while waiting:
+        depth, one = waiting.pop(0)
+        for name, line in _rust_traits(scene, one):
+            yield depth, name, line, one.path
+        for fact in scene.lookup.facts(one):
+            if fact.role != "base" or (fact.owner and fact.owner != one.name):
+                continue
+            name = last_part(re.split(r"[\[<(]", fact.name)[0])
+            yield depth, name, fact.line, one.path
+            if depth < _DEPTH and len(seen) < 40:
+                above = [
+                    other for other in scene.lookup.definitions(name) if other.kind in HOLDERS and other not in seen
+                ]
+                above.sort(key=lambda other: other.path != one.path)
+                seen.update(above[:1])
+                waiting += [(depth + 1, other) for other in above[:1]]
+
+
+def _rust_traits(scene: Scene, one: Definition) -> Iterator[tuple[str, int]]:
+    """The traits that a type implements outside its definition."""
+    if not one.path.endswith(".rs"):
+        return
+    pattern = re.compile(
+        rf"^\s*(?:unsafe\s+)?impl\b[^{{]{{0,200}}?([A-Za-z_]\w*)(?:<[^{{]{{0,100}}?>)?\s+for\s+{re.escape(one.name)}\b"
+    )
+    lines = scene.lookup.lines(one.path)
+    for number in scene.lookup.lines_with(one.path, one.name)[:200]:
+        if match := pattern.search(lines[number - 1]):
+            yield match[1], number
+
+
+# -- Exceptions ----------------------------------------------------------------------------------------
+
+
+def _check_raises(scene: Scene) -> Iterator[Check]:
+    errors = [one for one in scene.objects if is_error_name(one.last) or _is_exception(one.last, scene)]
+    if re.search(r"\bpanic", scene.said, re.I):
+        errors.append(Object("panic", 0, False, False))
+    denied = scene.denies(_RAISE) or _NO_RAISE.search(scene.main) is not None
+    subjects = [one for one in scene.subjects if one.definition.name not in {e.last for e in errors}]
+    yield from prefer(answer for subject in subjects[:4] for answer in _compare_raises(scene, subject, errors, denied))
+
+
+def _check_catches(scene: Scene) -> Iterator[Check]:
+    """Whether a function catches an exception."""
+    errors = [one for one in scene.objects if is_error_name(one.last) or _is_exception(one.last, scene)]
+    for error in errors[:2]:
+        subjects = [one for one in scene.subjects if one.definition.name != error.last]
+        answers = []
+        for subject in subjects[:3]:
+            caught = [fact for fact in scene.facts(subject) if fact.role == "catch"]
+            here = next((fact for fact in caught if error.last in re.findall(r"\w+", fact.name)), None)
+            one, denied = subject.definition, scene.denies(_CATCH) or error.denied
+            if here is not None:
+                shown = f"{subject.shown} catches `{error.last}`"
+                answers.append(scene.answer("catches", not denied, shown, one.path, here.line, here.end_line, 0.9))
+            elif caught and subject.named:
+                shown = f"{subject.shown} catches `{caught[0].name[:60]}`, not `{error.last}`"
+                answers.append(scene.answer("catches", denied, shown, one.path, caught[0].line, sure=0.7))
+        yield from prefer(answers)
+
+
+def _is_exception(name: str, scene: Scene) -> bool:
+    one = next((one for one in scene.lookup.definitions(name) if one.kind in HOLDERS), None)
+    return one is not None and any(is_error_name(base) for _, base, _, _ in _ancestors(scene, one))
+
+
+def _compare_raises(scene: Scene, subject: Subject, errors: Sequence[Object], denied: bool) -> Iterator[Check]:
+    one = subject.definition
+    facts = scene.facts(subject)
+    if not facts:
+        return
+    own = [fact for fact in facts if fact.role == "raise" and fact.name]
+    for error in errors[:3]:
+        wrong = denied or error.denied
+        here = [fact for fact in own if _is_kind(last_part(fact.name), error.last, scene)]
+        other = _better_raise(scene, subject, own, here) if here else None
+        if other is not None and not wrong:
+            yield scene.answer(
+                "raises", False, f"{subject.shown} raises `{other.name}` there", one.path, other.line, sure=0.8
+            )
+        elif here:
+            best = max(here, key=lambda fact: scene.overlap(scene.words, " ".join((*fact.guards, fact.value))))
+            yield scene.answer(
+                "raises", not wrong, f"{subject.shown} raises `{last_part(best.name)}`", one.path, best.line
+            )
+        else:
+            yield from _elsewhere(scene, subject, facts, own, error, wrong)
+    if not errors and denied and own and not scene.condition[0]:
+        yield scene.answer(
+            "raises", False, f"{subject.shown} raises `{own[0].name}`", one.path, own[0].line, sure=_LESS_SURE
+        )
+
+
+def _elsewhere(
+    scene: Scene, subject: Subject, facts: Sequence[CodeFact], own: Sequence[CodeFact], error: Object, denied: bool
+) -> Iterator[Check]:
+    """An exception that the subject does not raise itself: what it calls may, or its documentation names it."""
+    one = subject.definition
+    for callee, more in scene.callees(facts, one.path):
+        inner = next((fact for fact in more if fact.role == "raise" and last_part(fact.name) == error.last), None)
+        if inner is not None:
+            shown = f"{subject.shown} calls `{callee.qualified}`, which raises `{error.last}`"
+            sure = 0.4 if _GIVES.search(scene.said) else _LESS_SURE
+            yield scene.answer("raises", not denied, shown, callee.path, inner.line, sure=sure)
+            return
+    if scene.lookup.lines_with(one.path, error.last, one.line, one.end_line):
+        return  # named but not raised: caught, compared or documented
+    instead = f"raises `{last_part(own[0].name)}`" if own else "raises nothing"
+    sure = 1.0 if own and subject.named else 0.5
+    line = own[0].line if own else one.line
+    yield scene.answer("raises", denied, f"{subject.shown} {instead}, not `{error.last}`", one.path, line, sure=sure)
+
+
+def _better_raise(scene: Scene, subject: Subject, own: Sequence[CodeFact], here: Sequence[CodeFact]) -> CodeFact | None:
+    """Another exception whose condition and message fit the claim's condition clearly better."""
+    words = distinctive_words(scene.said.replace("`", " "))
+    idents = [
+        item.last for item in scene.objects if not is_error_name(item.last) and item.last != subject.definition.name
+    ]
+    words = [*words, *(word for name in idents for word in distinctive_words(name))]
+    if not words:
+        return None
+    one = subject.definition
+    lines = {line for name in idents for line in scene.lookup.lines_with(one.path, name, one.line + 1, one.end_line)}
+
+    def fit(fact: CodeFact) -> float:
+        near = any(fact.line - 3 <= line <= fact.line for line in lines)
+        return scene.overlap(words, " ".join((*fact.guards[-3:], fact.value))) + 0.3 * near
+
+    best = max(own, key=fit)
+    return best if best not in here and fit(best) >= max(fit(fact) for fact in here) + 0.2 else None
+
+
+def _is_kind(name: str, wanted: str, scene: Scene) -> bool:
+    """Whether an exception is the wanted one, or a class below it."""
+    if name == wanted:
+        return True
+    one = next((one for one in scene.lookup.definitions(name) if one.kind in HOLDERS), None)
+    return one is not None and any(base == wanted for _, base, _, _ in islice(_ancestors(scene, one), 20))
+
+
+# -- Return values -------------------------------------------------------------------------------------
+
+_LITERALS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
+    (name, re.compile(rf"(?<![\w`'\"])(?:{said})(?![\w])", re.I), re.compile(source))
+    for name, said, source in (
+        ("None", r"`?None`?|`?nil`?|`?null`?|`?undefined`?|nothing", r"None|nil|null|undefined|\(\)|"),
+        ("True", r"`?True`?", r"True|true"),
+        ("False", r"`?False`?", r"False|false"),
+        ("the object itself", r"itself|`?self`?|`?this`?|(?:the )?same (?:instance|object)", r"self|this|cls"),
+        (
+            "an empty value",
+            r"an? (?:new )?empty \w+",
+            r"\[\]|\{\}|\"\"|''|``|\(\)|new \w+\(\)|[A-Za-z_.]+\(\)|String::new\(\)|vec!\[\]",
+        ),
+    )
+)
+
+
+def _check_returns(scene: Scene) -> Iterator[Check]:
+    functions = [one for one in scene.named if one.definition.kind in ("function", "method")]
+    answers: list[Check] = []
+    for subject in [one for one in functions if one.definition.name == functions[0].definition.name][:4]:
+        one = subject.definition
+        facts = scene.facts(subject)
+        own = [fact for fact in facts if fact.role == "return" and fact.owner in (one.name, "")]
+        result = next((fact.value for fact in facts if fact.role == "result" and fact.owner == one.name), "")
+        answers += _compare_returns(scene, subject, own, result) if own or result else ()
+    yield from prefer(answers)
+
+
+def _compare_returns(scene: Scene, subject: Subject, own: Sequence[CodeFact], result: str) -> Iterator[Check]:
+    one = subject.definition
+    if _DEFAULT.search(scene.said) and not _GIVES.search(scene.said):
+        return  # "the default of `x` in `f` is None" is about a parameter
+    match = _RETURN.search(scene.said)
+    after = scene.text[scene.text.lower().find(match[0].lower().strip()) :] if match else scene.text
+    after = re.split(
+        r"\b(?:when|if|unless|for|while|because|so that|instead of|rather than)\b|[,;]", after, maxsplit=1
+    )[0]
+    for name, said, source in _LITERALS:
+        if said.search(after):
+            here = [fact for fact in own if any(source.fullmatch(part) for part in _elements(fact.value))]
+            if "no error" in after:
+                here = [fact for fact in here if _elements(fact.value)[-1] in ("nil", "None")]
+            if name == "the object itself":
+                here += [fact for fact in own if re.fullmatch(r"[a-z]\w?", fact.value)]
+            plain = all(_PLAIN_VALUE.fullmatch(fact.value) for fact in own)
+            if here or plain or (name == "None" and not any(_called_or_named(fact.value) for fact in own)):
+                yield from _answer_return(scene, subject, own, here, name)
+            return
+    if not _GIVES.search(scene.said):
+        return
+    wanted = [fact for fact in scene.objects if fact.at >= scene.text.find(after) and fact.text in after]
+    words = [word for word in distinctive_words(after) if word not in _PLAIN]
+    only_nothing = own and all(re.fullmatch(r"None|undefined|nil", fact.value) for fact in own)
+    if only_nothing and (wanted or words) and not result.strip("() "):
+        last = own[-1]
+        shown = f"{subject.shown} returns nothing"
+        yield scene.answer("returns", scene.denies(_RETURN), shown, one.path, one.line, last.end_line, _LESS_SURE)
+        return
+    yield from _compare_types(scene, subject, own, result, words)
+    for item in wanted[:2]:
+        here = [fact for fact in own if re.search(rf"(?<!\w){re.escape(item.last)}(?!\w)", fact.value)]
+        if here or re.search(rf"(?<!\w){re.escape(item.last)}(?!\w)", result):
+            yield from _answer_return(scene, subject, own, here or list(own[:1]), item.text)
+        elif item.ticked and last_part(item.text) != one.name:
+            yield from _answer_return(scene, subject, own, [], item.text)
+
+
+def _elements(value: str) -> list[str]:
+    """The values of a returned tuple, or the one value."""
+    plain = value.strip()
+    return [part.strip() for part in plain.strip("()").split(",")] if "," in plain and "(" not in plain[1:] else [plain]
+
+
+_GIVES = re.compile(r"\b(?:return|gives?\b|gave\b|giving\b|hand|yield)", re.I)
+_PLAIN_VALUE = re.compile(
+    r"None|nil|null|undefined|True|False|true|false|self|this|-?[\d.]+|[\"'].*[\"']|\[.*\]|\{.*\}|\(.*\)", re.S
+)
+
+
+def _called_or_named(value: str) -> bool:
+    """Whether an expression may have any value: a call or a variable."""
+    return _PLAIN_VALUE.fullmatch(value) is None and re.fullmatch(r"[\w.]+(?:\(.*\))?", value, re.S) is not None
+
+
+_PLAIN = frozenset(("return", "give", "back", "yield", "valu", "get", "it"))
+
+
+_TYPES: dict[str, str] = {
+    "dictionari": r"dict|Dict|Mapping|map\[|\{.*:.*\}|HashMap|Map<|Record<",
+    "dict": r"dict|Dict|Mapping|\{.*:.*\}",
+    "list": r"list|List|\[.*\]|Sequence|Vec<|Array|\[\]",
+    "array": r"\[.*\]|Array|\[\]",
+    "slice": r"^\[\]|&\[",
+    "string": r"str\b|String|string|[\"'`].*[\"'`]",
+    "boolean": r"bool|Boolean|True|False|true|false|^not |^!",
+    "bool": r"bool|Boolean|True|False|true|false",
+    "integ": r"\bint|Int|usize|u\d\d|i\d\d|number|^\d+$",
+    "number": r"\bint|float|number|Number|^\d+",
+    "tupl": r"tuple|Tuple|^\(.*,",
+    "byte": r"bytes|\[\]byte|Buffer|byte\[\]",
+    "error": r"error|Error|Result<|Err\(",
+    "promis": r"Promise|async",
+    "gener": r"Iterator|Generator|Iterable|yield",
+    "iter": r"Iterator|Generator|Iterable|iter",
+    "usiz": r"usize",
+}
+
+
+def _compare_types(
+    scene: Scene, subject: Subject, own: Sequence[CodeFact], result: str, words: Sequence[str]
+) -> Iterator[Check]:
+    """A type in words ("a dictionary") against the annotation and the returned expressions."""
+    wanted = [word for word in words if word in _TYPES]
+    if not wanted or scene.denies(_RETURN):
+        return
+    one = subject.definition
+    line = own[0].line if own else one.line
+    values = [fact.value for fact in own if "implicit" not in fact.traits]
+    fits = [
+        bool(re.search(_TYPES[word], result)) or any(re.search(_TYPES[word], value) for value in values)
+        for word in wanted
+    ]
+    if all(fits):
+        yield scene.answer(
+            "returns", True, f"{subject.shown} returns `{(result or values[0])[:60]}`", one.path, line, sure=0.8
+        )
+    elif result and any(re.search(pattern, result) for word, pattern in _TYPES.items() if word not in wanted):
+        yield scene.answer("returns", False, f"{subject.shown} returns `{result[:60]}`", one.path, line, sure=0.7)
+
+
+def _answer_return(
+    scene: Scene, subject: Subject, own: Sequence[CodeFact], here: Sequence[CodeFact], shown: str
+) -> Iterator[Check]:
+    one = subject.definition
+    if here:
+        best = max(
+            here, key=lambda fact: (scene.overlap(scene.words, " ".join(fact.guards)), "implicit" not in fact.traits)
+        )
+        yield scene.answer(
+            "returns",
+            not scene.denies(_RETURN),
+            f"{subject.shown} returns `{best.value[:60]}`",
+            one.path,
+            best.line,
+            sure=1.0 if len(own) == len(here) else 0.8,
+        )
+    elif own:
+        values = ", ".join(f"`{fact.value[:40]}`" for fact in own[:3])
+        best = max(own, key=lambda fact: scene.overlap(scene.words, " ".join(fact.guards)))
+        yield scene.answer(
+            "returns", scene.denies(_RETURN), f"{subject.shown} returns {values}, not {shown}", one.path, best.line
+        )
+
+
+# -- Calls ---------------------------------------------------------------------------------------------
+
+
+def _check_calls(scene: Scene) -> Iterator[Check]:
+    subjects = [one for one in scene.named if not is_error_name(one.definition.name)]
+    callables = [
+        one
+        for one in scene.objects
+        if re.fullmatch(r"[@$]?[\w.:#]+(?:\(.*\))?!?", one.text)
+        and not is_error_name(one.last)
+        and one.text in scene.main
+    ]
+    if not subjects or not callables:
+        return
+    is_reversed = _REVERSED.search(scene.said) is not None
+    if _PASSIVE.search(scene.said) and not is_reversed:
+        return
+    first = last_part(subjects[0].definition.qualified)
+    own = [one for one in subjects if one.definition.name == first]
+    others = [one for one in callables if one.last != first]
+    if is_reversed and len(callables) >= 2:
+        own = [one for one in scene.named if one.definition.name == callables[-1].last]
+        others = callables[:-1]
+    for item in others[:4]:
+        if item.at < scene.text.find(first) and not is_reversed:
+            continue
+        answers = [answer for subject in own[:3] if (answer := _compare_call(scene, subject, item)) is not None]
+        yield from [one for one in answers if one.holds][:1] or answers[:1]
+
+
+def _compare_call(scene: Scene, subject: Subject, item: Object) -> Check | None:
+    one = subject.definition
+    facts = scene.facts(subject)
+    if not facts or item.last in ("True", "False", "None"):
+        return None
+    denied = item.denied or scene.denies(_CALL)
+    here = next(
+        (fact for fact in facts if fact.role in ("call", "raise", "decorator") and _is_call(fact.name, item.text)), None
+    )
+    if here is not None:
+        return scene.answer("calls", not denied, f"{subject.shown} calls `{here.name[:60]}`", one.path, here.line)
+    for _, more in scene.callees(facts, one.path):
+        if any(fact.role == "call" and _is_call(fact.name, item.text) for fact in more):
+            return None  # what it calls does
+    if any(item.last in (fact.name, *re.findall(r"\w+", fact.value)) for fact in facts):
+        return None  # it is there, but not called
+    if not _CALLS.search(scene.main):
+        return None  # what "uses" something may do so in any way
+    return scene.answer(
+        "calls", denied, f"{subject.shown} does not call `{item.text}`", one.path, one.line, one.end_line
+    )
+
+
+_CALLS = re.compile(r"\b(?:call|invok|delegat|forward|hands?\b|goes through)", re.I)
+_PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been|gets?) (?:\w+ )?(?:called|invoked|used|run)\b", re.I)
+
+
+def _is_call(called: str, wanted: str) -> bool:
+    """Whether a call in the source is the one that the claim names; a given package or module must agree."""
+    plain = re.sub(r"\(.*", "", wanted).lstrip("@$")
+    if last_part(called) != last_part(plain):
+        return False
+    before, given = re.split(r"\.|::", called)[:-1], re.split(r"\.|::", plain)[:-1]
+    if not given or not before or before[-1] in ("self", "this", "cls", "super()", "Self"):
+        return True
+    return given[-1] == before[-1] or not given[-1].islower() or not before[-1].islower() or len(before[-1]) <= 3
+
+
+# -- Decorators, members, asynchronous functions -------------------------------------------------------
+
+
+def _check_decorator(scene: Scene) -> Iterator[Check]:
+    for subject in scene.named[:4]:
+        one = subject.definition
+        marks = [fact for fact in scene.facts(subject) if fact.role == "decorator" and fact.line <= one.line]
+        others = [item for item in scene.objects if item.last != one.name]
+        if not others or not scene.facts(subject):
+            continue
+        here = next((fact for fact in marks for item in others if last_part(fact.name) == item.last), None)
+        if here is not None:
+            yield scene.answer(
+                "relation", not scene.denies(_DECORATOR), f"{subject.shown} has `@{here.name}`", one.path, here.line
+            )
+            return
+        if len(scene.objects) == 2:
+            shown = f"{subject.shown} is not decorated with `{others[-1].text}`"
+            yield scene.answer("relation", scene.denies(_DECORATOR), shown, one.path, one.line)
+            return
+
+
+def _check_member(scene: Scene) -> Iterator[Check]:
+    """Whether a class has a method, field or parameter of a name."""
+    names = list(scene.found.names)
+    pairs = [
+        (a, b)
+        for a in names
+        for b in names
+        if a is not b and a.last != b.last and any(one.kind in HOLDERS for one in a.placed or a.defined)
+    ]
+    for owner, other in pairs:
+        inside = next((one for one in other.defined if owner.last in one.qualified.split(".")[:-1]), None)
+        if inside is not None:
+            shown = f"`{inside.qualified}` is defined"
+            yield scene.answer("member", not scene.claim.negated, shown, inside.path, inside.line)
+            return
+    for owner, other in pairs:
+        for subject in [one for one in scene.named if one.definition.name == owner.last]:
+            place = next(
+                (
+                    fact
+                    for fact in scene.facts(subject)
+                    if fact.role in ("value", "parameter") and last_part(fact.name) == other.last
+                ),
+                None,
+            )
+            if place is not None:
+                shown = f"{subject.shown} has `{other.last}`"
+                yield scene.answer("member", not scene.claim.negated, shown, subject.definition.path, place.line)
+                return
+    if len(pairs) == 1 and len(names) == 2 and " | " not in scene.text and not _PARAMETER.search(scene.said):
+        owner, other = pairs[0]
+        one = owner.best or owner.defined[0]
+        inherited = any(
+            found.name == other.last
+            for _, base, _, _ in islice(_ancestors(scene, one), 20)
+            for found in other.defined
+            if base in found.qualified.split(".")
+        )
+        yield scene.answer(
+            "member", inherited != scene.claim.negated, f"`{one.qualified}` has no `{other.last}`", one.path, one.line
+        )
+
+
+def _check_async(scene: Scene) -> Iterator[Check]:
+    is_async, is_sync = _ASYNC.search(scene.said) is not None, _SYNC.search(scene.said) is not None
+    functions = [one for one in scene.named if one.definition.kind in ("function", "method")]
+    if is_async == is_sync or not functions or len(scene.found.names) != 1:
+        return
+    subject = functions[0]
+    one = subject.definition
+    if len({other.definition.qualified for other in functions}) > 1:
+        return
+    head = scene.lookup.lines(one.path)[one.line - 1].split("{")[0]
+    marked = any(
+        fact.role == "modifier" and "async" in fact.name and fact.owner == one.name for fact in scene.facts(subject)
+    )
+    found = marked or re.search(r"\basync\b|\bsuspend\b|\bPromise<|\bFuture<", head) is not None
+    shown = f"{subject.shown} is {'' if found else 'not '}asynchronous"
+    yield scene.answer("relation", (found == is_async) != scene.claim.negated, shown, one.path, one.line)
+
+
+# -- Imports -------------------------------------------------------------------------------------------
+
+_IMPORTING = re.compile(r"^\s*(?:from|import|use|require|include|#include|export)\b|\b(?:require|import)\s*\(")
+
+
+def _check_imports(scene: Scene) -> Iterator[Check]:
+    """Whether the file imports the names of the claim."""
+    found, lookup = scene.found, scene.lookup
+    if any(is_dependency_file(path) for path in found.paths):
+        return  # a manifest requires packages, it imports nothing
+    packages = [mention.text.strip("`") for mention in scene.claim.mentions if mention.kind == "dependency"]
+    wanted = [symbol.name for symbol in found.names] or list(found.terms) or packages
+    for path in found.paths[:1]:
+        for name in wanted[:4]:
+            imports = lookup.imports(path)
+            line = next((one.line for one in imports if _is_import(name, one.module, one.names)), None)
+            lines = lookup.lines(path)
+            line = line or next((n for n in lookup.lines_with(path, name) if _IMPORTING.search(lines[n - 1])), None)
+            if line is not None:
+                yield scene.answer("relation", not scene.denies(_IMPORT), f"{path} imports `{name}`", path, line)
+            elif imports and " | " not in scene.text:
+                yield scene.answer(
+                    "relation", scene.denies(_IMPORT), f"{path} does not import `{name}`", path, imports[0].line
+                )
+
+
+def _is_import(name: str, module: str, names: Sequence[str]) -> bool:
+    last = re.split(r"\.|::|/", name)[-1]
+    whole = module.strip("./")
+    ends = whole.endswith((f".{name}", f"/{name}", f":{name}"))
+    return last in names or module == name or whole == name or ends or re.split(r"[./]", whole)[0] == name
