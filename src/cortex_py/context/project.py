@@ -1,44 +1,59 @@
 """Which project a folder belongs to: the same answer from every clone, working tree and sub-folder.
 
-Identity comes from the git remote, however it is spelled, else from where the project lies. Nothing
-here reads or writes the store; `matches_moved` tells the caller, who knows what is stored, whether
-a project without a remote has only changed its place.
+The identity comes from the git remote, or from the folder where there is none. `resolve_project` finds the stored
+project for it, also after the project was moved or has gained a remote.
 """
 
 from __future__ import annotations
 
 import hashlib
-import posixpath
-import re
+import logging
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
+from stat import S_ISDIR
 
-from ..errors import InvalidInput
-from ..paths import expanded
-from ..worktree.git import Repository
+from ..clock import Clock, to_micros
+from ..errors import InvalidInput, StoreReadOnly
+from ..git_remotes import RemoteAddress, normalise_path, normalise_remote
+from ..paths import read_regular
+from ..records import Project
+from ..security.callers import as_system, current_caller
+from ..security.path_access import path_refusal, resolve_outside_kernel
+from ..security.permission import may_create_project, may_read, require_write
+from ..security.policy import Screen
+from ..store.database import Session
+from ..store.store import Store
+from ..worktree.git.repository import Repository
 
-__all__ = ["ProjectIdentity", "identify", "matches_moved", "normalise_remote"]
+__all__ = [
+    "ProjectIdentity",
+    "StoredProjects",
+    "folders_of",
+    "git_stamp",
+    "identify",
+    "matches_moved",
+    "resolve_project",
+]
+
+logger = logging.getLogger(__name__)
 
 _ID_DIGITS = 12
 _MAX_HOPS = 8
-
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>.*)\Z", re.DOTALL)
-_SCP = re.compile(r"(?:[^@/\\]*@)?(?P<host>\[[^\]/]+\]|[^:/\\\[\]]{2,}):(?P<path>.*)\Z", re.DOTALL)
-_PORT = re.compile(r":[0-9]*\Z")
-_QUERY = re.compile(r"[?#].*\Z", re.DOTALL)
-_DRIVE = re.compile(r"/?([A-Za-z]):(?=[/\\]|\Z)")
-_HELPER = re.compile(r"\A[A-Za-z0-9-]+::")
-_NO_PORT = re.compile(r":[^0-9\]]")
+_MOST_ENTRIES = 100_000
+_MOST_ALTERNATES = 100_000
+# No caller may read all of it, so it stands for what cannot be looked through.
+_EVERYTHING = Path("/").absolute()
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectIdentity:
-    """A project as its folder shows it.
+    """What identifies a project, read from its folder.
 
-    `root` is the main working tree (or the folder of a bare repository, or the plain folder itself);
-    `remote` is the normalised address, which cannot hold credentials; `root_commit` is given only
-    where there is no remote, to recognise the repository after it was moved.
+    `root` is the main working tree, the folder of a bare repository, or the plain folder. `remote` is the normalised
+    address, which cannot hold credentials. `root_commit` is set only where there is no remote, to recognise the
+    repository after it was moved.
     """
 
     id: str
@@ -53,15 +68,60 @@ def identify(path: Path) -> ProjectIdentity:
     place = _existing(path)
     repository = Repository.discover(place)
     if repository is None:
-        return ProjectIdentity(_digest(_local(str(place))), place, None, place.name or str(place))
+        return ProjectIdentity(_digest(normalise_path(str(place))), place, None, place.name or str(place))
     return _of_repository(repository, _MAX_HOPS)
 
 
-def matches_moved(identity: ProjectIdentity, *, stored_root: str, stored_root_commit: str | None) -> bool:
-    """Whether a project stored without a remote is this one, at a new place.
+def folders_of(repository: Repository | None) -> list[Path]:
+    """The folders that git reads for a repository: its working tree, its git folders, and all that they lead to.
 
-    It is when nothing is left at the old place, the folder kept its name, and the history begins
-    with the same commit (or neither has one). A copy is not a move: its original still exists.
+    A file named `.git`, a setting, a list of alternates or a link can redirect any of them to another repository.
+    """
+    if repository is None:
+        return []
+    found = dict.fromkeys([repository.root, repository.git_dir, repository.common_dir])
+    waiting = [repository.git_dir, repository.common_dir]
+    left = _MOST_ENTRIES
+    while waiting:
+        folder = waiting.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue
+        left -= len(entries) + 1
+        if left < 0:
+            return [_EVERYTHING]
+        waiting += [Path(one.path) for one in entries if one.is_dir(follow_symlinks=False)]
+        led = [Path(one.path).resolve() for one in entries if one.is_symlink()]
+        led += _borrowed(folder) if any(one.name == "alternates" for one in entries) else []
+        waiting += [one for one in led if one not in found and one != _EVERYTHING]
+        found.update(dict.fromkeys(led))
+    return list(found)
+
+
+def _borrowed(info: Path) -> list[Path]:
+    """The folders of objects that a list of alternates names."""
+    data = read_regular(info / "alternates", _MOST_ALTERNATES)
+    # git can read a name in quotes, which needs another reading than this one, and ends a name at a NUL.
+    if data is None or b"\0" in data or data.startswith(b'"') or b'\n"' in data:
+        return [_EVERYTHING]
+    names = [os.fsdecode(line) for line in data.split(b"\n") if line and not line.startswith(b"#")]
+    return [(info.parent / name).resolve() for name in names]
+
+
+def git_stamp(folder: Path) -> tuple[object, ...]:
+    """Changes when `.git` in a folder, or its references to other folders, are replaced."""
+    git = folder / ".git"
+    facts = [_facts(git), _facts(git / "config"), _facts(git / "objects" / "info" / "alternates")]
+    # Git writes into its folder all the time; only its replacement matters.
+    return tuple(one and (one.st_ino, one.st_dev, not S_ISDIR(one.st_mode) and one.st_mtime_ns) for one in facts)
+
+
+def matches_moved(identity: ProjectIdentity, *, stored_root: str, stored_root_commit: str | None) -> bool:
+    """Whether a project stored without a remote is this one in a new folder.
+
+    It is if nothing is left in the old folder, the folder kept its name, and both histories begin with the same commit
+    or neither has one. A copy is not a move: its original still exists.
     """
     old = Path(stored_root)
     return (
@@ -73,46 +133,74 @@ def matches_moved(identity: ProjectIdentity, *, stored_root: str, stored_root_co
     )
 
 
-def normalise_remote(url: str) -> str:
-    """`host/path` for an address on the network, a plain path for a local one.
+def resolve_project(store: Store, found: ProjectIdentity, clock: Clock, screen: Screen) -> Project:
+    """The stored project for a folder. It is written only if it is new or has changed.
 
-    Scheme, user, password, port, query, `.git`, doubled and trailing slashes go; the host is in
-    lower case. Ports go because one server answers https and ssh on different ones.
+    A caller needs the right to write to it. A new project belongs to the caller's organisation, to which they need the
+    right to write. A path_refusal does not reveal whether the project is stored.
     """
-    address = _Address.read(url)
-    if address.host is None:
-        return _local(address.path)
-    return f"{address.host}/{_tidy(address.path).strip('/')}".strip("/")
+    caller = current_caller()
+    with as_system(), store.database.read() as session:
+        known = store.projects.get(session, found.id) or _find_moved(store, session, found, screen)
+    if not may_create_project() if known is None else not may_read(known.id):
+        raise path_refusal("project")
+    if known is not None:
+        require_write(known.id)
+    remote = None if found.remote is None else screen.found(found.remote)
+    project = Project(known.id if known else found.id, screen.found(str(found.root)), remote, screen.found(found.name))
+    if project != known:
+        try:
+            with as_system(), store.database.write() as session:
+                store.projects.save(session, project, found.root_commit, to_micros(clock.now()))
+                if known is None and caller is not None:
+                    store.tenants.put_project(session, project.id, caller.org, restricted=False)
+        except StoreReadOnly:
+            logger.debug("the store is read-only: the project is not stored")
+    return project
 
 
-@dataclass(frozen=True, slots=True)
-class _Address:
-    """A remote taken apart; without a host it lies on this machine."""
+def _find_moved(store: Store, session: Session, found: ProjectIdentity, screen: Screen) -> Project | None:
+    """A project whose identity changed: it was moved, or its repository has gained a remote."""
+    if found.remote and (known := store.projects.by_remote(session, screen.found(found.remote))):
+        return known
+    candidates = [
+        project
+        for project, commit in store.projects.without_remote(session, screen.found(found.root.name))
+        if project.root
+        and (
+            project.root == str(found.root) or matches_moved(found, stored_root=project.root, stored_root_commit=commit)
+        )
+    ]
+    return candidates[0] if len(candidates) == 1 else None
 
-    host: str | None
-    path: str
 
-    @classmethod
-    def read(cls, url: str) -> _Address:
-        text = _HELPER.sub("", url.strip())
-        if match := _URL.match(text):
-            authority, path = match["authority"], match["path"]
-            # A password with an unescaped "/" cuts the address short; none of it may be kept.
-            if "@" not in authority and "@" in path and _NO_PORT.search(authority):
-                authority, slash, path = path.rpartition("@")[2].partition("/")
-                path = slash + path
-            host = _PORT.sub("", authority.rpartition("@")[2]).lower()
-            path = unquote(_QUERY.sub("", path))
-            is_file = match["scheme"].lower() == "file" and host in ("", "localhost")
-            return cls(None if is_file else host, path)
-        if match := _SCP.match(text):
-            return cls(match["host"].lower(), match["path"])
-        return cls(None, text)
+class StoredProjects:
+    """The projects of the store, as far as access to files depends on them (`ProjectDirectory`)."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def org_of(self, project_id: str) -> str | None:
+        with as_system(), self._store.database.read() as session:
+            found = self._store.tenants.org_of(session, project_id)
+        return None if found is None else found[0]
+
+    def is_foreign(self, around: Sequence[Path], path: Path) -> bool:
+        with as_system(), self._store.database.read() as session:
+            found = self._store.projects.overlapping(session, [str(one) for one in around], str(path))
+        return not all(may_read(project_id) for project_id in found)
+
+
+def _facts(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
 
 
 def _existing(path: Path) -> Path:
     try:
-        place = expanded(path).resolve(strict=True)
+        place = resolve_outside_kernel(path, "project").resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         raise InvalidInput(
             f"There is no folder {str(path)[:200]!r}.",
@@ -129,12 +217,12 @@ def _of_repository(repository: Repository, hops: int) -> ProjectIdentity:
     url = repository.remote_url()
     if url is None or not (remote := normalise_remote(url)):
         name = _folder_name(root, is_git_folder=root == common)
-        return ProjectIdentity(_digest(_local(str(home))), root, None, name, repository.root_commit())
-    address = _Address.read(url)
+        return ProjectIdentity(_digest(normalise_path(str(home))), root, None, name, repository.root_commit())
+    address = RemoteAddress.read(url)
     if address.host is None:
         source = root / address.path
-        remote = _local(str(source))
-        # A clone of a clone belongs to what the first one was cloned from.
+        remote = normalise_path(str(source))
+        # A clone of a clone belongs to the origin of the first.
         origin = _repository_at(source) if hops else None
         if origin is not None and origin.common_dir != common:
             found = _of_repository(origin, hops - 1)
@@ -143,7 +231,7 @@ def _of_repository(repository: Repository, hops: int) -> ProjectIdentity:
 
 
 def _repository_at(source: Path) -> Repository | None:
-    """The repository that lies exactly there, not one around it; git also accepts `x` for `x.git`."""
+    """The repository in exactly this folder, not one around it; git also accepts `x` for `x.git`."""
     for place in (source, source.with_name(f"{source.name}.git")):
         if place.is_dir() and (found := Repository.discover(place)):
             there = place.resolve()
@@ -152,23 +240,8 @@ def _repository_at(source: Path) -> Repository | None:
     return None
 
 
-def _local(path: str) -> str:
-    drive = _DRIVE.match(path)
-    if drive:
-        path = f"{drive[1].lower()}:{path[drive.end() :]}".replace("\\", "/")
-    return _tidy(path) or path
-
-
-def _tidy(path: str) -> str:
-    if not path:
-        return ""
-    clean = posixpath.normpath(re.sub(r"/{2,}", "/", path))
-    short = clean.removesuffix(".git").rstrip("/")
-    return short or clean
-
-
 def _folder_name(root: Path, *, is_git_folder: bool) -> str:
-    """The folder's own name; a hidden git folder goes by the one around it."""
+    """The name of the folder, or of the one around a hidden git folder."""
     shown = root.parent if is_git_folder and root.name.startswith(".") else root
     return shown.name.removesuffix(".git") or str(root)
 

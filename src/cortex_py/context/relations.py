@@ -1,12 +1,12 @@
-"""How the contexts of a project hang together: nodes, and weighted edges of a few kinds. Only values, nothing is read.
+"""The graph of a project's contexts: nodes, and weighted edges of a few kinds. All functions are pure.
 
 - `references`: one names the other by its id.
 - `shares`: both mention the same files, identifiers or tags; rare ones weigh more than common ones.
 - `similar`: their vectors are near; the weight is the cosine.
-- `belongs_to`: a context of a line of work. `child_of`: a line of work begun from another.
-- `MentionedIn`: an entity of the knowledge graph in the context that names it; the weight is how sure that is.
+- `belongs_to`: a context of a branch. `child_of`: a branch begun from another.
+- `MentionedIn`: an entity of the knowledge graph and a context that names it; the weight is the confidence.
 
-An orphan is a context that nothing but its line of work holds on to.
+An orphan is a context that is connected to nothing but its branch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..ids import ID_LENGTH
 from ..records import Branch, Memory
 
-__all__ = ["ContextGraph", "Edge", "EdgeKind", "Named", "Node", "connect"]
+__all__ = ["ContextGraph", "Edge", "NamedEntity", "Node", "connect"]
 
 EdgeKind = Literal["references", "shares", "similar", "belongs_to", "child_of", "MentionedIn"]
 
@@ -32,7 +32,7 @@ EdgeKind = Literal["references", "shares", "similar", "belongs_to", "child_of", 
 _SIMILAR = 0.6
 _NEIGHBOURS = 5
 _SHARED_LEAST = 0.15
-# What so many contexts mention says nothing about any two of them.
+# A name that more contexts mention says nothing about any two of them.
 _COMMON = 0.2
 _COMMON_LEAST = 8
 _MENTIONS = 64
@@ -41,7 +41,7 @@ _LABEL = 60
 _ID = re.compile(rf"(?<![0-9a-f])[0-9a-f]{{{ID_LENGTH}}}(?![0-9a-f])")
 _CODE = re.compile(r"`([^`\n]{2,80})`")
 _PATH = re.compile(
-    r"(?<![\w/.])(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[A-Za-z][A-Za-z0-9]{0,5}(?![\w/])|(?:[\w.@-]+/){2,}[\w.@-]+"
+    r"(?<![\w/.@-])(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[A-Za-z][A-Za-z0-9]{0,5}(?![\w/])|(?<![\w.@-])(?:[\w.@-]+/){2,}[\w.@-]+"
 )
 _IDENTIFIER = re.compile(r"\b(?:[A-Za-z][a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)\b")
 
@@ -56,7 +56,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From one node to another; `shares` and `similar` have no direction, and go from the older to the newer."""
+    """`shares` and `similar` have no direction; they are listed from the older to the newer."""
 
     source: str
     target: str
@@ -65,8 +65,8 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """An entity that contexts name: its id and name, and how surely each context names it."""
+class NamedEntity:
+    """An entity, and the confidence with which each context names it."""
 
     id: str
     name: str
@@ -75,7 +75,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class ContextGraph:
-    """`total_nodes` counts also those that were too many to be shown."""
+    """`total_nodes` includes the nodes that were too many to be shown."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -87,12 +87,12 @@ def connect(
     memories: Sequence[Memory],
     vectors: NDArray[np.float32],
     branches: Sequence[Branch],
-    entities: Sequence[Named] = (),
+    entities: Sequence[NamedEntity] = (),
     more: int = 0,
 ) -> ContextGraph:
-    """The graph of these contexts, oldest first, each with its vector, of their lines of work and of what they name.
+    """The graph of these contexts (oldest first, each with its vector), their branches and the entities they name.
 
-    `more` is how many further contexts there are.
+    `more` is the number of further contexts.
     """
     named = {branch.id for branch in branches}
     nodes = [Node(one.id, "context", _label(one), one.branch_id) for one in memories]
@@ -100,7 +100,7 @@ def connect(
     nodes += [Node(one.id, "entity", one.name, None) for one in entities]
     between = [*_references(memories), *_shared(memories), *_similar(memories, vectors)]
     held = {end for edge in between for end in (edge.source, edge.target)}
-    # What two contexts name holds both; what one names alone holds nothing together.
+    # An entity that two contexts name connects them; one that a single context names does not.
     held |= {context for one in entities if len(one.contexts) > 1 for context in one.contexts}
     edges = [
         *between,

@@ -1,6 +1,6 @@
-"""Scanning a project: which files are worth remembering, which of them changed, and what became of the others.
+"""Scans the files of a project into memory: chooses files, reads the changed ones, and removes those that are gone.
 
-A second scan reads only what changed. What was done before an interruption stays done.
+A second scan reads only what changed. What was done before an interruption is kept.
 """
 
 from __future__ import annotations
@@ -11,22 +11,21 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
 from ..errors import InvalidInput
-from ..memory.file_capture import FileCapture, FilePart, FileText
+from ..memory.capture.files import FileCapture, FilePart, FileText
 from ..records import Project
-from ..security.secrets import redact
-from ..store.scans import FileImport, FileSymbol, ScannedFile
+from ..security.policy import ScreenedText, holds_secret
 from ..store.store import Store
-from ..worktree.choice import Choice, choose
-from ..worktree.decoding import decode
-from ..worktree.files import FileRef, project_files, read_file
-from ..worktree.syntax import analyse
+from ..store.tables.scans import FileImport, FileSymbol, ScannedFile
+from ..worktree.code.syntax import analyse
+from ..worktree.files.choice import FileChoice, choose, decode_text
+from ..worktree.files.files import FileRef, project_files, read_file
 
-__all__ = ["SCAN_MODES", "ScanMode", "Scanned", "Scanner", "check_mode"]
+__all__ = ["SCAN_MODES", "ScanEstimate", "ScanMode", "ScanResult", "Scanner", "check_mode"]
 
 ScanMode = Literal["full", "light", "none"]
 SCAN_MODES: tuple[ScanMode, ...] = get_args(ScanMode)
 
-# A light scan answers while somebody waits: so much of each file, and of all of them together, in characters.
+# A light scan answers while a person waits. It reads this much of each file, and of all together, in characters.
 _LIGHT_FILE = 4_800
 _LIGHT_TOTAL = 32_000
 
@@ -34,8 +33,8 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
-    """What a scan saw and did. `files_scanned` counts every file it stands for, changed or not."""
+class ScanResult:
+    """The result of a scan. `files_scanned` counts every file that is in memory now, changed or not."""
 
     project: Project
     mode: ScanMode
@@ -45,6 +44,14 @@ class Scanned:
     contexts_created: int
     contexts_updated: int
     left_out: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanEstimate:
+    """What a scan would read: the files that are new or changed, and their size in bytes."""
+
+    files: int
+    size_bytes: int
 
 
 def check_mode(mode: str) -> ScanMode:
@@ -61,16 +68,11 @@ class Scanner:
         self._root = root
         self._capture = capture
 
-    def run(self, mode: ScanMode, progress: Progress | None = None) -> Scanned:
-        """Bring what is remembered of the project's files up to date; `none` leaves it as it is."""
+    def run(self, mode: ScanMode, progress: Progress | None = None) -> ScanResult:
+        """Update the stored parts of the project's files; the mode `none` leaves them as they are."""
         if mode == "none":
-            return Scanned(self._project, mode, 0, 0, 0, 0, 0, {})
-        # A path that holds a secret could be stored only under another name, and would never be found again.
-        listed = [file for file in project_files(self._root) if not redact(file.label).findings]
-        known = self._known()
-        blobs = frozenset(one.blob for one in known.values() if one.whole or mode == "light")
-        choice = choose(listed, mode, self._read, known=blobs)
-        taken = choice.files if mode == "full" else self._within_budget(choice.files, known)
+            return ScanResult(self._project, mode, 0, 0, 0, 0, 0, {})
+        listed, known, choice, taken = self._choose(mode)
         changed = [file for file in taken if not _is_known(file, known, mode)]
         gone = _gone(known, listed, choice, mode)
         renames = _renames([file for file in changed if file.label not in known], [known[path] for path in gone])
@@ -88,7 +90,7 @@ class Scanner:
         counts = self._capture.write(self._texts(changed, renames, mode), written)
         gone = [path for path in gone if path not in renames.values()]
         self._capture.remove(gone)
-        return Scanned(
+        return ScanResult(
             self._project,
             mode,
             len(taken),
@@ -99,6 +101,25 @@ class Scanner:
             {str(reason): count for reason, count in choice.counts().items()},
         )
 
+    def estimate(self, mode: ScanMode) -> ScanEstimate:
+        """What a scan would read now."""
+        if mode == "none":
+            return ScanEstimate(0, 0)
+        _, known, _, taken = self._choose(mode)
+        changed = [file for file in taken if not _is_known(file, known, mode)]
+        return ScanEstimate(len(changed), sum(file.size for file in changed))
+
+    def _choose(
+        self, mode: Literal["full", "light"]
+    ) -> tuple[list[FileRef], dict[str, ScannedFile], FileChoice, Sequence[FileRef]]:
+        """The files of the project, those that are stored, and those that a scan takes."""
+        # A path with a secret would be stored under another name and never be found again.
+        listed = [file for file in project_files(self._root) if not holds_secret(file.label)]
+        known = self._known()
+        blobs = frozenset(one.blob for one in known.values() if one.whole or mode == "light")
+        choice = choose(listed, mode, self._read, known=blobs)
+        return listed, known, choice, choice.files if mode == "full" else self._within_budget(choice.files, known)
+
     def _known(self) -> dict[str, ScannedFile]:
         with self._store.database.read() as session:
             return self._store.scans.files(session, self._project.id)
@@ -107,13 +128,13 @@ class Scanner:
         return read_file(self._root, file)
 
     def _within_budget(self, files: Sequence[FileRef], known: Mapping[str, ScannedFile]) -> list[FileRef]:
-        """The most important files that fit, and those that a full scan has taken whole."""
-        room = _LIGHT_TOTAL
+        """The most important files that fit, and those that a full scan has stored as a whole."""
+        left = _LIGHT_TOTAL
         taken = []
         for file in files:
             cost = min(file.size, _LIGHT_FILE)
-            if cost <= room:
-                room -= cost
+            if cost <= left:
+                left -= cost
                 taken.append(file)
             elif _is_known(file, known, "light"):
                 taken.append(file)
@@ -122,16 +143,18 @@ class Scanner:
     def _texts(self, files: Sequence[FileRef], renames: Mapping[str, str], mode: ScanMode) -> Iterator[FileText]:
         for file in files:
             data = self._read(file)
-            text = None if data is None or file.blob is None else decode(data)
-            # A file may vanish, or become binary, between the listing and the reading.
+            text = None if data is None or file.blob is None else decode_text(data)
+            # A file may vanish or become binary between listing and reading.
             if text is not None and file.blob is not None:
-                yield _file_text(file.label, file.blob, text, renames.get(file.label), mode)
+                yield _file_text(file.label, file.blob, self._capture.screen(text), renames.get(file.label), mode)
 
 
-def _file_text(path: str, blob: str, text: str, formerly: str | None, mode: ScanMode) -> FileText:
+def _file_text(path: str, blob: str, text: ScreenedText, formerly: str | None, mode: ScanMode) -> FileText:
     found = analyse(path, text)
     parts = [
-        FilePart(part.text, part.symbol, part.first_line, part.last_line) for part in found.parts if part.text.strip()
+        FilePart(ScreenedText(part.text), part.symbol, part.first_line, part.last_line)
+        for part in found.parts
+        if part.text.strip()
     ]
     taken = parts if mode == "full" else _head(parts)
     return FileText(
@@ -147,10 +170,10 @@ def _file_text(path: str, blob: str, text: str, formerly: str | None, mode: Scan
 
 def _head(parts: Sequence[FilePart]) -> list[FilePart]:
     taken: list[FilePart] = []
-    room = _LIGHT_FILE
+    left = _LIGHT_FILE
     for part in parts:
-        room -= len(part.text)
-        if room < 0 and taken:
+        left -= len(part.text)
+        if left < 0 and taken:
             break
         taken.append(part)
     return taken
@@ -161,14 +184,14 @@ def _is_known(file: FileRef, known: Mapping[str, ScannedFile], mode: ScanMode) -
     return before is not None and before.blob == file.blob and (before.whole or mode == "light")
 
 
-def _gone(known: Mapping[str, ScannedFile], listed: Sequence[FileRef], choice: Choice, mode: ScanMode) -> list[str]:
-    """Files that are no longer there; after a full look, also those no longer worth remembering."""
+def _gone(known: Mapping[str, ScannedFile], listed: Sequence[FileRef], choice: FileChoice, mode: ScanMode) -> list[str]:
+    """Known files that no longer exist; in a full scan also those that are no longer chosen."""
     present = {file.label for file in (choice.files if mode == "full" else listed)}
     return [path for path in known if path not in present]
 
 
 def _renames(new: Sequence[FileRef], gone: Sequence[ScannedFile]) -> dict[str, str]:
-    """New paths with the old path of the same file: equal content, or the only one of its name that moved."""
+    """The old path by new path of each moved file: one with equal content, or the only one of its name."""
     left = {one.path: one for one in gone}
     fresh = {file.label: file for file in new}
     found: dict[str, str] = {}

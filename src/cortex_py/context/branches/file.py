@@ -1,12 +1,12 @@
-"""A line of work as a Markdown file: written from the store, read back after a person changed it.
+"""A branch as a Markdown file: its id, its text rendered from the store, and parsed after a person changed it.
 
-The file opens with YAML front matter; each entry is a heading for people and its exact text between two
-marker lines; the last marker names what was projected, so that a file cut off is told from one with
-entries deleted. Nothing here touches files or the store.
+The file opens with YAML front matter. Each entry is a heading for people and its exact text between two marker lines.
+The last marker lists the entries that were written, which distinguishes a truncated file from one with deleted
+entries. Nothing here touches files or the store.
 
-No raw carriage return is ever written, so that an editor may change the line ends without changing an
-entry: text with CRLF throughout says so in its marker, and any other return becomes a comment. Whatever
-looks like a marker in an entry gets a backslash before its colon; reading takes one away.
+No raw carriage return is ever written, so that an editor may change the line ends without changing an entry: text with
+CRLF throughout says so in its marker, and any other carriage return becomes a comment. Text in an entry that looks
+like a marker gets a backslash before its colon; parsing removes it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,90 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
-from ..clock import in_utc
-from ..errors import InvalidInput
-from ..records import Branch
+from anyascii import anyascii
 
-__all__ = ["FORMAT", "BranchFile", "Entry", "FoundEntry", "Parsed", "append", "parse", "render"]
+from ...clock import in_utc
+from ...errors import InvalidInput
+from ...records import Branch
+
+__all__ = [
+    "ROLES",
+    "BranchFile",
+    "Entry",
+    "ParsedFile",
+    "append",
+    "branch_id",
+    "check_git_branch",
+    "check_role",
+    "check_topic",
+    "parse",
+    "render",
+    "slug",
+    "task_id",
+]
+
+# Ids, which people can read and no topic can break, and checks of the names that callers give
+
+TOPIC_LENGTH = 200
+_SLUG_LENGTH = 48
+ROLES = ("user", "assistant")
+_GIT_LENGTH = 250
+# What git refuses in the name of a reference.
+_GIT_BRANCH = re.compile(r"(?![-/])[^\x00-\x20\x7f~^:?*\[\\]+(?<![./])")
+_NOT_GIT = re.compile(r"\.\.|@\{|//|(?:^|/)\.|\.lock(?:/|$)|^@$|^HEAD$|[\ud800-\udfff]")
+_NOT_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+def slug(topic: str) -> str:
+    """A topic in lower-case ASCII words joined by underscores, of bounded length."""
+    words = _NOT_SLUG.sub("_", anyascii(topic).lower()).strip("_")
+    return words[:_SLUG_LENGTH].rstrip("_") or "branch"
+
+
+def branch_id(topic: str, moment: datetime, attempt: int = 0) -> str:
+    """`slug_YYYYMMDD_HHMMSS`; later attempts add a number, for topics begun in the same second."""
+    stem = f"{slug(topic)}_{moment.astimezone(UTC):%Y%m%d_%H%M%S}"
+    return f"{stem}_{attempt + 1}" if attempt else stem
+
+
+def check_topic(topic: str) -> str:
+    """The topic, or an error that says why it cannot be one."""
+    if not topic.strip():
+        raise InvalidInput("The topic is empty.", remedy="Name what the work is about.", field="branch_topic")
+    if len(topic) > TOPIC_LENGTH:
+        raise InvalidInput(
+            f"The topic is longer than {TOPIC_LENGTH} characters.", remedy="Shorten it.", field="branch_topic"
+        )
+    if any(0xD800 <= ord(char) <= 0xDFFF for char in topic):
+        raise InvalidInput("The topic is not valid Unicode text.", field="branch_topic")
+    return topic
+
+
+def check_role(role: str) -> str:
+    if role not in ROLES:
+        raise InvalidInput(f"Unknown role {role[:40]!r}.", remedy=f"Give {' or '.join(ROLES)}.", field="role")
+    return role
+
+
+def check_git_branch(name: str) -> str:
+    """The name, or an error where git would refuse it."""
+    if len(name) > _GIT_LENGTH or not _GIT_BRANCH.fullmatch(name) or _NOT_GIT.search(name):
+        raise InvalidInput(
+            f"{name[:80]!r} cannot be the name of a git branch.",
+            remedy="Give it as `git branch` shows it, for example feature/login.",
+            field="git_branch_name",
+        )
+    return name
+
+
+def task_id(memory_id: str, moment: datetime) -> str:
+    """`task_YYYYMMDD_HHMMSS_` and the last digits of the record's own id, which are random."""
+    return f"task_{moment.astimezone(UTC):%Y%m%d_%H%M%S}_{memory_id[-6:]}"
+
 
 FORMAT = 1
 
@@ -45,7 +120,7 @@ _TAG = re.compile(r"[0-9a-f]{12}")
 # Far above what `render` writes; it keeps hostile YAML cheap.
 _FRONT_LENGTH = 65_536
 _MAX_NUMBER = 2**63 - 1
-_UNDO = "Undo the last change to the file, or move it away: Cortex writes it anew from the store."
+_UNDO = "Undo the last change to the file, or move it away: Cortex rewrites it from the store."
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +138,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class BranchFile:
-    """All that a file shows. `revision` is the state of the store that it shows."""
+    """The content of a file. `revision` is the revision of the store that it shows."""
 
     branch: Branch
     revision: int
@@ -72,7 +147,7 @@ class BranchFile:
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """An entry as it stands in a file; `digest` is of the text that was projected."""
+    """An entry in a file; `digest` is that of the text that Cortex wrote."""
 
     id: str
     version: int
@@ -82,8 +157,8 @@ class FoundEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
-    """A file as found. `loose` are texts outside entries; `count` is how many entries were projected."""
+class ParsedFile:
+    """A file as it was read. `loose` are the texts outside entries; `count` is the number of entries written."""
 
     branch: Branch
     revision: int
@@ -92,12 +167,8 @@ class Parsed:
     loose: tuple[str, ...]
     tags: frozenset[str]
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        return tuple(entry.id for entry in self.entries)
-
     def was_projected(self, entry_id: str, version: int) -> bool:
-        """Whether this version of the entry stood in the file when Cortex last wrote it."""
+        """Whether the file held this version of the entry when Cortex last wrote it."""
         return _tag(entry_id, version) in self.tags
 
 
@@ -111,9 +182,9 @@ def render(file: BranchFile) -> str:
 
 
 def append(text: str, branch: Branch, revision: int, entries: Sequence[Entry]) -> str:
-    """The text that `render` gives for the old entries and these; the old ones are copied, not read.
+    """The text that `render` gives for the old entries and these. The old ones are copied, not parsed.
 
-    `text` must be as `render` or `append` made it; after an error, the whole file has to be rendered.
+    `text` must come from `render` or `append`; after an error the whole file has to be rendered.
     """
     body = text.find(f"\n{_NOTE}\n") + 1
     # No entry holds an unescaped marker, so the last one found is the real one.
@@ -162,7 +233,7 @@ def _block(entry: Entry) -> str:
 
 
 def _tag(entry_id: str, version: int) -> str:
-    """A short name of one version of an entry; with 48 bits, no other is taken for it."""
+    """A short name of one version of an entry; 48 bits make collisions unlikely enough."""
     return blake2b(f"{version}:{entry_id}".encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
@@ -202,11 +273,11 @@ def _unescape(body: str) -> str:
 # Reading
 
 
-def parse(text: str, expected: Branch | None = None) -> Parsed:
-    """What a file says, whoever saved it last; `expected` is the branch that it must belong to.
+def parse(text: str, expected: Branch | None = None) -> ParsedFile:
+    """Parse a file that anybody may have edited; `expected` is the branch that it must belong to.
 
-    A file that cannot be understood without guessing is refused, with the line: nothing is lost, since
-    the store has all that was projected.
+    A file that cannot be read without guessing is refused, with the line. Nothing is lost: the store has all that
+    Cortex wrote.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     front, start = _front_matter(text)
@@ -218,7 +289,7 @@ def parse(text: str, expected: Branch | None = None) -> Parsed:
     if len(tags) != count:
         raise _broken(f"the front matter counts {count} entries, the last marker {len(tags)}", front.line("entries"))
     loose = (_loose(gap, branch.topic) for gap in gaps)
-    return Parsed(
+    return ParsedFile(
         branch=branch,
         revision=front.number("revision"),
         count=count,
@@ -229,7 +300,7 @@ def parse(text: str, expected: Branch | None = None) -> Parsed:
 
 
 def _body(text: str, start: int) -> tuple[list[FoundEntry], list[str], list[str]]:
-    """Entries in order, the texts around them, and the tags of the last marker."""
+    """The entries in order, the texts around them, and the tags of the last marker."""
     entries: dict[str, FoundEntry] = {}
     gaps: list[str] = []
     opened: re.Match[str] | None = None
@@ -280,7 +351,7 @@ def _entry(marker: re.Match[str], body: str) -> FoundEntry:
 
 
 def _loose(gap: str, topic: str) -> str:
-    """What a person wrote between entries: all but the title and the headings that Cortex made."""
+    """The text between entries without the title and headings that Cortex wrote."""
     title = f"# {_one_line(topic)}".rstrip()
     lines = ["" if line.rstrip() == title or _HEADING.fullmatch(line) else line for line in gap.split("\n")]
     return _unescape(_BLANK_LINES.sub("", "\n".join(lines)).rstrip())
@@ -339,7 +410,7 @@ def _branch(front: _Front) -> Branch:
 
 
 def _front_matter(text: str) -> tuple[_Front, int]:
-    """The front matter, and where the text after it begins."""
+    """The front matter, and the offset of the text after it."""
     fences = list(_FENCE.finditer(text[:_FRONT_LENGTH]))[:2]
     if len(fences) < 2 or fences[0].start() != 0:
         raise _broken("the front matter is missing; it begins and ends with a line of ---", 1)
@@ -363,10 +434,10 @@ def _load(source: str) -> _Front:
 
 
 def _flat(yaml: Any, source: str, loader: Any) -> dict[str, int]:
-    """The line of each key, once the YAML is seen to be one flat mapping.
+    """The line of each key of YAML that is one flat mapping.
 
-    Nesting, anchors and tags are refused before anything is built: they are never written, and are what
-    makes small YAML grow large, recurse deeply or fail in ways of its own.
+    Nesting, anchors and tags are refused before anything is built: Cortex never writes them, and they let small YAML
+    grow large or recurse deeply.
     """
     scalars: list[tuple[str, int]] = []
     mappings = 0

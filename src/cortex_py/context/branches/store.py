@@ -1,69 +1,82 @@
-"""The branch files on disk: where each lies, who may write it now, and how it is read and replaced.
+"""The branch files on disk: their paths, locks, reading and atomic replacement.
 
-A file is replaced whole, so that a reader never meets half of one. Nothing is flushed to the disk on
-purpose: after a power failure a file can be made again from the store.
+A file is replaced as a whole, so that a reader never sees half of one. Files are not flushed to the disk: after a power
+failure they can be rendered from the store again.
+
+In an encrypted home the files are sealed and their names reveal nothing; they cannot be edited by hand.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import InvalidInput, StoreBusy, StoreDenied, storage_error
+from ...errors import BackupCorrupt, InvalidInput, StoreBusy, StoreDenied, storage_error
+from ...paths import open_regular, read_regular
+from ...security.home_key import HomeKey, is_sealed
+from ...security.tenant_files import TenantFiles
 
 __all__ = ["MAX_BYTES", "BranchFiles"]
 
 MAX_BYTES = 256 * 1024 * 1024
 
+# Sealing adds at most this, with the id of the branch.
+_SEAL_BYTES = 1_024
+_BRANCH = b"\0branch "
 _WAIT_SECONDS = 10.0
 _POLL_SECONDS = 0.01
-# Room is left for the dots and endings of the lock and the temporary file.
+# Short enough for the prefix and suffix of the lock and the temporary file.
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 # Neither exists on Windows, where links need rights of their own.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
-class _Held(threading.local):
-    """The lock files that this thread holds; with the process, since a forked child holds none of them."""
+class _ThreadLocks(threading.local):
+    """The lock files that this thread holds, with the process id: a forked child holds none of them."""
 
     def __init__(self) -> None:
         self.locks: set[tuple[int, Path]] = set()
 
 
-_held = _Held()
+_thread = _ThreadLocks()
 
 
 class BranchFiles:
-    """The files `<home>/memory/<project>/<branch>.md`."""
+    """The files `<branch>.md` in the folder of each project, by default `<home>/memory/<project>`."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, key: HomeKey | None = None, tenant_files: TenantFiles | None = None) -> None:
         self._home = home
+        self._key = key
+        self._tenant_files = tenant_files
 
     def path(self, project_id: str, branch_id: str) -> Path:
-        """Where the file of a branch lies, whether or not it exists."""
-        return self._folder(project_id) / f"{_plain(branch_id, 'branch_id')}.md"
+        """The path of the file of a branch, whether or not it exists."""
+        name = _plain(branch_id, "branch_id")
+        if self._key is not None:
+            # The id contains the topic, which must not show.
+            name = self._key.name(f"{project_id}/{name}")
+        return self._folder(project_id) / f"{name}.md"
 
     @contextmanager
     def locked(self, project_id: str, branch_id: str) -> Iterator[None]:
-        """Keep all other threads and processes from this branch file; a thread may enter again.
+        """Lock the file of a branch against other threads and processes; reentrant within a thread.
 
-        What a killed writer left behind is cleared away on entry.
+        Entering removes what a killed writer left behind.
         """
         path = self.path(project_id, branch_id)
-        lock = path.with_name(f".{branch_id}.lock")
+        lock = path.with_name(f".{path.stem}.lock")
         hold = (os.getpid(), lock)
-        if hold in _held.locks:
+        if hold in _thread.locks:
             yield
             return
         self._make_folder(path.parent)
-        # Imported here, since most programs never write a branch file.
+        # Imported here because most programs never write a branch file.
         from filelock import FileLock, Timeout
 
         file_lock = FileLock(lock, timeout=_WAIT_SECONDS, mode=0o600, poll_interval=_POLL_SECONDS)
@@ -76,16 +89,16 @@ class BranchFiles:
             ) from error
         except OSError as error:
             raise storage_error(error, lock) from error
-        _held.locks.add(hold)
+        _thread.locks.add(hold)
         try:
             _remove(_temporary(path))
             yield
         finally:
-            _held.locks.discard(hold)
+            _thread.locks.discard(hold)
             file_lock.release()
 
     def read(self, project_id: str, branch_id: str) -> str | None:
-        """The text of the file, or None where there is none."""
+        """The text of the file, or None where it does not exist."""
         path = self.path(project_id, branch_id)
         try:
             data = self._bytes(path)
@@ -93,6 +106,7 @@ class BranchFiles:
             return None
         except OSError as error:
             raise storage_error(error, path) from error
+        data = _content(self._unsealed(path, data))[1]
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -102,16 +116,16 @@ class BranchFiles:
             ) from error
 
     def write(self, project_id: str, branch_id: str, text: str) -> str:
-        """Replace the file, readable by its owner only, and return its stamp; takes the lock unless it is held."""
+        """Replace the file, readable by its owner only, and return its stamp. Takes the lock unless it is held."""
         path = self.path(project_id, branch_id)
-        data = _encoded(text, path)
+        data = self._sealed(path, branch_id, _encoded(text, path))
         with self.locked(project_id, branch_id):
             temporary = _temporary(path)
             try:
                 self._check_folder(path.parent)
                 with os.fdopen(_create(temporary), "wb") as file:
                     file.write(data)
-                # Of the file before it gets its name: an edit that follows at once is then not missed.
+                # Taken before the file gets its name, so that an edit right after is not missed.
                 stamp = _stamp(temporary.lstat())
                 temporary.replace(path)
             except OSError as error:
@@ -121,13 +135,14 @@ class BranchFiles:
         return stamp
 
     def names(self, project_id: str) -> list[str]:
-        """Branches that have a file which was written here: a note lies beside it."""
+        """The branches whose files were written here: those have a note."""
         folder = self._folder(project_id)
         notes = folder.glob(".*.note") if folder.is_dir() else ()
-        return sorted(branch for note in notes if (branch := note.name[1:-5]) and (folder / f"{branch}.md").is_file())
+        files = [path for note in notes if (path := folder / f"{note.name[1:-5]}.md").is_file()]
+        return sorted(_content(self._unsealed(path, self._bytes(path)))[0] or path.stem for path in files)
 
     def remove(self, project_id: str, branch_id: str) -> None:
-        """Take a file away with its note."""
+        """Delete a file and its note."""
         with self.locked(project_id, branch_id):
             for path in (self.path(project_id, branch_id), self._note_path(project_id, branch_id)):
                 try:
@@ -136,7 +151,7 @@ class BranchFiles:
                     raise storage_error(error, path) from error
 
     def stamp(self, project_id: str, branch_id: str) -> str | None:
-        """A text that differs once anybody has touched the file; None where there is none."""
+        """A text that changes when anybody modifies the file; None where it does not exist."""
         path = self.path(project_id, branch_id)
         try:
             return _stamp(path.lstat())
@@ -146,56 +161,131 @@ class BranchFiles:
             raise storage_error(error, path) from error
 
     def note(self, project_id: str, branch_id: str) -> str | None:
-        """What was noted beside the file; None where nothing was, or it cannot be read: a note may always be lost."""
+        """The note of the file; None where there is none or it cannot be read. A note may always be lost."""
+        path = self._note_path(project_id, branch_id)
+        data = read_regular(path, MAX_BYTES, follow=False)
         try:
-            return self._note_path(project_id, branch_id).read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
+            return None if data is None else self._unsealed(path, data).decode("utf-8")
+        except (UnicodeDecodeError, BackupCorrupt):
             return None
 
     def keep_note(self, project_id: str, branch_id: str, text: str) -> None:
-        """Note something beside the file; the lock must be held."""
+        """Write the note of the file; the lock must be held."""
         path = self._note_path(project_id, branch_id)
         try:
             with os.fdopen(
                 os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK | _BINARY, 0o600), "wb"
             ) as file:
-                file.write(text.encode())
+                file.write(text.encode() if self._key is None else self._key.seal(text.encode(), _use(path)))
         except OSError as error:
             raise storage_error(error, path) from error
 
     def _note_path(self, project_id: str, branch_id: str) -> Path:
-        return self.path(project_id, branch_id).with_name(f".{branch_id}.note")
+        path = self.path(project_id, branch_id)
+        return path.with_name(f".{path.stem}.note")
+
+    def _sealed(self, path: Path, branch_id: str, data: bytes) -> bytes:
+        """The bytes of a file; in an encrypted home with the branch id, which the name does not show."""
+        if self._key is None:
+            return data
+        return self._key.seal(_BRANCH + branch_id.encode() + b"\n" + data, _use(path))
+
+    def _unsealed(self, path: Path, data: bytes) -> bytes:
+        if self._key is not None:
+            return self._key.unseal(data, _use(path))
+        if is_sealed(data):
+            raise StoreDenied(
+                f"{path} is encrypted, and there is no key for it.", remedy="Delete it; Cortex writes it again."
+            )
+        return data
+
+    # -- encryption ------------------------------------------------------------------------------
+
+    def recode(self, old: HomeKey | None) -> None:
+        """Encrypt or decrypt every branch file of the home: from the key `old` to the key of this object.
+
+        Notes are deleted: without one, a file is read and rewritten when its branch is next used.
+        """
+        before = BranchFiles(self._home, old)
+        for path in sorted(self._home.glob("**/memory/**/*.md")):
+            try:
+                data = before._bytes(path)
+                if is_sealed(data) == (self._key is not None):
+                    continue
+                branch_id, text = _content(before._unsealed(path, data))
+                name = branch_id or path.stem
+                target = path.with_name(self.path(path.parent.name, name).name)
+                draft = _temporary(target)
+                _remove(draft)
+                with os.fdopen(_create(draft), "wb") as file:
+                    file.write(self._sealed(target, name, text))
+                    file.flush()
+                    os.fsync(file.fileno())
+                draft.replace(target)
+                if target != path:
+                    path.unlink()
+            except OSError as error:
+                raise storage_error(error, path) from error
+        for folder in {path.parent for path in self._home.glob("**/memory/*/.*")}:
+            for path in folder.iterdir():
+                if path.name.startswith(".") and path.suffix in (".note", ".lock", ".tmp"):
+                    _remove(path)
 
     def _folder(self, project_id: str) -> Path:
-        return self._home / "memory" / _plain(project_id, "project_id")
+        name = _plain(project_id, "project_id")
+        return self._tenant_files.folder("memory", name) if self._tenant_files else self._home / "memory" / name
 
     def _make_folder(self, folder: Path) -> None:
         try:
             self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for each in (folder.parent, folder):
+            for each in self._below_home(folder):
                 each.mkdir(exist_ok=True, mode=0o700)
             self._check_folder(folder)
         except OSError as error:
             raise storage_error(error, folder) from error
 
     def _check_folder(self, folder: Path) -> None:
-        """The home may be a link; below it, a link could lead private notes anywhere."""
-        for each in (folder.parent, folder):
+        """Refuse links below the home, which could lead private notes anywhere. The home itself may be a link."""
+        for each in self._below_home(folder):
             if each.is_symlink():
                 raise _not_plain(each, "folder")
+
+    def _below_home(self, folder: Path) -> list[Path]:
+        """A folder and its parents up to the home, outermost first."""
+        return [
+            self._home.joinpath(*parts[:n])
+            for parts in [folder.relative_to(self._home).parts]
+            for n in range(1, len(parts) + 1)
+        ]
 
     def _bytes(self, path: Path) -> bytes:
         self._check_folder(path.parent)
         if path.is_symlink():
             raise _not_plain(path, "file")
-        # Not waiting, for a pipe under this name would have us wait for ever.
-        with os.fdopen(os.open(path, os.O_RDONLY | _NO_LINK | _NO_WAIT | _BINARY), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise _not_plain(path, "file")
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
+        most = MAX_BYTES + (0 if self._key is None else _SEAL_BYTES)
+        try:
+            with open_regular(path, follow=False) as file:
+                data = file.read(most + 1)
+        except OSError as error:
+            raise (
+                _not_plain(path, "file") if error.errno in (errno.EINVAL, errno.EISDIR, errno.ELOOP) else error
+            ) from error
+        if len(data) > most:
             raise _too_large(path)
         return data
+
+
+def _content(data: bytes) -> tuple[str, bytes]:
+    """The branch that a file names (or "") and its text."""
+    if not data.startswith(_BRANCH):
+        return "", data
+    branch, _, text = data.removeprefix(_BRANCH).partition(b"\n")
+    return branch.decode(), text
+
+
+def _use(path: Path) -> str:
+    """The purpose a file is sealed for: a file put in place of another cannot be opened."""
+    return f"branch {path.parent.name}/{path.name}"
 
 
 def _plain(name: str, field: str) -> str:
@@ -209,7 +299,7 @@ def _plain(name: str, field: str) -> str:
 
 
 def _temporary(path: Path) -> Path:
-    # One name for each branch: whoever holds the lock knows that it is not in use.
+    # One name per branch: the holder of the lock knows that it is not in use.
     return path.with_name(f".{path.stem}.tmp")
 
 
@@ -243,7 +333,7 @@ def _encoded(text: str, path: Path) -> bytes:
 def _too_large(path: Path) -> InvalidInput:
     return InvalidInput(
         f"The branch file {path} is larger than {MAX_BYTES >> 20} MB.",
-        remedy="Go on in a new branch.",
+        remedy="Continue in a new branch.",
         field="branch_file",
     )
 

@@ -1,7 +1,7 @@
-"""How much Cortex does unasked: Plan A acts, Plan B asks first. The answers to suggestions decide which.
+"""How much Cortex does unasked: with Plan A it acts, with Plan B it asks first. The answers to suggestions decide.
 
-Rates are over the last hundred answers. A count of answers, rather than of days, because a project that rests should
-find its plan as it left it; and a plain window, rather than a fading one, because "61 of the last 100" can be checked.
+Rates are over the last hundred answers: a number of answers rather than of days, so that a project that rests keeps its
+plan, and a plain window rather than a fading one, so that "61 of the last 100" can be checked.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..config import Settings
-from ..store.suggestions import TrustRow
+from ...config import Settings
+from ...store.tables.suggestions import TrustRow
 
 __all__ = [
     "ACTIONS",
@@ -20,19 +20,19 @@ __all__ = [
     "RETURN",
     "WINDOW",
     "Plan",
-    "Standing",
+    "PlanStatus",
     "action_plan",
+    "assess",
+    "assess_answers",
+    "fixed_plan",
     "last_plan",
     "next_plan",
-    "override_of",
     "requires_confirmation",
-    "standing",
-    "standing_after",
 ]
 
 Plan = Literal["A", "B"]
 
-# What Cortex would do by itself: suggest contexts, name a line of work, keep a session's facts, tidy up duplicates.
+# What Cortex does by itself: suggest contexts, name a branch, keep a session's facts, merge duplicates.
 ACTIONS = ("suggest", "branch", "promote", "consolidate")
 WINDOW = 100
 # Fewer answers are chance: one in eight runs of ten would fall below the bar at a true acceptance of 0.8.
@@ -43,8 +43,8 @@ RETURN = 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The plan in force and why, in words for a person. The rates are over the answers that count."""
+class PlanStatus:
+    """The plan in force, and a message for people that says why."""
 
     plan: Plan
     acceptance_rate: float
@@ -54,7 +54,7 @@ class Standing:
 
 
 def next_plan(current: Plan, accepted: float, refused: float, *, override: Plan | None = None) -> Plan:
-    """The plan after these answers. A setting wins; nobody's answers mean Plan A; a few change nothing."""
+    """The plan after these answers. A setting wins, no answers mean Plan A, and a few change nothing."""
     if override is not None:
         return override
     total = accepted + refused
@@ -66,41 +66,41 @@ def next_plan(current: Plan, accepted: float, refused: float, *, override: Plan 
 
 
 def requires_confirmation(plan: Plan) -> bool:
-    """Whether an action waits for a yes."""
+    """Whether an action waits for a confirmation."""
     return plan == "B"
 
 
-def standing(
+def assess(
     current: Plan, accepted: float, refused: float, *, override: Plan | None = None, action: str = "suggest"
-) -> Standing:
-    """Where automation stands after these answers, which are about one kind of action."""
+) -> PlanStatus:
+    """The plan and its reason after these answers to one kind of action."""
     total = accepted + refused
     rate = accepted / total if total > 0 else 0.0
     plan = next_plan(current, accepted, refused, override=override)
     message = _message(plan, rate, round(total), override, action)
-    return Standing(plan, rate, 1.0 - rate if total > 0 else 0.0, round(total), message)
+    return PlanStatus(plan, rate, 1.0 - rate if total > 0 else 0.0, round(total), message)
 
 
-def override_of(settings: Settings) -> Plan | None:
-    """The plan that a setting decrees, if it does."""
+def fixed_plan(settings: Settings) -> Plan | None:
+    """The plan that the settings fix, if they do."""
     return None if settings.automation == "learned" else settings.automation
 
 
 def action_plan(rows: Mapping[tuple[str, str], TrustRow], action: str, settings: Settings) -> Plan:
-    """The plan for something that Cortex does by itself, by how often that was right."""
+    """The plan for an automatic action, by how often it was right."""
     row = rows.get(("action", action))
     counts = (row.accepted, row.refused) if row is not None else (0.0, 0.0)
-    return next_plan(last_plan(rows, action), *counts, override=override_of(settings))
+    return next_plan(last_plan(rows, action), *counts, override=fixed_plan(settings))
 
 
 def last_plan(rows: Mapping[tuple[str, str], TrustRow], action: str) -> Plan:
-    """The plan that the last answer to an action has led to: it takes more to come back than to stay."""
+    """The plan after the last answer to an action: returning to Plan A takes more than staying in it."""
     row = rows.get(("plan", action))
     return "B" if row is not None and row.refused else "A"
 
 
-def standing_after(shares: Sequence[float], override: Plan | None = None) -> Standing:
-    """Where automation stands after answers, oldest first, each the part of what was suggested that was taken."""
+def assess_answers(shares: Sequence[float], override: Plan | None = None) -> PlanStatus:
+    """The plan after answers, oldest first, each given as the accepted share of the suggestions."""
     plan: Plan = "A"
     accepted = refused = 0.0
     for count in range(1, len(shares) + 1):
@@ -108,7 +108,7 @@ def standing_after(shares: Sequence[float], override: Plan | None = None) -> Sta
         accepted = sum(last)
         refused = len(last) - accepted
         plan = next_plan(plan, accepted, refused)
-    return standing(plan, accepted, refused, override=override)
+    return assess(plan, accepted, refused, override=override)
 
 
 _DOES: dict[Plan, str] = {
@@ -117,8 +117,8 @@ _DOES: dict[Plan, str] = {
 }
 
 
-# What an answer says yes to, and what nobody has answered yet.
-_TOLD: dict[str, tuple[str, str]] = {
+# For each action: what an answer agrees with, and what has not been answered yet.
+_WORDS: dict[str, tuple[str, str]] = {
     "suggest": ("accepted what it suggested", "no suggestion has been answered"),
     "branch": ("agreed with the lines of work it began", "no line of work that it began has been answered"),
     "promote": ("agreed with the memories it moved", "no move of memories has been answered"),
@@ -128,10 +128,10 @@ _TOLD: dict[str, tuple[str, str]] = {
 
 def _message(plan: Plan, rate: float, total: int, override: Plan | None, action: str) -> str:
     given = f"{total} answer{'' if total == 1 else 's'}"
-    agreed, silent = _TOLD[action]
+    agreed, silent = _WORDS[action]
     if override is not None:
-        told = f" So far {_percent(rate)} of {given} {agreed}." if total else ""
-        return f"{_DOES[plan]} A setting says so, whatever the answers are.{told}"
+        so_far = f" So far {_percent(rate)} of {given} {agreed}." if total else ""
+        return f"{_DOES[plan]} A setting says so, whatever the answers are.{so_far}"
     if not total:
         return f"{_DOES[plan]} Nothing is known yet: {silent}."
     if total < ENOUGH:
@@ -143,5 +143,5 @@ def _message(plan: Plan, rate: float, total: int, override: Plan | None, action:
 
 
 def _percent(rate: float) -> str:
-    """Whole percents, never rounded up: 69.6 must not read as the 70 that it missed."""
+    """Whole percents, never rounded up: 69.6 % is below 70 % and must not be shown as 70 %."""
     return f"{int(rate * 100.0 + 1e-9)}%"

@@ -1,4 +1,4 @@
-"""What could be suggested for a task, and what is known of each: by history, meaning, the graph and git."""
+"""Finds candidates for a task by history, meaning, the graph and git, with the signals that speak for each."""
 
 from __future__ import annotations
 
@@ -9,36 +9,39 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ..clock import to_micros
-from ..graph.service import Graph
-from ..memory.service import Memories
-from ..records import Hit, Memory
-from ..store.database import Session
-from ..store.store import Store
-from ..worktree.git import Repository, run_git
-from .references import WINDOW, Habit, faded, habits
-from .suggesting import HABIT, Signals
+from ...clock import to_micros
+from ...graph.service import Graph
+from ...memory.capture.terms import query_terms, stop_words, terms
+from ...memory.service import Memories
+from ...records import Hit, Memory
+from ...store.database import Session
+from ...store.store import Store
+from ...worktree.git.repository import Repository
+from ...worktree.git.runner import run_git
+from .ranking import HABIT, Signals
+from .usage_log import WINDOW, Habit, fade, habits
 
-__all__ = ["CandidateFinder", "Gathered", "described", "task_kind", "task_words"]
+__all__ = ["CandidateFinder", "Candidates", "describe", "shared_words", "task_kind", "task_words"]
 
 _FOUND = 12
-# Where not even the best has this score, nothing is about the task; where one has, others may have far less.
+# If even the best hit scores less, none is about the task; if it does not, others may score far less.
 _BEST, _LEAST = 0.08, 0.02
 _TIED = 10
 _ANCHORS = 8
 _MEANT = 3
-# Of all anchors together; each has at least a few.
+# The partners of all anchors together, and the fewest of each.
 _PARTNERS, _FEWEST = 48, 6
 _CHOICES = 60
 _FILES = 8
 _PER_FILE = 3
-# So many of the newest events of a line of work tell what it uses again and again.
+# The newest events of a branch that show what it uses again and again.
 _EVENTS = 150
-# So many times what is asked for is looked at, of what history knows: more would only be read and left out.
+# Of what history knows, this many times `top_k` is read; more would only be left out later.
 _LOOKED_AT = 2
 _SHORT = 60
+_READ, _SHARED = 4_000, 2
 _KEY = 200
-# How much of an earlier task's words a task must have to be like it.
+# The share of words that two tasks must have in common to be alike.
 _LIKE = 0.34
 # Whole words, with the endings that they take: "address" adds nothing, and "docker" documents nothing.
 _ENDINGS = r"(?:s|es|d|ed|ing|ion|ions|ure|ures|er|ation)?"
@@ -57,7 +60,7 @@ _KINDS = tuple(
 
 
 @dataclass(slots=True)
-class Gathered:
+class Candidates:
     """The candidates with their records."""
 
     signals: dict[str, Signals] = field(default_factory=dict)
@@ -65,7 +68,7 @@ class Gathered:
 
 
 class _Table:
-    """What is known of each candidate, column by column, until all is known."""
+    """Collects the signals of each candidate."""
 
     def __init__(self) -> None:
         self.memories: dict[str, Memory] = {}
@@ -75,15 +78,15 @@ class _Table:
         self.memories.setdefault(memory.id, memory)
         self._columns.setdefault(memory.id, {}).update(more)
 
-    def gathered(self, without: Collection[str], now: int) -> Gathered:
+    def gathered(self, without: Collection[str], now: int) -> Candidates:
         kept = {one: memory for one, memory in self.memories.items() if one not in without}
-        return Gathered(
+        return Candidates(
             {one: Signals(one, **self._columns[one], **_description(memory, now)) for one, memory in kept.items()}, kept
         )
 
 
 class CandidateFinder:
-    """Looks for candidates in one project."""
+    """Finds candidates in one project."""
 
     def __init__(
         self, store: Store, memories: Memories, graph: Graph, repository: Repository | None, project_id: str
@@ -94,13 +97,13 @@ class CandidateFinder:
         self._repository = repository
         self._project = project_id
 
-    def gather(self, task: str, branch_id: str | None, now: int, top_k: int) -> Gathered:
+    def gather(self, task: str, branch_id: str | None, now: int, top_k: int) -> Candidates:
         table = _Table()
         hits = self._memories.related(task[:2_000], max(_FOUND, 2 * top_k), mode="hybrid")
         with self._store.database.read() as session:
             past = self._past(session, task, hits, branch_id, now, top_k)
         for hit in past.hits:
-            table.add(hit.memory, semantic=hit.score)
+            table.add(hit.memory, semantic=hit.score, shared=shared_words(task, hit.memory))
         self._from_graph(past.hits, table)
         self._from_git(table)
         self._from_history(past, now, table)
@@ -115,13 +118,13 @@ class CandidateFinder:
             ids, spaces = [hit.memory.id for hit in tied], self._memories.place.spaces()
             named = self._store.suggestions.named_by_both(session, spaces, ids, list(labels))
         for hit in tied:
-            # The best of the hits that name the same thing is the one to tell of.
+            # Of the hits that name the same entity, the reason names the best.
             both = [(one, named[hit.memory.id, one]) for one in labels if (hit.memory.id, one) in named]
             beside, entity = both[0] if both else ("", "")
             table.add(hit.memory, graph=hit.score, graph_entity=entity, graph_with=labels.get(beside, ""))
 
     def _from_git(self, table: _Table) -> None:
-        """Records about the files that are changed here: not committed, or on this branch alone."""
+        """Records about files that are changed here: uncommitted, or on this git branch only."""
         for path in self._changed()[:_FILES]:
             quoted = path.replace("\\", "\\\\").replace('"', '\\"')
             for memory in self._memories.listed(f'path:"{quoted}"', _PER_FILE):
@@ -145,10 +148,10 @@ class CandidateFinder:
     def _past(
         self, session: Session, task: str, hits: Sequence[Hit], branch_id: str | None, now: int, top_k: int
     ) -> _Past:
-        """Everything that history has to say, in a handful of statements."""
+        """What the log of uses says, read in a handful of statements."""
         table = self._store.suggestions
         events = table.used(session, self._project, branch_id, _EVENTS) if branch_id else []
-        # What the burst of work that goes on has used is on the table already: it tells what comes next.
+        # What the current burst of work has used is at hand already, and shows what comes next.
         recent = list(dict.fromkeys(one for one, at in events if now - at <= WINDOW.span))
         before = ((one, at) for one, at in events if now - at > WINDOW.span)
         hits = _about(hits, begun=bool(events))
@@ -171,7 +174,7 @@ class CandidateFinder:
         )  # fmt: skip
 
     def _from_history(self, past: _Past, now: int, table: _Table) -> None:
-        """Add up what speaks for each record; the strongest of its partners is named as the reason."""
+        """Add the signals of history to each record; the reason names the strongest partner."""
         beside = {link.anchor for link in past.links.values()}
         asked = dict.fromkeys([*past.links, *past.usual, *past.chosen, *sorted(beside)])
         known = table.memories | self._memories.visible([one for one in asked if one not in table.memories])
@@ -189,12 +192,12 @@ class CandidateFinder:
                 table.add(known[memory_id], **more)
         for memory_id, (value, _, at) in past.strengths.items():
             if memory_id in table.memories:
-                table.add(known[memory_id], used=faded(value, at, now))
+                table.add(known[memory_id], used=fade(value, at, now))
 
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """How likely a record is used with what is in use; by which of that most, and how often they were together."""
+    """How likely a record is used with what is in use, its strongest partner there, and how often both were used."""
 
     likely: float
     anchor: str
@@ -212,14 +215,14 @@ class _Past:
 
 
 def _about(hits: Sequence[Hit], *, begun: bool) -> list[Hit]:
-    """The hits that may be about the task. In work that has begun, something will be needed, and any hint helps."""
+    """The hits that may be about the task. On a branch with uses, weaker hits count as well."""
     if not hits or (hits[0].score < _BEST and not begun):
         return []
     return [hit for hit in hits if hit.score >= _LEAST]
 
 
 def _anchors(recent: Sequence[str], hits: Sequence[Hit]) -> dict[str, float]:
-    """What the work is about now: what was just referred to, and what the task means; each with its weight."""
+    """What the work is about now, with weights: what was just used, and the best hits for the task."""
     weights: dict[str, float] = {}
     for place, one in enumerate(recent):
         weights[one] = 0.9**place
@@ -234,17 +237,17 @@ def _links(
     uses: Mapping[str, int],
     now: int,
 ) -> dict[str, _Link]:
-    """Of how many uses of an anchor a record was part, and that over all anchors; what was long ago says less."""
+    """In which share of the uses of each anchor a record took part; long ago counts for less."""
     missed: dict[str, float] = {}
     best: dict[str, tuple[float, str, int]] = {}
     for anchor, other, _, times, at in partners:
-        # One use more, without the other: being together once is no rule.
+        # One further use without the other is assumed: being together once is no rule.
         often = min(1.0, times / (uses.get(anchor, times) + 1))
-        likely = anchors[anchor] * faded(often, at, now)
+        likely = anchors[anchor] * fade(often, at, now)
         missed[other] = missed.get(other, 1.0) * (1.0 - likely)
-        told = (likely, anchor, times)
-        if other not in best or told > best[other]:
-            best[other] = told
+        link = (likely, anchor, times)
+        if other not in best or link > best[other]:
+            best[other] = link
     return {other: _Link(1.0 - part, *best[other][1:]) for other, part in missed.items()}
 
 
@@ -259,29 +262,40 @@ def _chosen(events: Sequence[tuple[str, str]], task: str) -> dict[str, int]:
     return found
 
 
+def shared_words(task: str, memory: Memory) -> tuple[str, ...]:
+    """Up to two words of a task, as it writes them, that a record has too: names and code first, then longer words."""
+    spoken = set(terms(f"{memory.path or ''} {memory.symbol or ''} {memory.content[:_READ]}"))
+    generic = {word for word in task_words(task) if any(form.fullmatch(word) for _, form in _KINDS)}
+    found: dict[str, str] = {}
+    for word in re.findall(r"[\w./-]*\w", task[:2_000]):
+        stems = set(query_terms(word))
+        if len(word) > 2 and word.lower() not in stop_words() | generic and stems and stems <= spoken:
+            found.setdefault(min(stems), word)
+    return tuple(sorted(found.values(), key=lambda word: (word.islower() and word.isalpha(), -len(word)))[:_SHARED])
+
+
 def task_words(task: str) -> frozenset[str]:
-    """The words that tell tasks apart."""
-    from ..memory.terms import STOP_WORDS
+    """The words that distinguish tasks."""
 
     words = (word.strip(".,:;!?()[]\"'`").lower() for word in task[:2_000].split())
-    return frozenset(word for word in words if len(word) > 2 and word not in STOP_WORDS)
+    return frozenset(word for word in words if len(word) > 2 and word not in stop_words())
 
 
 @lru_cache(maxsize=2_000)
 def _subject(task: str) -> frozenset[str]:
-    """What a task is about, without what is done there: that both add something makes no two tasks alike."""
+    """The words of a task without its verbs: that both add something does not make two tasks alike."""
     words = task_words(task)
     return frozenset(word for word in words if not any(form.fullmatch(word) for _, form in _KINDS)) or words
 
 
 def task_kind(task: str) -> str:
-    """What kind of work a task is: answers teach about work of that kind first."""
+    """The kind of work a task is. Answers teach about that kind first."""
     words = task_words(task)
     return next((kind for kind, form in _KINDS if any(form.fullmatch(word) for word in words)), "other")
 
 
-def described(memory: Memory, now: int) -> Signals:
-    """What a record says of itself, whatever speaks for it."""
+def describe(memory: Memory, now: int) -> Signals:
+    """The signals that a record itself has, without those of a task."""
     return Signals(memory.id, **_description(memory, now))
 
 

@@ -1,9 +1,9 @@
-"""Which memories a task will need: one ranking over what is known of each, and what the answers to it have taught.
+"""Ranks the memories that a task may need, by their signals and by what earlier answers have taught.
 
 Three sources speak for a memory: it was used together with what is in use (`reference_history`), it is about the task
-by meaning, by the things it names or by the files that changed (`ai_analysis`), or it was chosen by hand for such a
-task (`user_selected`). Each speaks as loudly as its answers have earned. Everything here computes and nothing is kept;
-`rejection.py` says what an answer changes.
+by meaning, by the entities it names or by the files that changed (`ai_analysis`), or a person chose it for such a task
+(`user_selected`). The weight of a source follows from the answers to its suggestions. All functions here are pure;
+`feedback.py` computes what an answer changes.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from typing import Literal
 __all__ = [
     "BINS",
     "HABIT",
+    "LEAST_ALIKE",
+    "LEAST_LINKED",
     "PRIORS",
     "SOURCES",
     "Counts",
-    "Ranked",
+    "RankedMemory",
     "Signals",
     "Source",
     "Trust",
     "TrustKind",
     "age_key",
     "bin_of",
-    "calibrated",
+    "calibrate",
     "posterior",
     "rank",
     "trust_keys",
@@ -38,23 +40,23 @@ TrustKind = Literal["source", "memory", "branch", "area", "age", "category"]
 
 SOURCES: tuple[Source, ...] = ("user_selected", "reference_history", "ai_analysis")
 PRIORS: Mapping[Source, float] = {"user_selected": 1.00, "reference_history": 0.95, "ai_analysis": 0.70}
-# Answers that a prior is worth, and answers that are remembered. Together they say how fast a source is turned down
-# and how fast it comes back: twenty refusals about halve how often it is shown, twenty acceptances mend that.
+# The answers that a prior is worth, and the answers that are remembered. Together they set how fast a source loses
+# and regains weight: twenty refusals about halve how often it is shown, twenty acceptances restore it.
 PRIOR_WEIGHT = 12.0
 MEMORY = 15.0
 
-# What a line of work uses again and again is what it needs, but not yet what this task needs.
+# What a branch uses again and again it needs, but this task may not.
 HABIT = 0.5
 _NOT_CHOSEN = 0.3
-# A name or a file that is shared says less than meaning: many memories share it.
+# A shared name or file says less than meaning, because many memories share it.
 _GRAPH, _GIT = 0.4, 0.6
-# What is used much is likelier to be used again, but use alone suggests nothing.
+# Frequent use makes another use likelier, but alone suggests nothing.
 _UNUSED, _USED_HALF = 0.9, 3.0
 
-# The most that a distrusted memory, branch and so on can take away, each and together: it may come back.
+# Distrust lowers a score at most to this share, so that a memory can come back.
 _NEUTRAL = 0.7
 FLOOR = 0.15
-# By kind: the least that is kept, and the answers that the prior is worth. One memory is judged sooner than what many
+# By kind: the lowest share, and the answers that the prior is worth. A single memory is judged sooner than what many
 # memories share.
 _LOWERED: Mapping[TrustKind, tuple[float, float]] = {
     "memory": (0.2, 2.0),
@@ -64,13 +66,18 @@ _LOWERED: Mapping[TrustKind, tuple[float, float]] = {
     "category": (0.7, 6.0),
 }
 
-_LOOKED_AT = 2  # times what is asked for: only among the best does it matter which are alike
-SAME = 0.95  # of this likeness on, two memories are one
-# A source is turned down when so many answers' worth refused it and hardly one in twenty took it. Where suggestions are
-# merely passed over now and then, none is: of five, one or two are taken.
+_LOOKED_AT = 2  # times `top_k`: likeness matters among the best only
+SAME = 0.95  # from this likeness on, two memories count as one
+# A source is limited once this many answers refused it and at most one in twenty accepted it. Suggestions that are
+# passed over now and then do not cause that: of five, one or two are accepted.
 _REFUSED, _TAKEN = 6.0, 0.05
-_DIVERSITY = 0.6  # the share of its worth that a memory loses beside one that is all but the same
-_ALIKE = 3  # suggestions for the same reason, before all others had their turn
+_DIVERSITY = 0.6  # the share of its score that a memory loses beside a nearly identical one
+_ALIKE = 3  # suggestions with the same reason before all others come first
+
+# The evidence below which nothing is offered: by meaning alone, where one in ten is relevant, and with a link that can
+# be named. Refusals do not count here: what was never shown
+# again could never be accepted again.
+LEAST_ALIKE, LEAST_LINKED = 0.1, 0.04
 
 BINS = 10
 _RAW_WEIGHT = 6.0
@@ -86,7 +93,7 @@ class Counts:
     refused: float = 0.0
 
     def plus(self, new: Counts) -> Counts:
-        """The counts with an answer added; the older ones fade by as much as it weighs."""
+        """The counts with an answer added; older answers fade by its weight."""
         keep = max(0.0, 1.0 - (new.accepted + new.refused) / MEMORY)
         return Counts(self.accepted * keep + new.accepted, self.refused * keep + new.refused)
 
@@ -100,9 +107,9 @@ _UNKNOWN = Counts()
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What is known of a memory that could be suggested.
+    """The signals of a candidate.
 
-    `used` is a strength as `references.py` keeps it; `together`, `habit`, `semantic`, `graph` and `git` are 0..1.
+    `used` is a strength as in `usage_log.py`; `together`, `habit`, `semantic`, `graph` and `git` are 0..1.
     """
 
     memory_id: str
@@ -113,6 +120,7 @@ class Signals:
     habit_times: int = 0
     habit_bursts: int = 0
     semantic: float = 0.0
+    shared: tuple[str, ...] = ()  # words that the task and the memory both have
     graph: float = 0.0
     graph_entity: str = ""
     graph_with: str = ""
@@ -128,8 +136,8 @@ class Signals:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """A suggestion: `raw` as computed, `confidence` as experience has corrected it, and what it is made of."""
+class RankedMemory:
+    """A suggestion: the `raw` score, the `confidence` calibrated by answers, and the parts of the score."""
 
     memory_id: str
     source: Source
@@ -140,18 +148,18 @@ class Ranked:
 
 
 def posterior(prior_mean: float, prior_weight: float, accepted: float, refused: float) -> float:
-    """The mean of a Beta distribution that began as a prior worth so many answers."""
+    """The mean of a Beta distribution whose prior is worth `prior_weight` answers."""
     total = prior_weight + accepted + refused
     return (prior_mean * prior_weight + accepted) / total if total > 0 else prior_mean
 
 
 def age_key(days: float) -> str:
-    """The name of an age: memories of about the same age are trusted alike."""
+    """The name of an age group: memories of about the same age share their trust."""
     return next((name for limit, name in _AGES if days < limit), "older")
 
 
 def trust_keys(signals: Signals, source: Source) -> dict[TrustKind, str]:
-    """What a suggestion is made of, as far as it can be trusted or not; an answer is written under these."""
+    """The keys under which the answers to a suggestion are counted."""
     keys: dict[TrustKind, str] = {
         "source": source,
         "memory": signals.memory_id,
@@ -171,26 +179,26 @@ def rank(
     near: Callable[[Sequence[str]], Near] | None = None,
     bins: Bins = (),
     own: Mapping[str, Bins] | None = None,
-) -> list[Ranked]:
-    """The suggestions, the surest first; what nothing speaks for is not among them.
+) -> list[RankedMemory]:
+    """The suggestions, the surest first, without candidates that no signal speaks for.
 
-    `near` is asked once, for the few among which it matters, and tells how alike two memories are, in 0..1; `bins` and,
-    by source, `own` are what `calibrated` takes. The order of the candidates does not matter.
+    `near` is called once, for the best candidates, and returns the likeness of two memories in 0..1. `bins` and, by
+    source, `own` are the arguments of `calibrate`. The order of the candidates does not matter.
     """
     judged = _worth(candidates, {source: _weight(trust, source) for source in SOURCES}, trust)
     limits = _limits(candidates, judged, trust, top_k)
     if near is None:
         chosen = _diverse(judged, top_k, None, limits)
     else:
-        # Where a source is limited, those that take its places must be among them.
+        # Where a source is limited, the candidates that replace it must be among the best.
         wide = {source: _LOOKED_AT * limit for source, limit in limits.items()}
         best = _diverse(judged, _LOOKED_AT * top_k, None, wide) if wide else judged[: _LOOKED_AT * top_k]
         chosen = _diverse(best, top_k, near([one.signals.memory_id for one in best]), limits)
     found = [
-        Ranked(
+        RankedMemory(
             one.signals.memory_id,
             one.source,
-            calibrated(one.raw, bins, (own or {}).get(one.source, ())),
+            calibrate(one.raw, bins, (own or {}).get(one.source, ())),
             one.raw,
             one.reason,
             one.parts,
@@ -201,16 +209,16 @@ def rank(
 
 
 def bin_of(raw: float) -> int:
-    """The bin that an answer to a suggestion of this raw confidence is counted in."""
+    """The bin in which an answer to a suggestion with this raw score is counted."""
     return min(BINS - 1, int(_clamped(raw) * BINS))
 
 
-def calibrated(raw: float, bins: Bins, own: Bins = ()) -> float:
-    """The raw confidence, corrected by how often suggestions like it were accepted and refused.
+def calibrate(raw: float, bins: Bins, own: Bins = ()) -> float:
+    """The raw score, corrected by how often suggestions like it were accepted and refused.
 
-    Each bin believes the raw confidence until answers outweigh it. Where `own` tells of suggestions of the same source
-    alone, its bins believe what all sources came to, until their own answers outweigh that. A surer suggestion never
-    comes out less sure: bins that would say so are joined. Between the middles of two bins the line is straight.
+    Each bin follows the raw score until answers outweigh it. The bins of `own`, for one source, follow those of all
+    sources until their own answers outweigh them. The result is monotone: bins that would fall are joined. Between the
+    middles of two bins it is linear.
     """
     raw = _clamped(raw)
     if not bins:
@@ -222,23 +230,23 @@ def calibrated(raw: float, bins: Bins, own: Bins = ()) -> float:
     places = [0.0, *middles, 1.0]
     at = min(len(bins), int(raw * len(bins) + 0.5))
     along = _clamped((raw - places[at]) / (places[at + 1] - places[at]))
-    # Rounding must not carry a value past the next one: the order is kept to the last digit.
+    # Rounding must not exceed the next value: the order is kept to the last digit.
     return min(line[at + 1], line[at] + (line[at + 1] - line[at]) * along)
 
 
 def _line(expected: Sequence[float], bins: Bins, ends: tuple[float, float]) -> list[float]:
-    """What the middles of bins come to when answers correct what was expected of them, and the two ends beyond."""
+    """The values at the middles of bins after correction by answers, with the two ends."""
     means = [posterior(mean, _RAW_WEIGHT, *counts) for mean, counts in zip(expected, bins, strict=True)]
-    # Only answers have a say in what joined bins come to: an empty one follows its neighbours.
+    # Only answers weigh in joined bins: an empty bin follows its neighbours.
     levels = _monotone(means, [accepted + refused + _SAYS_NOTHING for accepted, refused in bins])
-    # Beyond the outer middles the line goes on as far as what was expected is still believed there.
+    # Beyond the outer middles, the line continues as far as the expectation still counts there.
     first = levels[0] - (expected[0] - ends[0]) * _RAW_WEIGHT / (_RAW_WEIGHT + sum(bins[0]))
     last = levels[-1] + (ends[1] - expected[-1]) * _RAW_WEIGHT / (_RAW_WEIGHT + sum(bins[-1]))
     return [max(0.0, first), *levels, min(1.0, last)]
 
 
 def _monotone(means: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The nearest values that never fall: neighbours that do are replaced by their weighed mean."""
+    """The nearest monotone values: neighbours that fall are replaced by their weighted mean."""
     pools: list[tuple[float, float, int]] = []
     for mean, weight in zip(means, weights, strict=True):
         pool = (mean, weight, 1)
@@ -265,20 +273,28 @@ def _weight(trust: Trust, source: Source) -> float:
     return posterior(PRIORS[source], PRIOR_WEIGHT, counts.accepted, counts.refused)
 
 
-def _judged(signals: Signals, weights: Mapping[Source, float], trust: Trust) -> _Judged:
-    meaning = {
+def _meanings(signals: Signals) -> dict[str, float]:
+    return {
         "semantic": _clamped(signals.semantic),
         "graph": _GRAPH * _clamped(signals.graph),
         "git": _GIT * _clamped(signals.git),
     }
-    evidence: dict[Source, float] = {
+
+
+def _evidence(signals: Signals) -> dict[Source, float]:
+    """What speaks for a candidate by source, each in 0..1."""
+    return {
         "user_selected": 1.0 - _NOT_CHOSEN ** max(0, signals.selected),
         "reference_history": 1.0 - (1.0 - _clamped(signals.together)) * (1.0 - HABIT * _clamped(signals.habit)),
-        "ai_analysis": 1.0 - prod(1.0 - value for value in meaning.values()),
+        "ai_analysis": 1.0 - prod(1.0 - value for value in _meanings(signals).values()),
     }
+
+
+def _judged(signals: Signals, weights: Mapping[Source, float], trust: Trust) -> _Judged:
+    meaning, evidence = _meanings(signals), _evidence(signals)
     spoken = {source: weights[source] * evidence[source] for source in SOURCES}
     source = max(SOURCES, key=lambda one: spoken[one])
-    lively = 1.0 - (1.0 - _UNUSED) * exp2(-max(0.0, signals.used) / _USED_HALF)
+    lively = _lively(signals)
     trusted = _trusted(signals, source, trust)
     raw = (1.0 - prod(1.0 - part for part in spoken.values())) * lively * trusted
     reason, named = _reason(signals, source, max(meaning, key=lambda one: meaning[one]))
@@ -291,7 +307,7 @@ def _order(judged: _Judged) -> tuple[float, str]:
 
 
 def _trusted(signals: Signals, source: Source, trust: Trust) -> float:
-    """How much of its worth a memory keeps: everything, unless it or what it shares with others was refused."""
+    """The share of its score that a memory keeps: all, unless it or what it shares with others was refused."""
     kept = 1.0
     for kind, key in trust_keys(signals, source).items():
         counts = trust.get((kind, key))
@@ -303,7 +319,7 @@ def _trusted(signals: Signals, source: Source, trust: Trust) -> float:
 
 
 def _reason(signals: Signals, source: Source, strongest: str) -> tuple[str, str]:
-    """Why, in words for a person, and the thing they name."""
+    """The reason in words for people, and the thing that it names."""
     if source == "user_selected":
         return f"you chose it {_times(signals.selected)} for such tasks", ""
     if source == "reference_history":
@@ -320,7 +336,9 @@ def _reason(signals: Signals, source: Source, strongest: str) -> tuple[str, str]
         if not signals.graph_entity:
             return f"mentions what is near to {beside}", ""
         return f"mentions {signals.graph_entity} as does {beside}", signals.graph_entity
-    return f"matches the task by meaning ({signals.semantic:.2f})", ""
+    both = " and ".join(f"“{word}”" for word in signals.shared)
+    matches = f"matches the task by meaning ({signals.semantic:.2f})"
+    return f"{matches}: both mention {both}" if both else matches, ""
 
 
 def _times(count: int) -> str:
@@ -328,15 +346,29 @@ def _times(count: int) -> str:
 
 
 def _worth(candidates: Sequence[Signals], weights: Mapping[Source, float], trust: Trust) -> list[_Judged]:
-    """What speaks for the candidates, the best first; without those that nothing speaks for."""
-    found = (_judged(one, weights, trust) for one in candidates)
+    """The scored candidates, the best first, without those that score nothing."""
+    found = (_judged(one, weights, trust) for one in candidates if _is_offered(one))
     return sorted((one for one in found if one.raw > 0.0), key=_order)
 
 
-def _limits(candidates: Sequence[Signals], judged: Sequence[_Judged], trust: Trust, top_k: int) -> dict[Source, int]:
-    """How many suggestions a source may fill that is turned down: half the share that its evidence would give it.
+def _is_offered(signals: Signals) -> bool:
+    """Whether enough speaks for a candidate, whatever was answered before."""
+    evidence = _evidence(signals)
+    likely = 1.0 - prod(1.0 - PRIORS[source] * evidence[source] for source in SOURCES)
+    linked = (
+        signals.graph_entity or signals.git > 0 or signals.together > 0 or signals.habit > 0 or signals.selected > 0
+    )
+    return likely * _lively(signals) >= (LEAST_LINKED if linked else LEAST_ALIKE)
 
-    One is always let through, because nothing that is never shown could ever be accepted again.
+
+def _lively(signals: Signals) -> float:
+    return 1.0 - (1.0 - _UNUSED) * exp2(-max(0.0, signals.used) / _USED_HALF)
+
+
+def _limits(candidates: Sequence[Signals], judged: Sequence[_Judged], trust: Trust, top_k: int) -> dict[Source, int]:
+    """How many suggestions a limited source may fill: half the share that its signals would give it.
+
+    At least one, because a source that is never shown could never be accepted again.
     """
     limits: dict[Source, int] = {}
     for source in SOURCES:
@@ -353,13 +385,13 @@ def _limits(candidates: Sequence[Signals], judged: Sequence[_Judged], trust: Tru
 
 
 def _diverse(judged: Sequence[_Judged], top_k: int, near: Near | None, limits: Mapping[Source, int]) -> list[_Judged]:
-    """The best of those that differ: what is like one that was taken loses worth, what is the same is left out.
+    """The best different candidates: one like a chosen one loses score, and one that is the same is left out.
 
-    Where more than a few would be suggested for one reason, others come first; they fill what room is left. What a
-    source has beyond its limit is left out, even if room is left.
+    After a few with the same reason, others come first. Candidates beyond the limit of their source are left out even
+    if fewer than `top_k` remain.
     """
     taken: list[_Judged] = []
-    # The better one stays where a memory was given twice.
+    # Of a memory that was given twice the better stays.
     left = {one.signals.memory_id: one for one in reversed(judged)}
     likeness = dict.fromkeys(left, 0.0)
     reasons: Counter[tuple[str, str]] = Counter()
@@ -390,5 +422,5 @@ def _diverse(judged: Sequence[_Judged], top_k: int, near: Near | None, limits: M
 
 
 def _clamped(value: float) -> float:
-    """Within 0..1; what is not a number counts as nothing."""
+    """The value within 0..1; NaN counts as 0."""
     return min(1.0, value) if value > 0.0 else 0.0

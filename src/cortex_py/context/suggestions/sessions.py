@@ -1,48 +1,56 @@
-"""`cortex.suggestions`: what a task will need, offered in a session that is to be answered, and what answers teach."""
+"""`cortex.suggestions`: suggests memories for a task in a session, and learns from the answer to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ..clock import Clock, from_micros, to_micros
-from ..config import Settings
-from ..errors import BranchNotFound, InvalidInput, StorageError, SuggestionClosed, SuggestionNotFound
-from ..ids import IdMaker
-from ..records import Memory
-from ..security.callers import current_caller
-from ..security.permission import require_write
-from ..security.policy import screen
-from ..store.database import Session
-from ..store.store import Store
-from ..store.suggestions import ReferenceRow, SessionRow, SuggestedRow, TrustRow
+from ...clock import from_micros, to_micros
+from ...errors import (
+    AmbiguousId,
+    BranchNotFound,
+    InvalidId,
+    InvalidInput,
+    StorageError,
+    SuggestionClosed,
+    SuggestionNotFound,
+)
+from ...ids import IdMaker, parse_ref
+from ...records import Memory
+from ...security.callers import current_caller
+from ...security.policy import Screen
+from ...store.database import Session
+from ...store.tables.suggestions import ReferenceRow, SessionRow, SuggestedRow, TrustRow
+from ..session import ProjectSession, ProjectSessions
 from .automation import (
     ACTIONS,
     WINDOW,
-    Standing,
+    PlanStatus,
+    assess,
+    assess_answers,
+    fixed_plan,
     last_plan,
     next_plan,
-    override_of,
     requires_confirmation,
-    standing,
-    standing_after,
 )
-from .candidates import CandidateFinder, Gathered, task_kind
-from .desk import Desk, Desks
-from .learning import learned, share, taught
-from .rejection import classify
-from .session_ids import is_own, matched, new_session_id
-from .suggesting import Near, Ranked, Source, rank
+from .candidates import CandidateFinder, Candidates, task_kind
+from .feedback import acceptance_share, apply_answer, classify, read_trust
+from .ranking import Near, RankedMemory, Source, rank
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Automation", "Pending", "Suggested", "Suggestion", "Suggestions"]
+__all__ = ["Pending", "Suggestion", "SuggestionSession", "Suggestions"]
 
+logger = logging.getLogger(__name__)
+
+_PREFIX = "suggestion_session_"
 _MINUTES = 30
 _MOST = 50
 _LONGEST_TASK = 10_000
@@ -50,7 +58,7 @@ _KEPT_TASK = 500
 _LONGEST_REASON = 2_000
 _KEPT = 180 * 86_400 * 1_000_000
 _ANSWERS = 100
-# Sessions that ended long ago are let go of once in so long.
+# Sessions that ended long ago are deleted once per this period.
 _TRIMMED = 86_400 * 1_000_000
 
 
@@ -74,8 +82,8 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Suggested:
-    """A new session: its suggestions, others that wait, and whether they may be taken without asking."""
+class SuggestionSession:
+    """A new session, the others that wait for an answer, and whether a person must confirm."""
 
     session_id: str
     suggestions: tuple[Suggestion, ...]
@@ -84,38 +92,28 @@ class Suggested:
 
 
 @dataclass(frozen=True, slots=True)
-class Automation:
-    """Where automation stands, by kind of action, and what waits for an answer."""
+class AutomationReport:
+    """The plan of automation by kind of action, and what waits for an answer."""
 
-    standing: Standing
-    actions: dict[str, Standing]
+    standing: PlanStatus
+    actions: dict[str, PlanStatus]
     pending: tuple[Pending, ...]
-    # Git branches whose memories wait for a yes, each with what became of it.
+    # Git branches whose memories wait for a confirmation, each with what became of it.
     held: dict[str, str]
 
 
 class Suggestions:
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        ids: IdMaker,
-        settings: Settings,
-        desks: Desks,
-        here: Callable[[], Desk],
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._ids = ids
-        self._settings = settings
-        self._desks = desks
-        self._here = here
+    def __init__(self, sessions: ProjectSessions) -> None:
+        self._sessions = sessions
+        self._store = sessions.store
+        self._clock = sessions.clock
+        self._settings = sessions.settings
         self._trimmed: dict[str, int] = {}
 
     def suggest(
         self, task: str, *, top_k: int = 5, branch_id: str | None = None, project_id: str | None = None
-    ) -> Suggested:
-        """What a task will need, best first, in a session that waits for an answer for half an hour."""
+    ) -> SuggestionSession:
+        """Suggest memories for a task, best first, in a session that waits half an hour for an answer."""
         if not task.strip():
             raise InvalidInput("The task is empty.", remedy="Say what you are about to do.", field="current_context")
         if len(task) > _LONGEST_TASK:
@@ -127,140 +125,126 @@ class Suggestions:
         if not 1 <= top_k <= _MOST:
             raise InvalidInput(f"top_k is {top_k}.", remedy=f"Give a number from 1 to {_MOST}.", field="top_k")
         task = self._clean(task)
-        desk = self._writing(project_id)
-        desk.following.arrive()
-        self._desks.references(desk).write()
+        project = self._sessions.get_writable(project_id)
+        project.git.sync_git_state()
+        project.references.write()
         now = to_micros(self._clock.now())
-        line = self._line(desk, branch_id)
-        finder = CandidateFinder(self._store, desk.memories, desk.graph, desk.repository, desk.project.id)
-        found = finder.gather(task, line, now, top_k)
+        branch_id = self._task_branch(project, branch_id)
+        finder = CandidateFinder(self._store, project.memories, project.graph, project.repository, project.id)
+        found = finder.gather(task, branch_id, now, top_k)
         kind = task_kind(task)
         with self._store.database.read() as session:
             keys = [key for one in found.signals for key in (one, f"{one}@{kind}")]
-            rows = self._store.suggestions.trust(session, desk.project.id, keys)
-        known = learned(rows, kind, now)
+            rows = self._store.suggestions.trust(session, project.id, keys)
+        known = read_trust(rows, kind, now)
         ranked = rank(
             list(found.signals.values()),
             known.trust,
             top_k,
-            near=lambda best: _nearness(desk.memories.vectors(best)),
+            near=lambda best: _nearness(project.memories.vectors(best)),
             bins=known.bins,
             own=known.own,
         )
-        return self._offered(desk, task, line, now, found, ranked)
+        return self._store_session(project, task, branch_id, now, found, ranked)
 
-    def _offered(
-        self, desk: Desk, task: str, line: str | None, now: int, found: Gathered, ranked: Sequence[Ranked]
-    ) -> Suggested:
-        project = desk.project.id
-        made = SessionRow(
-            new_session_id(self._ids),
-            task[:_KEPT_TASK],
-            line,
-            now,
-            now + _MINUTES * 60_000_000,
-            "pending",
-            None,
-            "",
-            None,
-        )
+    def _store_session(
+        self,
+        project: ProjectSession,
+        task: str,
+        branch_id: str | None,
+        now: int,
+        found: Candidates,
+        ranked: Sequence[RankedMemory],
+    ) -> SuggestionSession:
+        session_id, expires_at = _new_session_id(self._sessions.ids), now + _MINUTES * 60_000_000
+        made = SessionRow(session_id, task[:_KEPT_TASK], branch_id, now, expires_at, "pending", None, "", None)
         shown = [SuggestedRow(one.memory_id, one.source, one.raw, round(one.confidence, 4), None) for one in ranked]
         with self._store.database.write() as session:
-            waiting = self._waiting(session, project, now)
+            waiting = self._pending(session, project.id, now)
             if shown:
                 # A session without suggestions cannot be answered, so none is kept.
-                self._store.suggestions.open(session, project, made, shown)
-            if now - self._trimmed.get(project, 0) >= _TRIMMED:
-                self._store.suggestions.trim(session, project, now - _KEPT)
-                self._trimmed[project] = now
-            plan = self._standing(session, project, "suggest").plan
-            topics = {one.id: one.topic for one in self._store.branches.all(session, project)}
-        return Suggested(
-            made.id,
-            tuple(
-                Suggestion(
-                    found.memories[one.memory_id], topics.get(found.memories[one.memory_id].branch_id or "", ""),
-                    one.source, round(one.confidence, 4), one.reason,
-                )
-                for one in ranked
-            ),
-            waiting,
-            requires_confirmation(plan),
-        )  # fmt: skip
+                self._store.suggestions.open(session, project.id, made, shown)
+            if now - self._trimmed.get(project.id, 0) >= _TRIMMED:
+                self._store.suggestions.trim(session, project.id, now - _KEPT)
+                self._trimmed[project.id] = now
+            plan = self._standing(session, project.id, "suggest").plan
+            topics = {one.id: one.topic for one in self._store.branches.all(session, project.id)}
+        suggestions = []
+        for one in ranked:
+            memory = found.memories[one.memory_id]
+            topic = topics.get(memory.branch_id or "", "")
+            suggestions.append(Suggestion(memory, topic, one.source, round(one.confidence, 4), one.reason))
+        return SuggestionSession(session_id, tuple(suggestions), waiting, requires_confirmation(plan))
 
     def accept(
         self, session_id: str, context_ids: Sequence[str], *, by_hand: bool = False, project_id: str | None = None
     ) -> int:
-        """Take some of the suggestions of a session; the others were passed over. Returns how many were taken.
+        """Accept some of the suggestions of a session; returns how many. The others count as passed over.
 
-        What a person picked `by_hand` is remembered as that: it weighs more than what was taken on their behalf.
+        A person's choice `by_hand` weighs more than one made on their behalf.
         """
-        desk = self._writing(project_id)
-        project, now = desk.project.id, to_micros(self._clock.now())
+        project = self._sessions.get_writable(project_id)
+        now = to_micros(self._clock.now())
         if not context_ids:
             raise InvalidInput(
                 "No context is named.", remedy="Name those you take, or reject the suggestions.", field="context_ids"
             )
-        log = self._desks.references(desk)
+        log = project.references
         log.write()
         with self._store.database.write() as session:
-            opened = self._open_session(session, project, session_id, now)
-            shown = self._store.suggestions.suggested(session, project, opened.id)
-            taken = matched(context_ids, [one.memory_id for one in shown])
-            self._close(session, project, opened, "accepted", now, "", share(len(taken), len(shown)))
-            self._store.suggestions.mark(session, project, opened.id, taken)
-            self._learn(session, desk, opened, shown, taken, None)
+            opened = self._open_session(session, project.id, session_id, now)
+            shown = self._store.suggestions.suggested(session, project.id, opened.id)
+            taken = _match_shown(context_ids, [one.memory_id for one in shown])
+            self._answer(session, project, opened, shown, taken, None, now)
             log.accepted(session, taken, opened.branch_id, opened.task, now, by_hand=by_hand)
         return len(taken)
 
     def reject(self, session_id: str, reason: str, *, project_id: str | None = None) -> tuple[str, ...]:
-        """Take none of the suggestions of a session. Returns what was understood of the reason."""
+        """Reject all suggestions of a session; returns what was understood of the reason."""
         if not reason.strip():
             raise InvalidInput("The reason is empty.", remedy="Say why they do not fit.", field="reason")
         reason = self._clean(reason)
-        desk = self._writing(project_id)
-        project, now = desk.project.id, to_micros(self._clock.now())
+        project = self._sessions.get_writable(project_id)
+        now = to_micros(self._clock.now())
         with self._store.database.write() as session:
-            opened = self._open_session(session, project, session_id, now)
-            shown = self._store.suggestions.suggested(session, project, opened.id)
-            self._close(session, project, opened, "rejected", now, reason[:_LONGEST_REASON], 0.0)
-            self._store.suggestions.mark(session, project, opened.id, ())
-            self._learn(session, desk, opened, shown, (), reason)
+            opened = self._open_session(session, project.id, session_id, now)
+            shown = self._store.suggestions.suggested(session, project.id, opened.id)
+            self._answer(session, project, opened, shown, (), reason, now)
         return classify(reason)
 
-    def automation(self, *, project_id: str | None = None) -> Automation:
-        """Whether automatic behaviour acts or asks first, and why."""
-        desk = self._desk(project_id)
+    def automation(self, *, project_id: str | None = None) -> AutomationReport:
+        """Whether Cortex acts by itself or asks first, and why."""
+        project = self._sessions.get(project_id)
         with self._store.database.read() as session:
-            actions = {action: self._standing(session, desk.project.id, action) for action in ACTIONS}
-            waiting = self._waiting(session, desk.project.id, to_micros(self._clock.now()))
-        held = {name: str(fate) for name, fate in desk.following.held().items()}
-        return Automation(actions["suggest"], actions, waiting, held)
+            actions = {action: self._standing(session, project.id, action) for action in ACTIONS}
+            waiting = self._pending(session, project.id, to_micros(self._clock.now()))
+        held = {name: str(fate) for name, fate in project.git.pending().items()}
+        return AutomationReport(actions["suggest"], actions, waiting, held)
 
     def confirm(self, *, project_id: str | None = None) -> tuple[str, ...]:
-        """Let the memories of ended git branches move, where that waits for a yes; returns the branches."""
-        done = self._writing(project_id).following.confirm()
+        """Move the memories of ended git branches that wait for a confirmation; returns those branches."""
+        done = self._sessions.get_writable(project_id).git.confirm()
         if done:
             self.answered("promote", True, project_id=project_id)
         return done
 
     def refuse(self, *, project_id: str | None = None) -> tuple[str, ...]:
-        """Leave the memories of ended git branches where they are, for good; returns the branches."""
-        done = self._writing(project_id).following.refuse()
+        """Leave the memories of ended git branches where they are for good; returns those branches."""
+        done = self._sessions.get_writable(project_id).git.refuse()
         if done:
             self.answered("promote", False, project_id=project_id)
         return done
 
-    def answered(self, action: str, accepted: bool, *, project_id: str | None = None) -> Standing:
-        """Note that something Cortex did by itself, other than suggesting, was right or was not."""
+    def answered(self, action: str, accepted: bool, *, project_id: str | None = None) -> PlanStatus:
+        """Record whether an automatic action other than suggesting was right."""
         if action not in ACTIONS:
             raise InvalidInput(
                 f"There is no action {action[:40]!r}.", remedy=f"Choose one of {', '.join(ACTIONS)}.", field="action"
             )
-        desk = self._writing(project_id)
+        project = self._sessions.get_writable(project_id)
         now = to_micros(self._clock.now())
         with self._store.database.write() as session:
-            known = self._store.suggestions.trust(session, desk.project.id)
+            known = self._store.suggestions.trust(session, project.id)
             before = known.get(("action", action), TrustRow(0.0, 0.0, now))
             yes, no = before.accepted + accepted, before.refused + (not accepted)
             kept = min(1.0, WINDOW / (yes + no))
@@ -268,120 +252,143 @@ class Suggestions:
             asks = next_plan(last_plan(known, action), after.accepted, after.refused) == "B"
             plan = TrustRow(float(not asks), float(asks), now)
             rows = {("action", action): after, ("plan", action): plan}
-            self._store.suggestions.put_trust(session, desk.project.id, rows)
-            return self._standing(session, desk.project.id, action)
+            self._store.suggestions.put_trust(session, project.id, rows)
+            return self._standing(session, project.id, action)
 
     def history(self, *, limit: int = 1_000, project_id: str | None = None) -> list[ReferenceRow]:
-        """What was referred to, newest first, for people to look at."""
-        desk = self._desk(project_id)
-        with suppress(StorageError):
-            # Looking is possible where nothing can be written.
-            self._desks.references(desk).write()
+        """The uses of memories, newest first."""
+        project = self._sessions.get(project_id)
+        try:
+            project.references.write()
+        except StorageError as error:
+            logger.debug("references were not stored before listing them: %s", type(error).__name__)
         with self._store.database.read() as session:
-            found = self._store.suggestions.recent(session, desk.project.id, max(1, limit))
+            found = self._store.suggestions.recent(session, project.id, max(1, limit))
         if current_caller() is None:
             return found
-        # What others have of their own was referred to here as well.
-        seen = desk.memories.visible([one.memory_id for one in found])
+        # Some uses are of other people's own memories.
+        seen = project.memories.visible([one.memory_id for one in found])
         return [one for one in found if one.memory_id in seen]
 
-    # -- inside ----------------------------------------------------------------------------------
-
-    def _desk(self, project_id: str | None) -> Desk:
-        return self._here() if project_id is None else self._desks.of(project_id)
-
-    def _writing(self, project_id: str | None) -> Desk:
-        desk = self._desk(project_id)
-        require_write(desk.project.id)
-        return desk
+    # -- helpers ---------------------------------------------------------------------------------
 
     def _clean(self, text: str) -> str:
-        """A text as it may be kept: without secrets."""
-        return screen([text], self._settings.secrets)[0][0]
+        """A text without secrets."""
+        return Screen.by(self._settings).prose(text, "task")
 
-    def _line(self, desk: Desk, branch_id: str | None) -> str | None:
-        """The line of work that is named, or else that of the git branch that is checked out."""
+    def _task_branch(self, project: ProjectSession, branch_id: str | None) -> str | None:
+        """The named branch, or else the one of the git branch that is checked out."""
         if branch_id:
             with self._store.database.read() as session:
-                if self._store.branches.get(session, desk.project.id, branch_id) is None:
+                if self._store.branches.get(session, project.id, branch_id) is None:
                     raise BranchNotFound(f"There is no branch {branch_id[:80]!r} in this project.", field="branch_id")
             return branch_id
-        name = desk.following.git_branch()
+        name = project.git.git_branch()
         if name is None:
             return None
         with self._store.database.read() as session:
-            branch = self._store.branches.linked_to(session, desk.project.id, name)
+            branch = self._store.branches.linked_to(session, project.id, name)
         return branch.id if branch else None
 
-    def _waiting(self, session: Session, project: str, now: int) -> tuple[Pending, ...]:
+    def _pending(self, session: Session, project_id: str, now: int) -> tuple[Pending, ...]:
         return tuple(
             Pending(one.id, one.task, count, from_micros(one.expires_at))
-            for one, count in self._store.suggestions.pending(session, project, now)
-            if is_own(one.id)
+            for one, count in self._store.suggestions.pending(session, project_id, now)
+            if _is_own(one.id)
         )
 
-    def _open_session(self, session: Session, project: str, session_id: str, now: int) -> SessionRow:
-        found = self._store.suggestions.session(session, project, session_id.strip())
-        if found is None or not is_own(found.id):
+    def _open_session(self, session: Session, project_id: str, session_id: str, now: int) -> SessionRow:
+        found = self._store.suggestions.session(session, project_id, session_id.strip())
+        if found is None or not _is_own(found.id):
             raise SuggestionNotFound(
                 f"There is no session {session_id[:80]!r} in this project.",
                 remedy="Give the session_id that suggest_contexts returned.",
                 field="session_id",
             )
         if found.state != "pending":
-            raise SuggestionClosed(
-                f"The session {found.id} was {found.state} already.",
-                remedy="Ask for new suggestions.",
-                field="session_id",
-            )
+            raise _closed(found.id, f"was {found.state} already")
         if found.expires_at <= now:
-            raise SuggestionClosed(
-                f"The session {found.id} expired after {_MINUTES} minutes.",
-                remedy="Ask for new suggestions.",
-                field="session_id",
-            )
+            raise _closed(found.id, f"expired after {_MINUTES} minutes")
         return found
 
-    def _close(
-        self, session: Session, project: str, opened: SessionRow, state: str, now: int, reason: str, share: float
-    ) -> None:
-        if not self._store.suggestions.answer(session, project, opened.id, state, now, reason, share):
-            raise SuggestionClosed(
-                f"The session {opened.id} was answered meanwhile.",
-                remedy="Ask for new suggestions.",
-                field="session_id",
-            )
-
-    def _learn(
+    def _answer(
         self,
         session: Session,
-        desk: Desk,
+        project: ProjectSession,
         opened: SessionRow,
         shown: Sequence[SuggestedRow],
         taken: Sequence[str],
         reason: str | None,
+        now: int,
     ) -> None:
-        table, project = self._store.suggestions, desk.project.id
-        known = desk.memories.visible([one.memory_id for one in shown])
-        rows = table.trust(session, project)
-        now = to_micros(self._clock.now())
-        table.put_trust(session, project, taught(rows, shown, known, taken, reason, task_kind(opened.task), now))
+        """Close a session with the accepted suggestions, or with the reason for the refusal, and learn from it."""
+        table, state = self._store.suggestions, "accepted" if reason is None else "rejected"
+        kept, part = (reason or "")[:_LONGEST_REASON], acceptance_share(len(taken), len(shown))
+        if not table.answer(session, project.id, opened.id, state, now, kept, part):
+            raise _closed(opened.id, "was answered meanwhile")
+        table.mark(session, project.id, opened.id, taken)
+        memories = project.memories.visible([one.memory_id for one in shown])
+        rows, kind = table.trust(session, project.id), task_kind(opened.task)
+        table.put_trust(session, project.id, apply_answer(rows, shown, memories, taken, reason, kind, now))
 
-    def _standing(self, session: Session, project: str, action: str) -> Standing:
-        override = override_of(self._settings)
+    def _standing(self, session: Session, project_id: str, action: str) -> PlanStatus:
+        override = fixed_plan(self._settings)
         table = self._store.suggestions
         if action == "suggest":
-            answers = reversed(table.answered(session, project, _ANSWERS))
-            return standing_after([one.share or 0.0 for one in answers], override)
-        rows = table.trust(session, project)
+            answers = reversed(table.answered(session, project_id, _ANSWERS))
+            return assess_answers([one.share or 0.0 for one in answers], override)
+        rows = table.trust(session, project_id)
         row = rows.get(("action", action), TrustRow(0.0, 0.0, 0))
-        return standing(last_plan(rows, action), row.accepted, row.refused, override=override, action=action)
+        return assess(last_plan(rows, action), row.accepted, row.refused, override=override, action=action)
+
+
+def _closed(session_id: str, how: str) -> SuggestionClosed:
+    return SuggestionClosed(f"The session {session_id} {how}.", remedy="Ask for new suggestions.", field="session_id")
 
 
 def _nearness(vectors: Mapping[str, NDArray[np.float32]]) -> Near:
-    """How alike two candidates are, by their vectors; nothing is known of those that have none."""
+    """The cosine of two candidates; 0 where one has no vector."""
 
     def near(one: str, other: str) -> float:
         return float(vectors[one] @ vectors[other]) if one in vectors and other in vectors else 0.0
 
     return near
+
+
+def _new_session_id(ids: IdMaker) -> str:
+    # The end of an id is random; its beginning is shared by ids made at the same moment.
+    return _own_prefix() + ids.new()[-12:]
+
+
+def _is_own(session_id: str) -> bool:
+    """Whether a session is the caller's own: what it suggested may be private. Without a caller, every session is."""
+    return session_id.startswith(_own_prefix())
+
+
+def _own_prefix() -> str:
+    caller = current_caller()
+    return _PREFIX if caller is None else f"{_PREFIX}{hashlib.sha256(caller.user.encode()).hexdigest()[:16]}"
+
+
+def _match_shown(given: Sequence[str], shown: Sequence[str]) -> list[str]:
+    """The suggested memories that ids or prefixes name; one that was not suggested is an error."""
+    taken: dict[str, None] = {}
+    for one in given:
+        found: list[str] = []
+        with suppress(InvalidId):
+            prefix = parse_ref(one).prefix
+            found = [memory_id for memory_id in shown if memory_id.startswith(prefix)]
+        if len(found) > 1:
+            raise AmbiguousId(
+                f"{one[:80]!r} names {len(found)} of the suggestions.",
+                candidates=tuple(found),
+                remedy="Give more digits.",
+            )
+        if not found:
+            raise InvalidInput(
+                f"The context {one[:80]!r} is not among the suggestions of this session.",
+                remedy="Give the context_ids that suggest_contexts returned.",
+                field="context_ids",
+            )
+        taken[found[0]] = None
+    return list(taken)

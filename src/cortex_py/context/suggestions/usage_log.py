@@ -1,28 +1,124 @@
-"""What was referred to, written down in passing: noted at once, stored a little later, so that no read waits for it."""
+"""The log of references: which memories were used, how strongly, and which were used together.
+
+A use is noted at once and stored a little later, so that no read waits for a write. A strength is one number and the
+moment it was true at; it fades when it is read. Adding a use costs the same however many there were, and the result is
+the sum over all of them, in whatever order they came.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from itertools import combinations
+from math import exp2
+from typing import Literal
 
-from ..clock import Clock, to_micros
-from ..errors import StorageError
-from ..security.callers import acting_as
-from ..store.database import Session
-from ..store.store import Store
-from ..store.suggestions import ReferenceRow
-from .references import WEIGHTS, WINDOW, Event, EventKind, Strength, faded
+from ...clock import Clock, to_micros
+from ...errors import StorageError, StoreReadOnly
+from ...security.callers import as_system
+from ...store.database import Session
+from ...store.store import Store
+from ...store.tables.suggestions import ReferenceRow
 
-__all__ = ["ReferenceLog"]
+__all__ = [
+    "HALF_LIFE",
+    "WEIGHTS",
+    "WINDOW",
+    "EventKind",
+    "Habit",
+    "ReferenceLog",
+    "Strength",
+    "Window",
+    "fade",
+    "habits",
+]
 
-# So many may wait; more are written at once. Where that fails, the newest are kept for another time.
+logger = logging.getLogger(__name__)
+
+EventKind = Literal["load", "accept", "recall", "together", "select"]
+
+HALF_LIFE = 30 * 86_400_000_000
+# A choice by hand says most; coming up in a search, or being one of several, says least.
+WEIGHTS: Mapping[str, float] = {"select": 2.0, "accept": 1.5, "load": 1.0, "recall": 0.4, "together": 0.2}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The longest duration of a burst of work, and the most events in it."""
+
+    span: int = 2 * 3_600_000_000
+    events: int = 20
+
+
+WINDOW = Window()
+# A burst weighs half as much as one that came so many bursts later: work moves on.
+_STALE = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """In how many of the last bursts on a branch a memory was used, and how likely that makes the next use."""
+
+    rate: float
+    times: int
+    bursts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """The sum of all uses at the moment `at`, and the number of bursts with a use."""
+
+    value: float = 0.0
+    at: int = 0
+    times: int = 0
+
+    def plus(self, weight: float, now: int, *, again: bool = False) -> Strength:
+        """The strength with one more use; one older than the newest counts as faded as it is by then.
+
+        `again`: a further use in the same burst, which adds strength but is not counted in `times`.
+        """
+        times = self.times + (not again)
+        if now < self.at:
+            return Strength(self.value + fade(weight, now, self.at), self.at, times)
+        return Strength(fade(self.value, self.at, now) + weight, now, times)
+
+
+def fade(strength: float, since: int, now: int) -> float:
+    """What is left of a strength: half after every half-life. A clock that went back makes nothing stronger."""
+    return strength * exp2(-max(0, now - since) / HALF_LIFE)
+
+
+def habits(events: Iterable[tuple[str, int]], span: int = WINDOW.span) -> dict[str, Habit]:
+    """What a branch uses again and again; `events` are (memory, moment), the newest first.
+
+    A rate is the share of the bursts in which a memory was used; later ones count for more. One empty burst is added,
+    so that a branch that has just begun has no habits.
+    """
+    rates: dict[str, float] = {}
+    times: dict[str, int] = {}
+    count, weight, total = 0, 1.0, 1.0
+    newest: int | None = None
+    seen: set[str] = set()
+    for memory_id, at in events:
+        if newest is None or newest - at > span:
+            weight = exp2(-count / _STALE)
+            count, total, newest = count + 1, total + weight, at
+            seen = set()
+        if memory_id not in seen:
+            seen.add(memory_id)
+            rates[memory_id] = rates.get(memory_id, 0.0) + weight
+            times[memory_id] = times.get(memory_id, 0) + 1
+    return {one: Habit(rate / total, times[one], count) for one, rate in rates.items()}
+
+
+# This many events are kept in memory before they are written. If writing fails, the newest of them are kept.
 _WAITING, _LONGEST_WAIT = 20, 200
-# So many of a project are kept for people to look at; what they add up to is kept besides.
+# This many events of a project stay listed; their strengths are stored separately.
 _KEPT = 100_000
 _LONGEST_TASK = 200
-# A search that is longer ago has nothing to do with a load.
+# A load counts as found by a search that was at most this long ago.
 _SEARCHED = 30 * 60 * 1_000_000
 _SEARCHES = 500
 
@@ -39,11 +135,11 @@ class ReferenceLog:
         self._clock = clock
         self._project = project_id
         self._lock = threading.Lock()
-        self._waiting: list[Event] = []
+        self._waiting: list[ReferenceRow] = []
         self._found: dict[str, int] = {}
 
     def searched(self, ids: Iterable[str]) -> None:
-        """Remember what a search showed: what is loaded then was found by it."""
+        """Note the results of a search: one that is loaded soon after was found by it."""
         now = to_micros(self._clock.now())
         with self._lock:
             self._found.update(dict.fromkeys(ids, now))
@@ -51,7 +147,7 @@ class ReferenceLog:
                 del self._found[old]
 
     def loaded(self, memory_id: str, branch_id: str | None, task: str = "") -> None:
-        """Note that a record was loaded, by itself or from what a search showed."""
+        """Note that a record was loaded, by itself or from the results of a search."""
         now = to_micros(self._clock.now())
         with self._lock:
             found = now - self._found.get(memory_id, -_SEARCHED - 1) <= _SEARCHED
@@ -60,23 +156,27 @@ class ReferenceLog:
     def note(self, ids: Sequence[str], kind: EventKind, branch_id: str | None, task: str = "") -> None:
         now = to_micros(self._clock.now())
         with self._lock:
-            self._waiting += [Event(one, kind, branch_id, task[:_LONGEST_TASK], now) for one in ids]
+            self._waiting += [ReferenceRow(one, kind, branch_id, task[:_LONGEST_TASK], now) for one in ids]
             full = len(self._waiting) >= _WAITING
         if full:
-            # A store that cannot be written now is no reason to fail a read.
-            with suppress(StorageError):
+            try:
                 self.write()
+            except StorageError as error:
+                # A read must not fail because the store cannot be written now; the events wait.
+                logger.debug("references were not stored yet: %s", type(error).__name__)
 
     def write(self) -> None:
-        """Store what was noted, if anything was, with what it adds to the strengths."""
+        """Store the noted events, and add them to the strengths."""
         with self._lock:
             events, self._waiting = self._waiting, []
         if not events:
             return
         try:
-            # What was noted for one caller is written down in the course of another's call.
-            with acting_as(None), self._store.database.write() as session:
+            # The events of one caller may be written during another's call.
+            with as_system(), self._store.database.write() as session:
                 self._keep(session, events)
+        except StoreReadOnly:
+            logger.debug("the store is read-only: references are not stored")
         except StorageError:
             with self._lock:
                 self._waiting = [*events, *self._waiting][-_LONGEST_WAIT:]
@@ -85,23 +185,23 @@ class ReferenceLog:
     def accepted(
         self, session: Session, ids: Sequence[str], branch_id: str | None, task: str, now: int, *, by_hand: bool
     ) -> None:
-        """Store that suggestions were taken, by a person's own hand or not, in the transaction that says so."""
+        """Store that suggestions were accepted, in the transaction that accepts them."""
         kind: EventKind = "select" if by_hand else "accept"
-        self._keep(session, [Event(one, kind, branch_id, task[:_LONGEST_TASK], now) for one in ids])
+        self._keep(session, [ReferenceRow(one, kind, branch_id, task[:_LONGEST_TASK], now) for one in ids])
 
-    def _keep(self, session: Session, events: Sequence[Event]) -> None:
+    def _keep(self, session: Session, events: Sequence[ReferenceRow]) -> None:
         table = self._store.suggestions
-        # What was purged meanwhile leaves nothing behind.
-        there = self._store.memories.placed(session, [event.memory_id for event in events])
+        # Memories that were purged meanwhile leave nothing behind.
+        there = self._store.memories.spaces_of(session, [event.memory_id for event in events])
         events = [event for event in events if event.memory_id in there]
         uses = table.strengths(session, self._project, [event.memory_id for event in events])
         pairs: dict[Pair, Sum] = {}
         for event in events:
             recent = table.uses(session, self._project, event.branch_id, WINDOW.events, event.at - WINDOW.span)
-            beside: dict[str, EventKind] = {
-                one.memory_id: one.kind  # type: ignore[misc]  # only kinds of events are stored
+            beside: dict[str, str] = {
+                one.memory_id: one.kind
                 for one in recent
-                # Outside of all lines of work, what was done for one task belongs together.
+                # Outside of all branches, events of one task belong together.
                 if one.branch_id == event.branch_id and (event.branch_id is not None or one.task == event.task)
             }
             self._pair_up(session, event, beside, pairs)
@@ -113,18 +213,19 @@ class ReferenceLog:
                 again = one.kind == "together" or one.memory_id in beside
                 grown = Strength(value, at, times).plus(WEIGHTS[one.kind], one.at, again=again)
                 uses[one.memory_id] = (grown.value, grown.times, grown.at)
-            rows = [ReferenceRow(one.memory_id, one.kind, one.branch_id, one.task, one.at) for one in done]
-            table.add(session, self._project, rows, _KEPT)
+            table.add(session, self._project, done, _KEPT)
         table.put_strengths(session, self._project, uses)
         table.put_pairs(session, self._project, pairs)
 
-    def _pair_up(self, session: Session, event: Event, beside: Mapping[str, EventKind], pairs: dict[Pair, Sum]) -> None:
-        """Add one event to the strength of each pair it makes with those beside it; `pairs` holds all that changed."""
+    def _pair_up(
+        self, session: Session, event: ReferenceRow, beside: Mapping[str, str], pairs: dict[Pair, Sum]
+    ) -> None:
+        """Add an event to the strength of its pairs with the memories beside it; `pairs` collects the changes."""
         others = sorted(beside.keys() - {event.memory_id})
         if not others or event.memory_id in beside:
-            # What is loaded twice in one burst is together with the others once.
+            # A memory that is loaded twice in one burst is paired with the others once.
             return
-        # A burst divides its strength among its pairs: with one more in it, those that were there get a little less.
+        # A burst divides its strength among its pairs: one more memory takes a little from the earlier pairs.
         share, before = 1 / len(others), 1 / (len(others) - 1) if len(others) > 1 else 0.0
         weight, weights = WEIGHTS[event.kind], {other: WEIGHTS[beside[other]] for other in others}
         added = {_pair(event.memory_id, other): (share * min(weight, weights[other]), 1) for other in others}
@@ -134,16 +235,16 @@ class ReferenceLog:
         pairs |= self._store.suggestions.pairs(session, self._project, added.keys() - pairs.keys())
         for pair, (more, once) in added.items():
             value, times, at = pairs.get(pair, (0.0, 0, event.at))
-            pairs[pair] = (max(0.0, faded(value, at, event.at) + more), times + once, event.at)
+            pairs[pair] = (max(0.0, fade(value, at, event.at) + more), times + once, event.at)
 
 
-def _joined(event: Event, beside: Mapping[str, EventKind]) -> list[Event]:
-    """That contexts were used together in one line of work, told of each: when the second comes, of the first too."""
+def _joined(event: ReferenceRow, beside: Mapping[str, str]) -> list[ReferenceRow]:
+    """The events for memories used together on one branch: for this memory and, if it is the second, for the first."""
     others = sorted(beside.keys() - {event.memory_id})
     if event.branch_id is None or event.memory_id in beside or not others:
         return []
     both = [event.memory_id, *(others if len(others) == 1 else ())]
-    return [Event(one, "together", event.branch_id, event.task, event.at) for one in both]
+    return [ReferenceRow(one, "together", event.branch_id, event.task, event.at) for one in both]
 
 
 def _pair(one: str, other: str) -> Pair:

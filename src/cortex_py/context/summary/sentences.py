@@ -1,8 +1,8 @@
-"""Sentences: the prose of a turn, without its code, diffs, traces, tables and logs.
+"""Splits the prose of a turn into sentences, without its code, diffs, traces, tables and logs.
 
-A turn is Markdown more often than not. Each sentence knows whether it is a list entry, whether its box is ticked, and
-the heading or lead-in line it stands under, because "Next steps:" says what the lines below it are. The passages that
-search compares are cut elsewhere (`memory/chunking.py`); they keep code and join short sentences, and these do neither.
+A turn is usually Markdown. Each sentence knows whether it is a list entry, whether its checkbox is ticked, and the
+heading or lead-in line above it, because "Next steps:" says what the lines below it are. Search has its own passages
+(`memory/capture/chunking.py`), which keep code and join short sentences.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 __all__ = ["Sentence", "one_line", "sentences", "shorten"]
 
-# What is looked at of a long turn: people say what they want first and what they found last.
+# The parts of a long turn that are read: people say what they want first and what they found last.
 HEAD = 16_000
 TAIL = 8_000
 LONGEST_LINE = 2_000
@@ -56,14 +56,14 @@ _EDGES = " \t*_~"
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence with its white space made plain; `box` is None for whatever has no box to tick."""
+    """A sentence with normalised white space; `box` is the state of its checkbox, None without one."""
 
     text: str
     heading: str = ""
     listed: bool = False
     box: bool | None = None
     block: int = 0  # the paragraph or list entry it is part of, by number
-    follows: bool = False  # the sentence before stands, whole, right before it, one space between them
+    follows: bool = False  # the whole sentence before precedes it, separated by one space
 
 
 def one_line(text: str) -> str:
@@ -72,7 +72,7 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """At most `length` characters, cut between words where there are any, with … where something is missing."""
+    """At most `length` characters, cut between words if possible, with … where text is missing."""
     if len(text) <= length:
         return text
     kept = text[: max(0, length - 1)]
@@ -97,13 +97,13 @@ def sentences(content: str) -> list[Sentence]:
 def _looked_at(content: str) -> list[str]:
     if len(content) <= HEAD + TAIL:
         return content.splitlines()
-    # The line at each cut is half a line and is left out, unless it is all there is.
+    # The line at each cut is incomplete and left out, unless it is the only one.
     head, tail = content[:HEAD].splitlines(), content[-TAIL:].splitlines()
     return [*(head[:-1] or head), "", *(tail[1:] or [])]
 
 
 def _split(block: str) -> Iterator[tuple[str, bool]]:
-    """The sentences of a block, each with whether the one before joins it in the text without a gap."""
+    """The sentences of a block, each with whether it follows the one before without a gap."""
     joins = False
     for piece in _pieces(block):
         text = piece.strip(_EDGES)[:LONGEST_SENTENCE]
@@ -123,7 +123,7 @@ def _pieces(block: str) -> Iterator[str]:
 
 
 class _Blocks:
-    """Reads lines into blocks: a paragraph or one list entry each, as a `Sentence` not yet split."""
+    """Reads lines into blocks, each a paragraph or a list entry, as a `Sentence` that is not split yet."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -187,7 +187,7 @@ class _Blocks:
 
     def _go_on(self, line: str) -> None:
         if not self.lines:
-            # A paragraph after a blank line is no longer what the lead-in announced.
+            # A paragraph after a blank line no longer belongs to the lead-in.
             if self.lead_in and self.blank:
                 self.heading, self.lead_in = "", False
             self.listed, self.box = False, None
@@ -207,7 +207,7 @@ def _title(line: str) -> str:
 
 
 def _is_code(line: str) -> bool:
-    """Whether a line is no prose: code, a trace, a log, a table, a blob."""
+    """Whether a line is not prose: code, a trace, a log, a table, a blob."""
     if _CODE.match(line) or _LONG_WORD.search(line):
         return True
     body = "".join(line.split())

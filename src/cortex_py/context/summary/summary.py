@@ -1,49 +1,175 @@
-"""The summary of a line of work: taken from its turns sentence by sentence, nothing put in other words.
+"""The summary of a branch: sentences taken from its turns, none of them reworded.
 
 `advance` reads further turns into a small state that can be stored: what is wanted, decided, done, blocked, open and
 next. A later turn takes out what it answers, finishes, resolves or reverses. `render` writes the state as text within
-a budget of tokens. Both are pure: the same turns give the same summary, however they are divided among calls.
+a budget of tokens. Both are pure: the same turns give the same summary, however they are split among calls.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
-from ..memory.dialogue import turns as dialogue_turns
-from .sentences import HEAD, TAIL, Sentence, one_line, sentences, shorten
-from .summary_cues import ALTERNATIVES, ANSWER, BLOCKERS, DECISIONS, DONE, GOAL, NEXT, OPEN, RECENT, SECTIONS
-from .summary_reading import (
+from ...memory.capture.chunking import split_turns
+from .reader import (
+    ALTERNATIVES,
+    ANSWER,
+    BLOCKERS,
+    DECISIONS,
+    DONE,
+    GOAL,
+    NEXT,
+    OPEN,
+    RECENT,
+    SECTIONS,
+    UNVERIFIED,
     Cue,
-    agrees,
+    abandoned_words,
     all_words,
-    awaited,
+    awaited_words,
+    chooses,
     content_words,
+    counts,
     hedges,
     instructs,
+    learns,
     read,
     replies,
     resolves,
     shares,
     takes_back,
     touches,
-    undone,
 )
-from .summary_state import EMPTY, KEPT, LONGEST_ID, Item, SummaryState, Turn, affordable
+from .sentences import HEAD, TAIL, Sentence, one_line, sentences, shorten
+from .verdicts import Doubt, find_doubt
 
-__all__ = ["EMPTY", "Item", "Summary", "SummaryState", "Turn", "advance", "render"]
+__all__ = ["EMPTY", "Summary", "SummaryState", "Turn", "advance", "render"]
 
-_SHOWN = {GOAL: 3, DECISIONS: 8, DONE: 8, BLOCKERS: 4, OPEN: 5, NEXT: 4, RECENT: 3}
+# -- state ---------------------------------------------------------------------------------------
+# The kept sentences of a branch, stored as versioned text of at most 32 KB, whatever its length and script.
+
+VERSION = 2
+
+# How many items of a section are kept. With the cost of one they bound the state.
+KEPT = {GOAL: 6, DECISIONS: 20, DONE: 20, BLOCKERS: 8, OPEN: 12, NEXT: 10, RECENT: 4, UNVERIFIED: 4}
+LONGEST_ID = 128
+_LONGEST = 240  # characters of an item
+_COSTLIEST = 300  # bytes of an item in the state
+_PLAIN_CUE = 3  # turns by which a plainer cue outweighs a newer one
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one side said, and what its check doubted; `role` is "user", "assistant" or None for a note."""
+
+    id: str
+    role: str | None
+    content: str
+    created_at: datetime
+    doubts: tuple[Doubt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A sentence that is kept: where it belongs, how plain its cue is, in which turn and by whom it was said.
+
+    `doubt` is why the check did not confirm it.
+    """
+
+    section: str
+    text: str
+    strength: int
+    turn: int
+    role: str | None
+    doubt: str = ""
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What later sentences are compared with; all words where each of them is a common one."""
+        return content_words(self.text) or all_words(self.text)
+
+    @property
+    def worth(self) -> int:
+        return self.turn + _PLAIN_CUE * self.strength
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryState:
+    """What is known after some turns: items in the order they were said, and how many more there were.
+
+    `said` holds words of the last turn, which the next may take up; `ordered` says whether it asked for work.
+    """
+
+    turns: int = 0
+    dropped: int = 0
+    last_id: str | None = None
+    items: tuple[Item, ...] = ()
+    said: frozenset[str] = frozenset()
+    ordered: bool = False
+
+    def to_json(self) -> str:
+        items = [[item.section, item.text, item.strength, item.turn, item.role, item.doubt] for item in self.items]
+        value = {"version": VERSION, "turns": self.turns, "dropped": self.dropped, "last_id": self.last_id}
+        last = {"said": sorted(self.said), "ordered": self.ordered}
+        return json.dumps(value | {"items": items} | last, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> SummaryState:
+        """The state that was stored; ValueError for anything else, upon which the branch is read from its start."""
+        try:
+            value: Any = json.loads(text)
+            if value["version"] != VERSION:
+                raise ValueError(f"summary state has version {value['version']}, not {VERSION}: read the turns again")
+            items = tuple(_item(*row) for row in value["items"])
+            said = frozenset(str(word) for word in value["said"])
+            last = _text_or_none(value["last_id"])
+            return cls(int(value["turns"]), int(value["dropped"]), last, items, said, bool(value["ordered"]))
+        except (KeyError, TypeError, RecursionError) as damage:
+            raise ValueError("summary state is damaged: read the turns again") from damage
+
+
+EMPTY = SummaryState()
+
+
+def fit_item(text: str) -> str:
+    """The text cut to the longest item of a state, whatever its script costs in bytes."""
+    text = shorten(text, _LONGEST)
+    while (cost := len(json.dumps(text, ensure_ascii=False).encode())) > _COSTLIEST:
+        text = shorten(text, min(len(text) - 1, len(text) * _COSTLIEST // cost))
+    return text
+
+
+def _item(section: object, text: object, strength: object, turn: object, role: object, doubt: object) -> Item:
+    if section not in KEPT or not isinstance(text, str) or not isinstance(strength, int) or not isinstance(turn, int):
+        raise TypeError(section)
+    return Item(str(section), text, strength, turn, _text_or_none(role), _text_or_none(doubt) or "")
+
+
+def _text_or_none(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise TypeError(value)
+
+
+_SHOWN = {GOAL: 3, DECISIONS: 8, DONE: 8, BLOCKERS: 4, OPEN: 5, NEXT: 4, RECENT: 3, UNVERIFIED: 2}
 _PER_TURN = 8  # of one section: one long list must not push out everything else
 _FEW = 3  # with fewer items than this, sentences without any cue are shown too
 _SHORT = 100
 _PLAIN = 2  # strength of a cue that needs no content words beside it
+_NO_EVIDENCE = "no evidence was found"
+_SAID, _WORD = 120, 24  # words of a turn that are kept for the next, and the letters of one
 _TELLING = 2  # content words without which a sentence needs the one before it
 
-_ORDER = (GOAL, DECISIONS, DONE, RECENT, BLOCKERS, OPEN, NEXT)
-_BEST_FIRST = (GOAL, NEXT, BLOCKERS, DECISIONS, DONE, OPEN, RECENT)
-_LABELS = {DECISIONS: "Decided", DONE: "Done", RECENT: "Recent", BLOCKERS: "Blocked", OPEN: "Open", NEXT: "Next"}
+_ORDER = (GOAL, DECISIONS, DONE, UNVERIFIED, RECENT, BLOCKERS, OPEN, NEXT)
+_BEST_FIRST = (GOAL, NEXT, BLOCKERS, DECISIONS, DONE, OPEN, UNVERIFIED, RECENT)
+_LABELS = {
+    DECISIONS: "Decided", DONE: "Done", UNVERIFIED: "Unverified", RECENT: "Recent", BLOCKERS: "Blocked", OPEN: "Open",
+    NEXT: "Next",
+}  # fmt: skip
 _VERB_FIRST = re.compile(
     r"(?:working|work) on\b|(?:add|build|create|debug|design|develop|fix|implement|improve|investigate|integrate|make|"
     r"migrate|move|optimi[sz]e|port|refactor|remove|replace|rewrite|set up|support|test|update|upgrade|write)(?:ing)? ",
@@ -54,7 +180,7 @@ _SPEAKER = re.compile(r"^\s*[*_>]{0,3}[^\W\d][\w .'’-]{0,30}?[*_]{0,3}:[*_]{0,
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A rendered summary; `left_out` counts the items found in the turns, still standing, and not shown."""
+    """A rendered summary; `left_out` counts the items of the state that are not shown."""
 
     text: str
     sections: dict[str, list[str]]
@@ -70,43 +196,85 @@ def advance(state: SummaryState, turns: Iterable[Turn]) -> SummaryState:
 
 
 class _Reader:
-    """Reads one turn into the items of the turns before it."""
+    """Reads one turn into the items of the earlier turns."""
 
     def __init__(self, state: SummaryState, turn: Turn) -> None:
         self.turn = turn
         self.number = state.turns + 1
         self.dropped = state.dropped
         self.items = list(state.items)
+        self.said_before = state.said
+        self.ordered = state.ordered
 
     def after(self) -> SummaryState:
         first = ""
         for role, content in _voices(self.turn):
             said = _harmless(sentences(content))
-            chosen = said[:1] if said and self._chooses(said[0], role) else []
-            if agrees(content) or replies(said, role):
+            chosen = self._chosen(said, role)
+            reported = self._reported(said, role)
+            if replies(said, role):
                 self._drop_questions_to(role)
             for place, sentence in enumerate(said):
+                cue = read(sentence, role)
+                doubt = self._doubt(sentence, cue)
+                if doubt is not None and doubt.rejected:
+                    self._add(Cue(UNVERIFIED, 1, sentence.text), role, doubt.reason)
+                    continue
                 if not first and len(content_words(sentence.text)) > 1:
                     first = sentence.text
-                cue = read(sentence, role)
-                if sentence in chosen and (cue is None or cue.section == GOAL):
+                if sentence is chosen and (cue is None or cue.section == GOAL):
                     cue = Cue(DECISIONS, _PLAIN, sentence.text)
-                self._take(sentence, cue, role, _leading_up(said, place))
+                elif sentence is reported and cue is None:
+                    cue = Cue(DONE, 1, sentence.text)
+                self._take(sentence, cue, role, _leading_up(said, place), doubt)
         self._fall_back(first)
+        if self.number == 1:
+            self._open()
         for section in KEPT:
             self._evict(section)
-        return SummaryState(self.number, self.dropped, one_line(self.turn.id)[:LONGEST_ID], tuple(self.items))
+        last_id = one_line(self.turn.id)[:LONGEST_ID]
+        return SummaryState(self.number, self.dropped, last_id, tuple(self.items), *self._last_said())
+
+    def _last_said(self) -> tuple[frozenset[str], bool]:
+        """Words of this turn for the next one, and whether a person asked for work in it."""
+        said = sentences(self.turn.content)
+        words = sorted({word for sentence in said for word in content_words(sentence.text) if len(word) <= _WORD})
+        new = {item.section for item in self.items if item.turn == self.number and item.strength >= _PLAIN}
+        ordered = self.turn.role == "user" and bool({GOAL, DECISIONS} & new) and OPEN not in new
+        return frozenset(words[:_SAID]), ordered
+
+    def _doubt(self, sentence: Sentence, cue: Cue | None) -> Doubt | None:
+        """The doubt about a report; a decision, a plan or a question claims nothing that could be false."""
+        if not self.turn.doubts or (cue is not None and cue.section in (DECISIONS, NEXT, OPEN)):
+            return None
+        return find_doubt(sentence.text, self.turn.doubts)
+
+    def _open(self) -> None:
+        """Keep the first sentences of the first turn as the goal: a task and its reason are one."""
+        goals = [item for item in self.items if item.section == GOAL]
+        if self.turn.role != "user" or not goals:
+            return
+        others = {item.text for item in self.items if item.section != GOAL}
+        whole = ""
+        for sentence in _harmless(sentences(self.turn.content)):
+            longer = f"{whole} {sentence.text}".strip()
+            if fit_item(sentence.text) in others or fit_item(longer) != longer or (whole and not sentence.follows):
+                break
+            whole = longer
+        if goals[0].text in whole:
+            self._drop(lambda old: old.section == GOAL and old.text in whole)
+            self.items.insert(0, replace(goals[0], text=whole))
 
     def _fall_back(self, first: str) -> None:
-        """What a turn says first counts for something where nothing in it has a cue, or where nobody said the goal."""
+        """Keep the first sentence of a turn where no sentence has a cue, or where no goal was stated yet."""
         said = [item.text for item in self.items if item.turn == self.number]
         opens = self.turn.role == "user" and self.number < _FEW and self._main_goal() is None
         if first and not said:
             self._add(Cue(GOAL if opens else RECENT, 1, first), None)
-        elif first and opens and affordable(first) not in said:
+        elif first and opens and fit_item(first) not in said:
             self._add(Cue(GOAL, 1, first), None)
 
-    def _take(self, sentence: Sentence, cue: Cue | None, role: str | None, before: str) -> None:
+    def _take(self, sentence: Sentence, cue: Cue | None, role: str | None, before: str, doubt: Doubt | None) -> None:
         section = cue.section if cue else ""
         if section == ANSWER:
             self._drop_last_question()
@@ -116,74 +284,86 @@ class _Reader:
         if cue is None:
             return
         both = f"{before} {sentence.text}"
-        if before and self._leans(cue) and affordable(both) == both:
+        if before and self._leans(cue) and fit_item(both) == both:
             self._drop(lambda old: old.turn == self.number and old.text in before)
             cue = cue._replace(text=both)
         if not content_words(cue.text) and (cue.strength < _PLAIN or len(all_words(cue.text)) < _TELLING):
             return
-        if section != OPEN or cue.text.endswith(("?", "？")) or not self._asked_by_other(role):
-            self._add(cue, role)
+        self._add(cue, role, (doubt.reason or _NO_EVIDENCE) if doubt else "")
 
     def _leans(self, cue: Cue) -> bool:
-        """Whether a sentence says too little without the one before it: a wish after its reason, "I'm stuck there"."""
+        """Whether a sentence needs the one before it: a wish after its reason, "I'm stuck there"."""
         if cue.section == GOAL and self._main_goal() is None:
             return True
         return cue.section in (BLOCKERS, DECISIONS) and len(content_words(cue.text)) < _TELLING
 
     def _settle(self, text: str, section: str, role: str | None) -> None:
-        """Takes out what this sentence answers, finishes, resolves or reverses."""
-        words, gone = all_words(text), undone(text)
-        told = section in (DECISIONS, DONE)
+        """Drop the items that this sentence answers, finishes, resolves or reverses."""
+        words, gone = all_words(text), abandoned_words(text)
+        stated = section in (DECISIONS, DONE)
         freed = section not in (BLOCKERS, NEXT) and resolves(text)
         plain = section not in (BLOCKERS, NEXT) and not hedges(text)
-        taken_back, main = takes_back(text), self._main_goal()
+        taken_back, main, counted = takes_back(text), self._main_goal(), counts(text)
 
         def settled(old: Item) -> bool:
             earlier = old.turn < self.number
             if old.section == OPEN:
-                return (told and shares(old.words, words, 0.5)) or (plain and self._answers(old, words, role))
+                answered = self._answers(old, words, role) or (learns(text) and earlier and touches(old.words, words))
+                return (stated and shares(old.words, words, 0.5)) or (plain and answered)
             if old.section == BLOCKERS:
-                return freed and self._frees(old, text, words)
+                worked = section == DONE and earlier and shares(old.words, words, 0.4)
+                return worked or (freed and self._frees(old, text, words))
+            if old.section == UNVERIFIED:
+                return section == DONE and earlier and shares(old.words, words, 0.4)
             if old.section == NEXT and section == DONE and earlier:
                 return shares(old.words, words, 0.5)
             if old.section == GOAL and section == DONE and earlier:
                 return old is not main and shares(old.words, words, 0.5)
-            if old.section in (DECISIONS, NEXT) and told and gone and earlier:
+            if old.section in (DECISIONS, NEXT) and stated and gone and earlier:
                 # What an older decision already gave up is not what it decided.
-                stands = old.words - undone(old.text)
+                stands = old.words - abandoned_words(old.text)
                 return shares(gone, stands, 0.5) if old.section == DECISIONS else gone <= stands
-            return old.section == DONE and taken_back and earlier and shares(old.words, gone, 0.5)
+            if old.section != DONE or not earlier:
+                return False
+            return (taken_back and shares(old.words, gone, 0.5)) or (stated and _recounted(old.text, counted))
 
         self._drop(settled)
 
     def _answers(self, question: Item, words: frozenset[str], role: str | None) -> bool:
-        """Whether a plain statement by the other side answers; the turn right after the question mostly does."""
+        """Whether a plain statement by the other side answers a question; the next turn mostly does."""
         if question.turn == self.number or (question.role == role and role is not None):
             return False
         if question.turn < self.number - 1:
             return shares(question.words, words, 0.6)
-        return self._picks(question, words) or shares(question.words, words, 0.4)
+        return self._picks(question, words) or touches(question.words, words)
 
     def _picks(self, question: Item, words: frozenset[str]) -> bool:
         return bool(ALTERNATIVES.search(question.text) and question.words & words)
 
-    def _chooses(self, sentence: Sentence, role: str | None) -> bool:
-        """Whether a person names one of the alternatives just asked about: that decides, however short it is."""
-        words = content_words(sentence.text)
-        return role == "user" and any(self._just_asked(old, role) and self._picks(old, words) for old in self.items)
+    def _chosen(self, said: list[Sentence], role: str | None) -> Sentence | None:
+        """The sentence in which a person decides what was just laid before them, however short it is."""
+        first = next((sentence for sentence in said if content_words(sentence.text)), None)
+        if role != "user" or first is None:
+            return None
+        words = content_words(first.text)
+        picked = any(self._just_asked(old, role) and self._picks(old, words) for old in self.items)
+        return first if picked or (self.number > 1 and chooses(first.text, self.said_before)) else None
+
+    def _reported(self, said: list[Sentence], role: str | None) -> Sentence | None:
+        """The first statement of the assistant after it was asked for work: it reports that work."""
+        if role != "assistant" or not self.ordered or not said:
+            return None
+        first = said[0]
+        return first if len(content_words(first.text)) >= _TELLING and not hedges(first.text) else None
 
     def _frees(self, blocker: Item, text: str, words: frozenset[str]) -> bool:
-        """Whether a sentence that says something works again speaks of this blocker, or of what it waits for."""
-        if touches(blocker.words, words) or touches(awaited(blocker.text), words):
+        """Whether a sentence that reports a solution is about this blocker, or about what it waits for."""
+        if touches(blocker.words, words) or touches(awaited_words(blocker.text), words):
             return True
         return "unblocked" in text.casefold() and self._only(blocker)
 
     def _just_asked(self, old: Item, role: str | None) -> bool:
         return old.section == OPEN and old.turn == self.number - 1 and old.role != role
-
-    def _asked_by_other(self, role: str | None) -> bool:
-        """Whether the turn before asks something: "not clear yet" is then no question of its own."""
-        return any(self._just_asked(item, role) for item in self.items)
 
     def _drop_questions_to(self, role: str | None) -> None:
         self._drop(lambda old: self._just_asked(old, role))
@@ -203,8 +383,8 @@ class _Reader:
                 del self.items[place]
                 return
 
-    def _add(self, cue: Cue, role: str | None) -> None:
-        item = Item(cue.section, affordable(cue.text), cue.strength, self.number, role)
+    def _add(self, cue: Cue, role: str | None, doubt: str = "") -> None:
+        item = Item(cue.section, fit_item(cue.text), cue.strength, self.number, role, doubt)
         if not item.text:
             return
         main = self._main_goal()
@@ -224,12 +404,12 @@ class _Reader:
         if excess > 0:
             worst = {id(item) for item in sorted(held, key=lambda item: item.worth)[:excess]}
             self.items = [item for item in self.items if id(item) not in worst]
-            # An entry without a cue makes no point; that it is not shown is told by the count of entries.
+            # An entry without a cue makes no point; the count of entries covers it.
             self.dropped += 0 if section == RECENT else excess
 
 
 def _leading_up(said: list[Sentence], place: int) -> str:
-    """The one or two sentences right before this one, as they stand in the text."""
+    """The one or two sentences right before this one."""
     first = place
     while first > max(0, place - 2) and said[first].follows:
         first -= 1
@@ -237,22 +417,27 @@ def _leading_up(said: list[Sentence], place: int) -> str:
 
 
 def _harmless(said: list[Sentence]) -> list[Sentence]:
-    """The sentences without those that command the model, and without what stands in one paragraph with them."""
+    """The sentences without paragraphs that give instructions to the model."""
     harmful = {sentence.block for sentence in said if instructs(sentence.text)}
     return [sentence for sentence in said if sentence.block not in harmful]
 
 
 def _voices(turn: Turn) -> Iterator[tuple[str | None, str]]:
-    """The sides that speak in a turn: a note may hold a whole conversation."""
+    """The speakers of a turn with their texts: a note may hold a whole conversation."""
     content = turn.content
     role = turn.role if turn.role in ("user", "assistant") else None
-    parts = dialogue_turns(content) if role is None and len(content) <= HEAD + TAIL else []
+    parts = split_turns(content) if role is None and len(content) <= HEAD + TAIL else []
     if not any(part.by_assistant for part in parts):
         yield role, content
         return
     for part in parts:
         text = content[part.start : part.end]
         yield "assistant" if part.by_assistant else "user", _SPEAKER.sub("", text, count=1)
+
+
+def _recounted(text: str, counted: dict[str, str]) -> bool:
+    """Whether a text counts a thing of which there is another number now."""
+    return any(counted.get(thing, number) != number for thing, number in counts(text).items())
 
 
 def _same(one: Item, other: Item) -> bool:
@@ -263,7 +448,7 @@ def _same(one: Item, other: Item) -> bool:
 
 
 def render(state: SummaryState, topic: str, *, max_tokens: int, count_tokens: Callable[[str], int]) -> Summary:
-    """The summary as text of at most `max_tokens`; what is plainest and newest is taken first."""
+    """The summary as text of at most `max_tokens`; the plainest and newest items come first."""
     opening = _fitting_opening(one_line(topic), max_tokens, count_tokens)
     if opening is None:
         return _summary("", {}, state, count_tokens)
@@ -284,14 +469,15 @@ def render(state: SummaryState, topic: str, *, max_tokens: int, count_tokens: Ca
 
 
 def _summary(text: str, shown: dict[int, Item], state: SummaryState, count_tokens: Callable[[str], int]) -> Summary:
-    sections = {section: _told(shown, section) for section in SECTIONS}
-    if recent := _told(shown, RECENT):
-        sections[RECENT] = recent
+    sections = {section: _texts(shown, section) for section in SECTIONS}
+    for section in (UNVERIFIED, RECENT):
+        if texts := _texts(shown, section):
+            sections[section] = texts
     return Summary(text, sections, _left_out(state, shown), count_tokens(text))
 
 
 def _fitting_opening(topic: str, max_tokens: int, count_tokens: Callable[[str], int]) -> str | None:
-    """Says the topic, cut until it fits; None where nothing does."""
+    """The topic, cut until it fits; None where nothing does."""
     if not topic:
         return ""
     opening = topic if _VERB_FIRST.match(topic) else f"Working on {topic}"
@@ -309,7 +495,7 @@ def _fitting_opening(topic: str, max_tokens: int, count_tokens: Callable[[str], 
 
 
 def _candidates(state: SummaryState) -> list[int]:
-    """The places of the items worth showing: the best of each section in turn, so that none is crowded out."""
+    """The indexes of the items to show: the best of each section in turn, so that no section is crowded out."""
     ranked: list[tuple[int, int, int]] = []
     few = sum(item.section != RECENT for item in state.items) < _FEW
     for order, section in enumerate(_BEST_FIRST):
@@ -320,7 +506,7 @@ def _candidates(state: SummaryState) -> list[int]:
 
 
 def _ranked(state: SummaryState, places: list[int]) -> list[int]:
-    """One section's places, best first: the main goal leads, and only the newest next steps count."""
+    """The indexes of one section, best first: the main goal leads, and only the newest next steps count."""
     items = state.items
     if places and items[places[0]].section == NEXT:
         newest = items[places[-1]].turn
@@ -338,11 +524,11 @@ def _forms(item: Item) -> Iterator[Item]:
 def _written(opening: str, shown: dict[int, Item], state: SummaryState) -> str:
     parts = [opening]
     for section in _ORDER:
-        told = _told(shown, section)
-        if told and section == GOAL:
-            parts += [_ended(text) for text in told]
-        elif told:
-            parts.append(f"{_LABELS[section]}: {_ended(_joined(told))}")
+        texts = _texts(shown, section)
+        if texts and section == GOAL:
+            parts += [_ended(text) for text in texts]
+        elif texts:
+            parts.append(f"{_LABELS[section]}: {_ended(_joined(texts))}")
     points, entries = _left_out(state, shown), state.turns - len({item.turn for item in shown.values()})
     left = [_counted(points, "earlier point" if shown else "point"), _counted(entries, "entry")]
     if mark := " and ".join(part for part in left if part):
@@ -350,9 +536,16 @@ def _written(opening: str, shown: dict[int, Item], state: SummaryState) -> str:
     return " ".join(parts).lstrip()
 
 
-def _told(shown: dict[int, Item], section: str) -> list[str]:
-    """What is shown of a section, in the order it was said, without the stops that the summary sets itself."""
-    return [shown[at].text.rstrip(" .;,:。；，、") for at in sorted(shown) if shown[at].section == section]
+def _texts(shown: dict[int, Item], section: str) -> list[str]:
+    """The shown texts of a section in order, without the final punctuation, which the summary adds itself."""
+    return [_with_doubt(shown[at]) for at in sorted(shown) if shown[at].section == section]
+
+
+def _with_doubt(item: Item) -> str:
+    text = item.text.rstrip(" .;,:。；，、")
+    if not item.doubt:
+        return text
+    return f"{text} ({item.doubt})" if item.section == UNVERIFIED else f"{text} (unverified: {item.doubt})"
 
 
 def _left_out(state: SummaryState, shown: dict[int, Item]) -> int:
@@ -367,8 +560,8 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun if number == 1 else plural}"
 
 
-def _joined(told: list[str]) -> str:
-    return "".join(f"{text} " if _ended(text) == text else f"{text}; " for text in told[:-1]) + told[-1]
+def _joined(texts: list[str]) -> str:
+    return "".join(f"{text} " if _ended(text) == text else f"{text}; " for text in texts[:-1]) + texts[-1]
 
 
 def _ended(text: str) -> str:

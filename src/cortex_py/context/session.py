@@ -1,0 +1,467 @@
+"""A project session: one project with the services that work on it, built in one place.
+
+`open_session` builds and connects the services, top to bottom. `ProjectSessions` keeps the open sessions of a process.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..clock import Clock
+from ..config import Settings
+from ..embedding.backends.backend import Backend
+from ..errors import CortexError, InvalidInput, ProjectNotFound, StorageError
+from ..events import BranchesChanged, Events, MemoriesChanged
+from ..graph.reading.knowledge import NO_KNOWLEDGE, Knowledge, ProjectNames
+from ..graph.service import Graph
+from ..graph.writer import GraphWriter, RelatedFacts
+from ..ids import IdMaker
+from ..memory.embedding_model import model_problem
+from ..memory.place import Place
+from ..memory.service import Memories
+from ..records import Domain, Memory, Project, files_space
+from ..security.callers import as_system, current_caller
+from ..security.home_key import HomeKey
+from ..security.path_access import PathAccess, path_refusal
+from ..security.permission import may_read, require_write
+from ..security.policy import Screen
+from ..security.tenant_files import TenantFiles
+from ..store.database import Session
+from ..store.documents.document import Document
+from ..store.rows import IndexedRecord
+from ..store.store import Store
+from ..worktree.git.repository import Repository
+from .branches.projection import Projection
+from .branches.store import BranchFiles
+from .git_follower import GitFollower
+from .project import StoredProjects, folders_of, git_stamp, identify, resolve_project
+from .suggestions.usage_log import ReferenceLog
+from .summary.service import Summaries
+
+if TYPE_CHECKING:
+    from ..grounding.judges.judge import ConfiguredJudge
+    from ..grounding.service import Grounding
+    from ..llm.client import LanguageModel
+    from .scan import Scanner
+
+__all__ = ["ProjectSession", "ProjectSessions", "open_session"]
+
+logger = logging.getLogger(__name__)
+
+# Callers of a shared server choose their projects, so the number of open ones is bounded.
+_MOST_OPEN = 64
+
+
+def open_session(shared: ProjectSessions, record: Project, folder: Path | None) -> ProjectSession:
+    """Build the services of a project and connect them. `folder` is None where the project is not on this machine."""
+    store, backend, settings, clock, ids = shared.store, shared.backend, shared.settings, shared.clock, shared.ids
+    repository = Repository.discover(folder) if folder else None
+    events = Events()
+
+    git = GitFollower(store, clock, settings, events, record.id, repository)
+    place = Place(record, settings.user_id, settings.agent_id, settings.org, git)
+    names = ProjectNames(store, record, folder, repository)
+
+    writer = GraphWriter(store, clock, ids, MemoryKnowledge(shared, place, names))
+    surroundings = RelatedFacts(store, clock, place)
+    memories = Memories(store, backend, settings, clock, ids, place, events, writer, shared.model, surroundings)
+    graph = Graph(store, clock, ids, place, names, shared.model)
+
+    summaries = Summaries(store, backend, record.id)
+    projection = Projection(store, clock, shared.branch_files, record.id, memories)
+    references = shared.reference_log(record.id)
+
+    def refresh(event: MemoriesChanged | BranchesChanged) -> None:
+        # The system derives summaries and files, whatever the rights of the caller who made the change.
+        with as_system():
+            for branch_id in sorted(event.branch_ids):
+                summaries.refresh(branch_id)
+                projection.try_refresh(branch_id)
+
+    events.subscribe(MemoriesChanged, refresh)
+    events.subscribe(BranchesChanged, refresh)
+
+    return ProjectSession(
+        shared, record, folder, repository, git, names, memories, graph, summaries, projection, references
+    )
+
+
+@dataclass(eq=False)
+class ProjectSession:
+    """One project with its services. `open_session` connects them; `shared` are the parts of the whole process.
+
+    `folder` is None where the project is not on this machine.
+    """
+
+    shared: ProjectSessions
+    record: Project
+    folder: Path | None
+    repository: Repository | None
+    git: GitFollower
+    names: ProjectNames
+    memories: Memories
+    graph: Graph
+    summaries: Summaries
+    projection: Projection
+    references: ReferenceLog
+    _grounding: Grounding | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def root(self) -> Path | None:
+        """Where the project's files begin: the working tree, or the folder itself where there is none."""
+        return self.repository.root if self.repository and not self.repository.is_bare else self.folder
+
+    @property
+    def grounding(self) -> Grounding:
+        """Checks claims against the project. Built when first needed, because it imports the parsers."""
+        if self._grounding is None:
+            from ..grounding.index.project_index import index_name
+            from ..grounding.service import Grounding
+
+            shared, root = self.shared, self.root
+            path = shared.tenant_files.adopt("evidence", self.id, index_name(root)) if root else None
+            key = shared.key.database if shared.key else None
+            made = Grounding(path, root, self.repository, self.memories, shared.judge, key)
+            with self._lock:
+                self._grounding = self._grounding or made
+        return self._grounding
+
+    def scanner(self) -> Scanner:
+        if self.folder is None or self.root is None:
+            raise InvalidInput(
+                f"The folder of the project {self.record.name[:80]!r} does not exist.",
+                remedy="Give its current path.",
+                field="project",
+            )
+        from .scan import Scanner
+
+        return Scanner(self.shared.store, self.record, self.root, self.memories.files)
+
+    def write_counts(self) -> None:
+        """Store the uses and references that were noted in memory."""
+        self.memories.write_uses()
+        self.references.write()
+
+    def close(self) -> None:
+        """Close the files that are kept open."""
+        if self._grounding is not None:
+            self._grounding.close()
+            self._grounding = None
+
+
+class MemoryKnowledge:
+    """What is known of the project of a memory, which need not be the session's (`graph.writer.KnowledgeSource`)."""
+
+    def __init__(self, sessions: ProjectSessions, place: Place, names: ProjectNames) -> None:
+        self._sessions = sessions
+        self._place = place
+        self._names = names
+
+    def space(self, memory: Memory) -> str:
+        if memory.domain == "project" and memory.project_id is not None:
+            return memory.project_id
+        return self._place.space(memory.domain)
+
+    def of(self, memory: Memory) -> Knowledge:
+        if memory.project_id == self._place.project.id:
+            return self._names.get()
+        if memory.project_id is None:
+            return NO_KNOWLEDGE
+        try:
+            return self._sessions.of(memory.project_id).names.get()
+        except ProjectNotFound:
+            return NO_KNOWLEDGE
+
+
+class ProjectSessions:
+    """The open project sessions of a process, and the parts they share. The longest unused are closed."""
+
+    def __init__(
+        self,
+        store: Store,
+        backend: Backend,
+        settings: Settings,
+        clock: Clock,
+        ids: IdMaker,
+        model: Callable[[], LanguageModel | None] = lambda: None,
+        key: HomeKey | None = None,
+    ) -> None:
+        self.store = store
+        self.backend = backend
+        self.settings = settings
+        self.clock = clock
+        self.ids = ids
+        self.model = model
+        self.key = key
+        self.screen = Screen.by(settings)
+        projects = StoredProjects(store)
+        self.tenant_files = TenantFiles(settings.home, projects)
+        self.places = PathAccess(settings.home, settings.project_roots, projects)
+        self.branch_files = BranchFiles(settings.home, key, self.tenant_files)
+        self._lock = threading.Lock()
+        # The session that the process was opened for.
+        self.own: ProjectSession | None = None
+        self._open: OrderedDict[tuple[object, ...], ProjectSession] = OrderedDict()
+        self._logs: dict[str, ReferenceLog] = {}
+
+    @cached_property
+    def judge(self) -> ConfiguredJudge:
+        # Imported on first use: most commands verify nothing, and it takes as long to load as everything else.
+        from ..grounding.judges.judge import ConfiguredJudge
+
+        return ConfiguredJudge(self.settings, self.model)
+
+    @property
+    def current(self) -> ProjectSession:
+        """The session of the project that the caller chose, or that the process was opened for."""
+        own, caller = self.own, current_caller()
+        if own is None:
+            raise RuntimeError("no project is open")
+        if caller is None:
+            return own
+        chosen = caller.project or own.id
+        if not may_read(chosen):
+            raise ProjectNotFound(
+                "You work in no project here.", remedy="Choose one: header Cortex-Project, or a token made with --in."
+            )
+        return self.of(chosen)
+
+    def get(self, project_id: str | None) -> ProjectSession:
+        """The session of a project, or the current one for None."""
+        return self.current if project_id is None else self.of(project_id)
+
+    def get_writable(self, project_id: str | None) -> ProjectSession:
+        """As `get`, for a caller who may write there."""
+        found = self.get(project_id)
+        require_write(found.id)
+        return found
+
+    def at(self, folder: Path) -> ProjectSession:
+        """The session of the project that a folder belongs to; a new project is stored.
+
+        A caller must be allowed to write there.
+        """
+        place = self.places.check(folder, "project")
+        found = identify(place)
+        # The folder itself, not the project's root: a linked worktree has a git branch of its own.
+        place = place if place.is_dir() else place.parent
+        if current_caller() is not None:
+            read = folders_of(Repository.discover(place))
+            if not self._allows(place, found.root, *read):
+                raise path_refusal("project")
+        return self._session(resolve_project(self.store, found, self.clock, self.screen), place)
+
+    def of(self, project_id: str) -> ProjectSession:
+        """The session of a stored project. `ProjectNotFound` also for one that the caller may not read."""
+        own = self.own
+        if own is not None and own.id == project_id and may_read(project_id):
+            lasting = own.folder is None or not self._guarded or self.places.keeps(own.folder)
+            return own if lasting else self._session(own.record, None)
+        with self.store.database.read() as session:
+            record = self.store.projects.get(session, project_id)
+        if record is None or not may_read(record.id):
+            raise ProjectNotFound(
+                f"There is no project {project_id[:80]!r}.",
+                remedy="Call initialize_context with the path of the project first.",
+                field="project_id",
+            )
+        root = Path(record.root) if record.root else None
+        if root is None or not root.is_dir() or (self._guarded and not self.places.keeps(root)):
+            return self._session(record, None)
+        found = self._session(record, root)
+        if current_caller() is None or self._allows(root, *folders_of(found.repository)):
+            return found
+        return self._session(record, None)
+
+    def reference_log(self, project_id: str) -> ReferenceLog:
+        """The one log of references that all sessions of a project share."""
+        with self._lock:
+            if project_id not in self._logs:
+                self._logs[project_id] = ReferenceLog(self.store, self.clock, project_id)
+            return self._logs[project_id]
+
+    def write_counts(self) -> None:
+        """Store the uses and references that were noted in memory, in all sessions."""
+        for one in self._all():
+            one.write_counts()
+
+    def close(self) -> None:
+        for one in self._all():
+            one.close()
+        with self._lock:
+            self._open.clear()
+
+    # -- backups (`backup.source.BackupSources`) -------------------------------------------------
+
+    def source(self, project_id: str | None, domain: Domain) -> BackupScope:
+        return BackupScope(self.get(project_id), domain)
+
+    def memories(self, project_id: str | None) -> Memories:
+        return self.get(project_id).memories
+
+    # -- files of tenants ------------------------------------------------------------------------
+
+    def settle_files(self) -> None:
+        """Move the files of projects into the folders of their organisations."""
+        with as_system():
+            files = self.tenant_files
+            with self.store.database.read() as session:
+                orgs = self.store.tenants.org_by_project(session)
+                # Before each project had a folder, the indexes of all of them were in one.
+                projects = self.store.projects.all(session) if files.loose("evidence") else []
+            files.settle(orgs)
+            if projects:
+                self._adopt_indexes(projects)
+
+    def _adopt_indexes(self, projects: Sequence[Project]) -> None:
+        from ..grounding.index.project_index import index_name
+
+        owners = {index_name(Path(one.root)): one.id for one in projects if one.root}
+        for name in self.tenant_files.loose("evidence"):
+            if name in owners:
+                self.tenant_files.adopt("evidence", owners[name], name)
+            else:
+                # No project has this folder any more; the index is rebuilt when somebody works there.
+                self.tenant_files.drop("evidence", name)
+
+    # -- open sessions ---------------------------------------------------------------------------
+
+    @property
+    def _guarded(self) -> bool:
+        """Whether several tenants share this server: a path that was allowed once is checked at every use."""
+        return self.settings.auth != "token" or current_caller() is not None
+
+    def _allows(self, *paths: Path) -> bool:
+        # A path inside a folder that is checked needs no check of its own.
+        kept = [one for one in dict.fromkeys(paths) if not any(other in one.parents for other in paths)]
+        return self.places.allows(*kept)
+
+    def _session(self, record: Project, folder: Path | None) -> ProjectSession:
+        stamp = git_stamp(folder) if folder and self._guarded else ()
+        key = (record.id, folder, stamp)
+        with self._lock:
+            found = self._open.get(key)
+        if found is None or found.record != record:
+            # Outside the lock: git is asked.
+            found = open_session(self, record, folder)
+        with self._lock:
+            before = self._open.get(key)
+            if before is None or before.record != record:
+                self._open[key] = found
+            else:
+                found, before = before, None
+            self._open.move_to_end(key)
+            closed = [self._open.popitem(last=False)[1] for _ in range(len(self._open) - _MOST_OPEN)]
+        for one in (*closed, before):
+            if one is not None and one is not self.own:
+                self._close(one)
+        return found
+
+    def _close(self, session: ProjectSession) -> None:
+        """Release what is kept for a session, after storing what it noted in memory."""
+        with self._lock:
+            last = all(one.id != session.id for one in (*self._open.values(), self.own) if one is not None)
+            if last:
+                self._logs.pop(session.id, None)
+        try:
+            with as_system():
+                session.write_counts()
+        except StorageError as error:
+            # Counts are lost, no memory is.
+            logger.debug("uses and references were not stored: %s", type(error).__name__)
+        session.close()
+        if last:
+            self.store.forget((session.id, files_space(session.id)))
+
+    def _all(self) -> list[ProjectSession]:
+        with self._lock:
+            found = list(self._open.values())
+        return found if self.own is None or self.own in found else [*found, self.own]
+
+
+class BackupScope:
+    """What backups hold of a project, or of its person or organisation (`backup.source.BackupSource`).
+
+    Only a project has branches, and so branch files.
+    """
+
+    def __init__(self, project: ProjectSession, domain: Domain) -> None:
+        self._project = project
+        self._store = project.shared.store
+        self._files = project.shared.branch_files
+        self._domain = domain
+        self._indexer = project.memories.carried(self.space)
+
+    @property
+    def space(self) -> str:
+        return self._project.memories.place.space(self._domain)
+
+    @property
+    def facts(self) -> Mapping[str, str | None]:
+        if self._domain != "project":
+            return {"domain": self._domain}
+        record = self._project.record
+        return {"domain": "project", "project_id": record.id, "name": record.name, "remote": record.remote}
+
+    @property
+    def model(self) -> str:
+        backend = self._project.shared.backend
+        return "" if model_problem(backend) else backend.fingerprint
+
+    @property
+    def tag(self) -> bytes | None:
+        return self._indexer.tag
+
+    def settle(self) -> None:
+        self._project.memories.write_uses()
+        for branch_id in self._branches():
+            self._project.projection.try_refresh(branch_id)
+
+    def look_for_personal_data(self) -> None:
+        self._project.memories.look_for_personal_data(space=self.space)
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        for branch_id in self._branches():
+            try:
+                text = self._files.read(self._project.id, branch_id)
+            except CortexError as error:
+                # The store has all that is in the file, so a backup without it is still complete.
+                logger.debug("the file of branch %s is not in the backup: %s", branch_id, type(error).__name__)
+                continue
+            if text is not None:
+                yield f"branches/{branch_id}.md", text.encode()
+
+    def index(self, document: Document) -> IndexedRecord:
+        return self._indexer.index(document)
+
+    def finish(self, session: Session) -> None:
+        self._indexer.finish(session)
+
+    def changed(self) -> None:
+        """Rewrite the files of all branches, and remove those of branches that no longer exist."""
+        if self._domain == "project":
+            branches = self._branches()
+            for branch_id in branches:
+                self._project.summaries.refresh(branch_id)
+                self._project.projection.try_refresh(branch_id, whole=True)
+            for branch_id in set(self._files.names(self._project.id)) - set(branches):
+                self._files.remove(self._project.id, branch_id)
+        self._project.memories.fill_vectors()
+
+    def _branches(self) -> list[str]:
+        if self._domain != "project":
+            return []
+        with self._store.database.read() as session:
+            return sorted(branch.id for branch in self._store.branches.all(session, self._project.id))
