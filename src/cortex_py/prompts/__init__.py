@@ -1,1 +1,1 @@
-"""Saved prompts and templates: kept, found, filled in."""
+"""Saved prompts and templates: checked, stored, listed, filled in and exchanged as files."""

@@ -1,34 +1,44 @@
-"""What a prompt or template must be before it is kept. Nothing here writes."""
+"""What a prompt or template must be before it is stored. Nothing here writes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from ..config import SecretPolicy
+from ..echo import clean_text
 from ..errors import BadArguments, ContentTooLarge, InvalidInput
-from ..memory.prepare import check_no_secret, check_text, clean_tags
-from ..records import JsonValue, Saved, SavedKind, Variable
-from ..security.policy import screen
-from .draft import Draft
-from .names import check_name
-from .placeholders import FILLED_MOST, value_text
+from ..memory.capture.prepare import check_no_secret, check_text, clean_tags
+from ..records import JsonValue, Saved, SavedDomain, SavedKind, Variable
+from ..security.policy import Screen
+from .language.placeholders import AUTOMATIC, FILLED_MOST, check_name, find_blanks, value_text
+from .language.syntax import Template, parse
 from .structured import check
 
-__all__ = [
-    "CONTENT_MOST",
-    "FoundNames",
-    "as_variables",
-    "check_choices",
-    "check_content",
-    "check_draft",
-    "check_saved_name",
-    "check_value",
-    "is_saved_name",
-    "screened",
-    "values_for",
-]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A text with its declarations, as a caller or a file gives it; nothing is checked yet."""
+
+    name: str
+    content: str
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    variables: tuple[Variable, ...] = ()
+    kind: SavedKind = "prompt"
+
+    def as_saved(self, domain: SavedDomain) -> Saved:
+        return Saved(
+            kind=self.kind,
+            name=self.name,
+            domain=domain,
+            content=self.content,
+            description=self.description,
+            tags=self.tags,
+            variables=self.variables,
+        )
+
 
 CONTENT_MOST = 200_000
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
@@ -41,15 +51,38 @@ _FIELDS = frozenset(("name", "description", "default", "required", "choices"))
 
 
 @dataclass(frozen=True, slots=True)
-class FoundNames:
-    """The variables of a content in order of appearance: those that surely are some, and those that may be."""
+class VariableNames:
+    """The variables of a content in order of appearance: certain ones, and possible ones."""
 
     sure: tuple[str, ...]
     possible: tuple[str, ...] = ()
 
 
+def variable_names(kind: SavedKind, content: str) -> VariableNames:
+    """The variables of a content; ContentSyntaxError if it cannot be parsed.
+
+    Automatic variables need no declaration, but may have one, with a default that takes precedence.
+    """
+    if kind == "prompt":
+        return VariableNames(find_blanks(content).names)
+    template = parse_template(content)
+    certain = tuple(name for name in template.names if name not in AUTOMATIC)
+    automatic = tuple(name for name in template.names if name in AUTOMATIC)
+    return VariableNames(certain, (*automatic, *template.inner_names))
+
+
+@lru_cache(maxsize=64)
+def parse_template(content: str) -> Template:
+    return parse(content)
+
+
+def plain_name(name: str) -> str:
+    """The name of a text without the prefix that some clients write before it."""
+    return name.removeprefix("subcog:")
+
+
 def is_saved_name(name: str) -> bool:
-    """Whether anything can have this name: kebab-case, as clients show it as a command."""
+    """Whether a text can have this name: kebab-case, as clients show it as a command."""
     return len(name) <= _NAME_LENGTH and bool(_NAME.fullmatch(name))
 
 
@@ -72,8 +105,10 @@ def check_content(content: str) -> str:
     return check_text(content, "content", 4 * CONTENT_MOST)
 
 
-def check_draft(draft: Draft, found: FoundNames) -> tuple[Draft, tuple[str, ...]]:
-    """The draft in its kept form, with a declaration for every variable found in its content, and warnings."""
+def check_draft(draft: Draft) -> tuple[Draft, tuple[str, ...]]:
+    """The draft as it is stored, with a declaration for every variable in its content, and warnings."""
+    check_saved_name(draft.name, draft.kind)
+    found = variable_names(draft.kind, check_content(draft.content))
     if draft.description is not None:
         _check_words(draft.description, "description", _DESCRIPTION_MOST, "description")
     declared = _by_name(draft.variables)
@@ -82,10 +117,12 @@ def check_draft(draft: Draft, found: FoundNames) -> tuple[Draft, tuple[str, ...]
         raise InvalidInput(f"The content has more than {_VARIABLES_MOST} variables.", field="content")
     unused = [name for name in declared if name not in names]
     warnings = tuple(
-        f"The variable {name!r} is declared but does not occur in the content; it was left out." for name in unused
+        clean_text(f"The variable {name!r} is declared but does not occur in the content; it was left out.")
+        for name in unused
     )
-    # What a template is not given stays empty, unless its author says that it must be given.
-    variables = tuple(declared.get(name, Variable(name, required=draft.kind == "prompt")) for name in names)
+    # Values missing in a template stay empty, unless its author requires them.
+    undeclared = None if draft.kind == "prompt" else False
+    variables = tuple(declared.get(name, Variable(name, required=undeclared)) for name in names)
     return replace(draft, tags=clean_tags(draft.tags), variables=variables), warnings
 
 
@@ -113,13 +150,15 @@ def _check_variable(variable: Variable) -> None:
     if variable.default is None:
         return
     text = value_text(variable.name, variable.default)
-    # As deep as it lies in a file of several texts: what is kept can be exported.
+    # Nested as deep as in a file of several texts: what is stored can be exported.
     if fault := check([{"variables": [{"default": variable.default}]}]):
         raise InvalidInput(f"The default of the variable {variable.name!r}: {fault}.", field="variables")
     if text.strip():
         _check_words(text, f"default of {variable.name!r}", _DEFAULT_MOST)
     if variable.choices and text not in variable.choices:
-        raise InvalidInput(f"The default of the variable {variable.name!r} is none of its choices.", field="variables")
+        raise InvalidInput(
+            f"The default of the variable {variable.name!r} is not one of its choices.", field="variables"
+        )
 
 
 def _check_words(text: str, what: str, most: int, field: str = "variables") -> None:
@@ -133,7 +172,7 @@ def _check_words(text: str, what: str, most: int, field: str = "variables") -> N
 def as_variables(given: object) -> tuple[Variable, ...]:
     """Declarations as callers write them: a list of objects with names, or an object by name.
 
-    In the latter form a value that is no object is the default.
+    In the latter form a value that is not an object is the default.
     """
     if given is None:
         return ()
@@ -153,7 +192,7 @@ def _variable(given: object) -> Variable:
     if isinstance(given, str):
         return Variable(given)
     if not isinstance(given, Mapping):
-        raise _odd("A declared variable is no object.")
+        raise _odd("A declared variable is not an object.")
     if unknown := [str(key)[:40] for key in given if key not in _FIELDS]:
         raise _odd(f"A declared variable has the unknown field {unknown[0]!r}.")
     name, description, default = given.get("name"), given.get("description"), given.get("default")
@@ -161,11 +200,11 @@ def _variable(given: object) -> Variable:
     if not isinstance(name, str):
         raise _odd("A declared variable has no name.")
     if not isinstance(description, str | None):
-        raise _odd(f"The description of {name[:64]!r} is no text.")
-    if not isinstance(required, bool):
+        raise _odd(f"The description of {name[:64]!r} is not text.")
+    if not isinstance(required, bool | None):
         raise _odd(f"`required` of {name[:64]!r} is neither true nor false.")
     if not isinstance(choices, list | tuple) or not all(isinstance(one, str) for one in choices):
-        raise _odd(f"The choices of {name[:64]!r} are no list of texts.")
+        raise _odd(f"The choices of {name[:64]!r} are not a list of texts.")
     return Variable(name, description or None, default, required, tuple(choices))
 
 
@@ -178,27 +217,44 @@ def _odd(message: str) -> InvalidInput:
 
 
 def check_value(name: str, value: JsonValue) -> str:
-    """A value to be filled in, as it stands in the text."""
+    """A value as it appears in the text."""
     text = value_text(name, value)
     if text.strip():
         check_text(text, "value", 4 * FILLED_MOST)
     return text
 
 
-def screened(saved: Saved, policy: SecretPolicy) -> Saved:
-    """The text as it may be kept; secrets in what must stay as it is are refused."""
-    if policy != "allow":
+def screen_saved(saved: Saved, screen: Screen) -> Saved:
+    """The text as it may be stored; secrets in fields that cannot be redacted are refused."""
+    if screen.policy != "allow":
         check_no_secret(saved.name, "name")
         for variable in saved.variables:
             for text in _texts_of(variable):
                 check_no_secret(text, "variables")
-    given = [saved.content, *([saved.description] if saved.description else []), *saved.tags]
-    cleaned, kinds = screen(given, policy)
-    if not kinds:
-        return saved
-    content, *rest = cleaned
-    description = rest.pop(0) if saved.description else None
-    return replace(saved, content=content, description=description, tags=tuple(dict.fromkeys(rest)), redactions=kinds)
+    kept, kinds = screen.fields("saved_version", {"content": saved.content, "description": saved.description})
+    tags, in_tags = screen.each("tags", saved.tags)
+    return replace(
+        saved,
+        content=kept["content"] or "",
+        description=kept["description"],
+        tags=tuple(dict.fromkeys(tags)),
+        variables=tuple(_screened_variable(one, screen) for one in saved.variables),
+        redactions=tuple(dict.fromkeys((*kinds, *in_tags))) or saved.redactions,
+    )
+
+
+def _screened_variable(variable: Variable, screen: Screen) -> Variable:
+    """A variable without personal data; secrets in it were refused before."""
+    if screen.personal != "redact":
+        return variable
+    kept = Screen("allow", "redact")
+    default = variable.default
+    return replace(
+        variable,
+        description=variable.description and kept.prose(variable.description),
+        default=kept.prose(default) if isinstance(default, str) else default,
+        choices=tuple(dict.fromkeys(kept.prose(one) for one in variable.choices)),
+    )
 
 
 def _texts_of(variable: Variable) -> list[str]:
@@ -208,19 +264,19 @@ def _texts_of(variable: Variable) -> list[str]:
 
 
 def check_choices(saved: Saved, texts: Mapping[str, str]) -> None:
-    """Refuse a value that is none of those its variable is declared to take."""
+    """Refuse a value that is not among the declared choices of its variable."""
     for variable in saved.variables:
         text = texts.get(variable.name)
         if variable.choices and text is not None and text not in variable.choices:
             raise InvalidInput(
-                f"{text[:80]!r} is none of the choices for {variable.name}.",
+                f"{text[:80]!r} is not one of the choices for {variable.name}.",
                 remedy=f"Choose one of {', '.join(variable.choices[:20])}.",
                 field="variables",
             )
 
 
-def values_for(saved: Saved, given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """A value for each variable of a text; all that is missing is told at once."""
+def values_for(saved: Saved, given: Mapping[str, JsonValue], *, all_of_them: bool = False) -> dict[str, JsonValue]:
+    """The values of a text's variables; an error names all that are required, or with `all_of_them` expected."""
     values: dict[str, JsonValue] = {}
     missing: list[str] = []
     for variable in saved.variables:
@@ -228,7 +284,7 @@ def values_for(saved: Saved, given: Mapping[str, JsonValue]) -> dict[str, JsonVa
             values[variable.name] = given[variable.name]
         elif variable.default is not None:
             values[variable.name] = variable.default
-        elif variable.required:
+        elif variable.required or (all_of_them and variable.required is None):
             missing.append(variable.name)
     if missing:
         raise BadArguments(

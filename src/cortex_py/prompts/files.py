@@ -1,7 +1,7 @@
-"""Saved texts as files: Markdown with front matter, YAML or JSON. What is written is read back exactly. Pure.
+"""Saved texts as files: Markdown with front matter, YAML or JSON. What is written reads back exactly. Pure.
 
-In Markdown the content is all that follows the line `---` that closes the front matter, byte for byte. A file
-without front matter is a content alone, named after the file. YAML and JSON hold one mapping or a list of them.
+In Markdown the content is everything after the line `---` that closes the front matter, byte for byte. A file without
+front matter is a content alone, named after the file. YAML and JSON hold one mapping or a list of them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from functools import cache
+from pathlib import Path, PurePath
 from typing import Literal, cast, get_args
 
 from ..errors import InvalidInput, LimitExceeded
 from ..records import JsonValue, Saved, SavedKind, Variable
-from .draft import Draft
-from .structured import Found, Source, Steps, check, read_json, read_yaml, yaml_item, yaml_mapping
-
-__all__ = ["ENTRIES_MOST", "FILE_MOST", "FORMATS", "SUFFIXES", "Format", "dump", "dump_many", "format_of", "load"]
+from .checks import Draft
+from .structured import Found, Source, Steps, check, read_json, read_yaml, yaml_mapping
 
 Format = Literal["markdown", "yaml", "json"]
 
@@ -27,13 +26,14 @@ SUFFIXES: Mapping[str, Format] = {".md": "markdown", ".yaml": "yaml", ".yml": "y
 FILE_MOST = 1_000_000
 ENTRIES_MOST = 1_000
 
+_FOLDER = Path(__file__).with_name("builtin")
 _FIELDS = ("name", "description", "tags", "variables", "kind")
 _VARIABLE_FIELDS = ("name", "description", "default", "required", "choices")
 _FENCE = re.compile(r"^---[ \t]*+(?:\r?\n|\Z)", re.MULTILINE)
 
 
 def format_of(filename: str) -> Format | None:
-    """The format of a file by its suffix, whatever its case; None for a file that is none of ours."""
+    """The format of a file by its suffix in any case; None for other files."""
     return SUFFIXES.get(PurePath(filename).suffix.lower())
 
 
@@ -41,27 +41,25 @@ def format_of(filename: str) -> Format | None:
 
 
 def dump(saved: Saved, format: Format) -> bytes:
-    """The file of one text. What could not be read back is refused."""
-    if format != "markdown":
-        return _structured({**_fields(saved), "content": saved.content}, format)
+    """The file of one text. A text that would not read back is refused."""
     fields = _fields(saved)
-    _refuse(check({**fields, "content": saved.content}))
-    return _encoded(f"---\n{yaml_mapping(fields)}---\n{saved.content}")
-
-
-def dump_many(saved: Sequence[Saved], format: Format) -> bytes:
-    """One file of several texts, as YAML or JSON."""
-    if format == "markdown":
-        raise InvalidInput("A Markdown file holds one text.", remedy="Choose yaml or json.", field="format")
-    if len(saved) > ENTRIES_MOST:
+    whole = {**fields, "content": saved.content}
+    if fault := check(whole):
+        raise InvalidInput(f"The text cannot be written to a file: {fault}.", field="file")
+    if format == "json":
+        text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    else:
+        text = yaml_mapping(whole) if format == "yaml" else f"---\n{yaml_mapping(fields)}---\n{saved.content}"
+    data = text.encode("utf-8")
+    if len(data) > FILE_MOST:
         raise LimitExceeded(
-            f"A file holds {ENTRIES_MOST:,} texts at most.", remedy="Write several files.", field="file"
+            f"The file would be larger than {FILE_MOST:,} bytes, the most that is read back.", field="file"
         )
-    return _structured([{**_fields(one), "content": one.content} for one in saved], format)
+    return data
 
 
 def _fields(saved: Saved) -> dict[str, JsonValue]:
-    """All but the content; what goes without saying is left out."""
+    """All fields but the content; defaults are left out."""
     given: dict[str, JsonValue] = {"name": saved.name}
     if saved.kind == "template":
         given["kind"] = saved.kind
@@ -69,8 +67,8 @@ def _fields(saved: Saved) -> dict[str, JsonValue]:
         given["description"] = saved.description
     if saved.tags:
         given["tags"] = list(saved.tags)
-    if saved.variables:
-        given["variables"] = [_variable_fields(variable) for variable in saved.variables]
+    if declared := [variable for variable in saved.variables if variable.required is not None]:
+        given["variables"] = [_variable_fields(variable) for variable in declared]
     return given
 
 
@@ -87,36 +85,11 @@ def _variable_fields(variable: Variable) -> dict[str, JsonValue]:
     return given
 
 
-def _structured(value: dict[str, JsonValue] | list[dict[str, JsonValue]], format: Format) -> bytes:
-    _refuse(check(cast("JsonValue", value)))
-    if format == "json":
-        return _encoded(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-    if isinstance(value, dict):
-        return _encoded(yaml_mapping(value))
-    return _encoded("".join(yaml_item(yaml_mapping(one)) for one in value) or "[]\n")
-
-
-def _refuse(fault: str | None) -> None:
-    if fault:
-        raise InvalidInput(f"The text cannot be written to a file: {fault}.", field="file")
-
-
-def _encoded(text: str) -> bytes:
-    data = text.encode("utf-8")
-    if len(data) > FILE_MOST:
-        raise LimitExceeded(
-            f"The file would be larger than {FILE_MOST:,} bytes, the most that is read back.",
-            remedy="Write fewer texts to one file.",
-            field="file",
-        )
-    return data
-
-
 # Reading
 
 
 def load(data: bytes, *, filename: str, kind: SavedKind) -> list[Draft]:
-    """What a file holds, in order. A file that cannot be understood without guessing is refused, with the line."""
+    """Parse a file. A file that is ambiguous is refused, with the line."""
     form = format_of(filename)
     source = _decoded(data, filename)
     if form is None:
@@ -160,14 +133,14 @@ def _from_markdown(source: Source, kind: SavedKind) -> Draft:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One text of a file: the mapping at these steps, and what was asked for."""
+    """One text of a file: the mapping at these steps, and the expected kind."""
 
     found: Found
     kind: SavedKind
     steps: Steps = ()
 
     def draft(self, name: str | None = None, content: str | None = None) -> Draft:
-        """`name` is what a text without a name is called; `content` stands outside of the mapping."""
+        """`name` is the default name; `content` is given if it is outside the mapping."""
         known = (*_FIELDS, "content") if content is None else _FIELDS
         given = self._mapping(self._value(), self.steps, known)
         self._check_kind(given)
@@ -266,3 +239,13 @@ def _label(steps: Steps) -> str:
         case (int(entry),):
             return f"entry {entry + 1}: "
     return ""
+
+
+@cache
+def builtins() -> tuple[Draft, ...]:
+    """The built-in prompts by name, one Markdown file each in `builtin`; read on the first call."""
+    from importlib import resources
+
+    names = sorted(one.name for one in _FOLDER.glob("*.md"))
+    files = {name: resources.files(__package__).joinpath("builtin", name).read_bytes() for name in names}
+    return tuple(draft for name, data in files.items() for draft in load(data, filename=name, kind="prompt"))

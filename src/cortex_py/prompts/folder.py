@@ -1,7 +1,7 @@
 """Prompts and templates that a team shares through git: the files in `.cortex/prompts` and `.cortex/templates`.
 
-A cloned repository may hold anything, so nothing outside of it is ever shown: symbolic links are not followed, and
-what is no regular file is not opened. A file that cannot be used is told and does not keep the others back.
+A cloned repository may contain anything, so nothing outside of it is shown: symbolic links are not followed, and only
+regular files are opened. A file that cannot be used is reported and does not affect the others.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
 from ..clock import from_micros
+from ..config import SecretPolicy
 from ..errors import InvalidInput
+from ..paths import open_regular
 from ..records import SavedKind
-from .draft import Draft
+from ..security.policy import Screen
+from .checks import Draft
 from .files import FILE_MOST, format_of, load
 from .structured import one_line
 
-__all__ = ["BYTES_MOST", "DEPTH_MOST", "FILES_MOST", "PromptFolder", "Shared", "SharedText"]
+__all__ = ["BYTES_MOST", "DEPTH_MOST", "FILES_MOST", "FolderTexts", "PromptFolder"]
 
 FILES_MOST = 1_000
 DEPTH_MOST = 3
@@ -32,15 +35,15 @@ BYTES_MOST = 32_000_000
 _HOME = ".cortex"
 _FOLDERS: dict[SavedKind, str] = {"prompt": "prompts", "template": "templates"}
 _NOT_OURS = frozenset(("readme.md",))
-_READ_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 # The end of the year 9999; some file systems go on beyond.
 _MICROS_MOST = 253_402_300_799_999_999
+_NAMES = Screen("redact")
 _LINK = "it is a symbolic link, and those are not followed"
 
 
 @dataclass(frozen=True, slots=True)
-class SharedText:
-    """A text, the file that holds it, relative to the root with `/` between folders, and when that changed."""
+class FolderText:
+    """A text, its file relative to the root with `/` between folders, and the time of the last change."""
 
     draft: Draft
     path: str
@@ -48,16 +51,16 @@ class SharedText:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """The usable texts by path, and a line about each file that is none."""
+class FolderTexts:
+    """The usable texts by path, and a line about each unusable file."""
 
-    items: tuple[SharedText, ...] = ()
+    items: tuple[FolderText, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Stamp:
-    """Differs when a file changed. The time of the inode tells a change of permissions, and an mtime set back."""
+    """Differs when a file changed. The inode's time reveals a change of permissions, and an mtime set back."""
 
     mtime_ns: int
     size: int
@@ -76,7 +79,7 @@ class _Stamp:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The files to read with their stamps, by path, and what was wrong on the way to them."""
+    """The files to read with their stamps, by path, and problems on the way to them."""
 
     files: tuple[tuple[str, _Stamp], ...] = ()
     problems: tuple[str, ...] = ()
@@ -84,7 +87,7 @@ class _Listing:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What a file held when it had this stamp; `lasting` unless the system refused it, which may pass."""
+    """What a file held when it had this stamp; not `lasting` if the system refused it, which may be temporary."""
 
     stamp: _Stamp
     drafts: tuple[Draft, ...] = ()
@@ -93,20 +96,22 @@ class _Held:
 
 
 class PromptFolder:
-    """The shared texts of one kind below a root; a root of None has none."""
+    """The shared texts of one kind below a root; none if the root is None."""
 
-    def __init__(self, root: Path | None, kind: SavedKind) -> None:
+    def __init__(self, root: Path | None, kind: SavedKind, policy: SecretPolicy = "redact") -> None:
         self._root = root
         self._kind = kind
+        # A secret in a file is redacted; the file is not refused.
+        self._screen = Screen("allow" if policy == "allow" else "redact")
         self._lock = Lock()
         self._held: dict[str, _Held] = {}
-        self._last: tuple[_Listing, Shared] | None = None
+        self._last: tuple[_Listing, FolderTexts] | None = None
 
     def fingerprint(self) -> object:
-        """Differs after every change to the files; nothing is read for it."""
+        """A value that differs after every change to the files; no file is read for it."""
         return self._listing()
 
-    def read(self) -> Shared:
+    def read(self) -> FolderTexts:
         """All texts. A file is parsed again only when it changed."""
         with self._lock:
             listing = self._listing()
@@ -131,39 +136,47 @@ class PromptFolder:
             return _Held(stamp, problem=error.message)
         except OSError as error:
             return _Held(stamp, problem=_problem(path, error.strerror or "it cannot be read"), lasting=False)
-        return _Held(stamp, tuple(drafts))
+        return _Held(stamp, tuple(self._clean(draft) for draft in drafts))
+
+    def _clean(self, draft: Draft) -> Draft:
+        """A shared text without secrets, since everybody who asks for it gets it."""
+        description = draft.description and self._screen.prose(draft.description)
+        return replace(
+            draft,
+            name=self._screen.found(draft.name),
+            content=self._screen.prose(draft.content),
+            description=description,
+        )
 
     def _data(self, path: str, stamp: _Stamp) -> bytes:
         assert self._root is not None
-        descriptor = os.open(self._root / path, _READ_FLAGS)
-        try:
-            facts = os.fstat(descriptor)
-            # Only the very file that was seen below real folders: one of them may have become a link since.
-            if not stat.S_ISREG(facts.st_mode) or (facts.st_ino, facts.st_dev) != (stamp.inode, stamp.device):
+        with open_regular(self._root / path, follow=False) as file:
+            facts = os.fstat(file.fileno())
+            # Only the file that was listed: a folder above it may have become a link since.
+            if (facts.st_ino, facts.st_dev) != (stamp.inode, stamp.device):
                 raise OSError(errno.ESTALE, "it was replaced while it was read")
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                return file.read(FILE_MOST + 1)
-        finally:
-            os.close(descriptor)
+            return file.read(FILE_MOST + 1)
 
 
-def _shared(held: dict[str, _Held], problems: tuple[str, ...]) -> Shared:
-    found: dict[str, SharedText] = {}
-    told = list(problems)
+def _shared(held: dict[str, _Held], problems: tuple[str, ...]) -> FolderTexts:
+    found: dict[str, FolderText] = {}
+    reports = list(problems)
     for path, one in held.items():
         label = _label(path)
         if one.problem is not None:
-            told.append(one.problem)
+            reports.append(one.problem)
         for draft in one.drafts:
-            first = found.setdefault(draft.name, SharedText(draft, label, one.stamp.changed_at))
+            first = found.setdefault(draft.name, FolderText(draft, label, one.stamp.changed_at))
             if first.draft is not draft:
-                told.append(_problem(path, f"the name {draft.name[:80]!r} is already taken by {one_line(first.path)}"))
-    return Shared(tuple(found.values()), tuple(sorted(told)))
+                reports.append(
+                    _problem(path, f"the name {draft.name[:80]!r} is already taken by {one_line(first.path)}")
+                )
+    return FolderTexts(tuple(found.values()), tuple(sorted(reports)))
 
 
 @dataclass(slots=True)
 class _Walk:
-    """One look at the folder: names and stamps, nothing opened but folders."""
+    """One pass over the folder: names and stamps; only folders are opened."""
 
     root: Path
     name: str
@@ -187,25 +200,25 @@ class _Walk:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            self._tell(path, error.strerror or "it cannot be looked at")
+            self._report(path, error.strerror or "it cannot be looked at")
             return False
         if not stat.S_ISDIR(mode):
-            self._tell(path, _LINK if stat.S_ISLNK(mode) else "it is no folder")
+            self._report(path, _LINK if stat.S_ISLNK(mode) else "it is not a folder")
         return stat.S_ISDIR(mode)
 
     def _paths(self, folder: str, depth: int) -> Iterator[str]:
-        """Files that may be ours. What is hidden belongs to editors and other tools."""
+        """The files that may hold texts. Hidden files belong to editors and other tools."""
         for entry in self._entries(folder):
             path = f"{folder}/{entry.name}"
             if entry.name.startswith(".") or entry.name.lower() in _NOT_OURS:
                 continue
             if entry.is_symlink():
-                self._tell(path, _LINK)
+                self._report(path, _LINK)
             elif entry.is_dir(follow_symlinks=False):
                 if depth < DEPTH_MOST:
                     yield from self._paths(path, depth + 1)
                 else:
-                    self._tell(path, f"folders more than {DEPTH_MOST} deep are not read")
+                    self._report(path, f"folders more than {DEPTH_MOST} deep are not read")
             elif format_of(entry.name):
                 yield path
 
@@ -214,29 +227,29 @@ class _Walk:
             with os.scandir(self.root / folder) as entries:
                 return sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            self._tell(folder, error.strerror or "it cannot be listed")
+            self._report(folder, error.strerror or "it cannot be listed")
             return []
 
     def _sized(self, paths: list[str]) -> Iterator[tuple[str, _Stamp]]:
-        """The regular files of a bearable size, while there is room for them."""
-        room = BYTES_MOST
+        """The regular files within the limits on size."""
+        left = BYTES_MOST
         for path in paths:
             try:
                 facts = os.lstat(self.root / path)
             except OSError as error:
-                self._tell(path, error.strerror or "it cannot be looked at")
+                self._report(path, error.strerror or "it cannot be looked at")
                 continue
             if not stat.S_ISREG(facts.st_mode):
-                self._tell(path, _LINK if stat.S_ISLNK(facts.st_mode) else "it is no regular file")
+                self._report(path, _LINK if stat.S_ISLNK(facts.st_mode) else "it is not a regular file")
             elif facts.st_size > FILE_MOST:
-                self._tell(path, f"it is larger than {FILE_MOST:,} bytes")
-            elif facts.st_size > room:
-                self._tell(path, f"the files before it come near {BYTES_MOST:,} bytes, the most that is read")
+                self._report(path, f"it is larger than {FILE_MOST:,} bytes")
+            elif facts.st_size > left:
+                self._report(path, f"the files before it come near {BYTES_MOST:,} bytes, the most that is read")
             else:
-                room -= facts.st_size
+                left -= facts.st_size
                 yield path, _Stamp.of(facts)
 
-    def _tell(self, path: str, what: str) -> None:
+    def _report(self, path: str, what: str) -> None:
         self.problems.append(_problem(path, what))
 
 
@@ -245,5 +258,5 @@ def _problem(path: str, what: str) -> str:
 
 
 def _label(path: str) -> str:
-    """The path as text, whatever bytes its name is made of."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    """The path as text, whatever bytes its name is made of, without secrets; for messages only."""
+    return _NAMES.found(os.fsencode(path).decode("utf-8", "backslashreplace"))

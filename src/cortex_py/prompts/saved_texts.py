@@ -1,52 +1,140 @@
-"""What prompts and templates have in common: saving, listing, reading, deleting, files."""
+"""What prompts and templates have in common: saving, listing, reading, deleting, files.
+
+Texts are found in layers: the project's files and store, the person, the organisation, and the built-in texts, in this
+order. The first layer that has a name wins.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+import heapq
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
-from ..clock import Clock
-from ..config import SecretPolicy
-from ..errors import CortexError, InvalidInput
-from ..memory.place import Place, canonical_domain
-from ..memory.prepare import clean_tags
-from ..records import Domain, Saved, SavedKind
+from ..clock import Clock, from_micros, to_micros
+from ..errors import CortexError, InvalidInput, PromptNotFound, StorageError
+from ..memory.capture.prepare import clean_tags
+from ..memory.place import canonical_domain
+from ..memory.service import Memories
+from ..paths import open_regular
+from ..records import DOMAINS, Domain, JsonValue, Saved, SavedDomain, SavedKind
+from ..security.callers import acting_as
+from ..security.permission import may_read, require_admin, require_write
+from ..security.policy import Screen
+from ..store.database import Session
 from ..store.store import Store
-from .checks import FoundNames, as_variables, check_content, check_draft, check_saved_name, screened
-from .draft import Draft
+from .checks import Draft, as_variables, check_draft, is_saved_name, plain_name, screen_saved, variable_names
 from .files import FILE_MOST, FORMATS, dump, format_of, load
-from .folder import PromptFolder
-from .results import Imported, Listing, Stored
-from .shelves import Shelves
+from .folder import FolderTexts, PromptFolder
 from .structured import one_line
 
-__all__ = ["SavedTexts"]
+__all__ = ["FilledPrompt", "ListEntry", "Listing", "RenderedText", "SavedTexts"]
 
 
-class SavedTexts(ABC):
-    """The saved texts of one kind that a caller at one place sees and writes."""
+@dataclass(frozen=True, slots=True)
+class SaveResult:
+    """A text that was saved, and warnings for its author."""
+
+    saved: Saved
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListEntry:
+    """One line of a list: the text without its content, and the layer with another of its name, if any."""
+
+    saved: Saved
+    shadowed_by: SavedDomain | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of a list, the total number, and files that could not be read."""
+
+    items: tuple[ListEntry, ...]
+    total: int
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FilledPrompt:
+    """A prompt with its variables filled in, and their values."""
+
+    saved: Saved
+    content: str
+    values: Mapping[str, JsonValue]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedText:
+    """A rendered template in the requested format, and the number of memories in it."""
+
+    saved: Saved
+    output: str
+    format: str
+    memories: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextImport:
+    """The names of imported texts by outcome; `problems` lists what could not be imported, and why."""
+
+    created: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+logger = logging.getLogger(__name__)
+
+_ORDER: tuple[SavedDomain, ...] = (*DOMAINS, "builtin")
+_LIMIT_MOST = 1_000
+_OFFSET_MOST = 1_000_000
+# The largest number that the store can be asked for.
+_VERSION_MOST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _OutsideTexts:
+    """Texts outside the store: the project's files and the built-in ones."""
+
+    files: dict[str, Saved]
+    builtins: dict[str, Saved]
+    problems: tuple[str, ...]
+
+
+class _Name(NamedTuple):
+    """A name in a list, the rank of its layer, and the text itself if it is outside the store."""
+
+    name: str
+    rank: int
+    outside: Saved | None
+
+
+class SavedTexts:
+    """The saved texts of one kind that a caller sees and writes."""
 
     _kind: SavedKind
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        place: Place,
-        policy: SecretPolicy,
-        root: Path | None,
-        builtins: Callable[[], Sequence[Draft]] = lambda: (),
-    ) -> None:
-        """`root` is the folder of the project, whose own texts are read from `.cortex` in it."""
-        self._policy = policy
-        folder = PromptFolder(root, self._kind)
-        self._shelves = Shelves(self._kind, store, clock, place, folder, builtins, lambda one: self._checked(one)[0])
+    def __init__(self, store: Store, clock: Clock, memories: Memories, screen: Screen, root: Path | None) -> None:
+        """`root` is the folder of the project, whose own texts are read from its `.cortex`."""
+        self._store = store
+        self._clock = clock
+        self._memories = memories
+        self._screen = screen
+        self._place = memories.place
+        self._folder = PromptFolder(root, self._kind, screen.policy)
+        self._read: tuple[FolderTexts, _OutsideTexts] | None = None
 
-    @abstractmethod
-    def _names(self, content: str) -> FoundNames:
-        """The variables of a content, in order of appearance; one that cannot be read is refused."""
+    def _builtins(self) -> Sequence[Draft]:
+        """The texts that come with Cortex."""
+        return ()
 
     def save(
         self,
@@ -57,15 +145,15 @@ class SavedTexts(ABC):
         domain: str = "project",
         tags: Sequence[str] = (),
         variables: object = None,
-    ) -> Stored:
-        """Keep a text under a name. One that is there already gets a new version; the old ones stay.
+    ) -> SaveResult:
+        """Save a text under a name. An existing one gets a new version; the old ones stay.
 
-        `variables` declares blanks of the content: a list of objects with name, description, default, required
-        and choices, or an object by name. Those not declared must be given when it is used.
+        `variables` declares variables of the content: a list of objects with name, description, default, required and
+        choices, or an object by name.
         """
         where = canonical_domain(domain)
         draft = Draft(
-            name=name,
+            name=plain_name(name),
             content=content,
             description=description or None,
             tags=tags,  # type: ignore[arg-type]  # any sequence is taken here and checked on the way in
@@ -74,34 +162,231 @@ class SavedTexts(ABC):
         )
         return self._put(draft, where)
 
-    def list(self, *, domain: str | None = None, tags: Sequence[str] = (), limit: int = 20, offset: int = 0) -> Listing:
-        """The saved texts by name, of one domain or all, with all of the tags."""
-        return self._shelves.page(domain, clean_tags(tags), limit, offset)
+    # -- one text ---------------------------------------------------------------------------------
 
     def get(self, name: str, *, domain: str | None = None, version: int | None = None) -> Saved:
-        """One text: of a domain, or the first of project, user and org that has the name."""
-        return self._shelves.find(name, domain, version)
+        """One text: of a domain, or of the first layer that has the name. Only the store has versions."""
+        if version is not None and not 1 <= version <= _VERSION_MOST:
+            raise InvalidInput("A version is a number from 1.", field="version")
+        layers = _ORDER if domain is None else (_layer_of(domain),)
+        name = plain_name(name)
+        if not is_saved_name(name):
+            raise self._not_found(name, domain, version)
+        outside_texts = self._outside_texts()
+        with self._store.database.read() as session:
+            for layer in self._readable(layers):
+                if found := self._in_layer(session, outside_texts, layer, name, version):
+                    return found
+                # Not a version of a text that this one hides.
+                if version and self._store.saved.taken_names(session, self._space(layer), self._kind, (name,)):
+                    break
+        raise self._not_found(name, domain, version)
+
+    def _in_layer(
+        self, session: Session, outside_texts: _OutsideTexts, layer: SavedDomain, name: str, version: int | None
+    ) -> Saved | None:
+        outside = _texts_outside(outside_texts, layer)
+        if name in outside and version is None:
+            used = self._uses(session, layer).get(name)
+            return _with_uses(outside[name], used)
+        if layer == "builtin":
+            return None
+        return self._store.saved.get(session, self._space(layer), self._kind, name, version)
+
+    def _stored(self, name: str, domain: Domain) -> Saved | None:
+        """The text that the store has under a name, even if another layer hides it."""
+        if not self._readable((domain,)):
+            return None
+        with self._store.database.read() as session:
+            return self._store.saved.get(session, self._space(domain), self._kind, name)
 
     def versions(self, name: str, *, domain: str | None = None) -> Sequence[Saved]:
-        """All versions of a text, oldest first."""
-        return self._shelves.versions(name, domain)
+        """All versions of a text in the store, oldest first."""
+        found = self.get(name, domain=domain)
+        if found.version is None:
+            return [found]
+        with self._store.database.read() as session:
+            return self._store.saved.versions(session, self._space(found.domain), self._kind, found.name)
+
+    def _store_version(self, saved: Saved) -> tuple[Saved, str | None]:
+        """Store a text as the next version of its name; returns it, and the file that hides it, if any."""
+        now = to_micros(self._clock.now())
+        space = self._space(saved.domain)
+        require_write(space)
+        with self._store.database.write() as session:
+            version = self._store.saved.put(session, space, saved, now)
+            kept = self._store.saved.get(session, space, self._kind, saved.name, version)
+        hidden = self._outside_texts().files.get(saved.name) if saved.domain == "project" else None
+        return kept or saved, hidden.path if hidden else None
 
     def delete(self, name: str, *, domain: str) -> Saved:
-        """Take a text away with all its versions; what it was last is returned."""
-        return self._shelves.remove(name, domain)
+        """Delete a text with all its versions; returns its last version."""
+        layer = canonical_domain(domain)
+        name = plain_name(name)
+        if not is_saved_name(name):
+            raise self._not_found(name, domain, None)
+        space = self._space(layer)
+        require_admin(space)
+        with self._store.database.write() as session:
+            found = self._store.saved.get(session, space, self._kind, name)
+            if found is not None:
+                self._store.saved.remove(session, space, self._kind, name)
+                return found
+        shared = self._outside_texts().files.get(name) if layer == "project" else None
+        if shared is not None:
+            raise InvalidInput(
+                f"The {self._kind} {name!r} is in the file {shared.path}.", remedy="Delete that file.", field="name"
+            )
+        raise self._not_found(name, domain, None)
+
+    def _count_use(self, saved: Saved) -> None:
+        """Count a use. A store that cannot be written is no reason to refuse it."""
+        space = self._space(saved.domain)
+        try:
+            # Everybody who may read a text may use it: the count belongs to the server.
+            with acting_as(None), self._store.database.write() as session:
+                self._store.saved.used(session, space, self._kind, saved.name, to_micros(self._clock.now()))
+        except StorageError as error:
+            logger.debug("a use was not counted: %s", type(error).__name__)
+
+    # -- many -------------------------------------------------------------------------------------
+
+    def list(self, *, domain: str | None = None, tags: Sequence[str] = (), limit: int = 20, offset: int = 0) -> Listing:
+        """The saved texts by name, of one domain or all, with all of the tags; equal names in the order of layers."""
+        tags = clean_tags(tags)
+        if not 1 <= limit <= _LIMIT_MOST:
+            raise InvalidInput(f"The limit is not between 1 and {_LIMIT_MOST:,}.", field="limit")
+        if not 0 <= offset <= _OFFSET_MOST:
+            raise InvalidInput(f"The offset is not between 0 and {_OFFSET_MOST:,}.", field="offset")
+        # Built-in texts are listed only on request: a list of what was saved should hold no more.
+        layers = self._readable(DOMAINS if domain is None else (_layer_of(domain),))
+        outside_texts, wanted = self._outside_texts(), {tag.casefold() for tag in tags}
+        saved, kind = self._store.saved, self._kind
+        with self._store.database.read() as session:
+            sources: list[list[_Name]] = []
+            total = 0
+            for rank, layer in enumerate(layers):
+                outside = _texts_outside(outside_texts, layer).values()
+                sources.append(
+                    [_Name(one.name, rank, one) for one in outside if wanted <= {tag.casefold() for tag in one.tags}]
+                )
+                total += len(sources[-1])
+                if layer != "builtin":
+                    names = saved.names(session, self._space(layer), kind, tags, limit + offset)
+                    sources.append([_Name(name, rank, None) for name in names])
+                    total += saved.count(session, self._space(layer), kind, tags)
+            # A merge keeps the order of the sources among equal names.
+            page = list(islice(heapq.merge(*sources, key=lambda one: one.name), offset, offset + limit))
+            shown = self._read_page(session, layers, page)
+            problems = (*outside_texts.problems, *(self._hidden(session, outside_texts) if "project" in layers else ()))
+            return Listing(tuple(self._shadowed(session, outside_texts, shown)), total, problems)
+
+    def _read_page(self, session: Session, layers: Sequence[SavedDomain], page: Sequence[_Name]) -> Sequence[Saved]:
+        """Look up the texts of a page of names, only now: the list may be long."""
+        stored: dict[tuple[int, str], Saved] = {}
+        uses: dict[int, dict[str, tuple[int, int]]] = {}
+        for rank, layer in enumerate(layers):
+            space = self._space(layer)
+            names = [one.name for one in page if one.rank == rank and one.outside is None]
+            if names:
+                found = self._store.saved.by_names(session, space, self._kind, names)
+                stored.update(((rank, name), one) for name, one in found.items())
+            if any(one.rank == rank and one.outside for one in page):
+                uses[rank] = self._uses(session, layer)
+        return [
+            _with_uses(one.outside, uses[one.rank].get(one.name)) if one.outside else stored[one.rank, one.name]
+            for one in page
+        ]
+
+    def _uses(self, session: Session, layer: SavedDomain) -> dict[str, tuple[int, int]]:
+        # Built-in texts are used by all; their counts would reveal what others do.
+        space = self._space(layer)
+        return self._store.saved.uses(session, space, self._kind) if may_read(space) else {}
 
     def visible(self) -> Sequence[Saved]:
-        """Every text that answers for its name, without contents."""
-        return self._shelves.visible()
+        """Every text that is not hidden by another, without contents."""
+        outside_texts = self._outside_texts()
+        found: dict[str, Saved] = {**outside_texts.builtins}
+        with self._store.database.read() as session:
+            for layer in reversed(self._readable(DOMAINS)):
+                rows = self._store.saved.all(session, self._space(layer), self._kind)
+                found.update((one.name, one) for one in rows)
+        found.update(outside_texts.files)
+        return [found[name] for name in sorted(found)]
+
+    def _shadowed(self, session: Session, outside_texts: _OutsideTexts, shown: Sequence[Saved]) -> Iterable[ListEntry]:
+        names = sorted({one.name for one in shown})
+        among = self._store.saved.taken_names
+        taken: dict[SavedDomain, set[str]] = {
+            layer: among(session, self._space(layer), self._kind, names) for layer in self._readable(DOMAINS)
+        }
+        for one in shown:
+            before: SavedDomain | None = None
+            if one.name in outside_texts.files and one.path != outside_texts.files[one.name].path:
+                before = "project"
+            elif one.path is None:
+                earlier = _ORDER[: _ORDER.index(one.domain)]
+                before = next((layer for layer in earlier if one.name in taken.get(layer, ())), None)
+            yield ListEntry(one, before)
+
+    def _hidden(self, session: Session, outside_texts: _OutsideTexts) -> Sequence[str]:
+        """Texts saved in the project under the name of one of its files, which hides them."""
+        taken = self._store.saved.taken_names(session, self._space("project"), self._kind, tuple(outside_texts.files))
+        return [
+            f"{outside_texts.files[name].path} hides the {self._kind} {name!r} of the store." for name in sorted(taken)
+        ]
+
+    # -- changes ----------------------------------------------------------------------------------
 
     def state(self) -> tuple[int, object]:
-        """Differs after every change to what is seen from here, by whichever process."""
-        return self._shelves.state()
+        """A value that differs after every visible change, by whichever process."""
+        with self._store.database.read() as session:
+            return self._store.saved.changes(session, self._place.spaces(), self._kind), self._folder.fingerprint()
+
+    # -- texts outside the store --------------------------------------------------------------------
+
+    def _outside_texts(self) -> _OutsideTexts:
+        # The same object while nothing changed; a new one if the system refused a file, which may be temporary.
+        shared = self._folder.read()
+        if self._read is not None and self._read[0] is shared:
+            return self._read[1]
+        problems = list(shared.problems)
+        files: dict[str, Saved] = {}
+        for item in shared.items:
+            try:
+                draft, _ = check_draft(item.draft)
+            except CortexError as error:
+                problems.append(f"{one_line(item.path)}: {error}")
+                continue
+            if draft.name not in files:
+                files[draft.name] = replace(draft.as_saved("project"), path=item.path, updated_at=item.changed_at)
+        builtins = {one.name: check_draft(one)[0].as_saved("builtin") for one in self._builtins()}
+        outside_texts = _OutsideTexts(dict(sorted(files.items())), dict(sorted(builtins.items())), tuple(problems))
+        self._read = (shared, outside_texts)
+        return outside_texts
+
+    def _readable(self, layers: Sequence[SavedDomain]) -> tuple[SavedDomain, ...]:
+        """The layers that the caller may read; everybody may read the built-in texts."""
+        return tuple(layer for layer in layers if layer == "builtin" or may_read(self._space(layer)))
+
+    def _space(self, layer: SavedDomain) -> str:
+        return layer if layer == "builtin" else self._place.space(layer)
+
+    def _not_found(self, name: str, domain: str | None, version: int | None) -> PromptNotFound:
+        where = f" in the domain {domain[:40]}" if domain else ""
+        which = f" with a version {version}" if version is not None else ""
+        return PromptNotFound(
+            f"There is no {self._kind} {name[:80]!r}{which}{where}.",
+            remedy="List them to see what there is.",
+            field="version" if version is not None else "name",
+        )
+
+    # -- files ------------------------------------------------------------------------------------
 
     def import_files(
         self, paths: Iterable[str | Path], *, domain: str = "project", replace_existing: bool = False
-    ) -> Imported:
-        """Save what files hold. A name that is there with another content is a conflict, unless it may be replaced."""
+    ) -> TextImport:
+        """Save the texts of files. A name with another content is a conflict, unless it may be replaced."""
         where = canonical_domain(domain)
         drafts: list[Draft] = []
         problems: list[str] = []
@@ -109,14 +394,16 @@ class SavedTexts(ABC):
             try:
                 drafts += load(_read(path), filename=path.name, kind=self._kind)
             except CortexError as error:
-                problems.append(f"{_told(path)}: {error}" if one_line(path.name) not in str(error) else str(error))
+                problems.append(
+                    f"{one_line(str(path))}: {error}" if one_line(path.name) not in str(error) else str(error)
+                )
         outcome: dict[str, list[str]] = {"created": [], "updated": [], "unchanged": [], "conflicts": []}
         for draft in drafts:
             try:
                 outcome[self._take(draft, where, replace_existing)].append(draft.name)
             except CortexError as error:
                 problems.append(f"{draft.name[:80]}: {error}")
-        return Imported(**{key: tuple(names) for key, names in outcome.items()}, problems=tuple(problems))
+        return TextImport(**{key: tuple(names) for key, names in outcome.items()}, problems=tuple(problems))
 
     def export(self, name: str, *, domain: str | None = None, format: str = "markdown") -> bytes:
         """A text as the bytes of a file: markdown, yaml or json."""
@@ -128,81 +415,73 @@ class SavedTexts(ABC):
 
     def _take(self, draft: Draft, domain: Domain, replace_existing: bool) -> str:
         saved, _ = self._prepared(draft, domain)
-        present = self._shelves.stored(draft.name, domain)
+        present = self._stored(draft.name, domain)
         if present is None:
-            self._shelves.put(saved)
+            self._store_version(saved)
             return "created"
         if _facts(present) == _facts(saved):
             return "unchanged"
         if not replace_existing:
             return "conflicts"
-        self._shelves.put(saved)
+        self._store_version(saved)
         return "updated"
 
-    def _put(self, draft: Draft, domain: Domain) -> Stored:
+    def _put(self, draft: Draft, domain: Domain) -> SaveResult:
         saved, warnings = self._prepared(draft, domain)
-        kept, hidden_by = self._shelves.put(saved)
+        kept, hidden_by = self._store_version(saved)
         if hidden_by:
             warnings = (*warnings, f"The file {hidden_by} has the same name and is used instead.")
-        return Stored(kept, warnings)
+        return SaveResult(kept, warnings)
 
     def _prepared(self, draft: Draft, domain: Domain) -> tuple[Saved, tuple[str, ...]]:
-        """A draft as it would be kept, without secrets, and what its author should know."""
-        checked, warnings = self._checked(draft)
-        saved = screened(
-            Saved(
-                kind=self._kind,
-                name=checked.name,
-                domain=domain,
-                content=checked.content,
-                description=checked.description,
-                tags=checked.tags,
-                variables=checked.variables,
-            ),
-            self._policy,
-        )
+        """A draft as it would be stored, without secrets, and warnings for its author."""
+        checked, warnings = check_draft(draft)
+        saved = screen_saved(checked.as_saved(domain), self._screen)
         if saved.redactions:
-            # What was taken out may have held a blank.
-            found = self._names(saved.content)
+            # The redacted text may have contained a variable.
+            found = variable_names(self._kind, saved.content)
             left = {*found.sure, *found.possible}
             saved = replace(saved, variables=tuple(one for one in saved.variables if one.name in left))
         return saved, warnings
 
-    def _checked(self, draft: Draft) -> tuple[Draft, tuple[str, ...]]:
-        check_saved_name(draft.name, self._kind)
-        return check_draft(draft, self._names(check_content(draft.content)))
+
+def _texts_outside(outside_texts: _OutsideTexts, layer: SavedDomain) -> dict[str, Saved]:
+    return outside_texts.files if layer == "project" else outside_texts.builtins if layer == "builtin" else {}
+
+
+def _layer_of(domain: str) -> SavedDomain:
+    return "builtin" if domain.strip().lower() == "builtin" else canonical_domain(domain)
+
+
+def _with_uses(saved: Saved, used: tuple[int, int] | None) -> Saved:
+    return replace(saved, uses=used[0], used_at=from_micros(used[1])) if used else saved
 
 
 def _facts(saved: Saved) -> tuple[object, ...]:
-    """What a file holds of a text. Defaults are told apart as they are written: 1 equals true, and is not the same."""
+    """What a file holds of a text. Defaults are compared as written: 1 equals true, and is not the same."""
     return saved.content, saved.description, saved.tags, repr(saved.variables)
 
 
 def _files(paths: Iterable[str | Path], problems: list[str]) -> Iterator[Path]:
-    """The files named, and those of the folders named; what cannot be looked at becomes a problem."""
+    """The given files, and those of the given folders; inaccessible ones become problems."""
     for path in map(Path, paths):
         found = [path]
         try:
             if path.is_dir():
                 found = sorted(one for one in path.iterdir() if one.is_file() and format_of(one.name))
         except (OSError, ValueError) as error:
-            problems.append(f"{_told(path)}: {_why(error)}.")
+            problems.append(f"{one_line(str(path))}: {_why(error)}.")
             continue
         yield from found
 
 
 def _read(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(FILE_MOST + 1)
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{_told(path)}: {_why(error)}.", field="file") from error
-
-
-def _told(path: Path) -> str:
-    """A path for a message, whatever bytes it is made of."""
-    return one_line(str(path))
+        raise InvalidInput(f"{one_line(str(path))}: {_why(error)}.", field="file") from error
 
 
 def _why(error: OSError | ValueError) -> str:
-    return (isinstance(error, OSError) and error.strerror) or "it is no path"
+    return (isinstance(error, OSError) and error.strerror) or "it is not a path"

@@ -1,7 +1,7 @@
 """YAML and JSON as plain values. Files come from strangers: what could grow, recurse or surprise is refused. Pure.
 
-A bare word of YAML means what it means in JSON, and is text otherwise: `no`, `12:30`, `010` and `2026-01-02` are
-text. Anchors, aliases and tags are refused before anything is built.
+A bare word of YAML means what it means in JSON, and is text otherwise: `no`, `12:30`, `010` and `2026-01-02` are text.
+Anchors, aliases and tags are refused before anything is built.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _TRUE, _FALSE = frozenset(("true", "True", "TRUE")), frozenset(("false", "False"
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
-# What YAML readers take as it stands; the marks that they read as line ends, and the byte order mark, are left out.
+# Characters that need no escape in YAML; those that it reads as line ends and the byte order mark are excluded.
 _CARRIED = "\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff"
 _ESCAPED = re.compile(f'[^{_CARRIED}]|["\\\\]')
 _NOT_LITERAL = re.compile(f"[^\t\n{_CARRIED}]|[ \t]\n|[ \t\n]\\Z(?<!\\S\n)")
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BARE = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*")
-# Other readers of YAML take these for true, false or nothing.
+# Other YAML parsers read these as true, false or null.
 _NOT_BARE = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
-# YAML takes a key of up to 1024 characters without a sign before it.
+# YAML accepts a key of up to 1024 characters without a `?` before it.
 _SHORT_KEY = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The text of a file or of a part of it, after so many lines."""
+    """The text of a file, or of a part of it after `lines_before` lines."""
 
     filename: str
     text: str
@@ -57,7 +57,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A value, and the lines where its parts begin, as far as they are known."""
+    """A value, and the lines where its parts begin, as far as known."""
 
     source: Source
     value: JsonValue
@@ -69,12 +69,12 @@ class Found:
 
 
 def one_line(text: str) -> str:
-    """A text for a message: what is not printable is told by its number."""
+    """A text for a message, with unprintable characters escaped."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def check(value: JsonValue) -> str | None:
-    """What keeps a value from being carried by YAML and JSON alike, if anything."""
+    """What keeps a value from being written as YAML and JSON, if anything."""
     level: list[object] = [value]
     count = 0
     for _ in range(_DEPTH_MOST + 1):
@@ -100,7 +100,7 @@ def _check_one(value: object) -> str | None:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            return "it holds half of a surrogate pair, which is no character"
+            return "it holds half of a surrogate pair, which is not a character"
     elif isinstance(value, float):
         return None if math.isfinite(value) else "it holds a number that is not finite"
     elif isinstance(value, int):
@@ -123,7 +123,7 @@ def read_json(source: Source) -> Found:
         return found
 
     def constant(name: str) -> JsonValue:
-        raise source.fault(f"{name} is no number in JSON")
+        raise source.fault(f"{name} is not a number in JSON")
 
     try:
         value = json.loads(source.text, object_pairs_hook=pairs, parse_constant=constant)
@@ -132,7 +132,7 @@ def read_json(source: Source) -> Found:
     except RecursionError as error:
         raise source.fault("it is nested too deeply") from error
     except ValueError as error:
-        # More digits than Python reads.
+        # More digits than Python parses.
         raise source.fault("it holds a number with hundreds of digits") from error
     if fault := check(value):
         raise source.fault(fault)
@@ -165,7 +165,7 @@ def read_yaml(source: Source) -> Found:
 
 
 class _Builder:
-    """Makes values of the events of a YAML parser, one at a time, so that nothing refused was built before."""
+    """Builds values from the events of a YAML parser, so that refused ones are never built."""
 
     def __init__(self, source: Source, yaml: Any, events: Iterator[Any]) -> None:
         self.lines: dict[Steps, int] = {}
@@ -175,7 +175,7 @@ class _Builder:
         self._count = 0
 
     def document(self) -> JsonValue:
-        """The one value of the text; None when it holds nothing."""
+        """The only value of the text; None if it is empty."""
         yaml = self._yaml
         value: JsonValue = None
         documents = 0
@@ -243,7 +243,7 @@ def _scalar(word: str) -> JsonValue:
 
 
 def yaml_mapping(fields: Mapping[str, JsonValue]) -> str:
-    """One field after the other; `variables` as a list of such mappings. The names of the fields are plain words."""
+    """The fields in order; `variables` as a list of such mappings. The names of the fields are plain words."""
     return "".join(_field(name, value) for name, value in fields.items())
 
 
@@ -258,7 +258,7 @@ def _field(name: str, value: JsonValue) -> str:
         items = (yaml_item(yaml_mapping(one)) for one in value if isinstance(one, dict))
         return f"{name}:\n{''.join(items)}"
     if isinstance(value, str) and "\n" in value and not _NOT_LITERAL.search(value):
-        # The width of the indentation must be told where the text itself begins with white space.
+        # The width of the indentation must be given if the text begins with white space.
         width = "2" if value[0] in " \t\n" else ""
         end = "" if value.endswith("\n") else "-"
         lines = value.removesuffix("\n").split("\n")

@@ -1,47 +1,126 @@
-"""`cortex.templates`: saved templates, and rendering them with memories."""
+"""`cortex.templates`: saved templates, rendered with memories."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from ..clock import Clock
-from ..config import SecretPolicy
+from ..clock import Clock, iso
 from ..errors import InvalidInput
+from ..ids import memory_uri
 from ..memory.service import Memories
-from ..records import JsonValue, Saved, SavedKind
-from ..store.store import Store
-from .checks import FoundNames, check_choices, check_value, values_for
-from .documents import as_json, as_xml
-from .draft import Draft
-from .facts import AUTOMATIC, Facts, Wanted, gather
-from .rendering import Rendered, render
-from .results import RenderedText
-from .saved_texts import SavedTexts
-from .template_syntax import Template, parse
+from ..records import Hit, JsonValue, Page, Saved, SavedKind
+from .checks import check_choices, check_value, parse_template, values_for
+from .language.printing import ListText
+from .language.rendering import RenderResult, as_json, as_xml, render
+from .language.syntax import Template
+from .saved_texts import RenderedText, SavedTexts
 
-__all__ = ["FORMATS", "Templates"]
+__all__ = ["FORMATS", "Templates", "gather"]
+
+# -- variables that Cortex fills in; what a template does not mention is not looked up -------------
+
+_FROM_RECALL = frozenset(("memories", "total_count", "namespace_counts"))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuery:
+    """Which memories a template shows."""
+
+    query: str | None = None
+    filter: str = ""
+    limit: int | None = None
+    snippets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AutomaticValues:
+    values: Mapping[str, object]
+    memories: int = 0
+    warnings: tuple[str, ...] = field(default=())
+
+
+def gather(memories: Memories, clock: Clock, names: Collection[str], wanted: MemoryQuery) -> AutomaticValues:
+    """Values for the automatic variables among `names`."""
+    place = memories.place
+    values: dict[str, object] = {
+        "project": place.project.name,
+        "branch": place.git_branch() or "",
+        "now": iso(clock.now()),
+    }
+    page: Page | None = None
+    if _FROM_RECALL.intersection(names):
+        page = memories.recall(wanted.query, filter=wanted.filter, limit=wanted.limit)
+        values |= _found(page, wanted)
+    if "statistics" in names:
+        values["statistics"] = _statistics(memories)
+    kept = {name: value for name, value in values.items() if name in names}
+    return AutomaticValues(kept, len(page.results) if page else 0, page.warnings if page else ())
+
+
+def _found(page: Page, wanted: MemoryQuery) -> dict[str, object]:
+    searched = bool((wanted.query or "").strip())
+    items = [_item(hit, searched=searched, snippet=wanted.snippets) for hit in page.results]
+    return {
+        "memories": ListText(items, _as_list),
+        "total_count": page.total,
+        "namespace_counts": dict(Counter(hit.memory.namespace for hit in page.results).most_common()),
+    }
+
+
+def _item(hit: Hit, *, searched: bool, snippet: bool) -> dict[str, object]:
+    memory = hit.memory
+    return {
+        "id": memory.id,
+        "uri": memory_uri(memory.id),
+        "namespace": memory.namespace,
+        "domain": memory.domain,
+        "content": memory.content,
+        **({"snippet": hit.snippet} if snippet else {}),
+        "score": round(hit.score, 4) if searched else None,
+        "tags": list(memory.tags),
+        "summary": memory.summary,
+        "source": memory.source,
+        "path": memory.path,
+        "category": memory.category,
+        "role": memory.role,
+        "status": memory.status,
+        "branch": memory.git_branch,
+        "branch_id": memory.branch_id,
+        "created_at": iso(memory.created_at),
+        "updated_at": iso(memory.updated_at),
+        "version": memory.version,
+    }
+
+
+def _as_list(items: Sequence[object]) -> str:
+    """What `{{memories}}` prints: a list, with further lines of each memory indented."""
+    lines = []
+    for item in items:
+        if isinstance(item, dict):
+            content = str(item["content"]).strip().replace("\n", "\n  ")
+            lines.append(f"- **{item['namespace']}**: {content}")
+    return "\n".join(lines)
+
+
+def _statistics(memories: Memories) -> dict[str, object]:
+    status = memories.status()
+    return {
+        "total_count": status.total_count,
+        "namespace_counts": dict(status.namespace_counts),
+        "status_counts": dict(status.status_counts),
+        "recent_topics": list(status.recent_topics),
+        "top_tags": [{"tag": tag, "count": count} for tag, count in status.top_tags],
+        "size_bytes": status.size_bytes,
+    }
+
 
 FORMATS = ("markdown", "json", "xml")
-_VALUE_BYTES_MOST = 4_000_000
 
 
 class Templates(SavedTexts):
     _kind: SavedKind = "template"
-
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        memories: Memories,
-        policy: SecretPolicy,
-        root: Path | None,
-        builtins: Callable[[], Sequence[Draft]] = lambda: (),
-    ) -> None:
-        super().__init__(store, clock, memories.place, policy, root, builtins)
-        self._clock = clock
-        self._memories = memories
 
     def render(
         self,
@@ -57,43 +136,31 @@ class Templates(SavedTexts):
     ) -> RenderedText:
         """A template with memories and variables in it.
 
-        The memories are those that recall finds for the query and filter, or the newest when there is no query.
-        Values given come before defaults, and those before what Cortex fills in; what nobody gives stays empty.
-        As `json` or `xml` the output is a document that holds the text and the values it was made of.
+        The memories are those that recall finds for the query and filter, or the newest ones without a query. Given
+        values precede defaults, and defaults precede automatic values; missing values stay empty. As `json` or `xml`
+        the output is a document with the text and the values it was made of.
         """
         if format not in FORMATS:
             raise InvalidInput(
                 f"Unknown format {format[:40]!r}.", remedy=f"Choose one of {', '.join(FORMATS)}.", field="format"
             )
         saved = self.get(name, domain=domain, version=version)
-        template = _parsed(saved.content)
+        template = parse_template(saved.content)
         given = dict(variables or {})
         check_choices(saved, {name: check_value(name, value) for name, value in given.items()})
-        # A search for the passage that matched takes its time, so it is made only for templates that show it.
-        wanted = Wanted(query, filter, limit, snippets="snippet" in saved.content)
+        # Finding the matching passage takes time, so it is done only for templates that show it.
+        wanted = MemoryQuery(query, filter, limit, snippets="snippet" in saved.content)
         names = (*template.names, *template.inner_names)
         known = {**values_for(saved, given), **given}
         facts = gather(self._memories, self._clock, [one for one in names if one not in known], wanted)
         values = {**facts.values, **known}
         result = render(template, values)
         output = _document(saved, template, result, values, format)
-        self._shelves.used(saved)
+        self._count_use(saved)
         return RenderedText(saved, output, format, facts.memories, _warnings(result, facts))
 
-    def _names(self, content: str) -> FoundNames:
-        """What Cortex itself fills in need not be declared, but may be, with a default that comes before it."""
-        template = _parsed(content)
-        sure = tuple(name for name in template.names if name not in AUTOMATIC)
-        automatic = tuple(name for name in template.names if name in AUTOMATIC)
-        return FoundNames(sure, (*automatic, *template.inner_names))
 
-
-@lru_cache(maxsize=64)
-def _parsed(content: str) -> Template:
-    return parse(content)
-
-
-def _document(saved: Saved, template: Template, result: Rendered, values: Mapping[str, object], format: str) -> str:
+def _document(saved: Saved, template: Template, result: RenderResult, values: Mapping[str, object], format: str) -> str:
     if format == "markdown":
         return result.text
     fields = {
@@ -105,6 +172,6 @@ def _document(saved: Saved, template: Template, result: Rendered, values: Mappin
     return as_json(fields) if format == "json" else as_xml("render", fields)
 
 
-def _warnings(result: Rendered, facts: Facts) -> tuple[str, ...]:
+def _warnings(result: RenderResult, facts: AutomaticValues) -> tuple[str, ...]:
     missing = (f"No value was given for {', '.join(result.missing)}.",) if result.missing else ()
     return (*facts.warnings, *missing)

@@ -5,7 +5,7 @@
     path    = { "../" } ( "this" | "@" word | name ) { "." ( name | digits ) }
     literal = '"' … '"' | "'" … "'" | number
 
-Reading stops at the first thing wrong, and says where it stands.
+Parsing stops at the first fault, and reports its position.
 """
 
 from __future__ import annotations
@@ -14,24 +14,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .names import NAME_LONGEST, check_name, shown
-from .text_filters import Argument, check_filter
+from .filters import Argument, check_filter
+from .placeholders import NAME_LONGEST, check_name, shown
 
-__all__ = [
-    "DATA",
-    "FILTERS_MOST",
-    "SEGMENTS_MOST",
-    "Call",
-    "EachHead",
-    "Expression",
-    "Path",
-    "Wrong",
-    "read_each",
-    "read_output",
-    "read_path",
-]
-
-# What `@` can stand before.
+# The words that can follow `@`.
 DATA = ("index", "number", "first", "last", "key")
 SEGMENTS_MOST = 16
 FILTERS_MOST = 8
@@ -48,7 +34,7 @@ _ESCAPED = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "t": "\t"}
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A way to a value: up so many scopes, then `this`, an `@` word or a name, then from field to field."""
+    """A path to a value: up so many scopes, then `this`, an `@` word or a name, then from field to field."""
 
     ups: int
     root: str
@@ -65,7 +51,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A path and what its value passes through; `optional` where a default stands in for it."""
+    """A path and the filters applied to its value; `optional` if a default replaces a missing value."""
 
     path: Path
     filters: tuple[Call, ...]
@@ -74,14 +60,14 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class EachHead:
-    """What a list block goes through, and what it calls an item."""
+    """The list of an `#each` block, and the name of its item."""
 
     path: Path
     name: str | None
 
 
-class Wrong(Exception):
-    """Something that cannot be read; `position` counts from the beginning of the content."""
+class SyntaxFault(Exception):
+    """A fault of an expression; `position` counts from the beginning of the content."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -97,7 +83,7 @@ class _Token:
 
 
 def read_output(inner: str, offset: int, scopes: int) -> Expression:
-    """A path with its filters, `scopes` list blocks deep; `offset` is where `inner` stands in the content."""
+    """A path with its filters, inside `scopes` list blocks; `offset` is the position of `inner` in the content."""
     groups: list[list[_Token]] = [[]]
     bars = [offset]
     for token in _tokens(inner, offset):
@@ -108,7 +94,7 @@ def read_output(inner: str, offset: int, scopes: int) -> Expression:
             groups[-1].append(token)
     path = _path_of(groups[0], offset, scopes, "Before `|`" if len(groups) > 1 else "Between the braces")
     if len(groups) > FILTERS_MOST + 1:
-        raise Wrong(f"More than {FILTERS_MOST} filters follow one another.", bars[FILTERS_MOST + 1])
+        raise SyntaxFault(f"More than {FILTERS_MOST} filters follow one another.", bars[FILTERS_MOST + 1])
     calls = tuple(_call(group, bar) for group, bar in zip(groups[1:], bars[1:], strict=True))
     return Expression(path, calls, any(call.name == "default" for call in calls))
 
@@ -125,10 +111,10 @@ def read_each(inner: str, offset: int, scopes: int) -> EachHead:
     if len(tokens) == 1:
         return EachHead(path, None)
     if [token.text for token in tokens[1:3]] != ["as", "|"] or len(tokens) != 5 or tokens[4].text != "|":
-        raise Wrong("`#each` takes a path, and a name as in `#each users as |user|`.", tokens[1].position)
+        raise SyntaxFault("`#each` takes a path, and a name as in `#each users as |user|`.", tokens[1].position)
     name = tokens[3]
     if message := _name_fault(name.text):
-        raise Wrong(message, name.position)
+        raise SyntaxFault(message, name.position)
     return EachHead(path, name.text)
 
 
@@ -136,7 +122,7 @@ def _tokens(inner: str, offset: int) -> Iterator[_Token]:
     for match in _TOKEN.finditer(inner):
         kind = match.lastgroup
         if kind == "quote":
-            raise Wrong("A quote is opened but not closed.", offset + match.start())
+            raise SyntaxFault("A quote is opened but not closed.", offset + match.start())
         if kind is not None:
             yield _Token(kind, match[0], offset + match.start())
 
@@ -146,15 +132,15 @@ def _tokens(inner: str, offset: int) -> Iterator[_Token]:
 
 def _call(tokens: list[_Token], bar: int) -> Call:
     if not tokens:
-        raise Wrong(check_filter("", ()) or "", bar)
+        raise SyntaxFault(check_filter("", ()) or "", bar)
     name, *rest = tokens
     if rest and rest[0].text == ":" and rest[0].kind == "sign":
         colon = rest.pop(0)
         if not rest:
-            raise Wrong("After `:` an argument is missing.", colon.position)
+            raise SyntaxFault("After `:` an argument is missing.", colon.position)
     arguments = [_literal(token) for token in rest[:2]]
     if message := check_filter(name.text, arguments):
-        raise Wrong(message, name.position)
+        raise SyntaxFault(message, name.position)
     return Call(name.text, arguments[0] if arguments else None)
 
 
@@ -163,14 +149,14 @@ def _literal(token: _Token) -> Argument:
         return _ESCAPE.sub(lambda match: _unescaped(match, token), token.text[1:-1])
     number = _NUMBER.fullmatch(token.text)
     if number is None:
-        raise Wrong(f"{shown(token.text)} is neither a text in quotes nor a number.", token.position)
+        raise SyntaxFault(f"{shown(token.text)} is neither a text in quotes nor a number.", token.position)
     return float(token.text) if number[1] else int(token.text)
 
 
 def _unescaped(match: re.Match[str], token: _Token) -> str:
     if match[1] not in _ESCAPED:
-        raise Wrong(
-            f"{shown(match[0])[1:-1]} is no escape; there are \\\" \\' \\\\ \\n \\t.",
+        raise SyntaxFault(
+            f"{shown(match[0])[1:-1]} is not an escape; there are \\\" \\' \\\\ \\n \\t.",
             token.position + match.start() + 1,
         )
     return _ESCAPED[match[1]]
@@ -181,32 +167,32 @@ def _unescaped(match: re.Match[str], token: _Token) -> str:
 
 def _path_of(tokens: list[_Token], offset: int, scopes: int, where: str) -> Path:
     if not tokens:
-        raise Wrong(f"{where} a name is missing.", offset)
+        raise SyntaxFault(f"{where} a name is missing.", offset)
     first, *rest = tokens
     path = _path(first, scopes)
     if rest:
-        raise Wrong(f"{shown(rest[0].text)} does not belong here; filters follow a `|`.", rest[0].position)
+        raise SyntaxFault(f"{shown(rest[0].text)} does not belong here; filters follow a `|`.", rest[0].position)
     return path
 
 
 def _path(token: _Token, scopes: int) -> Path:
     if len(token.text) > 2 * NAME_LONGEST * SEGMENTS_MOST:
-        raise Wrong(f"The path {shown(token.text)} is too long.", token.position)
+        raise SyntaxFault(f"The path {shown(token.text)} is too long.", token.position)
     way = token.text
     ups = 0
     while way.startswith("../"):
         ups, way = ups + 1, way[3:]
     if ups > scopes:
-        raise Wrong("`../` leads out of more `#each` blocks than there are around it.", token.position)
+        raise SyntaxFault("`../` leads out of more `#each` blocks than there are around it.", token.position)
     root, *fields = way.split(".")
     if root == "this" and ups == scopes:
-        # Outside of all lists stand the variables themselves.
+        # Outside all lists, `this` holds the variables.
         if not fields or fields[0] == "this":
-            raise Wrong("`this` is the item of an `#each`, and none is around it here.", token.position)
+            raise SyntaxFault("`this` is the item of an `#each`, and none is around it here.", token.position)
         root, *fields = fields
     message = _root_fault(root, fields, ups < scopes) or _fields_fault(fields)
     if message:
-        raise Wrong(message, token.position)
+        raise SyntaxFault(message, token.position)
     return Path(ups, root, tuple(fields))
 
 
@@ -227,7 +213,11 @@ def _fields_fault(fields: list[str]) -> str | None:
         return f"A path has at most {SEGMENTS_MOST} parts."
     for field in fields:
         if not (field.isidentifier() or _INDEX.fullmatch(field)):
-            return f"{shown(field)} is no name of a field and no number." if field else "After `.` a name is missing."
+            return (
+                f"{shown(field)} is neither the name of a field nor a number."
+                if field
+                else "After `.` a name is missing."
+            )
         if len(field) > NAME_LONGEST:
             return f"The name {shown(field)} is longer than {NAME_LONGEST} characters."
     return None

@@ -1,7 +1,7 @@
-"""The filters of templates, `{{name | filter argument}}`: what each takes and what it makes of a value.
+"""The filters of templates, `{{name | filter argument}}`: their arguments and effects.
 
-Arguments are checked while a template is read, so that filling it in cannot fail on them. Dates are written by a table
-of our own: names of months do not depend on the machine, and no directive takes a width.
+Arguments are checked while a template is parsed, so that rendering cannot fail on them. Dates use a table of our own:
+names of months do not depend on the machine, and no directive takes a width.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
 
-from .names import shown
+from .placeholders import shown
 from .printing import Budget, joined, json_text, printed
 
-__all__ = ["DATE_DIRECTIVES", "FILTERS", "Argument", "apply", "check_filter"]
+__all__ = ["FILTERS", "Argument", "apply", "check_filter"]
 
 Argument = str | int | float
 
@@ -27,18 +27,8 @@ _JOINED_BY = ", "
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
 )
 DATE_DIRECTIVES: dict[str, Callable[[datetime], str]] = {
     "Y": lambda at: f"{at.year:04}",
@@ -69,7 +59,7 @@ _ISO = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One filter; `check` tells what is wrong with an argument."""
+    """One filter; `check` returns what is wrong with an argument."""
 
     takes: Literal["nothing", "optional", "required"]
     act: Callable[[object, Argument | None, Budget], object]
@@ -77,7 +67,7 @@ class Filter:
 
 
 def check_filter(name: str, arguments: Sequence[Argument]) -> str | None:
-    """What is wrong with the use of a filter, or nothing."""
+    """What is wrong with the use of a filter, or None."""
     if not name:
         return "After `|` the name of a filter is missing."
     known = FILTERS.get(name)
@@ -93,7 +83,7 @@ def check_filter(name: str, arguments: Sequence[Argument]) -> str | None:
 
 
 def apply(name: str, value: object, argument: Argument | None, budget: Budget) -> object:
-    """What a filter makes of a value; its use must have passed `check_filter`."""
+    """Apply a filter to a value; its use must have passed `check_filter`."""
     budget.spend()
     return FILTERS[name].act(value, argument, budget)
 

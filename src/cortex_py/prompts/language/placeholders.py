@@ -1,31 +1,83 @@
-"""Where the placeholders of a saved text are: `{{…}}` told from plain text, escapes and fenced code. Pure.
+"""Placeholders of saved texts: `{{…}}` outside fenced code, shared by prompts and templates; and filling prompts. Pure.
 
-Of three or more braces in a row the innermost two count, so that `{{{x}}}` is a placeholder in braces. `\\{{` is
-plain text, and `\\\\{{` a placeholder after a backslash. Plain text may hold `}}` only where it closes braces of
-its own, as in JSON.
+Of three or more braces in a row the innermost two count, so that `{{{x}}}` is a placeholder in braces. A backslash
+before `{{` makes it plain text, and two a placeholder after a backslash. Plain text may contain `}}` only if it closes
+braces of its own, as in JSON.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import Fault
+from ...errors import ContentSyntaxError, Fault, InvalidInput, LimitExceeded
+from ...records import JsonValue
 
-__all__ = ["Mark", "fenced", "split"]
+__all__ = [
+    "FILLED_MOST",
+    "NAME_LONGEST",
+    "RESERVED_PREFIXES",
+    "Blanks",
+    "Mark",
+    "check_name",
+    "fenced",
+    "find_blanks",
+    "shown",
+    "singular",
+    "split",
+    "value_text",
+]
+
+# The variables that Cortex fills in itself.
+AUTOMATIC = ("memories", "total_count", "namespace_counts", "statistics", "project", "branch", "now")
+NAME_LONGEST = 64
+RESERVED_PREFIXES = ("__", "cortex_", "subcog_", "system_")
+_SHOWN = 40
+
+
+def check_name(name: str) -> str | None:
+    """What is wrong with a name, or None."""
+    if not name:
+        return "A name is missing."
+    if len(name) > NAME_LONGEST:
+        return f"The name {shown(name)} is longer than {NAME_LONGEST} characters."
+    if not name.isidentifier():
+        return f"{shown(name)} is not a valid name; use letters, digits and underscores, and begin with no digit."
+    if name.startswith(RESERVED_PREFIXES):
+        return f"The name {shown(name)} is reserved: none may begin with {', '.join(RESERVED_PREFIXES)}."
+    return None
+
+
+def shown(text: str) -> str:
+    """A text for a message: in quotes, on one line, shortened."""
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+
+
+def singular(name: str) -> str | None:
+    """`memories` gives `memory` and `users` gives `user`; None for other endings."""
+    if name.endswith("ies") and len(name) > 3:
+        return name[:-3] + "y"
+    if name.endswith("s") and not name.endswith("ss") and len(name) > 1:
+        return name[:-1]
+    return None
+
+
+# Characters of a filled-in prompt; more than any model reads.
+FILLED_MOST = 1_000_000
 
 _FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}+(?!.*`)|~{3,}+).*$", re.MULTILINE)
-# A placeholder holds no braces, so that one left open is found where it begins.
+# A placeholder contains no braces, so that an unclosed one is reported where it begins.
 _TOKEN = re.compile(r"(?P<slashes>\\{1,2})?(?P<open>\{+)|(?P<close>\}+)")
 _INSIDE = re.compile(r"[^{}]*")
-# Enough to mend a text by; a hostile one has no end of them.
+# Enough to correct a text; a hostile one could have any number.
 _FAULTS_MOST = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A placeholder: what stands between its braces, and where it begins with them and ends."""
+    """A placeholder: the text between its braces, and its start and end including them."""
 
     inner: str
     start: int
@@ -33,7 +85,7 @@ class Mark:
 
 
 def fenced(content: str) -> tuple[tuple[int, int], ...]:
-    """The spans of fenced code blocks, fences included; one that is never closed goes to the end."""
+    """The spans of fenced code blocks, fences included; an unclosed one extends to the end."""
     spans: list[tuple[int, int]] = []
     opened: tuple[int, str] | None = None
     for match in _FENCE.finditer(content):
@@ -49,9 +101,9 @@ def fenced(content: str) -> tuple[tuple[int, int], ...]:
 
 
 def split(content: str, verbatim: Sequence[tuple[int, int]] = ()) -> tuple[list[str | Mark], list[Fault]]:
-    """Plain text and placeholders in order, escapes resolved, and what is wrong with the braces, up to twenty faults.
+    """Plain text and placeholders in order, with escapes resolved, and up to twenty faults of the braces.
 
-    What lies in a verbatim span is plain text whatever it holds.
+    Verbatim spans are plain text.
     """
     parts: list[str | Mark] = []
     faults: list[Fault] = []
@@ -80,7 +132,7 @@ def _split_span(content: str, at: int, end: int, parts: list[str | Mark], faults
             depth += 1
             continue
         if slashes == "\\":
-            # The braces stay as text; the backslash that says so goes. What they open is closed by plain braces.
+            # The braces stay as text, the backslash goes. Plain braces close what they open.
             parts.append(content[for_text : match.start()])
             for_text = match.start() + 1
             depth += braces
@@ -97,3 +149,50 @@ def _split_span(content: str, at: int, end: int, parts: list[str | Mark], faults
         parts.append(Mark(content[at:closing], opening, closing + 2))
         at = for_text = closing + 2
     parts.append(content[for_text:end])
+
+
+@dataclass(frozen=True, slots=True)
+class Blanks:
+    """A parsed prompt: plain text and placeholders, and the names of the variables."""
+
+    parts: tuple[str | Mark, ...]
+    names: tuple[str, ...]
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """The text with its values, in which placeholders are not expanded; missing values are empty."""
+        texts = [values.get(part.inner.strip(), "") if isinstance(part, Mark) else part for part in self.parts]
+        if sum(map(len, texts)) > FILLED_MOST:
+            raise LimitExceeded(
+                f"The filled-in prompt is longer than {FILLED_MOST:,} characters.",
+                remedy="Give shorter values.",
+                field="variables",
+            )
+        return "".join(texts)
+
+
+def find_blanks(content: str) -> Blanks:
+    """The placeholders of a prompt, each name once, in order of appearance; ContentSyntaxError for a bad prompt."""
+    parts, faults = split(content, fenced(content))
+    names: dict[str, None] = {}
+    for part in parts:
+        if isinstance(part, Mark):
+            name = part.inner.strip()
+            if fault := check_name(name):
+                faults.append(Fault.at(content, part.start, fault))
+                if len(faults) >= 20:
+                    break
+            names[name] = None
+    if faults:
+        remedy = "Write \\{{ for braces that are meant as text."
+        raise ContentSyntaxError("prompt", faults, remedy=remedy)
+    return Blanks(tuple(parts), tuple(names))
+
+
+def value_text(name: str, value: JsonValue) -> str:
+    """A value as it appears in the text: text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InvalidInput(f"The value of {name[:64]!r} is not JSON.", field="variables") from error

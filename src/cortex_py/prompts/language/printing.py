@@ -1,6 +1,6 @@
-"""What a template prints for a value, and the bounds within which it does so.
+"""What a template prints for a value, and the limits on that.
 
-A printed value counts while it is put together, so that a large one is refused before it is there.
+A printed value is counted while it is built, so that a large one is refused before it exists.
 """
 
 from __future__ import annotations
@@ -11,26 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from ..clock import in_utc, iso
-from ..errors import LimitExceeded
-
-__all__ = [
-    "DEPTH_MOST",
-    "STEPS_MOST",
-    "VALUE_LONGEST",
-    "Budget",
-    "ListText",
-    "joined",
-    "json_text",
-    "moment_text",
-    "number_text",
-    "printed",
-]
+from ...clock import in_utc, iso
+from ...errors import LimitExceeded
 
 STEPS_MOST = 500_000
 # Characters of one printed value, whether a filter shortens it afterwards or not.
 VALUE_LONGEST = 1_000_000
-# Levels of a value that is written as JSON or XML; deeper ones would exhaust Python's stack.
+# Levels of a value in JSON or XML; more would exhaust Python's stack.
 DEPTH_MOST = 64
 _CLOCK_EVERY = 1000
 _CHARACTERS_A_STEP = 64
@@ -39,7 +26,7 @@ _BITS_MOST = 10_000
 
 
 class ListText(list[object]):
-    """A list that prints as a text of its own, such as a Markdown list, instead of as JSON."""
+    """A list that prints as its own text, such as a Markdown list, instead of as JSON."""
 
     def __init__(self, items: Iterable[object], show: Callable[[Sequence[object]], str]) -> None:
         super().__init__(items)
@@ -47,7 +34,7 @@ class ListText(list[object]):
         self._text: str | None = None
 
     def text(self) -> str:
-        """What the list prints, put together once."""
+        """What the list prints, built once."""
         if self._text is None:
             self._text = self._show(self)
         return self._text
@@ -87,7 +74,7 @@ class Budget:
 
 
 def printed(value: object, budget: Budget) -> str:
-    """A text as it stands, nothing for None, and anything else as JSON; a `ListText` by its own text."""
+    """Text as it is, nothing for None, and anything else as JSON; a `ListText` by its own text."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -122,7 +109,7 @@ def json_text(value: object, budget: Budget) -> str:
 
 
 def number_text(number: bool | int | float) -> str:
-    """A number or truth value as JSON; what is not finite has no form there but `null`."""
+    """A number or boolean as JSON; numbers that are not finite become `null`."""
     if isinstance(number, bool):
         return "true" if number else "false"
     if isinstance(number, float):
@@ -136,12 +123,12 @@ def moment_text(moment: datetime) -> str:
     try:
         return iso(in_utc(moment))
     except OverflowError:
-        # In UTC it lies before the year 1 or after 9999.
+        # In UTC it is before the year 1 or after 9999.
         return moment.isoformat()
 
 
 class _Pieces:
-    """A text in the making that cannot outgrow its bounds."""
+    """A growing text that cannot exceed its limits."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget

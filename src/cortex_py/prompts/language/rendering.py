@@ -1,30 +1,132 @@
-"""Filling in a template: one walk through its tree, within bounds of steps, time and size.
+"""Renders a template in one walk through its tree, within limits of steps, time and size.
 
-What a value holds is printed and never read again, so braces in it stay text. A variable that is nowhere prints
-nothing, and is told in the result.
+Values are printed and never parsed, so braces in them stay text. A missing variable prints nothing, and is listed in
+the result.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from xml.etree import ElementTree
 
-from ..errors import LimitExceeded
+from ...errors import LimitExceeded
+from ...records import JsonValue
 from .expressions import Expression, Path
-from .printing import Budget, printed
-from .template_syntax import Choice, Each, Node, Output, Template, Text
-from .text_filters import apply
+from .filters import apply
+from .placeholders import singular
+from .printing import DEPTH_MOST, Budget, moment_text, number_text, printed
+from .syntax import Choice, Each, Node, Output, Template, Text
 
-__all__ = ["ITEMS_MOST", "OUTPUT_LONGEST", "Rendered", "render"]
+__all__ = ["ITEMS_MOST", "OUTPUT_LONGEST", "RenderResult", "as_json", "as_xml", "render"]
+
+# -- documents for programs: JSON or XML of nested values, always well-formed
+# In XML a field is an element of its name, or `<entry key="…">` if its name is not valid; the items of `memories` are
+# `<memory>` elements, those of other lists `<item>`. Parsing returns the text of every value exactly, except that
+# characters outside XML become U+FFFD.
+
+VALUES_MOST = 1_000_000
+
+# Names that begin with "xml" belong to the standard.
+_ELEMENT = re.compile(r"(?!xml)[A-Za-z_][A-Za-z0-9._-]*", re.IGNORECASE | re.ASCII)
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
+
+
+def as_json(fields: Mapping[str, object]) -> str:
+    """An object with these fields."""
+    return json.dumps(_Plain().of(fields, 0), ensure_ascii=False, indent=2, allow_nan=False)
+
+
+def as_xml(root: str, fields: Mapping[str, object]) -> str:
+    """A document whose root element holds these fields."""
+    top = _element(root)
+    _fill(top, _Plain().of(fields, 0), root)
+    ElementTree.indent(top)
+    text = ElementTree.tostring(top, encoding="unicode")
+    # Parsers read a bare carriage return as a line feed.
+    return '<?xml version="1.0"?>\n' + text.replace("\r", "&#13;")
+
+
+class _Plain:
+    """Converts values to those of JSON, and counts them: a list that contains itself has no end."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def of(self, value: object, depth: int) -> JsonValue:
+        self._count += 1
+        if depth > DEPTH_MOST:
+            raise _too_much(f"be nested deeper than {DEPTH_MOST} levels")
+        if self._count > VALUES_MOST:
+            raise _too_much(f"hold more than {VALUES_MOST:,} values")
+        if isinstance(value, Mapping):
+            return {_text(key): self.of(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.of(item, depth + 1) for item in value]
+        return _scalar(value)
+
+
+def _too_much(what: str) -> LimitExceeded:
+    return LimitExceeded(f"The document would {what}.", remedy="Give fewer values, or render as Markdown.")
+
+
+def _scalar(value: object) -> JsonValue:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int):
+        # Refuses numbers with too many digits.
+        number_text(value)
+        return value
+    return moment_text(value) if isinstance(value, datetime) else _text(value)
+
+
+def _text(value: object) -> str:
+    return _SURROGATE.sub(_REPLACEMENT, str(value))
+
+
+def _fill(element: ElementTree.Element, value: JsonValue, name: str) -> None:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            child = _element(key)
+            element.append(child)
+            _fill(child, item, key)
+    elif isinstance(value, list):
+        tag = _item_tag(name)
+        for item in value:
+            _fill(ElementTree.SubElement(element, tag), item, tag)
+    elif isinstance(value, str):
+        element.text = _NOT_XML.sub(_REPLACEMENT, value)
+    elif value is not None:
+        element.text = number_text(value)
+
+
+def _element(name: str) -> ElementTree.Element:
+    if _ELEMENT.fullmatch(name):
+        return ElementTree.Element(name)
+    return ElementTree.Element("entry", {"key": _NOT_XML.sub(_REPLACEMENT, name)})
+
+
+def _item_tag(name: str) -> str:
+    one = singular(name)
+    return one if one and _ELEMENT.fullmatch(one) else "item"
+
 
 OUTPUT_LONGEST = 1_000_000
 ITEMS_MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
-    """The text, and the names that were to be printed and stood for nothing, in order."""
+class RenderResult:
+    """The text, and the names of missing variables in order."""
 
     text: str
     missing: tuple[str, ...]
@@ -36,11 +138,11 @@ def render(
     *,
     seconds: float = 2.0,
     monotonic: Callable[[], float] = time.monotonic,
-) -> Rendered:
-    """Fill in a template. Raises `LimitExceeded` where it would take too much work, time or room."""
+) -> RenderResult:
+    """Render a template. Raises `LimitExceeded` if it takes too much work, time or space."""
     writer = _Writer(values, Budget(seconds, monotonic))
     writer.write(template.nodes, None)
-    return Rendered("".join(writer.pieces), writer.missing())
+    return RenderResult("".join(writer.pieces), writer.missing())
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +172,7 @@ class _Scope:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a path leads to; not `there` if its first name is nowhere."""
+    """The value of a path; not `there` if its first name does not exist."""
 
     value: object
     there: bool = True
@@ -82,12 +184,12 @@ class _Writer:
         self._values = values
         self._budget = budget
         self._size = 0
-        # Names that stood for nothing, and whether they could only be variables.
+        # Names without a value, and whether they can only be variables.
         self._nothing: dict[str, bool] = {}
         self._fields: set[str] = set()
 
     def missing(self) -> tuple[str, ...]:
-        """A name in a list block that some item has as a field is no variable that somebody forgot."""
+        """The missing variables. A name in a list block that some item has as a field is not one."""
         return tuple(name for name, surely in self._nothing.items() if surely or name not in self._fields)
 
     def write(self, nodes: tuple[Node, ...], scope: _Scope | None) -> None:

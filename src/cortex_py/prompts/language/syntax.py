@@ -6,8 +6,8 @@
     if       = "{{#if" path "}}" template { "{{else if" path "}}" template } [ "{{else}}" template ] "{{/if}}"
     unless   = "{{#unless" path "}}" … "{{/unless}}"
 
-`expressions` reads what stands between the braces. A block tag or comment that stands alone on its line takes the line
-away. Everything wrong with a text is told at once. Values are put into the tree's places and never read as syntax.
+`expressions` parses the text between the braces. A block tag or comment alone on its line removes the line. All faults
+of a text are reported at once. Values are inserted into the tree and never parsed.
 """
 
 from __future__ import annotations
@@ -16,25 +16,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..errors import ContentSyntaxError, Fault, LimitExceeded
-from .expressions import Expression, Path, Wrong, read_each, read_output, read_path
-from .marks import Mark, split
-from .names import shown, singular
-
-__all__ = [
-    "CONTENT_LONGEST",
-    "DEPTH_MOST",
-    "FAULTS_MOST",
-    "NODES_MOST",
-    "Branch",
-    "Choice",
-    "Each",
-    "Node",
-    "Output",
-    "Template",
-    "Text",
-    "parse",
-]
+from ...errors import ContentSyntaxError, Fault, LimitExceeded
+from .expressions import Expression, Path, SyntaxFault, read_each, read_output, read_path
+from .placeholders import Mark, shown, singular, split
 
 CONTENT_LONGEST = 200_000
 DEPTH_MOST = 16
@@ -59,7 +43,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """A body for every item of a list or object; `names` are what the body calls an item."""
+    """A body for every item of a list or object; `names` are the names of an item in the body."""
 
     path: Path
     names: tuple[str, ...]
@@ -69,7 +53,7 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A body that is taken if a value counts as true, or as false where `negated`."""
+    """A body that is used if a value is true, or false if `negated`."""
 
     path: Path
     negated: bool
@@ -78,7 +62,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The first branch that holds, or else the last resort."""
+    """The first branch whose condition holds, or else `otherwise`."""
 
     branches: tuple[Branch, ...]
     otherwise: tuple[Node, ...]
@@ -89,23 +73,19 @@ Node = Text | Output | Each | Choice
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template that has been read.
+    """A parsed template.
 
-    `names` are the variables it draws on, in order of appearance. `inner_names` are names inside list blocks that may
-    be fields of an item as well as variables: only the values tell.
+    `names` are its variables in order of appearance. `inner_names` are names inside list blocks that may be fields of
+    an item as well as variables: only the values decide.
     """
 
     nodes: tuple[Node, ...]
     names: tuple[str, ...]
     inner_names: tuple[str, ...]
 
-    def may_use(self, name: str) -> bool:
-        """Whether a variable of this name can make a difference."""
-        return name in self.names or name in self.inner_names
-
 
 def parse(content: str) -> Template:
-    """Read a template.
+    """Parse a template.
 
     Raises `ContentSyntaxError` with all faults, or `LimitExceeded` for one that is too long, too deep or too full.
     """
@@ -120,7 +100,7 @@ def parse(content: str) -> Template:
 
 @dataclass(slots=True)
 class _Open:
-    """A block whose end has not come yet. `into` is the body that is being filled."""
+    """A block whose end has not come yet; `into` is the body that is being filled."""
 
     kind: str
     position: int
@@ -135,7 +115,7 @@ class _Open:
         return self.kind == "each" and self.body is None
 
     def turn(self, path: Path) -> None:
-        """Finish a branch of `if` or `unless`, and go on with one under another condition."""
+        """Finish a branch of `if` or `unless`, and start one under another condition."""
         negated = self.kind == "unless" and not self.branches
         self.branches.append(Branch(self.path, negated, tuple(self.into)))
         self.path, self.into = path, []
@@ -158,7 +138,7 @@ class _Parser:
     def __init__(self, content: str) -> None:
         self._content = content
         self._parts, self._faults = split(content)
-        # A brace that is missing often belongs to a block; that the block is not in order then is no news.
+        # A missing brace often belongs to a block; then faults of blocks are not reported as well.
         self._braces_hold = not self._faults
         self._nodes: list[Node] = []
         self._open: list[_Open] = []
@@ -199,7 +179,7 @@ class _Parser:
         yield _without_rest("".join(texts)) if alone else "".join(texts), None
 
     def _stands_alone(self, mark: Mark, end: int) -> bool:
-        """Whether a tag that prints nothing has its line for itself; `end` is where the last placeholder ended."""
+        """Whether a tag that prints nothing is alone on its line; `end` is the end of the last placeholder."""
         tag = _TAG.match(mark.inner)
         if not tag or not (tag["sign"] or tag["word"] == "else"):
             return False
@@ -212,7 +192,7 @@ class _Parser:
     def _read(self, mark: Mark) -> None:
         tag = _TAG.match(mark.inner)
         sign, word = (tag["sign"], tag["word"]) if tag else ("", "")
-        # Where the rest of the tag begins, for positions in messages.
+        # The start of the rest of the tag, for positions in messages.
         rest = tag.end() if tag else 0
         try:
             if sign == "!":
@@ -227,7 +207,7 @@ class _Parser:
                 expression = read_output(mark.inner, mark.start + 2, self._scopes())
                 self._note(expression.path)
                 self._add(Output(expression), mark.start)
-        except Wrong as wrong:
+        except SyntaxFault as wrong:
             self._fault(wrong.message, wrong.position)
 
     def _begin(self, mark: Mark, word: str, rest: str, offset: int) -> None:
@@ -244,9 +224,9 @@ class _Parser:
                 self._note(block.path)
             else:
                 known = ", ".join(f"#{kind}" for kind in _BLOCKS)
-                raise Wrong(f"There is no block {shown('#' + word)}; there are: {known}.", mark.start)
+                raise SyntaxFault(f"There is no block {shown('#' + word)}; there are: {known}.", mark.start)
         finally:
-            # Even one with a fault is closed somewhere.
+            # A block with a fault is closed somewhere too.
             self._open.append(block)
 
     def _turn(self, mark: Mark, rest: str, offset: int) -> None:
@@ -263,9 +243,9 @@ class _Parser:
         if not rest.strip():
             return block.otherwise()
         if not tag or tag["sign"] or word != "if":
-            raise Wrong("After `else` only `if` with a path can follow.", offset)
+            raise SyntaxFault("After `else` only `if` with a path can follow.", offset)
         if block.kind == "each":
-            raise Wrong("In `#each` the `else` stands without `if`.", offset)
+            raise SyntaxFault("In `#each` the `else` stands without `if`.", offset)
         path = read_path(rest[tag.end() :], offset + tag.end(), self._scopes(), "else if")
         self._note(path)
         return block.turn(path)
@@ -287,7 +267,7 @@ class _Parser:
         return sum(block.in_list for block in self._open)
 
     def _note(self, path: Path) -> None:
-        """Remember a name that no list block around it binds."""
+        """Record a name that no list block around it binds."""
         if path.root == "this" or path.root.startswith("@"):
             return
         scopes = [block.names for block in self._open if block.in_list]
