@@ -1,1 +1,1 @@
-"""Backups: what leaves the home encrypted, and how it is read back. Import the module you need."""
+"""Snapshots, sync, export and import of what a home holds."""

@@ -1,4 +1,4 @@
-"""A file that takes its name only when it is whole: written beside it, flushed to the disk, renamed."""
+"""Files of backups: whole reads and writes, atomic replacement, and a lock that all processes respect."""
 
 from __future__ import annotations
 
@@ -8,19 +8,43 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
-from ..errors import BackupError, storage_error
+from ..errors import BackupError, StoreBusy, storage_error
+from ..paths import open_regular
 
-__all__ = ["flush_folder", "replacing", "whole_file"]
+__all__ = ["Writable", "atomic_write", "exclusive_lock", "flush_folder", "open_existing", "read_exactly", "write_fully"]
+
+_WAIT_SECONDS = 60
+
+
+class Writable(Protocol):
+    def write(self, data: bytes | memoryview, /) -> int: ...
+
+
+def read_exactly(source: BinaryIO, size: int) -> bytes:
+    """Read `size` bytes, or all there are before the end; a pipe may return them in pieces."""
+    pieces: list[bytes] = []
+    while size and (data := source.read(size)):
+        pieces.append(data)
+        size -= len(data)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def write_fully(target: Writable, data: bytes | memoryview) -> None:
+    """Write all of the data; an unbuffered stream may take it in pieces."""
+    written = target.write(data)
+    while written < len(data):
+        data = memoryview(data)[written:]
+        written = target.write(data)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A draft, readable by its owner only, that replaces `path` when the block ends without an error.
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """Open a draft, readable by its owner only, that replaces `path` when the block ends without an error.
 
-    Until then whatever was at `path` stays as it is; a draft that fails is removed. A process that is
-    killed leaves its draft behind, under a name that starts with a dot and ends in `.part`.
+    Until then `path` stays as it is; the draft of a failed block is removed. A killed process leaves its draft behind,
+    under a name that starts with a dot and ends in `.part`.
     """
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}-", suffix=".part", dir=path.parent)
@@ -37,16 +61,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise storage_error(error, path) from error
     finally:
-        # Gone already where it was renamed.
+        # Already gone if it was renamed.
         with suppress(OSError):
             draft.unlink(missing_ok=True)
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file opened for reading, with an error of ours where there is none."""
+def open_existing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading; BackupError if there is none."""
     try:
-        file = path.open("rb")
+        file = open_regular(path)
     except FileNotFoundError as error:
         raise BackupError(f"There is no file {path}.", remedy="Check the path.") from error
     except OSError as error:
@@ -56,15 +80,40 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def flush_folder(folder: Path) -> None:
-    """Make the new name last through a power failure, where a folder can be flushed at all."""
+    """Make a new name survive a power failure, on systems that can flush a folder."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some file systems know no such thing; the file itself is in its place and on the disk.
+        # Some file systems cannot do this; the file itself is on the disk.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def exclusive_lock(path: Path, busy: str, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock file at `path` and yield True; without `wait`, yield False if another process holds it.
+
+    `busy` is the message of the StoreBusy error after waiting in vain.
+    """
+    # Imported here, since most programs never take this lock.
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, timeout=_WAIT_SECONDS if wait else 0, mode=0o600)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        if wait:
+            raise StoreBusy(busy, remedy="Try again.") from error
+        yield False
+        return
+    except OSError as error:
+        raise storage_error(error, path) from error
+    try:
+        yield True
+    finally:
+        lock.release()

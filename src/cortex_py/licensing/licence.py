@@ -1,9 +1,12 @@
-"""Licences: what an operator lets somebody use until when, as a signed text that is checked without asking anybody.
+"""Licences: what an operator allows somebody to use until when, as a signed text that is verified offline.
 
     cortex1.<payload>.<signature>
 
-The payload is JSON in one fixed spelling, the signature is Ed25519 over everything before it; both are base64url
-without padding. One licence has one text: whatever decodes to the same but is spelled otherwise is refused.
+The payload is JSON in canonical form, the signature is Ed25519 over everything before it; both are base64url without
+padding. A licence has exactly one text: other spellings of the same content are refused.
+
+On a person's own machine nothing needs a licence. An operator who serves others sets `require_license`; then the MCP
+server asks the gate before each call. The command line and the library always work: they need access to the machine.
 """
 
 from __future__ import annotations
@@ -14,39 +17,33 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ..clock import Clock, SystemClock, in_utc
-from ..errors import InvalidInput, LicenceInvalid, storage_error
+from ..config import Settings
+from ..errors import InvalidInput, LicenceInvalid, LicenseRequired, storage_error
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 __all__ = [
-    "TIERS",
-    "TOLERANCE",
-    "KeyPair",
-    "Licence",
-    "Tier",
-    "check_time",
-    "issue",
-    "new_keypair",
-    "read",
-    "read_private_key",
-    "read_public_key",
-    "unseal",
+    "TIERS", "TIER_OF", "TOLERANCE", "Gate", "KeyPair", "Licence", "Tier", "allowed", "check_time", "configured",
+    "issue", "new_keypair", "opened_by", "read", "read_private_key", "read_public_key", "required_tier", "unseal",
     "write_keypair",
-]
+]  # fmt: skip
+
 
 Tier = Literal["free", "pro", "enterprise"]
 # Each opens all that those before it open.
 TIERS: tuple[Tier, ...] = get_args(Tier)
 
-# How far the clock of whoever issued a licence may be ahead.
+# How far the issuer's clock may be ahead.
 TOLERANCE = timedelta(minutes=5)
 
 _VERSION = "cortex1"
@@ -62,7 +59,7 @@ _FIELDS = frozenset(("id", "holder", "tier", "issued_at", "expires_at", "feature
 
 @dataclass(frozen=True, slots=True)
 class Licence:
-    """Who may use what. `features` are single tools opened beside those of the tier; without an end it lasts."""
+    """Who may use what. `features` are single tools besides those of the tier; `expires_at` None means no end."""
 
     id: str
     holder: str
@@ -74,7 +71,7 @@ class Licence:
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """A key to issue with, and the one to check by, both as PEM."""
+    """A key to issue licences with, and the one to verify them with, both as PEM."""
 
     private: bytes = field(repr=False)
     public: bytes
@@ -105,14 +102,14 @@ def issue(
 
 
 def read(token: str, public_key: bytes, *, clock: Clock | None = None) -> Licence:
-    """The licence that a text is, if it was signed by the owner of the key, is unchanged, and holds now."""
+    """The licence in a text, if its signature is valid and it is valid now."""
     licence = unseal(token, public_key)
     check_time(licence, clock or SystemClock())
     return licence
 
 
 def unseal(token: str, public_key: bytes) -> Licence:
-    """The licence that a text is, whether or not it holds now."""
+    """The licence in a text with a valid signature, whether or not it is valid now."""
     from cryptography.exceptions import InvalidSignature
 
     version, dot, rest = token.partition(".")
@@ -125,7 +122,7 @@ def unseal(token: str, public_key: bytes) -> Licence:
     if len(signature) != _SIGNATURE_BYTES:
         raise _refused("The signature of the licence has the wrong length.")
     try:
-        # Before the payload is looked at: what nobody signed is not even read.
+        # Before the payload is parsed: unsigned data is not read.
         _public(public_key).verify(signature, f"{version}{dot}{parts[1]}".encode("ascii"))
     except InvalidSignature:
         raise _refused("The licence was changed, or signed with another key.") from None
@@ -133,7 +130,7 @@ def unseal(token: str, public_key: bytes) -> Licence:
 
 
 def check_time(licence: Licence, clock: Clock) -> None:
-    """Refuse a licence that has expired, or begins later."""
+    """Refuse a licence that has expired or is not valid yet."""
     now = clock.now()
     if licence.expires_at is not None and now >= licence.expires_at:
         raise _refused(f"The licence {licence.id} expired at {_written(licence.expires_at)}.", "Ask for a new one.")
@@ -148,7 +145,7 @@ def check_time(licence: Licence, clock: Clock) -> None:
 
 
 def _payload(licence: Licence) -> bytes:
-    """The one spelling of a licence."""
+    """The canonical form of a licence."""
     values = {
         "id": licence.id,
         "holder": licence.holder,
@@ -170,23 +167,26 @@ def _licence(payload: bytes) -> Licence:
     features = values["features"]
     if not isinstance(features, list):
         raise _refused("The licence's 'features' cannot be read.")
+    tier = next((one for one in TIERS if one == _text(values, "tier")), None)
+    if tier is None:
+        raise _refused("The licence is of a tier that this version of Cortex does not know.")
     licence = Licence(
         id=_text(values, "id"),
         holder=_text(values, "holder"),
-        tier=_tier(_text(values, "tier")),
+        tier=tier,
         issued_at=_moment(values, "issued_at"),
         expires_at=None if values["expires_at"] is None else _moment(values, "expires_at"),
         features=tuple(str(name) for name in features),
     )
     _check(licence, LicenceInvalid)
     if _payload(licence) != payload:
-        # Doubled keys, other spacing, other order, trailing data: what two readers could read differently.
-        raise _refused("The content of the licence is not in its one spelling.")
+        # Duplicate keys, other spacing or order, trailing data: two readers could read those differently.
+        raise _refused("The content of the licence is not in canonical form.")
     return licence
 
 
 def _check(licence: Licence, kind: type[InvalidInput]) -> None:
-    """What every licence keeps to, when it is issued as when it is read."""
+    """The rules of every licence, when it is issued and when it is read."""
     remedy = None if kind is LicenceInvalid else "Nothing was issued."
     if licence.tier not in TIERS:
         raise kind(f"Unknown tier {str(licence.tier)[:40]!r}.", remedy=f"Known: {', '.join(TIERS)}.", field="tier")
@@ -210,16 +210,9 @@ def _text(values: dict[str, object], name: str) -> str:
     return value
 
 
-def _tier(text: str) -> Tier:
-    for tier in TIERS:
-        if tier == text:
-            return tier
-    raise _refused("The licence is of a tier that this version of Cortex does not know.")
-
-
 def _moment(values: dict[str, object], name: str) -> datetime:
     try:
-        # Another spelling of the same moment does not survive the comparison with the one spelling.
+        # The comparison with the canonical form refuses other spellings of the moment.
         return in_utc(datetime.fromisoformat(_text(values, name)))
     except (ValueError, OverflowError):
         raise _refused(f"The licence's {name!r} cannot be read.") from None
@@ -239,13 +232,13 @@ def _decoded(text: str) -> bytes:
     except ValueError:
         raise _refused("The text is not a licence.") from None
     if _encoded(data) != text:
-        # The last digit holds spare bits; only one of their values is written.
-        raise _refused("The licence is not in its one spelling.")
+        # The last character has spare bits; only one of their values is valid.
+        raise _refused("The licence is not in canonical form.")
     return data
 
 
-def _refused(message: str, remedy: str = "Ask whoever issued it.") -> LicenceInvalid:
-    """Never with the text itself: a licence is worth as much as a password."""
+def _refused(message: str, remedy: str = "Ask its issuer.") -> LicenceInvalid:
+    """The error for a licence. Never with the text itself: a licence is as sensitive as a password."""
     return LicenceInvalid(message, remedy=remedy, field="license_key")
 
 
@@ -253,7 +246,7 @@ def _refused(message: str, remedy: str = "Ask whoever issued it.") -> LicenceInv
 
 
 def new_keypair() -> KeyPair:
-    """Keys that nobody has seen before."""
+    """Generate a new key pair."""
     from cryptography.hazmat.primitives import serialization as forms
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -265,7 +258,7 @@ def new_keypair() -> KeyPair:
 
 
 def write_keypair(pair: KeyPair, private_path: Path, public_path: Path) -> None:
-    """Two files that only their owner can read. What is there already is never replaced."""
+    """Write two files that only their owner can read. Existing files are never replaced."""
     _write_new(private_path, pair.private)
     try:
         _write_new(public_path, pair.public)
@@ -275,19 +268,17 @@ def write_keypair(pair: KeyPair, private_path: Path, public_path: Path) -> None:
 
 
 def read_public_key(path: Path) -> bytes:
-    """The key to check by, from its file."""
-    data = _read(path, "license_public_key")
+    """The key to verify licences with, from its file."""
+    data = _read_key_file(path, "license_public_key")
     _public(data)
     return data
 
 
 def read_private_key(path: Path) -> bytes:
-    """The key to issue with. A file that others can read is refused: whoever reads it issues licences."""
-    data = _read(path, "private_key")
+    """The key to issue licences with. A file that others can read is refused."""
+    data = _read_key_file(path, "private_key")
     if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise InvalidInput(
-            f"Others than its owner can read {path}.", remedy=f"Run: chmod 600 {path}", field="private_key"
-        )
+        raise InvalidInput(f"Other users can read {path}.", remedy=f"Run: chmod 600 {path}", field="private_key")
     _private(data)
     return data
 
@@ -296,7 +287,7 @@ def _write_new(path: Path, data: bytes) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise InvalidInput(f"{path} is there already.", remedy="Name another file.", field="path") from None
+        raise InvalidInput(f"{path} exists already.", remedy="Name another file.", field="path") from None
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidInput(f"There is no folder {path.parent}.", remedy="Create it first.", field="path") from None
     except OSError as error:
@@ -307,7 +298,7 @@ def _write_new(path: Path, data: bytes) -> None:
         os.fsync(descriptor)
 
 
-def _read(path: Path, name: str) -> bytes:
+def _read_key_file(path: Path, name: str) -> bytes:
     try:
         with path.open("rb") as file:
             return file.read(_LONGEST_KEY_FILE)
@@ -324,17 +315,15 @@ def _public(pem: bytes) -> Ed25519PublicKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    try:
+    with suppress(ValueError, UnsupportedAlgorithm):
         key = load_pem_public_key(pem)
-    except (ValueError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PublicKey):
-        raise LicenceInvalid(
-            "The key to check licences by is not a public Ed25519 key in PEM form.",
-            remedy="Name the public file that `cortex license keygen` wrote.",
-            field="license_public_key",
-        )
-    return key
+        if isinstance(key, Ed25519PublicKey):
+            return key
+    raise LicenceInvalid(
+        "The key to verify licences with is not a public Ed25519 key in PEM form.",
+        remedy="Name the public file that `cortex license keygen` wrote.",
+        field="license_public_key",
+    )
 
 
 def _private(pem: bytes) -> Ed25519PrivateKey:
@@ -342,14 +331,99 @@ def _private(pem: bytes) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    try:
+    with suppress(ValueError, TypeError, UnsupportedAlgorithm):
         key = load_pem_private_key(pem, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise InvalidInput(
-            "The key to issue licences with is not a private Ed25519 key in PEM form, without a password.",
-            remedy="Name the private file that `cortex license keygen` wrote.",
-            field="private_key",
+        if isinstance(key, Ed25519PrivateKey):
+            return key
+    raise InvalidInput(
+        "The key to issue licences with is not a private Ed25519 key in PEM form, without a password.",
+        remedy="Name the private file that `cortex license keygen` wrote.",
+        field="private_key",
+    )
+
+
+# As marked in the published document; tools not listed are free. `tool.argument` is an argument of a tool.
+# `update_memory` is marked too, for work besides saving; it stays free, since a refusal would lose what was said.
+TIER_OF: Mapping[str, Tier] = MappingProxyType(
+    {
+        "suggest_contexts": "pro",
+        "verify_response": "pro",
+        "search_context.filter_category": "pro",
+        "get_context_graph_info": "enterprise",
+        "sync_to_cloud": "enterprise",
+        "sync_from_cloud": "enterprise",
+    }
+)
+
+
+def required_tier(tool: str) -> Tier:
+    """The lowest tier that includes a tool, or an argument of one."""
+    return TIER_OF.get(tool, "free")
+
+
+def allowed(tool: str, licence: Licence | None) -> bool:
+    """Whether a licence, or none, includes a tool."""
+    needed = required_tier(tool)
+    if needed == "free":
+        return True
+    if licence is None:
+        return False
+    return TIERS.index(licence.tier) >= TIERS.index(needed) or tool in licence.features
+
+
+def opened_by(licence: Licence | None) -> tuple[str, ...]:
+    """Everything in the table that a licence includes."""
+    return tuple(name for name in TIER_OF if allowed(name, licence))
+
+
+def configured(settings: Settings) -> Licence | None:
+    """The licence in the settings, whether or not it is valid now; None if there is none."""
+    token = (settings.license_key or "").strip()
+    if not token:
+        return None
+    if settings.license_public_key is None:
+        raise LicenceInvalid(
+            "No key to verify the licence is set.",
+            remedy="Set license_public_key to the operator's public key file.",
+            field="license_public_key",
         )
-    return key
+    return unseal(token, read_public_key(settings.license_public_key))
+
+
+class Gate:
+    """Checks the licence of the settings: the signature once, the time at every call."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._licence: Licence | None = None
+
+    def require(self, tool: str, arguments: Mapping[str, object] | None = None) -> None:
+        """Raise `LicenseRequired` if the licence does not include a tool, or an argument that was given."""
+        given = [name for name, value in (arguments or {}).items() if value is not None]
+        for name, argument in ((tool, None), *((f"{tool}.{one}", one) for one in given)):
+            if required_tier(name) != "free":
+                self._require(name, argument)
+
+    def _require(self, name: str, field: str | None) -> None:
+        tier = required_tier(name)
+        needs = f"{name} needs a licence of the tier {tier}"
+        try:
+            licence = self._valid()
+        except LicenceInvalid as error:
+            raise LicenseRequired(f"{needs}. {error.message}", remedy=error.remedy, field=field) from error
+        if allowed(name, licence):
+            return
+        has = "none is set" if licence is None else f"the one that is set is of the tier {licence.tier}"
+        raise LicenseRequired(
+            f"{needs}, and {has}.",
+            remedy="Ask the operator of this server; it is given in CORTEX_LICENSE_KEY.",
+            field=field,
+        )
+
+    def _valid(self) -> Licence | None:
+        if self._licence is None:
+            self._licence = configured(self._settings)
+        if self._licence is not None:
+            check_time(self._licence, self._clock)
+        return self._licence

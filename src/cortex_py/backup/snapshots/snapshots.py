@@ -1,48 +1,85 @@
-"""Snapshots of one space: made while others write, verified, listed, restored in one step, thinned out with time."""
+"""Snapshots of one space: created while others write, verified, listed, restored and pruned.
+
+Over time the newest of each hour, day and week are kept, up to the numbers set.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from urllib.parse import quote
 
-from ..clock import Clock, from_micros, to_micros
-from ..errors import (
+from ...clock import Clock, from_micros, to_micros
+from ...errors import (
     BackupCorrupt,
     BackupError,
     ContentTooLarge,
     InvalidId,
+    InvalidInput,
     SnapshotNotFound,
     storage_error,
 )
-from ..store.document_memories import check_memory
-from ..store.store import Store
-from .archive import Part, write_archive
-from .archive_manifest import Manifest
-from .archive_reading import read_manifest, read_parts, verify_archive
-from .document_parts import StateDigest, documents_in, parts_of
-from .held import Held
-from .locking import alone
-from .replacement import replace_state, state_of
-from .retention import Kept, Retention, kept
+from ...security.home_key import HomeKey
+from ...security.policy import ScreenedText
+from ...store.documents.memories import check_memory
+from ...store.store import Store
+from ...tracing import reported
+from ..files import exclusive_lock
+from ..source import BackupSource
+from .archive import Manifest, Part, read_manifest, read_parts, verify_archive, write_archive
+from .replacement import StateDigest, documents_in, parts_of, replace_state, state_of
 
-__all__ = ["Restored", "Snapshot", "Snapshots"]
+__all__ = ["RestoreResult", "Retention", "Snapshot", "Snapshots", "ids_to_keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """For how many hours, days and weeks one snapshot each is kept."""
+
+    hourly: int = 24
+    daily: int = 7
+    weekly: int = 8
+
+    def __post_init__(self) -> None:
+        if min(self.hourly, self.daily, self.weekly) < 0:
+            raise InvalidInput("A number of snapshots to keep is negative.", field="keep")
+
+
+def ids_to_keep(snapshots: Sequence[tuple[datetime, str]], retention: Retention) -> frozenset[str]:
+    """The ids that stay, of intact snapshots given by time and id. The last one always stays."""
+    newest_first = sorted(snapshots, reverse=True)
+    staying = {snapshot_id for _, snapshot_id in newest_first[:1]}
+    periods: list[tuple[int, Callable[[datetime], object]]] = [
+        (retention.hourly, lambda moment: (moment.date(), moment.hour)),
+        (retention.daily, lambda moment: moment.date()),
+        (retention.weekly, lambda moment: moment.isocalendar()[:2]),
+    ]
+    for most, period in periods:
+        seen: dict[object, str] = {}
+        for moment, snapshot_id in newest_first:
+            seen.setdefault(period(moment), snapshot_id)
+        staying.update(list(seen.values())[:most])
+    return frozenset(staying)
+
+
+logger = logging.getLogger(__name__)
 
 _FORM = "cortex-snapshot"
 _FORM_VERSION = 1
 _ID = re.compile(r"snapshot_\d{8}_\d{6}(?:_\d{1,4})?\Z")
+_NO_WORDS = ScreenedText("")
 _DESCRIPTION_MOST = 2_000
 _MANUAL, _AUTOMATIC, _SAFETY = "manual", "automatic", "safety"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot as it is listed. `verified`: all of it was read and found right since it last changed."""
+    """A snapshot in a list. `verified`: all of it was read and found intact since it last changed."""
 
     id: str
     path: Path
@@ -56,8 +93,8 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
-    """What a restore did; `safety` is the snapshot of the state before it."""
+class RestoreResult:
+    """The result of a restore; `safety` is the snapshot of the state before it."""
 
     snapshot_id: str
     safety: str
@@ -68,20 +105,27 @@ class Restored:
 
 
 class Snapshots:
-    """`folder` is where the home keeps its backups."""
+    """`folder` holds the snapshots of the space; `key` seals them."""
 
-    def __init__(self, store: Store, clock: Clock, folder: Path, held: Held, model: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        folder: Path,
+        source: BackupSource,
+        key: HomeKey | None = None,
+    ) -> None:
+        self._key = key
         self._store = store
         self._clock = clock
-        self._folder = folder / quote(held.space, safe="")
-        self._held = held
-        self._model = model
+        self.folder = folder
+        self._source = source
         self._looked_at: datetime | None = None
 
-    # -- making ----------------------------------------------------------------------------------
+    # -- creating --------------------------------------------------------------------------------
 
-    def create(self, description: str = "", *, kind: str = _MANUAL) -> Snapshot:
-        """Save the space as it is now, and read it all again to see that it can be restored."""
+    def create(self, description: ScreenedText = _NO_WORDS, *, kind: str = _MANUAL) -> Snapshot:
+        """Save the space as it is now, and read the archive back to verify that it can be restored."""
         if len(description) > _DESCRIPTION_MOST:
             raise ContentTooLarge(
                 f"The description is longer than {_DESCRIPTION_MOST:,} characters.", field="description"
@@ -89,17 +133,18 @@ class Snapshots:
         with self._locked():
             return self._create(description, kind)
 
-    def _create(self, description: str, kind: str) -> Snapshot:
-        self._held.settle()
-        model = self._model()
+    def _create(self, description: ScreenedText, kind: str) -> Snapshot:
+        self._source.settle()
+        model = self._source.model
         now = self._clock.now()
         path = self._free_path(now)
         state = StateDigest()
         with self._store.database.read() as session:
 
             def parts() -> Iterator[Part]:
-                yield from parts_of(self._store.documents.scan(session, self._held.space, vectors=True), state)
-                for name, data in self._held.files():
+                found = self._store.documents.scan(session, self._source.space, tag=self._source.tag)
+                yield from parts_of(reported("documents", found), state)
+                for name, data in self._source.files():
                     yield Part(f"files/{name}", data)
 
             write_archive(
@@ -108,8 +153,8 @@ class Snapshots:
                 lambda: {
                     "form": _FORM,
                     "form_version": _FORM_VERSION,
-                    "space": self._held.space,
-                    "about": dict(self._held.facts),
+                    "space": self._source.space,
+                    "about": dict(self._source.facts),
                     "created_at": to_micros(now),
                     "description": description,
                     "kind": kind,
@@ -117,18 +162,19 @@ class Snapshots:
                     "documents": dict(sorted(state.counts.items())),
                     "state_sha256": state.hexdigest(),
                 },
+                key=self._key,
             )
         try:
             return self._verified(path)
         except BackupError:
-            # A backup that cannot be read back is none.
+            # A backup that cannot be read back is useless.
             path.unlink(missing_ok=True)
             raise
 
     def create_if_due(self, every: timedelta, retention: Retention) -> Snapshot | None:
-        """A snapshot by the clock: where the last one is old enough and something has changed since; then prune.
+        """Create a scheduled snapshot if the last one is old enough and something changed; then prune.
 
-        Of several processes that ask, one makes it.
+        If several processes ask, one of them creates it.
         """
         if not self._is_due(every):
             return None
@@ -136,7 +182,7 @@ class Snapshots:
             self._looked_at = None
             if not mine or not self._is_due(every):
                 return None
-            made = self._create("", _AUTOMATIC)
+            made = self._create(_NO_WORDS, _AUTOMATIC)
             self._prune(retention, everything=False)
         return made
 
@@ -148,41 +194,41 @@ class Snapshots:
         newest: Manifest | None = None
         for path in sorted(self._paths(), reverse=True):
             try:
-                newest = read_manifest(path)
+                newest = read_manifest(path, key=self._key)
                 break
-            except BackupError:
-                continue
+            except BackupError as error:
+                logger.debug("a damaged snapshot does not count as the last one: %s", type(error).__name__)
         if newest is not None:
             age = now - from_micros(_number(newest, "created_at"))
-            # A clock that was set back must not stop snapshots until it has caught up.
+            # A clock that was set back must not suspend snapshots until it has caught up.
             if timedelta(0) <= age < every:
                 return False
         with self._store.database.read() as session:
-            state = state_of(self._store, session, self._held.space)
+            state = state_of(self._store, session, self._source.space)
         if not state.counts["memory"] and not state.counts["saved"]:
             return False
         return newest is None or newest.facts.get("state_sha256") != state.hexdigest()
 
-    # -- looking ---------------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------
 
     def all(self) -> list[Snapshot]:
-        """All snapshots, newest first. One that is damaged is listed with its fault."""
+        """All snapshots, newest first. A damaged one is listed with its fault."""
         found = [self._listed(path) for path in self._paths()]
         return sorted(found, key=lambda one: (one.created_at, one.id), reverse=True)
 
     def verify(self, snapshot_id: str) -> Snapshot:
-        """Read all of a snapshot and check it, whatever was found before."""
+        """Read all of a snapshot and check it, even if it was verified before."""
         return self._verified(self.path(snapshot_id))
 
     def path(self, snapshot_id: str) -> Path:
-        """Where a snapshot lies."""
+        """The path of a snapshot."""
         if not _ID.match(snapshot_id):
             raise InvalidId(
                 f"{snapshot_id[:80]!r} is not the id of a snapshot.",
                 remedy="Ids look like snapshot_20260102_123456; list_snapshots shows them.",
                 field="snapshot_id",
             )
-        path = self._folder / f"{snapshot_id}.tar.gz"
+        path = self.folder / f"{snapshot_id}.tar.gz"
         if not path.is_file() or path.is_symlink():
             raise SnapshotNotFound(
                 f"There is no snapshot {snapshot_id!r} of this project.",
@@ -193,7 +239,7 @@ class Snapshots:
 
     def _listed(self, path: Path) -> Snapshot:
         try:
-            manifest = read_manifest(path)
+            manifest = read_manifest(path, key=self._key)
             if self._marks().get(path.name) == _stamp(path):
                 return self._snapshot(path, manifest, verified=True)
             return self._verified(path)
@@ -203,9 +249,9 @@ class Snapshots:
             )
 
     def _verified(self, path: Path) -> Snapshot:
-        """Check an archive and every document in it, and remember that it was found right."""
+        """Check an archive and every document in it, and record that it is intact."""
         stamp = _stamp(path)
-        manifest = verify_archive(path)
+        manifest = verify_archive(path, key=self._key)
         for _ in self._documents(path, manifest):
             pass
         self._mark(path.name, stamp)
@@ -213,7 +259,9 @@ class Snapshots:
 
     def _documents(self, path: Path, manifest: Manifest) -> Iterator[object]:
         state = StateDigest()
-        for document in documents_in(read_parts(path), state):
+        counts = manifest.facts.get("documents")
+        total = sum(counts.values()) if isinstance(counts, dict) else 0
+        for document in reported("documents", documents_in(read_parts(path, key=self._key), state), total):
             if document.kind == "memory":
                 check_memory(document)
             yield document
@@ -225,43 +273,40 @@ class Snapshots:
             raise BackupError(
                 "The snapshot was made by another version of Cortex.", remedy="Update Cortex and try again."
             )
-        if facts.get("space") != self._held.space:
-            raise BackupCorrupt(
-                "The snapshot is of another project.", remedy="Restore it in the project it was made of."
-            )
+        if facts.get("space") != self._source.space:
+            raise BackupCorrupt("The snapshot is of another project.", remedy="Restore it in the project it is of.")
         if facts.get("state_sha256") != state.hexdigest():
-            raise BackupCorrupt(
-                "The documents of the snapshot are not those it was made of.", remedy="Use another snapshot."
-            )
+            raise BackupCorrupt("The documents of the snapshot were changed.", remedy="Use another snapshot.")
 
     # -- restoring -------------------------------------------------------------------------------
 
-    def restore(self, snapshot_id: str, *, step: Callable[[str], None] = lambda _name: None) -> Restored:
-        """Put the space back to what it was. Until the last moment nothing is changed, and then all at once.
+    def restore(self, snapshot_id: str, *, step: Callable[[str], None] = lambda _name: None) -> RestoreResult:
+        """Restore the space, in one transaction that comes last.
 
-        The state before is saved in a snapshot of its own first. `step` is told what is done next.
+        A safety snapshot of the present state is created first. `step` is called with the name of each step.
         """
         path = self.path(snapshot_id)
         with self._locked():
             step("verify")
             found = self._verified(path)
-            manifest = read_manifest(path)
+            manifest = read_manifest(path, key=self._key)
             step("save")
-            safety = self._create(f"Before restoring {snapshot_id}", _SAFETY)
+            safety = self._create(ScreenedText(f"Before restoring {snapshot_id}"), _SAFETY)
             step("switch")
             with self._store.database.write() as session:
                 done = replace_state(
                     self._store,
                     session,
-                    self._held,
-                    documents_in(read_parts(path), StateDigest(), checked=True),
+                    self._source.space,
+                    self._source,
+                    documents_in(read_parts(path, key=self._key), StateDigest(), checked=True),
                     str(manifest.facts["state_sha256"]),
                 )
-                self._store.replicas.forget(session, self._held.space, done.removed)
+                self._store.replicas.forget(session, self._source.space, done.removed)
                 step("commit")
         step("files")
-        self._held.changed()
-        return Restored(
+        self._source.changed()
+        return RestoreResult(
             snapshot_id,
             safety.id,
             found.counts.get("memory", 0),
@@ -270,22 +315,21 @@ class Snapshots:
             len(done.removed),
         )
 
-    # -- thinning out ----------------------------------------------------------------------------
+    # -- pruning ---------------------------------------------------------------------------------
 
     def prune(self, retention: Retention, *, everything: bool = False) -> list[str]:
-        """Remove old snapshots that were made by the clock or before a restore; `everything`: those asked for too."""
+        """Remove old scheduled and safety snapshots, and with `everything` manual ones too."""
         with self._locked():
             return self._prune(retention, everything=everything)
 
     def _prune(self, retention: Retention, *, everything: bool) -> list[str]:
         listed = self.all()
-        staying = kept([Kept(one.id, one.created_at, one.verified) for one in listed], retention)
-        last_good = next((one.id for one in listed if one.verified), None)
+        staying = ids_to_keep([(one.created_at, one.id) for one in listed if one.verified], retention)
         gone = []
         for one in listed:
-            # A damaged one is kept too: it may be all that is left of something, and says what is wrong with it.
+            # Damaged ones stay: they may be all that is left, and the list shows what is wrong with them.
             ours = one.verified and (everything or one.kind != _MANUAL)
-            if ours and one.id not in staying and one.id != last_good:
+            if ours and one.id not in staying:
                 one.path.unlink(missing_ok=True)
                 gone.append(one.id)
         return gone
@@ -293,24 +337,26 @@ class Snapshots:
     # -- files -----------------------------------------------------------------------------------
 
     def _paths(self) -> list[Path]:
-        if not self._folder.is_dir():
+        if not self.folder.is_dir():
             return []
-        return [path for path in self._folder.glob("snapshot_*.tar.gz") if _ID.match(_id_of(path)) and path.is_file()]
+        return [path for path in self.folder.glob("snapshot_*.tar.gz") if _ID.match(_id_of(path)) and path.is_file()]
 
     def _free_path(self, now: datetime) -> Path:
         name = f"snapshot_{now:%Y%m%d_%H%M%S}"
         names = (name, *(f"{name}_{n}" for n in range(2, 10_000)))
-        return next(path for one in names if not (path := self._folder / f"{one}.tar.gz").exists())
+        return next(path for one in names if not (path := self.folder / f"{one}.tar.gz").exists())
 
     @contextmanager
     def _locked(self, *, wait: bool = True) -> Iterator[bool]:
-        """One at a time in all processes; without waiting, whether it is ours."""
+        """Exclude other processes; without `wait`, yields whether the lock was free."""
         try:
-            for folder in (self._folder.parent, self._folder):
+            for folder in (self.folder.parent, self.folder):
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise storage_error(error, self._folder) from error
-        with alone(self._folder / ".lock", "Another snapshot of this project is being made.", wait=wait) as mine:
+            raise storage_error(error, self.folder) from error
+        with exclusive_lock(
+            self.folder / ".lock", "Another snapshot of this project is being made.", wait=wait
+        ) as mine:
             yield mine
 
     def _snapshot(self, path: Path, manifest: Manifest, *, verified: bool) -> Snapshot:
@@ -326,23 +372,24 @@ class Snapshots:
             {str(kind): n for kind, n in counts.items() if isinstance(n, int)} if isinstance(counts, dict) else {},
         )
 
-    # Which files were found right, as they are now. It only saves reading them again.
+    # The file `.verified` records which archives are intact, to save reading them again.
 
     def _marks(self) -> dict[str, str]:
         try:
-            found = json.loads((self._folder / ".verified").read_bytes())
+            found = json.loads((self.folder / ".verified").read_bytes())
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
 
     def _mark(self, name: str, stamp: str) -> None:
-        marks = {known: mark for known, mark in self._marks().items() if (self._folder / known).is_file()}
-        draft = self._folder / ".verified.part"
+        marks = {known: mark for known, mark in self._marks().items() if (self.folder / known).is_file()}
+        draft = self.folder / ".verified.part"
         try:
             draft.write_text(json.dumps({**marks, name: stamp}))
-            draft.replace(self._folder / ".verified")
+            draft.replace(self.folder / ".verified")
         except OSError:
-            return  # it is verified again next time
+            # It is verified again next time.
+            logger.debug("the record of verified snapshots cannot be written")
 
 
 def _id_of(path: Path) -> str:
@@ -358,7 +405,7 @@ def _stamp(path: Path) -> str:
 
 
 def _moment_in(path: Path) -> datetime:
-    """When a snapshot was made by its name, where it cannot be read."""
+    """The time in the name of a snapshot that cannot be read."""
     found = re.match(r"snapshot_(\d{8}_\d{6})", path.name)
     try:
         moment = datetime.strptime(f"{found[1]} +0000" if found else "", "%Y%m%d_%H%M%S %z")

@@ -1,85 +1,83 @@
-"""What other machines have pushed: their heads and packs read and verified, before anything is done with them.
+"""Reads and verifies what other machines have pushed, and plans what has to change here to match it.
 
-A machine is taken whole or not at all; what is wrong with one does not keep the others out. Packs are put aside
-as they came, sealed, so that no plain text touches the disk.
+A machine is taken as a whole or not at all; a fault in one does not affect the others. Packs are spooled sealed, as
+they arrived, so that no plain text touches the disk. The changes are planned as a whole and applied in one transaction.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from types import TracebackType
-from typing import NamedTuple, Self
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 
-from ..errors import BackupCorrupt, BackupError, NetworkError
-from ..store.document import Document
-from .collection import Collection
-from .heads import Head, HeadName, head_names, open_head
-from .packs import PackRef, Versions, pack_path, read_pack
-from .remembered import Remembered
-from .replica import Entry, Name
-from .target import Target
+from ...errors import BackupCorrupt, BackupError, NetworkError
+from ...store.documents.document import KINDS, Document
+from ...tracing import report
+from ..targets.target import Target
+from .collection import Collection, SyncState
+from .merge import (
+    CONFLICT_MAKER,
+    Change,
+    Entry,
+    Name,
+    Replica,
+    conflict_copy,
+    copy_entry,
+    local_changes,
+    same_work,
+    settle,
+)
+from .packs import Head, HeadName, PackRef, Versions, head_names, open_head, pack_path, read_pack
 
 __all__ = [
-    "HEAD_BYTES",
-    "Arrived",
-    "Gathered",
-    "HeadFault",
-    "Spool",
-    "gather",
-    "heads_of_space",
-    "newest_head",
-    "read_head",
-]
+    "HEAD_BYTES", "HeadFault", "Incoming", "PackSpool", "Plan", "SyncConflict", "gather", "heads_of_space",
+    "newest_head", "plan_changes", "read_head",
+]  # fmt: skip
+
 
 HEAD_BYTES = 64 * 1024 * 1024
-# A longer object is damaged like any other; only one far too long is not even read.
+# A slightly longer object is read and reported as damaged; a much longer one is not read.
 _SLACK_BYTES = 64 * 1024
 _CACHED_PACKS = 2
 
 
 class HeadFault(NamedTuple):
-    """What is wrong with the backup of a machine: its name where that is known, else the mark of it."""
+    """What is wrong with the backup of a machine; `machine` is its name if known, else its mark."""
 
     machine: str
     day: str
     error: BackupError
 
 
-class Arrived(NamedTuple):
-    """A state that came, and the place of its pack in the spool."""
+class IncomingState(NamedTuple):
+    """A received state, and the index of its pack in the spool."""
 
     entry: Entry
     pack: int
 
 
-class Spool:
-    """Sealed packs that are put aside, in memory or beyond a bound in a nameless file."""
+class PackSpool:
+    """Sealed packs, in memory or above a limit in an unnamed file."""
 
     def __init__(self, collection: Collection, space: str, limit: int) -> None:
         self._collection = collection
         self._space = space
-        # Closed by the `with` of whoever uses the spool.
         self._file = tempfile.SpooledTemporaryFile(max_size=limit)  # noqa: SIM115
         self._packs: list[tuple[int, PackRef, str]] = []
         self._cache: dict[int, dict[Name, Document | None]] = {}
         self._versions = Versions()
         self.size = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._file.close()
 
-    def add(self, pack: PackRef, machine: str, sealed: bytes) -> dict[Name, Arrived]:
-        """Verify a pack and put it aside; its states."""
+    def add(self, pack: PackRef, machine: str, sealed: bytes) -> dict[Name, IncomingState]:
+        """Verify a pack, store it and return its states."""
         place = len(self._packs)
         found = {
-            record.name: Arrived(record.entry, place)
+            record.name: IncomingState(record.entry, place)
             for record in read_pack(
                 sealed,
                 self._collection.keys,
@@ -101,7 +99,7 @@ class Spool:
         return machine, pack.name
 
     def document(self, place: int, name: Name) -> Document:
-        """A document of a pack; documents asked for pack by pack are read together."""
+        """Read a document of a pack. Reading the documents pack by pack opens each pack once."""
         if place not in self._cache:
             while len(self._cache) >= _CACHED_PACKS:
                 del self._cache[next(iter(self._cache))]
@@ -118,15 +116,15 @@ class Spool:
 
 
 @dataclass(slots=True)
-class Gathered:
-    """What came: `incoming` has each state once, `merged` the heads whose packs are in it."""
+class Incoming:
+    """What was received: `states` holds each state once, `merged` the heads whose packs are among them."""
 
-    incoming: dict[Name, list[Arrived]] = field(default_factory=dict)
+    states: dict[Name, list[IncomingState]] = field(default_factory=dict)
     merged: list[tuple[HeadName, Head]] = field(default_factory=list)
     unchanged: list[Head] = field(default_factory=list)
     rolled_back: list[Head] = field(default_factory=list)
     faults: list[HeadFault] = field(default_factory=list)
-    # Whether a head of this very machine was written by another home.
+    # Whether another home wrote a head of this machine.
     foreign: bool = False
     downloaded: int = 0
     packs: int = 0
@@ -135,10 +133,10 @@ class Gathered:
         if self.faults and not (self.merged or self.unchanged or self.rolled_back):
             raise self.faults[0].error
 
-    def _take(self, states: dict[Name, Arrived]) -> None:
+    def _take(self, states: dict[Name, IncomingState]) -> None:
         for name, arrived in states.items():
-            here = self.incoming.setdefault(name, [])
-            # Machines that have exchanged everything tell the same of most documents.
+            here = self.states.setdefault(name, [])
+            # Machines that have synced hold the same states of most documents.
             if not any(
                 other.entry.versions == arrived.entry.versions and other.entry.digest == arrived.entry.digest
                 for other in here
@@ -147,7 +145,7 @@ class Gathered:
 
 
 def heads_of_space(target: Target, prefix: str) -> dict[str, list[HeadName]]:
-    """The heads whose names begin so, by the mark of their machine, the latest first."""
+    """The heads below a prefix, by the mark of their machine, latest first."""
     found: dict[str, list[HeadName]] = {}
     for name in head_names([stored.name for stored in target.list(prefix)]):
         found.setdefault(name.machine, []).append(name)
@@ -162,14 +160,14 @@ def read_head(target: Target, name: HeadName, collection: Collection) -> Head:
         return open_head(sealed, name, collection.keys)
     except BackupCorrupt as error:
         raise BackupCorrupt(
-            f"The backup {name.path} is damaged or was altered.", remedy="Push from its machine anew."
+            f"The backup {name.path} is damaged or was altered.", remedy="Push from its machine again."
         ) from error
 
 
 def newest_head(
     target: Target, names: Sequence[HeadName], collection: Collection, faults: list[HeadFault]
 ) -> tuple[HeadName, Head] | None:
-    """The latest of a machine's heads that can be read; an older restore point is better than nothing."""
+    """The latest readable head of a machine; an older restore point is better than none."""
     for name in names:
         try:
             return name, read_head(target, name, collection)
@@ -185,57 +183,199 @@ def gather(
     collection: Collection,
     names: Iterable[Sequence[HeadName]],
     own_mark: str,
-    remembered: Remembered,
-    spool: Spool,
-) -> Gathered:
-    """What the machines, each given by the names of its heads, have pushed since it was merged."""
-    gathered = Gathered()
+    state: SyncState,
+    spool: PackSpool,
+) -> Incoming:
+    """Read what the machines, each given by the names of its heads, have pushed since the last merge."""
+    incoming = Incoming()
     for of_machine in names:
         faults: list[HeadFault] = []
         found = newest_head(target, of_machine, collection, faults)
-        before = remembered.merged(of_machine[0].machine)
-        gathered.faults += [fault._replace(machine=before.machine or fault.machine) for fault in faults]
+        before = state.merged(of_machine[0].machine)
+        incoming.faults += [fault._replace(machine=before.machine or fault.machine) for fault in faults]
         if found is None:
             continue
         name, head = found
         if name.machine == own_mark:
-            if not remembered.is_foreign(head):
+            if not state.is_foreign(head):
                 continue
-            gathered.foreign = True
+            incoming.foreign = True
         if head.sequence < before.sequence:
-            gathered.rolled_back.append(head)
+            incoming.rolled_back.append(head)
         elif head.head == before.head:
-            gathered.unchanged.append(head)
+            incoming.unchanged.append(head)
         else:
             try:
-                states = _states(target, head, [pack for pack in head.packs if not before.has(pack)], spool, gathered)
+                states = _states(target, head, [pack for pack in head.packs if not before.has(pack)], spool, incoming)
             except NetworkError:
                 raise
             except BackupError as error:
-                gathered.faults.append(HeadFault(head.machine, name.day, error))
+                incoming.faults.append(HeadFault(head.machine, name.day, error))
                 continue
-            gathered._take(states)
-            gathered.merged.append(found)
-    return gathered
+            incoming._take(states)
+            incoming.merged.append(found)
+    return incoming
 
 
 def _states(
-    target: Target, head: Head, packs: Sequence[PackRef], spool: Spool, gathered: Gathered
-) -> dict[Name, Arrived]:
-    states: dict[Name, Arrived] = {}
+    target: Target, head: Head, packs: Sequence[PackRef], spool: PackSpool, incoming: Incoming
+) -> dict[Name, IncomingState]:
+    states: dict[Name, IncomingState] = {}
     for number, pack in enumerate(packs, start=1):
+        report("packs", number, len(packs))
         what = f"Pack {number} of {len(packs)} of the backup of {head.machine}"
         sealed = target.get(pack_path(pack.name), pack.size + _SLACK_BYTES)
         remedy = f"Push from {head.machine} with all documents; what other machines hold is merged."
         if sealed is None:
             raise BackupCorrupt(f"{what} is missing.", remedy=remedy)
-        gathered.downloaded += len(sealed)
-        gathered.packs += 1
+        incoming.downloaded += len(sealed)
+        incoming.packs += 1
         try:
             if len(sealed) != pack.size:
-                raise BackupCorrupt("Another size.")
-            # A later pack holds the later state.
+                raise BackupCorrupt("The pack has an unexpected size.")
+            # Later packs hold later states.
             states.update(spool.add(pack, head.machine, sealed))
         except BackupCorrupt as error:
             raise BackupCorrupt(f"{what} is damaged or was altered.", remedy=remedy) from error
     return states
+
+
+class SyncConflict(NamedTuple):
+    """Two machines changed a document independently; `kept` is the copy of the losing version."""
+
+    name: Name
+    kept: Name
+
+
+@dataclass(slots=True)
+class Plan:
+    """The arguments of `Replica.apply`, and what they amount to."""
+
+    changes: Sequence[Change] = ()
+    entries: dict[Name, Entry] = field(default_factory=dict)
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    conflicts: list[SyncConflict] = field(default_factory=list)
+    overruled: int = 0
+
+
+def plan_changes(replica: Replica, incoming: Incoming, spool: PackSpool, *, actor: str, now: int) -> Plan:
+    """Join what was received with what is here now."""
+    planning = _Planning(replica, incoming, spool)
+    known = replica.entries()
+    states = local_changes(replica.documents(), known, actor, changed_at=replica.changed_at, now=now)
+    for name, entry, document in states:
+        planning.local(name, known.get(name), entry, document)
+    planning.others(known)
+    return planning.plan()
+
+
+class _Planning:
+    def __init__(self, replica: Replica, incoming: Incoming, spool: PackSpool) -> None:
+        self._machine = replica.machine
+        self._incoming = incoming.states
+        self._spool = spool
+        self._plan = Plan()
+        self._changes: dict[Name, Change] = {}
+        self._local: set[Name] = set()
+        self._lost: list[tuple[Name, Document, Entry]] = []
+
+    def local(self, name: Name, known: Entry | None, entry: Entry, document: Document | None) -> None:
+        """A document that is or was here."""
+        if entry is not known:
+            self._plan.entries[name] = entry
+        arrived = self._incoming.get(name)
+        if arrived:
+            self._local.add(name)
+            self._join(name, entry, document, arrived)
+
+    def others(self, known: dict[Name, Entry]) -> None:
+        """What was never here, and the copies of rivals that lost."""
+        for name, arrived in self._incoming.items():
+            if name not in self._local:
+                self._join(name, None, None, arrived)
+        while self._lost:
+            name, document, entry = self._lost.pop()
+            kept = self._keep_copy(document, entry, known)
+            if kept is None:
+                self._plan.overruled += 1
+            else:
+                self._plan.conflicts.append(SyncConflict(name, kept))
+
+    def plan(self) -> Plan:
+        plan = self._plan
+        plan.changes = sorted(self._changes.values(), key=lambda one: (KINDS.index(one.name.kind), one.pack, one.name))
+        plan.removed = sum(one.load is None for one in plan.changes)
+        plan.added = sum(one.expected is None for one in plan.changes)
+        plan.changed = len(plan.changes) - plan.removed - plan.added
+        plan.conflicts.sort()
+        return plan
+
+    def _join(self, name: Name, entry: Entry | None, document: Document | None, came: Sequence[IncomingState]) -> None:
+        here = [] if entry is None else [entry]
+        states = [*here, *(one.entry for one in came)]
+        settled = settle(states)
+        offset = len(here)
+        merged = settled.entry
+        if entry is not None and _same(merged, entry):
+            # Nothing to push: only what the next change has to exceed may have grown.
+            merged = replace(entry, floor=merged.floor)
+        else:
+            merged = replace(merged, pack=self._own_pack(merged, came))
+        if merged != entry:
+            self._plan.entries[name] = merged
+        present = document.digest if document is not None else None
+        if merged.digest != present:
+            if settled.winner is None:
+                self._changes[name] = Change(name, present)
+            else:
+                pack = came[settled.winner - offset].pack
+                self._changes[name] = Change(name, present, partial(self._spool.document, pack, name), pack)
+        for place in settled.losers:
+            rivals = [
+                document if one < offset else self._spool.document(came[one - offset].pack, name)
+                for one in (place, settled.winner)
+                if one is not None
+            ]
+            lost, won = rivals
+            if lost is not None and won is not None and not same_work(lost, won):
+                self._lost.append((name, lost, states[place]))
+
+    def _own_pack(self, merged: Entry, came: Sequence[IncomingState]) -> str:
+        """The pack of this machine that holds just this state, where a new home reads what the old one pushed."""
+        for one in came:
+            machine, pack = self._spool.origin(one.pack)
+            if machine == self._machine and _same(merged, one.entry):
+                return pack
+        return ""
+
+    def _keep_copy(self, document: Document, loser: Entry, known: dict[Name, Entry]) -> Name | None:
+        copy = conflict_copy(document)
+        while copy is not None:
+            name = Name(copy.kind, copy.key)
+            present = self._plan.entries.get(name) or known.get(name)
+            if present is not None and present.versions.get(CONFLICT_MAKER):
+                # It was made before, here or elsewhere, and perhaps changed or deleted since.
+                return name
+            if present is None:
+                self._plan.entries[name] = copy_entry(copy, loser)
+                self._changes[name] = Change(name, None, partial(_given, copy))
+                return name
+            # Somebody gave this very name to something else.
+            copy = conflict_copy(copy)
+        return None
+
+
+def _same(left: Entry, right: Entry) -> bool:
+    """Whether two states are the same to other machines."""
+    return (left.versions, left.stamp, left.digest, left.maker) == (
+        right.versions,
+        right.stamp,
+        right.digest,
+        right.maker,
+    )
+
+
+def _given(document: Document) -> Document:
+    return document

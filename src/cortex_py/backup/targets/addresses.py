@@ -1,4 +1,4 @@
-"""Targets by their address: a folder, a bucket or a WebDAV server."""
+"""Opens a target by its address: a folder, a bucket or a WebDAV server."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from ..errors import ConfigurationError
-from ..paths import expanded
-from ..remote import is_loopback
+from ...errors import ConfigurationError
+from ...paths import expanded
+from ...remote import is_loopback
+from .buckets import BUCKET_OPTIONS, Bucket, BucketTarget, open_store, require_library
+from .folder import FolderTarget
 from .target import Target
-from .target_buckets import BUCKET_OPTIONS, Bucket, open_store
-from .target_folder import FolderTarget
-from .target_store import BucketTarget, require_library
-from .target_webdav import WebDavTarget
+from .webdav import WebDavTarget
 
 __all__ = ["open_target"]
 
@@ -23,9 +22,9 @@ _FORMS = "Give a folder, file:///FOLDER, s3://BUCKET/PREFIX, gs://…, az://… 
 
 
 def open_target(url: str, *, environment: Mapping[str, str] = os.environ, timeout: float = 30.0) -> Target:
-    """The target at an address. No operation on it takes more than `timeout` seconds, attempts and pauses included.
+    """Open the target at an address. No operation takes more than `timeout` seconds, retries included.
 
-    Nothing is sent yet. What is secret comes from the environment; an address that holds a secret is refused.
+    Nothing is sent yet. Secrets come from the environment; an address that contains one is refused.
     """
     if not 0 < timeout < 86_400:
         raise ConfigurationError("The time limit of a target is out of range.", remedy="Give a number of seconds.")
@@ -39,7 +38,7 @@ def open_target(url: str, *, environment: Mapping[str, str] = os.environ, timeou
         return _webdav(parts, environment, timeout)
     if parts.scheme in BUCKET_OPTIONS:
         return _bucket(parts, environment, timeout)
-    raise ConfigurationError("The target is not an address that Cortex knows.", remedy=_FORMS, field="url")
+    raise ConfigurationError("The target has an unknown kind of address.", remedy=_FORMS, field="url")
 
 
 def _parts(url: str) -> SplitResult:
@@ -51,9 +50,9 @@ def _parts(url: str) -> SplitResult:
         raise ConfigurationError("The address of the target cannot be read.", remedy=_FORMS, field="url") from None
     if password is not None or (parts.username is not None and parts.scheme not in ("http", "https")):
         raise ConfigurationError(
-            "The address of the target holds credentials, which do not belong there.",
-            remedy=f"Leave them out; a server's password is read from {_PASSWORD}, those of buckets from the variables "
-            "that are usual for them.",
+            "The address of the target contains credentials.",
+            remedy=f"Leave them out; a server's password is read from {_PASSWORD}, those of buckets from their usual "
+            "variables.",
             field="url",
         )
     if parts.fragment or not url.isprintable():
@@ -65,11 +64,9 @@ def _options(parts: SplitResult, known: tuple[str, ...]) -> dict[str, str]:
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     options = dict(pairs)
     if set(options) - set(known) or len(options) != len(pairs):
-        # Not named: who knows what stands there.
-        remedy = f"Known are {', '.join(known)}." if known else "Leave out what follows the question mark."
-        raise ConfigurationError(
-            "The address of the target has options that it cannot have.", remedy=remedy, field="url"
-        )
+        # Not named: they could contain a secret.
+        remedy = f"Known are {', '.join(known)}." if known else "Leave out the question mark and what follows it."
+        raise ConfigurationError("The address of the target has unknown options.", remedy=remedy, field="url")
     return options
 
 
@@ -128,7 +125,7 @@ def _webdav(parts: SplitResult, environment: Mapping[str, str], timeout: float) 
 
 def _bucket(parts: SplitResult, environment: Mapping[str, str], timeout: float) -> BucketTarget:
     options = _options(parts, BUCKET_OPTIONS[parts.scheme])
-    # Not the host name, which is told in small letters only.
+    # Not `hostname`, which is in lower case.
     name, prefix = parts.netloc, _prefix(parts)
     if not name or ":" in name:
         raise ConfigurationError("The address of the target names no bucket.", remedy=_FORMS, field="url")
@@ -142,7 +139,7 @@ def _prefix(parts: SplitResult) -> str:
     prefix = unquote(parts.path).strip("/")
     if prefix and any(step in ("", ".", "..") for step in prefix.split("/")):
         raise ConfigurationError(
-            "The path of the target has steps that lead nowhere.",
+            "The path of the target has empty or relative steps.",
             remedy="Leave out '.', '..' and double slashes.",
             field="url",
         )

@@ -1,8 +1,9 @@
-"""A target that is a folder: of another disk, a network drive, or one that a program keeps in sync."""
+"""A folder as a target: on another disk, on a network drive, or one that a program synchronises."""
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import secrets
@@ -12,47 +13,43 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import NetworkError, StorageError
-from .replacing import flush_folder, replacing
-from .target import Stored
-from .target_faults import too_large
-from .target_names import check_name, check_prefix, is_name
+from ...errors import NetworkError, StorageError
+from ...paths import open_regular
+from ..files import atomic_write, flush_folder
+from .target import StoredObject, check_name, check_prefix, is_name, too_large
 
 __all__ = ["FolderTarget"]
 
-# What `replacing` and `create` leave behind when their process is killed.
+logger = logging.getLogger(__name__)
+
+# Drafts that `atomic_write` and `create` leave behind when their process is killed.
 _DRAFT = re.compile(r"\.[a-z0-9._-]+-[a-z0-9_]{8,}\.part")
 _DRAFT_SECONDS = 86_400
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _GONE = frozenset({errno.ENODEV, errno.ENXIO, errno.ENOTCONN, errno.ESTALE, errno.EIO, errno.EHOSTDOWN})
-# No link is followed, and a pipe that waits for a writer is not waited for. Windows knows none of these.
-_READING = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 class FolderTarget:
-    """Objects are files. Links within the folder, and files with names that no object has, are left alone."""
+    """Objects are files. Links within the folder, and files with other names, are left alone."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-
-    @property
-    def shown(self) -> str:
-        return str(self._root)
+        self.shown = str(root)
 
     def put(self, name: str, data: bytes) -> None:
-        with self._telling():
+        with self._report_faults():
             path = self._place(check_name(name))
-            with replacing(path) as file:
+            with atomic_write(path) as file:
                 file.write(data)
 
     def create(self, name: str, data: bytes) -> bool:
-        with self._telling():
+        with self._report_faults():
             path = self._place(check_name(name))
             if os.path.lexists(path):
                 return False
             draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}.part")
             try:
-                with replacing(draft) as file:
+                with atomic_write(draft) as file:
                     file.write(data)
                 return self._named_first(draft, path)
             finally:
@@ -61,29 +58,27 @@ class FolderTarget:
 
     def get(self, name: str, limit: int) -> bytes | None:
         check_name(name)
-        with self._telling():
+        with self._report_faults():
             if not self._exists() or self._behind_link(name):
                 return None
             try:
-                descriptor = os.open(self._root / name, _READING)
+                file = open_regular(self._root / name, follow=False)
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 return None
             except OSError as error:
-                if error.errno == errno.ELOOP:
+                if error.errno in (errno.ELOOP, errno.EINVAL):
                     return None
                 raise
-            with os.fdopen(descriptor, "rb") as file:
+            with file:
                 found = os.fstat(file.fileno())
-                if not stat.S_ISREG(found.st_mode):
-                    return None
                 data = b"" if found.st_size > limit else file.read(limit + 1)
         if found.st_size > limit or len(data) > limit:
             raise too_large(self.shown, name, limit)
         return data
 
-    def list(self, prefix: str) -> Iterator[Stored]:
+    def list(self, prefix: str) -> Iterator[StoredObject]:
         check_prefix(prefix)
-        with self._telling():
+        with self._report_faults():
             if not self._exists():
                 return iter(())
             above, slash, _ = prefix.rpartition("/")
@@ -92,7 +87,7 @@ class FolderTarget:
 
     def delete(self, name: str) -> None:
         check_name(name)
-        with self._telling():
+        with self._report_faults():
             path = self._root / name
             if not self._exists() or self._behind_link(name):
                 return
@@ -104,7 +99,7 @@ class FolderTarget:
         """Nothing is held open."""
 
     def _place(self, name: str) -> Path:
-        """Where to write an object, in folders that are there."""
+        """The path to write an object to, whose folders exist."""
         if not self._exists():
             self._root.mkdir(mode=0o700, exist_ok=True)
         folder = self._root
@@ -122,20 +117,20 @@ class FolderTarget:
         return path
 
     def _exists(self) -> bool:
-        # One look only: another process may make it between two.
+        # One call only: another process may create it between two.
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(self._root.stat().st_mode):
                 return True
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self._root))
         if not self._root.parent.is_dir():
             raise NetworkError(
-                f"{self.shown} is not there, nor is the folder above it: not mounted?",
+                f"Neither {self.shown} nor the folder above it exists: is it mounted?",
                 remedy="Mount or attach it, or create the folder.",
             )
         return False
 
     def _behind_link(self, name: str) -> bool:
-        """Whether one of the folders on the way is a link, which might lead out of the target."""
+        """Whether a folder on the way is a link, which could lead out of the target."""
         path = self._root
         for part in name.split("/"):
             path /= part
@@ -144,7 +139,7 @@ class FolderTarget:
         return False
 
     def _named_first(self, draft: Path, path: Path) -> bool:
-        """Give the draft its name unless that is taken; of several processes exactly one succeeds."""
+        """Rename the draft unless the name is taken; exactly one of several processes succeeds."""
         try:
             os.link(draft, path)
         except FileExistsError:
@@ -157,7 +152,7 @@ class FolderTarget:
         return True
 
     def _claimed(self, draft: Path, path: Path) -> bool:
-        """The same where files can have one name only: whoever makes the claim may give the name."""
+        """The same on file systems without hard links: the process that creates the claim may rename."""
         claim = path.with_name(f".{path.name}-claimed0.part")
         try:
             os.close(os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -177,7 +172,7 @@ class FolderTarget:
         finally:
             claim.unlink(missing_ok=True)
 
-    def _walk(self, folder: str, prefix: str) -> Iterator[Stored]:
+    def _walk(self, folder: str, prefix: str) -> Iterator[StoredObject]:
         """The objects below a folder, whose name is empty or ends in `/`."""
         try:
             entries = list(os.scandir(self._root / folder))
@@ -194,11 +189,11 @@ class FolderTarget:
                         yield from self._walk(below, prefix)
                 elif name.startswith(prefix) and entry.is_file(follow_symlinks=False):
                     with suppress(FileNotFoundError):
-                        yield Stored(name, entry.stat(follow_symlinks=False).st_size)
+                        yield StoredObject(name, entry.stat(follow_symlinks=False).st_size)
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
-        """What the operating system refuses, as a fault of the target."""
+    def _report_faults(self) -> Iterator[None]:
+        """Report errors of the operating system as faults of the target."""
         try:
             yield
         except StorageError as error:
@@ -216,17 +211,19 @@ class FolderTarget:
         elif error.errno in (errno.EACCES, errno.EPERM):
             said, remedy = "may not be accessed", "Check the owner and the permissions of the folder."
         elif error.errno in _GONE:
-            said, remedy = "cannot be reached: not mounted?", "Mount or attach it, and try again."
+            said, remedy = "cannot be reached: is it mounted?", "Mount or attach it, and try again."
         elif error.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
             where = error.filename or self.shown
-            said, remedy = f"cannot be used: {where} is not what Cortex made there", "Move that away."
+            said, remedy = f"cannot be used: Cortex did not create {where}", "Move that away."
         else:
             said, remedy = f"cannot be used: {error.strerror or error}", "Check the folder, or choose another."
         return NetworkError(f"{self.shown} {said}.", remedy=remedy)
 
 
 def _remove_old(draft: os.DirEntry[str]) -> None:
-    """Remove what a killed process left; one that is being written is younger."""
-    with suppress(OSError):
+    """Remove the draft of a killed process; one that is being written is younger."""
+    try:
         if time.time() - draft.stat(follow_symlinks=False).st_mtime > _DRAFT_SECONDS:
             Path(draft.path).unlink()
+    except OSError as error:
+        logger.debug("an old draft stays in the target: %s", type(error).__name__)

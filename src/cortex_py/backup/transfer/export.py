@@ -1,33 +1,35 @@
-"""A folder of Markdown: a file for each memory, prompt and template, lists of branches and of the graph.
+"""Export of a project, a person and an organisation, as JSON Lines or as a folder of Markdown.
 
-The folder takes its name when all of it is written. The project lies at its top, what belongs to a person or an
-organisation below `user` and `org`; each part says in its `README.md` whose it is.
+Each part of a JSON Lines file begins with a header that names its space; the last line counts the documents, so that a
+truncated file is noticed. The folder appears when all of it is written: the project at its top, other domains below
+`user` and `org`, each with a `README.md`. An export is one state of the store. The format: docs/export.md.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, BinaryIO, get_args
 
-from ..clock import Clock, from_micros, iso
-from ..errors import InvalidInput, storage_error
-from ..prompts.checks import as_variables, is_saved_name
-from ..prompts.files import dump
-from ..prompts.structured import one_line
-from ..records import Domain, JsonValue, Saved, SavedKind
-from ..store.database import Session
-from ..store.document import Document
-from ..store.store import Store
-from .held import Held
-from .markdown_form import memory_markdown, memory_name, plain_name, with_front_matter
-
-__all__ = ["BRANCH_FIELDS", "EXPORT_FORM", "header_of", "saved_of", "write_folder"]
+from ...clock import Clock, iso
+from ...errors import InvalidInput, storage_error
+from ...prompts.checks import as_variables, is_saved_name
+from ...prompts.files import dump
+from ...prompts.structured import one_line
+from ...records import DOMAINS, Domain, JsonValue, Saved, SavedKind
+from ...store.database import Session
+from ...store.documents.document import Document
+from ...store.store import Store
+from ..files import atomic_write
+from ..source import BackupSource
+from .markdown import memory_markdown, memory_name, moment_text, plain_name, with_front_matter
 
 EXPORT_FORM = 1
 # Name in the list of branches, name in a document.
@@ -46,30 +48,105 @@ of work. `cortex import` reads them back. `graph.md` is for reading alone: it, e
 carried by `cortex export --format jsonl`.
 """
 _KINDS = ("branch", "entity", "memory", "relationship", "saved")
+EXPORT_FORMATS = ("jsonl", "markdown")
 
 
-def header_of(domain: Domain, held: Held) -> dict[str, JsonValue]:
-    """What tells whose documents follow."""
-    told: dict[str, JsonValue] = {"cortex_export": EXPORT_FORM, "domain": domain, "space": held.space}
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """What was written: documents by kind, files and bytes. `path` is None for a stream."""
+
+    path: Path | None
+    format: str
+    domains: tuple[Domain, ...]
+    documents: Mapping[str, int]
+    files: int
+    size_bytes: int
+
+
+def export(
+    store: Store, clock: Clock, held: Mapping[Domain, BackupSource], target: Path | BinaryIO, format: str = "jsonl"
+) -> ExportResult:
+    """Export all sources: JSON Lines to a file or an open stream, or Markdown to a new folder."""
+    if format not in EXPORT_FORMATS:
+        raise InvalidInput(
+            f"Unknown format {format[:40]!r}.", remedy=f"Choose one of {', '.join(EXPORT_FORMATS)}.", field="format"
+        )
+    for one in held.values():
+        one.settle()
+    counts: Counter[str] = Counter()
+    if format == "markdown":
+        if not isinstance(target, Path):
+            raise InvalidInput("Markdown is written to a folder.", remedy="Name one.", field="path")
+        files, size = write_folder(store, clock, held, target, counts)
+    elif isinstance(target, Path):
+        with atomic_write(target) as file:
+            files, size = 1, _write_lines(store, clock, held, file, counts)
+    else:
+        try:
+            files, size = 1, _write_lines(store, clock, held, target, counts)
+            target.flush()
+        except OSError as error:
+            raise storage_error(error, "The output") from error
+    path = target if isinstance(target, Path) else None
+    return ExportResult(path, format, tuple(held), dict(sorted(counts.items())), files, size)
+
+
+def wanted_domains(names: Sequence[str]) -> tuple[Domain, ...]:
+    """Domains by name, each once, in their usual order; all if no name is given."""
+    for name in names:
+        if name not in DOMAINS:
+            raise InvalidInput(
+                f"Unknown domain {name[:40]!r}.", remedy=f"Choose one of {', '.join(DOMAINS)}.", field="domain"
+            )
+    return tuple(domain for domain in DOMAINS if not names or domain in names)
+
+
+def _write_lines(
+    store: Store, clock: Clock, held: Mapping[Domain, BackupSource], file: BinaryIO, counts: Counter[str]
+) -> int:
+    digest, size = sha256(), 0
+
+    def write(line: bytes) -> None:
+        nonlocal size
+        whole = line + b"\n"
+        digest.update(whole)
+        size += len(whole)
+        file.write(whole)
+
+    now = iso(clock.now())
+    with store.database.read() as session:
+        for domain, one in held.items():
+            write(_plain({**header_of(domain, one), "exported_at": now}))
+            for document in store.documents.scan(session, one.space):
+                counts[document.kind] += 1
+                write(document.line)
+        write(_plain({"cortex_export_end": {"documents": counts.total(), "sha256": digest.hexdigest()}}))
+    return size
+
+
+def _plain(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+# -- the folder of Markdown -------------------------------------------------------------------------
+
+
+def header_of(domain: Domain, held: BackupSource) -> dict[str, JsonValue]:
+    """The header of the documents of a domain."""
+    header: dict[str, JsonValue] = {"cortex_export": EXPORT_FORM, "domain": domain, "space": held.space}
     if domain == "project":
         facts = held.facts
-        told["project"] = {"id": facts["project_id"], "name": facts["name"], "remote": facts["remote"]}
-    return told
+        header["project"] = {"id": facts["project_id"], "name": facts["name"], "remote": facts["remote"]}
+    return header
 
 
 def write_folder(
-    store: Store, clock: Clock, held: Mapping[Domain, Held], target: Path, counts: Counter[str]
+    store: Store, clock: Clock, held: Mapping[Domain, BackupSource], target: Path, counts: Counter[str]
 ) -> tuple[int, int]:
-    """Write one state of the store; how many files and bytes it takes. A folder with something in it is refused."""
+    """Write one state of the store into a new or empty folder; returns the number of files and bytes."""
     try:
-        if (
-            target.is_symlink()
-            or (target.exists() and not target.is_dir())
-            or (target.is_dir() and any(target.iterdir()))
-        ):
-            raise InvalidInput(
-                f"{target} is there already and is no empty folder.", remedy="Name a new one.", field="path"
-            )
+        if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
+            raise InvalidInput(f"{target} exists and is not an empty folder.", remedy="Name a new one.", field="path")
         draft = Path(tempfile.mkdtemp(prefix=f".{target.name[:100]}-", suffix=".part", dir=target.absolute().parent))
     except OSError as error:
         raise storage_error(error, target) from error
@@ -87,7 +164,7 @@ def write_folder(
     except OSError as error:
         raise storage_error(error, target) from error
     finally:
-        # Gone already where it was renamed.
+        # Already gone if it was renamed.
         shutil.rmtree(draft, ignore_errors=True)
     return writer.files, writer.size
 
@@ -139,7 +216,7 @@ def _write_memory(writer: _Writer, part: str, document: Document) -> None:
     try:
         writer.write(f"{part}memories/{memory_name(document)}", data)
     except FileExistsError:
-        # The short ids of two memories of the same moment are the same.
+        # Two memories of the same moment can have the same short id.
         writer.write(f"{part}memories/{memory_name(document, whole_id=True)}", data)
 
 
@@ -150,7 +227,7 @@ def _write_saved(writer: _Writer, part: str, document: Document) -> None:
 
 
 def saved_of(document: Document) -> Saved:
-    """A saved text at its present version; InvalidInput where the document holds none."""
+    """A saved text at its current version; InvalidInput if the document holds none."""
     kind, _, name = document.key.partition("/")
     data = document.data
     if kind not in get_args(SavedKind):
@@ -159,7 +236,7 @@ def saved_of(document: Document) -> Saved:
     if present is None:
         raise InvalidInput(f"The {kind} {name[:80]!r} lacks its present version.", field="versions")
     return Saved(
-        kind=kind,  # type: ignore[arg-type]  # one of them, as was seen above
+        kind=kind,  # type: ignore[arg-type]  # checked above
         name=name,
         domain=data["domain"],
         content=present["content"],
@@ -172,29 +249,20 @@ def saved_of(document: Document) -> Saved:
 
 
 def _branches(branches: list[Document]) -> str:
-    """The list for people, and in the front matter all that `import` needs of it."""
-    told: list[JsonValue] = []
+    """The table for readers, and in the front matter everything that `import` needs."""
+    listed: list[JsonValue] = []
     rows = ["# Lines of work\n\n| id | topic | git branch | status | created |\n|---|---|---|---|---|\n"]
     for document in branches:
         data = document.data
         given: dict[str, JsonValue] = {"id": document.key}
         for name, column in BRANCH_FIELDS:
             if data[column] is not None:
-                given[name] = _moment(data[column]) if column.endswith("_at") else data[column]
-        told.append(given)
-        words = (
-            document.key,
-            data["topic"],
-            data["git_branch"] or "",
-            data["status"],
-            _moment(data["created_at"])[:10],
-        )
-        rows.append(f"| {' | '.join(_cell(word) for word in words)} |\n")
-    return with_front_matter({"cortex": "branches", "branches": told}, "".join(rows))
-
-
-def _moment(micros: int) -> str:
-    return from_micros(micros).isoformat(timespec="microseconds").replace("+00:00", "Z")
+                given[name] = moment_text(data[column]) if column.endswith("_at") else data[column]
+        listed.append(given)
+        created = moment_text(data["created_at"])[:10]
+        cells = (document.key, data["topic"], data["git_branch"] or "", data["status"], created)
+        rows.append(f"| {' | '.join(_cell(cell) for cell in cells)} |\n")
+    return with_front_matter({"cortex": "branches", "branches": listed}, "".join(rows))
 
 
 def _cell(text: str) -> str:

@@ -1,6 +1,7 @@
-"""Documents from outside, before they may be written: whole, of the right types, within the limits, without secrets.
+"""Checks documents from outside: complete, of the right types, within the limits, without secrets.
 
-People edit what was exported, and others may have made it: what the store itself would never hold is refused.
+People edit exports, and others may have made them: what the store itself would never hold is refused. Prompts and
+templates are checked like saved ones, with all their versions.
 """
 
 from __future__ import annotations
@@ -8,24 +9,98 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, get_args
 
-from ..config import Settings
-from ..errors import BackupCorrupt, ContentBlocked, CortexError, InvalidInput
-from ..graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES
-from ..memory.namespaces import canonical_namespace
-from ..memory.ontology import canonical_category
-from ..memory.prepare import check_fields, check_text, clean_tags, path_in, without_secrets
-from ..records import STATUSES, Confinement, Domain, Memory
-from ..security.policy import screen
-from ..security.secrets import redact
-from ..store.document import Document
-from ..store.document_memories import memory_of
-from ..store.documents import check_document
-from .import_saved import checked_saved
+from ...config import Settings
+from ...errors import BackupCorrupt, ContentBlocked, CortexError, InvalidInput
+from ...graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES
+from ...memory.capture.prepare import check_fields, check_text, clean_tags, path_in, screen_record
+from ...memory.labels.ontology import canonical_category
+from ...memory.namespaces import canonical_namespace
+from ...prompts.checks import (
+    Draft,
+    as_variables,
+    check_content,
+    check_draft,
+    check_saved_name,
+    screen_saved,
+    variable_names,
+)
+from ...records import STATUSES, Confinement, Domain, Memory, Saved, SavedKind
+from ...security.policy import Screen
+from ...security.secrets.secrets import redact
+from ...store.documents.document import Document
+from ...store.documents.documents import check_document
+from ...store.documents.memories import memory_of
+from .export import saved_of
 
-__all__ = ["Checks", "placed"]
+__all__ = ["Checks", "placed", "saved_document", "texts_in"]
+
+_VARIABLE_FIELDS = frozenset(("name", "description", "default", "required", "choices"))
+
+
+def checked_saved(document: Document, domain: Domain, screen: Screen) -> Document:
+    """A saved text with all its versions as they may be kept."""
+    data = document.data
+    kind = saved_of(document).kind
+    check_saved_name(document.key.partition("/")[2], kind)
+    if data["domain"] != domain:
+        raise InvalidInput(
+            f"The {kind} is of the domain {data['domain'][:40]!r}, in a part of {domain}.", field="domain"
+        )
+    versions = [_version(document, one, kind, screen) for one in data["versions"]]
+    present = next(one for one in versions if one["version"] == data["version"])
+    fields = {name: present[name] for name in ("description", "tags", "variables", "redactions")}
+    return replace(document, data={**data, **fields, "versions": versions})
+
+
+def saved_document(draft: Draft, domain: Domain, screen: Screen, now: int) -> Document:
+    """The document of a text from a file, as its first version."""
+    checked, _ = check_draft(draft)
+    saved = screen_saved(checked.as_saved(domain), screen)
+    fields = _fields(saved)
+    versions = [{"version": 1, **fields, "saved_at": now, "content": saved.content}]
+    data = {"domain": domain, "version": 1, **fields, "created_at": now, "updated_at": now, "versions": versions}
+    return Document("saved", f"{saved.kind}/{saved.name}", data)
+
+
+def _version(document: Document, version: Mapping[str, Any], kind: SavedKind, screen: Screen) -> dict[str, Any]:
+    texts = (version["tags"], version["redactions"])
+    if not all(isinstance(one, list) and all(isinstance(word, str) for word in one) for one in texts):
+        raise InvalidInput(f"The tags of the {kind} are not texts.", field="tags")
+    declared = version["variables"]
+    if not isinstance(declared, list) or any(
+        not isinstance(one, dict) or set(one) != _VARIABLE_FIELDS for one in declared
+    ):
+        raise InvalidInput(f"The variables of the {kind} are not declared in full.", field="variables")
+    saved = Saved(
+        kind=kind,
+        name=document.key.partition("/")[2],
+        domain=document.data["domain"],
+        content=check_content(version["content"]),
+        description=version["description"],
+        tags=tuple(version["tags"]),
+        variables=as_variables(declared),
+        redactions=tuple(version["redactions"]),
+    )
+    # Refuses a content that cannot be parsed.
+    variable_names(kind, saved.content)
+    cleaned = screen_saved(saved, screen)
+    if cleaned == saved:
+        return dict(version)
+    found = tuple(dict.fromkeys((*saved.redactions, *cleaned.redactions)))
+    return {**version, **_fields(replace(cleaned, redactions=found)), "content": cleaned.content}
+
+
+def _fields(saved: Saved) -> dict[str, Any]:
+    return {
+        "description": saved.description,
+        "tags": list(saved.tags),
+        "variables": [{**asdict(one), "choices": list(one.choices)} for one in saved.variables],
+        "redactions": list(saved.redactions),
+    }
+
 
 _KEY_MOST = 400
 _BRANCH_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}\Z")
@@ -34,7 +109,7 @@ _TOPIC_MOST = 200
 _MOMENT_LEAST, _MOMENT_MOST = -62_135_596_800_000_000, 253_402_300_799_999_999
 _MOMENTS = frozenset(("at", "valid_from", "valid_to"))
 _REALS = frozenset(("confidence", "strength", "raw", "share", "refused", "grounding"))
-# What may occur once in a document, by the list it stands in.
+# What may occur once in a list, by the name of the list.
 _ONCE = {
     "versions": ("version",),
     "aliases": ("alias",),
@@ -43,23 +118,24 @@ _ONCE = {
     "log": ("n",),
     "mentions": ("entity_id", "first"),
 }
-# Prose, in which a secret can be blotted out. Where one stands elsewhere, the document is left out.
+# Prose, in which a secret can be redacted. A document with one elsewhere is left out.
 _PROSE = {"branch": ("topic",), "relationship": ("evidence",), "session": ("task", "reason"), "reference": ("task",)}
 
 
 class Checks:
-    """Counts what was redacted."""
+    """Checks documents, and counts those that were redacted."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._screen = Screen.by(settings)
         self.redacted = 0
-        # Memories whose text is no longer the one that came.
+        # Memories whose text was redacted.
         self.reworded: set[str] = set()
 
     def document(self, document: Document, domain: Domain, project_id: str | None) -> Document | None:
         """The document as it may be written into a space of this domain and project.
 
-        None where it holds a secret that cannot be blotted out.
+        None if it contains a secret that cannot be redacted.
         """
         _check_plain(document)
         if document.kind == "memory":
@@ -70,7 +146,7 @@ class Checks:
         _check_numbers(document.data)
         document = replace(document, data=_as_stored(document.data, document.kind))
         if document.kind == "saved":
-            cleaned = checked_saved(document, domain, self._settings.secrets)
+            cleaned = checked_saved(document, domain, self._screen)
             self.redacted += cleaned.line != document.line and bool(cleaned.data["redactions"])
             return cleaned
         if document.kind in _CHECKS:
@@ -97,7 +173,7 @@ class Checks:
             tags=clean_tags(memory.tags),
             path=memory.path if memory.path or not memory.source else path_in(memory.source),
         )
-        cleaned = without_secrets(memory, self._settings.secrets)
+        cleaned = screen_record(memory, self._screen)
         data = {
             **document.data,
             "project_id": project_id,
@@ -112,53 +188,53 @@ class Checks:
         if cleaned.content != memory.content:
             self.reworded.add(document.key)
         known = {one["content"] for one in document.data["versions"]}
-        self.redacted += cleaned is not memory or any(one["content"] not in known for one in data["versions"])
+        self.redacted += cleaned != memory or any(one["content"] not in known for one in data["versions"])
         return replace(document, data=data)
 
     def _version(self, version: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
-        """An earlier state passes the same policy: a secret in it would be shown by the history."""
+        """Apply the policy to an earlier version: the history would show a secret in it."""
         check_text(version["content"], "content", self._settings.max_content_bytes)
         tags, source = tuple(version["tags"]), version["source"]
         before = replace(memory, content=version["content"], tags=tags, source=source, summary=None, path=None)
-        cleaned = without_secrets(before, self._settings.secrets)
+        cleaned = screen_record(before, self._screen)
         return {**version, "content": cleaned.content, "tags": list(cleaned.tags), "source": cleaned.source}
 
     # -- all else --------------------------------------------------------------------------------
 
     def _screened(self, document: Document) -> Document | None:
-        data, found = dict(document.data), False
+        data, found, here = dict(document.data), False, self._screen
         for name in _PROSE.get(document.kind, ()):
-            (data[name],), kinds = screen([data[name]], self._settings.secrets)
+            (data[name],), kinds = here.each(name, [data[name]])
             found = found or bool(kinds)
         rest = {name: value for name, value in data.items() if name not in _PROSE.get(document.kind, ())}
-        texts = [document.key, *_texts(rest)]
+        texts = [document.key, *texts_in(rest)]
         if isinstance(rest.get("properties"), dict):
-            # Some are known for secrets by the name before them.
+            # Some secrets are recognised by the name before them.
             texts.append(json.dumps(rest["properties"], ensure_ascii=False))
-        # All at once first: that most documents hold no secret is told in one look.
-        if redact("\n".join(texts)).findings and screen(texts, self._settings.secrets)[1]:
+        # All at once first: most documents hold no secret.
+        if redact("\n".join(texts)).findings and Screen(here.policy).each(document.kind, texts)[1]:
             return None
         self.redacted += found
         return replace(document, data=data) if found else document
 
 
 def placed(error: CortexError, place: str) -> CortexError:
-    """The same error, told with the place where it arose."""
+    """The same error, with the place where it occurred."""
     message = f"{place}: {error.message}"
     if isinstance(error, ContentBlocked):
         return ContentBlocked(message, kinds=error.kinds, remedy=error.remedy)
     if isinstance(error, BackupCorrupt):
-        return InvalidInput(message, remedy="Correct the line, or export anew.", field="file")
+        return InvalidInput(message, remedy="Correct the line, or export again.", field="file")
     error.message = message
     return error
 
 
 def _check_plain(document: Document) -> None:
-    """Text that the store can keep: no half characters, no numbers that are none."""
+    """Refuse text that the store cannot keep: half characters, and numbers that are not finite."""
     try:
         document.line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidInput("It holds half of a surrogate pair, which is no character.", field="file") from error
+        raise InvalidInput("It holds half of a surrogate pair, which is not a character.", field="file") from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput("It holds a number that is not finite, or is nested too deeply.", field="file") from error
     if not document.key or len(document.key) > _KEY_MOST:
@@ -166,11 +242,11 @@ def _check_plain(document: Document) -> None:
 
 
 def _check_numbers(data: Mapping[str, Any]) -> None:
-    """Moments that are dates, and lists in which each thing stands once; only of what has the right types already."""
+    """Moments must be dates, and lists must not repeat; applied to values of the right types."""
     for name, value in data.items():
         if (name.endswith("_at") or name in _MOMENTS) and isinstance(value, int):
             if not _MOMENT_LEAST <= value <= _MOMENT_MOST:
-                raise InvalidInput(f"{name} is no moment between the years 1 and 9999.", field=name)
+                raise InvalidInput(f"{name} is not a moment between the years 1 and 9999.", field=name)
         elif name in _ONCE and isinstance(value, list):
             inside = [one for one in value if isinstance(one, dict)]
             if len({tuple(str(one.get(key)) for key in _ONCE[name]) for one in inside}) < len(inside):
@@ -180,7 +256,7 @@ def _check_numbers(data: Mapping[str, Any]) -> None:
 
 
 def _as_stored(data: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Numbers and lists in the form in which the store gives them back: 1 for 1.0 would differ for ever."""
+    """Numbers and lists in the form in which the store returns them: 1 for 1.0 would always differ."""
     found: dict[str, Any] = {}
     for name, value in data.items():
         real = name in _REALS or (kind == "trust" and name == "accepted")
@@ -197,7 +273,7 @@ def _as_stored(data: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _check_log(log: object) -> None:
-    """What a merge wrote down, as far as its rows name memories."""
+    """The log of a merge, as far as its rows name memories."""
     forms = {"merge": dict, "kept": dict, "entity": dict, "mention": list, "moved": dict, "dropped": dict}
     fits = isinstance(log, list) and all(
         isinstance(one, dict) and one.get("kind") in forms and isinstance(one.get("data"), forms[one["kind"]])
@@ -217,13 +293,13 @@ def _check_branch(document: Document) -> None:
 def _check_entity(document: Document) -> None:
     check_text(document.data["name"], "name", 4_000)
     if document.data["type"] not in ENTITY_TYPES or not isinstance(document.data["properties"], dict):
-        raise InvalidInput(f"There is no type of entity {document.data['type'][:40]!r}.", field="type")
+        raise InvalidInput(f"Unknown entity type {document.data['type'][:40]!r}.", field="type")
 
 
 def _check_relationship(document: Document) -> None:
     data = document.data
     if data["type"] not in RELATIONSHIP_TYPES or not isinstance(data["properties"], dict):
-        raise InvalidInput(f"There is no type of relationship {data['type'][:40]!r}.", field="type")
+        raise InvalidInput(f"Unknown relationship type {data['type'][:40]!r}.", field="type")
     if not 0 <= data["confidence"] <= 1:
         raise InvalidInput("The confidence is not between 0 and 1.", field="confidence")
 
@@ -235,7 +311,7 @@ def _check_verification(document: Document) -> None:
     except (ValueError, RecursionError):
         fits = False
     if not fits:
-        raise InvalidInput("What a check found is no JSON object.", field="result")
+        raise InvalidInput("What a check found is not a JSON object.", field="result")
 
 
 _CHECKS: dict[str, Callable[[Document], None]] = {
@@ -246,12 +322,13 @@ _CHECKS: dict[str, Callable[[Document], None]] = {
 }
 
 
-def _texts(value: object) -> Iterator[str]:
+def texts_in(value: object) -> Iterator[str]:
+    """Every text in a JSON value, without field names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from _texts(inner)
+            yield from texts_in(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _texts(inner)
+            yield from texts_in(inner)

@@ -1,34 +1,287 @@
-"""Files to import, read and checked to the last line before anything is written.
+"""Reads and checks the files of an import completely, before anything is written.
 
-Exports give documents, other files plain memories. What is wrong is told with file and line.
+Exports contain documents, other files plain memories. Faults are reported with file and line. Links are not followed,
+so that nothing outside a given folder is read.
+
+Checked documents are spooled to an unnamed file: memory holds only their offsets, and what is written is exactly what
+was checked, whatever happens to the imported files meanwhile. The file is encrypted with a key of this process, since
+its remains on the disk outlive it.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
-from ..clock import Clock, to_micros
-from ..config import Settings
-from ..errors import CortexError, InvalidInput
-from ..prompts.files import load
-from ..prompts.structured import one_line
-from ..records import DOMAINS, Domain, NewMemory
-from ..store.document import Document, parse_document
-from .export_folder import BRANCH_FIELDS, EXPORT_FORM
-from .held import Held
-from .import_checks import Checks, placed
-from .import_folder import NoteFile, folder_notes, is_markdown, read_text
-from .import_lines import Line, fault, json_values
-from .import_plain import from_note, from_object, needs_redaction
-from .import_saved import saved_document
-from .import_spool import Spool
-from .markdown_form import Note, memory_data, moment_in, read_note
+from ...clock import Clock, to_micros
+from ...config import Settings
+from ...echo import clean_text
+from ...errors import CortexError, InvalidInput, StorageError, storage_error
+from ...paths import open_regular
+from ...prompts.files import load
+from ...prompts.structured import one_line
+from ...records import DOMAINS, Domain, NewMemory, SavedKind
+from ...security.ciphers import NONCE_BYTES, Cipher
+from ...security.policy import Screen
+from ...store.documents.document import Document, parse_document
+from ...tracing import report
+from ..source import AdministeredSources, BackupSource
+from .export import BRANCH_FIELDS, EXPORT_FORM
+from .import_checks import Checks, placed, saved_document
+from .markdown import Note, from_note, from_object, memory_data, moment_in, needs_redaction, read_note
 
-__all__ = ["Gathered"]
+__all__ = ["DocumentSpool", "Entry", "ImportReader", "json_values"]
+
+
+_IN_MEMORY = 16_000_000
+
+
+class Entry(NamedTuple):
+    """The offset and the origin of a document. `partial`: its file holds no history and no statistics."""
+
+    key: str
+    offset: int
+    length: int
+    place: str
+    partial: bool
+
+
+class DocumentSpool:
+    def __init__(self, folder: Path) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, dir=str(folder))  # noqa: SIM115
+        self._cipher = Cipher(os.urandom(32))
+        self._entries: dict[tuple[Domain, str], dict[str, Entry]] = {}
+        self._written = 0
+        self._end = 0
+
+    def close(self) -> None:
+        self._file.close()
+
+    def add(self, domain: Domain, document: Document, place: str, *, partial: bool = False) -> None:
+        """Spool a document. A second identical one is ignored; one that differs is refused."""
+        known = self._entries.setdefault((domain, document.kind), {})
+        before = known.get(document.key) or self._elsewhere(domain, document)
+        if before is not None:
+            if document.key in known and self._line(before) == document.line:
+                return
+            raise InvalidInput(
+                f"{place}: the {document.kind} {document.key[:80]} is also in {before.place}, and differs.",
+                remedy="Leave one of them out.",
+                field="file",
+            )
+        try:
+            self._file.seek(self._end)
+            sealed = self._cipher.encrypt(_nonce(self._end), document.line, b"")
+            self._file.write(sealed)
+        except OSError as error:
+            raise storage_error(error, "The temporary file") from error
+        known[document.key] = Entry(document.key, self._end, len(sealed), place, partial)
+        self._end += len(sealed)
+
+    def _elsewhere(self, domain: Domain, document: Document) -> Entry | None:
+        """The same memory in another domain: an id is unique within a home."""
+        if document.kind != "memory":
+            return None
+        found = (
+            of.get(document.key) for (where, kind), of in self._entries.items() if kind == "memory" and where != domain
+        )
+        return next((one for one in found if one is not None), None)
+
+    def domains(self) -> list[Domain]:
+        return sorted({domain for domain, _ in self._entries})
+
+    def has(self, domain: Domain, kind: str, key: str) -> bool:
+        return key in self._entries.get((domain, kind), ())
+
+    def batches(self, domain: Domain, kind: str, size: int) -> Iterator[Sequence[tuple[Entry, Document]]]:
+        """The documents of a kind by key, in batches."""
+        entries = sorted(self._entries.get((domain, kind), {}).values())
+        total = sum(map(len, self._entries.values()))
+        for low in range(0, len(entries), size):
+            batch = entries[low : low + size]
+            yield [(one, parse_document(self._line(one))) for one in batch]
+            self._written += len(batch)
+            report("documents", self._written, total)
+
+    def one(self, domain: Domain, kind: str, key: str) -> Document | None:
+        entry = self._entries.get((domain, kind), {}).get(key)
+        return None if entry is None else parse_document(self._line(entry))
+
+    def _line(self, entry: Entry) -> bytes:
+        self._file.seek(entry.offset)
+        line = self._cipher.decrypt(_nonce(entry.offset), self._file.read(entry.length), b"")
+        if line is None:
+            raise StorageError(
+                "The temporary file of the import was changed.", remedy="Nothing was written; try again."
+            )
+        return line
+
+
+def _nonce(offset: int) -> bytes:
+    """Unique, since no two documents begin at the same offset."""
+    return offset.to_bytes(NONCE_BYTES, "big")
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+# More than any memory with its versions takes; keeps a file without line ends from filling the memory.
+_LINE_MOST = 256_000_000
+_BOM = b"\xef\xbb\xbf"
+
+
+class Line(NamedTuple):
+    """A value, and its line or its position in an array."""
+
+    value: object
+    place: str
+
+
+def fault(place: str, what: str, remedy: str | None = None) -> InvalidInput:
+    return InvalidInput(f"{one_line(place)}: {what}.", remedy=remedy, field="file")
+
+
+def json_values(file: BinaryIO, name: str) -> Iterator[Line]:
+    """The values of a file: one per non-blank line, or those of one array."""
+    number, begun = 0, False
+    while raw := file.readline(_LINE_MOST + 1):
+        number += 1
+        place = f"{name}, line {number}"
+        if len(raw) > _LINE_MOST:
+            raise fault(place, f"the line is longer than {_LINE_MOST:,} bytes")
+        line = raw.removeprefix(_BOM) if number == 1 else raw
+        if not line.strip():
+            continue
+        if not begun and line.lstrip()[:1] == b"[":
+            yield from _array(line + file.read(_LINE_MOST + 1 - len(line)), name, number)
+            return
+        begun = True
+        yield Line(_parsed(line, place), place)
+
+
+def _array(data: bytes, name: str, first: int) -> Iterator[Line]:
+    if len(data) > _LINE_MOST:
+        raise fault(name, f"the array is longer than {_LINE_MOST:,} bytes", "Write one object in each line.")
+    values = _parsed(data, name, first)
+    for number, value in enumerate(values if isinstance(values, list) else [], start=1):
+        yield Line(value, f"{name}, entry {number}")
+
+
+def _parsed(data: bytes, place: str, first: int | None = None) -> object:
+    def constant(word: str) -> object:
+        raise fault(place, f"{word} is not a number in JSON")
+
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=constant)
+    except UnicodeDecodeError as error:
+        where = place if first is None else _at(place, first + data.count(b"\n", 0, error.start))
+        raise fault(where, "it is not UTF-8", "Save the file as UTF-8.") from error
+    except json.JSONDecodeError as error:
+        where = place if first is None else _at(place, first + error.lineno - 1)
+        raise fault(where, f"it is not valid JSON ({error.msg}, column {error.colno})") from error
+    except RecursionError as error:
+        raise fault(place, "it is nested too deeply") from error
+    except ValueError as error:
+        # More digits than Python parses.
+        raise fault(place, "it holds a number with thousands of digits") from error
+
+
+def _at(name: str, line: int) -> str:
+    return f"{name}, line {line}"
+
+
+_DEPTH_MOST = 32
+_LONGEST_NAME = 1_000
+_SUFFIXES = (".md", ".markdown")
+_SAVED: dict[str, SavedKind] = {"prompts": "prompt", "templates": "template"}
+_README_MOST = 100_000
+
+
+class NoteFile(NamedTuple):
+    """A file, the domain of the export that it belongs to, if any, and the kind of saved text it holds, if any."""
+
+    path: Path
+    domain: Domain | None = None
+    saved: SavedKind | None = None
+
+
+def is_markdown(name: str) -> bool:
+    return name.lower().endswith(_SUFFIXES)
+
+
+def _shown(name: str) -> str:
+    """A name from outside, for messages."""
+    return clean_text(one_line(name), _LONGEST_NAME)
+
+
+def folder_notes(folder: Path, left_out: list[str]) -> Iterator[NoteFile]:
+    """All Markdown files below a folder by name; hidden files belong to other programs and are skipped."""
+    yield from _notes(folder, 0, None, None, left_out)
+
+
+def _notes(
+    folder: Path, depth: int, domain: Domain | None, saved: SavedKind | None, left_out: list[str]
+) -> Iterator[NoteFile]:
+    part = _exported(folder)
+    domain = part or domain
+    for entry in _entries(folder):
+        path = folder / entry.name
+        if entry.name.startswith("."):
+            continue
+        if entry.is_symlink():
+            if is_markdown(entry.name) or path.is_dir():
+                left_out.append(f"{_shown(str(path))}: it is a symbolic link, and those are not followed")
+        elif entry.is_dir(follow_symlinks=False):
+            if depth >= _DEPTH_MOST:
+                left_out.append(f"{_shown(str(path))}: folders more than {_DEPTH_MOST} deep are not read")
+                continue
+            yield from _notes(path, depth + 1, domain, _SAVED.get(entry.name) if part else saved, left_out)
+        elif part and entry.name == "README.md":
+            continue
+        elif is_markdown(entry.name) and entry.is_file(follow_symlinks=False):
+            yield NoteFile(path, domain, saved)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        raise fault(str(folder), error.strerror or "it cannot be listed") from error
+
+
+def _exported(folder: Path) -> Domain | None:
+    """The domain of an export in this folder, by its `README.md`; None if there is none."""
+    path = folder / "README.md"
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > _README_MOST:
+        return None
+    text = read_text(path, str(path), _README_MOST, follow=False)
+    if not text.startswith("---\ncortex_export: "):
+        return None
+    domain = read_note(str(path), text).fields.get("domain")
+    return next((one for one in DOMAINS if one == domain), None)
+
+
+def read_text(path: Path, name: str, most_bytes: int, *, follow: bool = True) -> str:
+    """The text of a regular file, which must be UTF-8 and within the limit."""
+    try:
+        with open_regular(path, follow=follow) as file:
+            data = file.read(most_bytes + 1)
+    except OSError as error:
+        raise fault(name, error.strerror or "it cannot be read") from error
+    if len(data) > most_bytes:
+        raise fault(name, f"it is larger than {most_bytes:,} bytes")
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise fault(f"{name}, line {line}", "it is not UTF-8", "Save the file as UTF-8.") from error
+
 
 # Front matter around a content.
 _BESIDE_CONTENT = 1_000_000
@@ -36,18 +289,23 @@ _END = "cortex_export_end"
 _DOCUMENT = {"kind", "key", "data"}
 
 
-class Gathered:
-    """What files hold: documents in a spool, and plain memories, each with its place.
+class ImportReader:
+    """Documents in a spool, and plain memories, each with its place.
 
-    `domain` is the only one of which documents are taken, and the one that plain memories go to.
+    `domain` restricts exports to one domain, and is where plain memories go.
     """
 
     def __init__(
-        self, settings: Settings, clock: Clock, hold: Callable[[Domain], Held], spool: Spool, domain: Domain | None
+        self,
+        settings: Settings,
+        clock: Clock,
+        sources: AdministeredSources,
+        spool: DocumentSpool,
+        domain: Domain | None,
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._hold = hold
+        self._sources = sources
         self._spool = spool
         self._domain = domain
         self._checks = Checks(settings)
@@ -62,14 +320,15 @@ class Gathered:
 
     @property
     def reworded(self) -> set[str]:
-        """Memories out of which secrets were taken: what was read from them stands elsewhere now."""
+        """Memories in which secrets were redacted: positions in their text have shifted."""
         return self._checks.reworded
 
     @property
     def notes(self) -> list[str]:
-        """What the caller should know of files that were taken."""
+        """What the caller should know about the imported files."""
         fields = [
-            f"The field {name[:40]!r} was ignored, {count} times." for name, count in self._ignored.most_common(20)
+            f"The field {clean_text(name, 40)!r} was ignored, {count} {'time' if count == 1 else 'times'}."
+            for name, count in self._ignored.most_common(20)
         ]
         return [*self._notes, *map(one_line, fields)]
 
@@ -82,7 +341,7 @@ class Gathered:
             self._note_file(NoteFile(path), follow=True)
         else:
             try:
-                opened = path.open("rb")
+                opened = open_regular(path)
             except OSError as error:
                 raise fault(str(path), error.strerror or "it cannot be read") from error
             with opened:
@@ -116,7 +375,7 @@ class Gathered:
         self.plain.append(item)
 
     def _export(self, first: Line, lines: Iterator[Line], name: str) -> None:
-        """Parts of documents, each after its header; the last line says that nothing is missing."""
+        """Read the parts of an export, each after its header; the last line proves that nothing is missing."""
         part: _Part | None = self._part(first)
         count = 0
         for line in lines:
@@ -124,12 +383,12 @@ class Gathered:
             if isinstance(value, dict) and "cortex_export" in value:
                 part = self._part(line)
             elif isinstance(value, dict) and _END in value:
-                told = value[_END].get("documents") if isinstance(value[_END], dict) else None
-                if isinstance(told, int) and told != count:
-                    self._notes.append(f"{one_line(name)} was exported with {told:,} documents and holds {count:,}.")
+                wrote = value[_END].get("documents") if isinstance(value[_END], dict) else None
+                if isinstance(wrote, int) and wrote != count:
+                    self._notes.append(f"{_shown(name)} was exported with {wrote:,} documents and holds {count:,}.")
                 part, count = None, 0
             elif part is None:
-                raise fault(line.place, "it stands behind the end of the export")
+                raise fault(line.place, "it comes after the end of the export")
             else:
                 count += 1
                 if self._domain in (None, part.domain):
@@ -138,7 +397,7 @@ class Gathered:
             raise fault(
                 name,
                 "its last line is missing, so it may have been cut off",
-                f'Export anew; where all of it is there, add the line {{"{_END}": {{}}}}.',
+                f'Export again; if nothing is missing, add the line {{"{_END}": {{}}}}.',
             )
 
     def _part(self, line: Line) -> _Part:
@@ -148,24 +407,24 @@ class Gathered:
         domain = next((one for one in DOMAINS if one == header.get("domain")), None)
         if domain is None:
             raise fault(line.place, f"the domain of the header is none of {', '.join(DOMAINS)}")
-        return _Part(domain, self._hold(domain), header.get("space"))
+        return _Part(domain, self._sources[domain], header.get("space"))
 
     def _document(self, part: _Part, line: Line) -> None:
         with _place(line.place):
             value = line.value
             if not isinstance(value, dict) or set(value) != _DOCUMENT:
-                raise InvalidInput("It is no document of an export.", field="file")
+                raise InvalidInput("It is not a document of an export.", field="file")
             try:
                 found = parse_document(Document(value["kind"], value["key"], value["data"]).line)
             except (ValueError, TypeError, RecursionError) as error:
-                raise InvalidInput("It is no document of an export.", field="file") from error
-            document = self._checks.document(found, part.domain, part.held.facts.get("project_id"))
+                raise InvalidInput("It is not a document of an export.", field="file") from error
+            document = self._checks.document(found, part.domain, part.source.facts.get("project_id"))
         if document is None:
             self._holds_secret(found.kind, line.place)
             return
-        if document.kind == "merge" and part.space != part.held.space:
-            # What undoes a merge names the space it was made in.
-            self.left_out.append(f"merge {document.key[:80]}: it can be undone only where it was made")
+        if document.kind == "merge" and part.space != part.source.space:
+            # The log that undoes a merge names the space it was made in.
+            self.left_out.append(f"merge {clean_text(document.key, 80)}: it can be undone only where it was made")
             return
         self._spool.add(part.domain, document, one_line(line.place))
 
@@ -179,7 +438,7 @@ class Gathered:
             if file.saved is not None:
                 domain = file.domain or "project"
                 for draft in load(text.encode(), filename=file.path.name, kind=file.saved):
-                    self._partial(domain, saved_document(draft, domain, self._settings.secrets, self._now), name)
+                    self._partial(domain, saved_document(draft, domain, Screen.by(self._settings), self._now), name)
                 return
             note = read_note(name, text)
             if note.memory_id is not None:
@@ -187,9 +446,9 @@ class Gathered:
             elif note.fields.get("cortex") == "branches":
                 self._branches(note, file.domain or "project", name)
             elif note.fields.get("cortex") == "graph":
-                self.left_out.append(f"{one_line(name)}: the graph is carried by JSON Lines alone")
+                self.left_out.append(f"{_shown(name)}: the graph is carried by JSON Lines alone")
             elif not note.content.strip():
-                self.left_out.append(f"{one_line(name)}: it is empty")
+                self.left_out.append(f"{_shown(name)}: it is empty")
             else:
                 self._take_plain(*from_note(note, name, self._domain or "project"))
 
@@ -199,7 +458,7 @@ class Gathered:
         if data["domain"] not in DOMAINS:
             raise InvalidInput(f"There is no domain {str(data['domain'])[:40]!r}.", field="domain")
         domain: Domain = data["domain"]
-        project_id = self._hold(domain).facts.get("project_id")
+        project_id = self._sources[domain].facts.get("project_id")
         document = self._checks.document(Document("memory", memory_id, data), domain, project_id)
         self._partial(domain, document, name)
 
@@ -222,33 +481,32 @@ class Gathered:
             self._spool.add(domain, document, one_line(name), partial=True)
 
     def _holds_secret(self, kind: str, place: str) -> None:
-        # Its key may be the secret, so only the place is told.
-        self.left_out.append(f"{kind} in {one_line(place)}: it holds what looks like a secret")
+        # Only the place: the key may be the secret.
+        self.left_out.append(f"{kind} in {_shown(place)}: it contains what looks like a secret")
 
     @property
     def _now(self) -> int:
         return to_micros(self._clock.now())
 
 
-class _Part:
+class _Part(NamedTuple):
     """A part of an export: where its documents go, and the space they came from."""
 
-    def __init__(self, domain: Domain, held: Held, space: object) -> None:
-        self.domain = domain
-        self.held = held
-        self.space = space
+    domain: Domain
+    source: BackupSource
+    space: object
 
 
 @contextmanager
 def _place(place: str) -> Iterator[None]:
-    """Errors inside are told with the place, unless they name it themselves."""
-    told = one_line(place)
+    """Add the place to errors inside, unless they name it themselves."""
+    shown = one_line(place)
     try:
         yield
     except CortexError as error:
-        if Path(told).name in error.message or told in error.message:
+        if Path(shown).name in error.message or shown in error.message:
             raise
-        moved = placed(error, told)
+        moved = placed(error, shown)
         if moved is error:
             raise
         raise moved from error

@@ -1,45 +1,51 @@
-"""Import: what files hold is added to what is there. All of it is checked first, and then written at once.
+"""Import: adds the content of files to what is there. Everything is checked first, then written at once.
 
-What is there already stays as it is unless it may be replaced; where it differs, that is told as a conflict.
+Existing documents stay unless they may be replaced; those that differ are reported as conflicts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from ..clock import Clock, to_micros
-from ..config import Settings
-from ..records import Domain, Memory, NewMemory
-from ..store.database import Session
-from ..store.document import KINDS, SHARED_KINDS, Document
-from ..store.document_memories import ABOUT_KINDS
-from ..store.store import Store
-from .held import Held
-from .import_gathering import Gathered
-from .import_merging import joined, same
-from .import_spool import Entry, Spool
+from ...clock import Clock, to_micros
+from ...config import Settings
+from ...echo import clean_text
+from ...records import Domain, NewMemory
+from ...store.database import Session
+from ...store.documents.document import KINDS, SHARED_KINDS, Document
+from ...store.documents.memories import ABOUT_KINDS
+from ...store.store import Store
+from ...tracing import report
+from ..source import AdministeredSources, BackupSource
+from .import_reader import DocumentSpool, Entry, ImportReader
 
-__all__ = ["ImportConflict", "Imported", "Importer", "Memories"]
+if TYPE_CHECKING:
+    from ...memory.service import Memories
 
+__all__ = ["ImportConflict", "ImportResult", "Importer", "joined", "same"]
+
+# The fields that people edit in a file. The others were counted or recorded by the home it came from.
+_WRITTEN: Mapping[str, tuple[str, ...]] = {
+    "memory": (
+        *("namespace", "category", "role", "content", "summary", "tags", "source", "path", "status"),
+        *("branch_id", "git_branch", "user_id", "agent_id", "created_at", "expires_at"),
+    ),
+    "saved": ("description", "tags", "variables"),
+    "branch": ("topic", "parent_id", "git_branch", "status"),
+}
 _BATCH = 400
 _UNREAD: Mapping[str, Any] = {"read": 0, "mentions": []}
 
 
-class Memories(Protocol):
-    """What remembers plain memories, and reads for the graph what was not read yet."""
-
-    def capture_many(self, items: Iterable[NewMemory]) -> list[Memory]: ...
-
-    def annotate(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ImportConflict:
-    """Something that was not taken, since what is here differs. `place` is where it stands."""
+    """Something that was not imported because the existing document differs. `place` is its origin."""
 
     kind: str
     key: str
@@ -47,40 +53,31 @@ class ImportConflict:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """What became of the documents of files, counted by kind.
+@dataclass(slots=True)
+class ImportResult:
+    """The result of an import, counted by kind.
 
-    `kept` counts what this home itself counted, read from a memory or found out about it, where that differs from
-    what came. `left_out` tells what could not be taken, `notes` what else the caller should know.
+    `kept` counts derived and usage data of this home that differ from what came. `left_out` lists what could not be
+    imported, `notes` what else the caller should know.
     """
 
-    added: Mapping[str, int]
-    replaced: Mapping[str, int]
-    unchanged: int
-    kept: int
-    conflicts: tuple[ImportConflict, ...]
-    left_out: tuple[str, ...]
-    redacted: int
-    notes: tuple[str, ...]
     dry_run: bool
-
-
-@dataclass(slots=True)
-class _Outcome:
     added: Counter[str] = field(default_factory=Counter)
     replaced: Counter[str] = field(default_factory=Counter)
     unchanged: int = 0
     kept: int = 0
     conflicts: list[ImportConflict] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    redacted: int = 0
+    notes: list[str] = field(default_factory=list)
+    # Domains with changes, and whether a text was changed that the graph has to read again.
     changed: set[Domain] = field(default_factory=set)
     unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """Whether what differs is replaced, which memories have another text than came, and the moment."""
+    """Whether to replace documents that differ, the memories whose text was redacted, and the time."""
 
     replace: bool
     reworded: Set[str]
@@ -88,48 +85,36 @@ class _Terms:
 
 
 class Importer:
-    """`hold` gives the space that documents of a domain go to."""
-
     def __init__(
-        self, store: Store, clock: Clock, settings: Settings, hold: Callable[[Domain], Held], memories: Memories
+        self, store: Store, clock: Clock, settings: Settings, sources: AdministeredSources, memories: Memories
     ) -> None:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._hold = hold
+        self._sources = sources
         self._memories = memories
 
     def run(
         self, paths: Sequence[Path], *, domain: Domain | None = None, replace: bool = False, dry_run: bool = False
-    ) -> Imported:
-        with Spool(self._settings.home) as spool:
-            gathered = Gathered(self._settings, self._clock, self._hold, spool, domain)
+    ) -> ImportResult:
+        with closing(DocumentSpool(self._settings.home)) as spool:
+            reader = ImportReader(self._settings, self._clock, self._sources, spool, domain)
             for path in paths:
-                gathered.read(path)
-            outcome = _Outcome()
-            terms = _Terms(replace, gathered.reworded, to_micros(self._clock.now()))
+                reader.read(path)
+            outcome = ImportResult(dry_run, left_out=reader.left_out, redacted=reader.redacted, notes=reader.notes)
+            terms = _Terms(replace, reader.reworded, to_micros(self._clock.now()))
             if dry_run:
                 with self._store.database.read() as session:
                     for one in spool.domains():
-                        _Space(self._store, session, self._hold(one), one, spool, outcome, terms).look()
-                    self._look_at_plain(session, gathered.plain, outcome)
+                        _Space(self._store, session, self._sources[one], one, spool, outcome, terms).look()
+                    self._look_at_plain(session, reader.plain, outcome)
             else:
-                self._write(spool, gathered.plain, outcome, terms)
-        return Imported(
-            added=dict(outcome.added),
-            replaced=dict(outcome.replaced),
-            unchanged=outcome.unchanged,
-            kept=outcome.kept,
-            conflicts=tuple(outcome.conflicts),
-            left_out=(*gathered.left_out, *outcome.left_out),
-            redacted=gathered.redacted,
-            notes=tuple(gathered.notes),
-            dry_run=dry_run,
-        )
+                self._write(spool, reader.plain, outcome, terms)
+        return outcome
 
-    def _write(self, spool: Spool, plain: Sequence[NewMemory], outcome: _Outcome, terms: _Terms) -> None:
+    def _write(self, spool: DocumentSpool, plain: Sequence[NewMemory], outcome: ImportResult, terms: _Terms) -> None:
         domains = spool.domains()
-        held = {domain: self._hold(domain) for domain in domains}
+        held = {domain: self._sources[domain] for domain in domains}
         if domains:
             with self._store.database.write() as session:
                 for domain in domains:
@@ -142,38 +127,45 @@ class Importer:
             if domain in outcome.changed:
                 held[domain].changed()
         if plain:
-            self._memories.capture_many(plain)
+            self._memories.capture_many(plain, progress=partial(report, "documents"))
         if outcome.unread:
             self._memories.annotate()
 
-    def _look_at_plain(self, session: Session, plain: Sequence[NewMemory], outcome: _Outcome) -> None:
-        """How many plain memories are new; capturing one that is known by its key gives the known one."""
+    def _look_at_plain(self, session: Session, plain: Sequence[NewMemory], outcome: ImportResult) -> None:
+        """Count the new plain memories; capturing one with a known key returns the known one."""
         by_domain: dict[Domain, set[str]] = {}
         for item in plain:
             by_domain.setdefault(item.domain, set()).add(item.idempotency_key or "")
         for domain, keys in by_domain.items():
-            known = self._store.memories.by_key(session, self._hold(domain).space, sorted(keys))
+            known = self._store.memories.by_key(session, self._sources[domain].space, sorted(keys))
             outcome.unchanged += len(known)
             if len(keys) > len(known):
                 outcome.added["memory"] += len(keys) - len(known)
 
 
 class _Space:
-    """The documents of one domain against those that are there, in one transaction."""
+    """Compares the documents of one domain with the existing ones, in one transaction."""
 
     def __init__(
-        self, store: Store, session: Session, held: Held, domain: Domain, spool: Spool, outcome: _Outcome, terms: _Terms
+        self,
+        store: Store,
+        session: Session,
+        held: BackupSource,
+        domain: Domain,
+        spool: DocumentSpool,
+        outcome: ImportResult,
+        terms: _Terms,
     ) -> None:
         self._store = store
         self._session = session
-        self._held = held
+        self._source = held
         self._domain: Domain = domain
         self._spool = spool
         self._outcome = outcome
         self._terms = terms
         self._here = {memory_id for memory_id, _ in store.memories.states(session, held.space)}
         self._entities: dict[str, bool] = {}
-        # Memories of the import: not taken, taken, and taken with a text from which nothing was read yet.
+        # Imported memories: refused, taken, and taken with a text that is not annotated yet.
         self._refused: set[str] = set()
         self._taken: set[str] = set()
         self._unread: set[str] = set()
@@ -185,23 +177,23 @@ class _Space:
             self._decide(kind, lambda _document: None)
 
     def write(self) -> None:
-        documents, session, space = self._store.documents, self._session, self._held.space
+        documents, session, space = self._store.documents, self._session, self._source.space
         seq = self._store.memories.next_seq(session)
 
         def put(document: Document) -> None:
-            documents.put(session, space, document, seq, self._held.prepared)
+            documents.put(session, space, document, seq, self._source.index)
 
         for kind in KINDS:
             self._decide(kind, put)
         for key in sorted(self._unread):
-            # What was read from another wording, and found out about it, is no longer true.
+            # What was derived from the former text is no longer true.
             put(Document("mention", key, _UNREAD))
             if key not in self._verified:
                 documents.remove(session, space, "verification", key, seq)
         self._outcome.unread = self._outcome.unread or bool(self._unread)
         if self._domain in self._outcome.changed:
             documents.mend(session, space)
-            self._held.written(session)
+            self._source.finish(session)
 
     def _decide(self, kind: str, put: Callable[[Document], None]) -> None:
         for batch in self._spool.batches(self._domain, kind, _BATCH):
@@ -213,10 +205,10 @@ class _Space:
                     self._outcome.changed.add(self._domain)
 
     def _some(self, kind: str, keys: Sequence[str]) -> list[Document]:
-        return self._store.documents.some(self._session, self._held.space, kind, keys)
+        return self._store.documents.by_keys(self._session, self._source.space, kind, keys)
 
     def _chosen(self, entry: Entry, document: Document, there: Document | None) -> Document | None:
-        """What is to be written, if anything."""
+        """The document to write, if any."""
         if not self._belongs(entry, document):
             return None
         if document.kind in ("mention", "verification"):
@@ -230,7 +222,7 @@ class _Space:
             if document.kind in SHARED_KINDS:
                 self._conflict(entry, document.kind, "It differs from what is here.")
             else:
-                # Two homes count apart; neither number is wrong.
+                # Two homes count independently; neither number is wrong.
                 self._outcome.kept += 1
             return None
         self._outcome.replaced[document.kind] += 1
@@ -253,9 +245,9 @@ class _Space:
         return document
 
     def _about(self, document: Document, there: Document | None) -> Document | None:
-        """What was read from a memory or found out about it comes with the memory, or not at all.
+        """What was derived from a memory is imported with the memory, or not at all.
 
-        An edit of the text in the file leaves it behind: it is then what is here already, or stands outside the text.
+        If the text was edited in the file, it is left out: then it equals what is here, or points outside the text.
         """
         key, equal = document.key, there is not None and there.line == document.line
         if key not in self._taken:
@@ -290,7 +282,7 @@ class _Space:
         return self._entities[entity_id]
 
     def _belongs(self, entry: Entry, document: Document) -> bool:
-        """Whether all that a document points at is here; where another memory was kept, so is what is about it."""
+        """Whether everything that a document refers to is here."""
         about, missing = (entry.key if document.kind in ABOUT_KINDS else None), "memory is"
         if document.kind == "relationship":
             about = document.data["memory"]
@@ -299,10 +291,59 @@ class _Space:
         if about is None or (about in self._here and (about not in self._refused or document.kind == "relationship")):
             return True
         if about not in self._refused:
-            self._outcome.left_out.append(f"{document.kind} {entry.key[:80]}: its {missing} not here")
+            self._outcome.left_out.append(f"{document.kind} {clean_text(entry.key, 80)}: its {missing} not here")
         return False
 
     def _conflict(self, entry: Entry, kind: str, reason: str) -> None:
         self._outcome.conflicts.append(ImportConflict(kind, entry.key, entry.place, reason))
         if kind == "memory":
             self._refused.add(entry.key)
+
+
+# -- two versions of a document ---------------------------------------------------------------------
+
+
+def same(document: Document, there: Document, *, partial: bool) -> bool:
+    """Whether nothing would change."""
+    if partial:
+        written = _WRITTEN[document.kind]
+        equal = all(document.data[name] == there.data[name] for name in written)
+        return equal and (document.kind != "saved" or _content(document) == _content(there))
+    if document.line == there.line:
+        return True
+    if document.kind == "memory" and there.data["idempotency_key"] is None:
+        # It is stored without the key if another memory has it.
+        return replace(document, data={**document.data, "idempotency_key": None}).line == there.line
+    return False
+
+
+def joined(document: Document, there: Document, now: int) -> Document:
+    """The existing document with the fields of the file; its former state becomes a version."""
+    data = dict(there.data)
+    data |= {name: document.data[name] for name in _WRITTEN[document.kind]}
+    data["updated_at"] = now
+    if document.kind == "memory":
+        data |= {"version": there.data["version"] + 1, "versions": [*there.data["versions"], _past(there.data)]}
+        data["redactions"] = document.data["redactions"]
+        if data["status"] != there.data["status"]:
+            data |= {name: document.data[name] for name in ("tombstoned_at", "prior_status", "superseded_by")}
+    elif document.kind == "saved":
+        number = there.data["version"] + 1
+        newest = {**document.data["versions"][-1], "version": number, "saved_at": now}
+        data |= {"version": number, "redactions": document.data["redactions"]}
+        data["versions"] = [*there.data["versions"], newest]
+    return replace(there, data=data)
+
+
+def _past(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "version": data["version"],
+        "recorded_at": data["updated_at"],
+        "operation": "capture" if data["version"] == 1 else "update",
+        **{name: data[name] for name in ("namespace", "tags", "source", "content")},
+    }
+
+
+def _content(document: Document) -> str:
+    data = document.data
+    return next((str(one["content"]) for one in data["versions"] if one["version"] == data["version"]), "")

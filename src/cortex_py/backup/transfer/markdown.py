@@ -1,34 +1,39 @@
-"""A memory as a Markdown file: YAML front matter, and below it the content, byte for byte. Pure.
+"""A memory as a Markdown file: YAML front matter, then the content, byte for byte; and memories from other programs.
 
-What is not in the file: earlier versions, what was read from the memory for the graph, and how often it was used.
+Earlier versions, what was read from the memory for the graph, and usage counts are not in the file. Other programs give
+objects with a content and a few known fields, or Markdown notes. They have no id of ours: a digest of their content
+takes its place, so that each is imported once.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import PurePath
+from typing import Any
 
 from anyascii import anyascii
 
-from ..clock import from_micros, to_micros
-from ..errors import InvalidInput
-from ..prompts.structured import Found, Source, read_yaml, yaml_mapping
-from ..records import JsonValue
-from ..store.document import Document
+from ...clock import from_micros, in_utc, to_micros
+from ...config import Settings
+from ...errors import InvalidInput
+from ...memory.capture.prepare import check_fields, check_text, clean_tags, screen_record
+from ...memory.labels.ontology import canonical_category
+from ...memory.namespaces import canonical_namespace
+from ...prompts.structured import Found, Source, read_yaml, yaml_mapping
+from ...records import Domain, JsonValue, Memory, NewMemory
+from ...security.policy import Screen
+from ...store.documents.document import Document, canonical_json
 
 __all__ = [
-    "Note",
-    "memory_data",
-    "memory_markdown",
-    "memory_name",
-    "plain_name",
-    "read_note",
-    "tag_list",
-    "with_front_matter",
-]
+    "Note", "from_note", "from_object", "memory_data", "memory_markdown", "memory_name", "moment_in", "moment_text",
+    "needs_redaction", "plain_name", "read_note", "with_front_matter",
+]  # fmt: skip
+
 
 _FENCE = re.compile(r"^---[ \t]*+(?:\r?\n|\Z)", re.MULTILINE)
 _ID = re.compile(r"[0-9a-f]{40}\Z")
@@ -37,47 +42,31 @@ _SLUG_LENGTH = 48
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 _FOLDER = re.compile(r"[a-z][a-z0-9-]{1,39}\Z")
 _TAG_BREAK = re.compile(r"[,\s]+")
-# Names of devices on Windows, whatever follows the first dot.
+# Device names of Windows, whatever follows the first dot.
 _DEVICES = frozenset(("con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(10))))
 
-_Type = Literal["text", "number", "moment", "texts"]
 
-# Name in the file, name in the document, type. In the order in which they are written.
-_FIELDS: tuple[tuple[str, str, _Type], ...] = (
-    ("domain", "domain", "text"),
-    ("namespace", "namespace", "text"),
-    ("category", "category", "text"),
-    ("role", "role", "text"),
-    ("tags", "tags", "texts"),
-    ("created", "created_at", "moment"),
-    ("updated", "updated_at", "moment"),
-    ("status", "status", "text"),
-    ("version", "version", "number"),
-    ("branch", "branch_id", "text"),
-    ("git_branch", "git_branch", "text"),
-    ("confinement", "confinement", "text"),
-    ("source", "source", "text"),
-    ("path", "path", "text"),
-    ("summary", "summary", "text"),
-    ("user", "user_id", "text"),
-    ("agent", "agent_id", "text"),
-    ("expires", "expires_at", "moment"),
-    ("deleted", "tombstoned_at", "moment"),
-    ("status_before", "prior_status", "text"),
-    ("superseded_by", "superseded_by", "text"),
-    ("duplicate_of", "duplicate_of", "text"),
-    ("redactions", "redactions", "texts"),
-    ("idempotency_key", "idempotency_key", "text"),
-    ("symbol", "symbol", "text"),
-    ("first_line", "first_line", "number"),
-    ("last_line", "last_line", "number"),
+def _field(text: str) -> tuple[str, str, str]:
+    """Name in the file, name in the document, type: from `name`, `name=column`, `name:type`; most are texts."""
+    names, _, kind = text.partition(":")
+    name, _, column = names.partition("=")
+    return name, column or name, kind or "text"
+
+
+# In the order in which they are written.
+_WRITTEN = (
+    "domain namespace category role tags:texts created=created_at:moment updated=updated_at:moment status "
+    "version:number branch=branch_id git_branch confinement source path summary user=user_id agent=agent_id "
+    "expires=expires_at:moment deleted=tombstoned_at:moment status_before=prior_status superseded_by duplicate_of "
+    "redactions:texts idempotency_key symbol first_line:number last_line:number"
 )
-_KNOWN = frozenset(("id", *(name for name, _, _ in _FIELDS)))
+_FIELDS = tuple(map(_field, _WRITTEN.split()))
+_FILE_FIELDS = frozenset(("id", *(name for name, _, _ in _FIELDS)))
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A file as found: its front matter, None where it has none, and all that follows it."""
+    """A parsed file: its front matter, None if it has none, and everything after it."""
 
     front: Found | None
     content: str
@@ -88,23 +77,23 @@ class Note:
 
     @property
     def memory_id(self) -> str | None:
-        """The id of a memory; other programs have ids of their own in their notes."""
+        """The id of a memory, if the note has one; other programs use ids of their own."""
         found = self.fields.get("id")
         return found if isinstance(found, str) and _ID.match(found) else None
 
 
-# Writing
+# -- writing -------------------------------------------------------------------------------------
 
 
 def memory_markdown(document: Document) -> str:
-    """The file of a memory; what is empty is left out."""
+    """The file of a memory; empty fields are left out."""
     data = document.data
     fields: dict[str, JsonValue] = {"id": document.key}
     for name, column, kind in _FIELDS:
         value = data[column]
         if value is None or value == [] or (name == "domain" and value == "project"):
             continue
-        fields[name] = _told_moment(value) if kind == "moment" else value
+        fields[name] = moment_text(value) if kind == "moment" else value
     return with_front_matter(fields, data["content"])
 
 
@@ -113,33 +102,33 @@ def with_front_matter(fields: Mapping[str, JsonValue], content: str) -> str:
 
 
 def memory_name(document: Document, *, whole_id: bool = False) -> str:
-    """Where the file of a memory lies: `<namespace>/<date>-<words>-<id>.md`, safe on every file system.
+    """The path of a memory's file: `<namespace>/<date>-<words>-<id>.md`, safe on every file system.
 
-    Only ASCII letters and digits come from the content, and never as the beginning of the name.
+    Only ASCII letters and digits come from the content, and never at the beginning of the name.
     """
     data = document.data
     namespace = data["namespace"] if _FOLDER.match(data["namespace"]) else "other"
     folder = plain_name(namespace)
     first = next((line for line in (data["summary"] or data["content"])[:2_000].splitlines() if line.strip()), "")
     words = _NOT_SLUG.sub("-", anyascii(first[:200]).lower()).strip("-")[:_SLUG_LENGTH].rstrip("-") or "memory"
-    date = _told_moment(data["created_at"])[:10]
+    date = moment_text(data["created_at"])[:10]
     return f"{folder}/{date}-{words}-{document.key if whole_id else document.key[:8]}.md"
 
 
 def plain_name(word: str) -> str:
-    """A name of letters, digits and hyphens that no file system keeps for something else."""
+    """A name of letters, digits and hyphens that no file system reserves."""
     return f"{word}-" if word in _DEVICES else word
 
 
-def _told_moment(micros: int) -> str:
+def moment_text(micros: int) -> str:
     return from_micros(micros).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-# Reading
+# -- reading -------------------------------------------------------------------------------------
 
 
 def read_note(filename: str, text: str) -> Note:
-    """A note. What begins with a line of `---` and is no mapping, or is never closed, is content with a rule in it."""
+    """Parse a note. A first line of `---` without a mapping below it, or without an end, is part of the content."""
     opening = _FENCE.match(text)
     closing = _FENCE.search(text, opening.end()) if opening else None
     if not opening or not closing:
@@ -153,7 +142,7 @@ def read_note(filename: str, text: str) -> Note:
 
 
 def memory_data(note: Note, now: datetime) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The data of a memory document without its space, and the fields that no memory has."""
+    """The data of a memory document without its space, and the unknown fields."""
     if note.front is None:
         raise ValueError("a note without front matter is not known by its id")
     at = to_micros(now)
@@ -163,10 +152,10 @@ def memory_data(note: Note, now: datetime) -> tuple[dict[str, Any], tuple[str, .
     for name, column, kind in _FIELDS:
         if note.fields.get(name) is not None:
             data[column] = _value(note.front, name, kind)
-    return data, tuple(sorted(set(note.fields) - _KNOWN))
+    return data, tuple(sorted(set(note.fields) - _FILE_FIELDS))
 
 
-def _value(front: Found, name: str, kind: _Type) -> object:
+def _value(front: Found, name: str, kind: str) -> object:
     fields = front.value if isinstance(front.value, dict) else {}
     value = fields[name]
     if kind == "texts":
@@ -186,7 +175,7 @@ def _value(front: Found, name: str, kind: _Type) -> object:
 
 
 def moment_in(value: object, name: str) -> int:
-    """Microseconds since 1970 of a moment as it stands in front matter."""
+    """Microseconds since 1970 of a moment in front matter."""
     try:
         return to_micros(datetime.fromisoformat(str(value)))
     except (ValueError, OverflowError) as error:
@@ -194,7 +183,7 @@ def moment_in(value: object, name: str) -> int:
 
 
 def tag_list(front: Found, name: str = "tags") -> tuple[str, ...]:
-    """Tags as a list, or as one text with commas or spaces between them, as some programs write them."""
+    """Tags as a list, or as one text separated by commas or spaces, as some programs write them."""
     value = front.value.get(name) if isinstance(front.value, dict) else None
     if value is None:
         return ()
@@ -206,3 +195,104 @@ def tag_list(front: Found, name: str = "tags") -> tuple[str, ...]:
     if len(texts) < len(value):
         raise front.fault(f"{name} must be a list of texts; put each in quotes", (name,))
     return tuple(texts)
+
+
+_TEXTS = ("content", "namespace", "source", "path", "summary", "category")
+_MOMENTS = ("created_at", "created", "date")
+_KNOWN = frozenset((*_TEXTS, *_MOMENTS, "tags", "id"))
+# Seconds of the year 5138; larger numbers count milliseconds, and far larger ones microseconds.
+_SECONDS_MOST = 100_000_000_000
+
+
+def from_object(value: object, domain: Domain) -> tuple[NewMemory, frozenset[str]]:
+    """A memory from a JSON object, and the unknown fields."""
+    if not isinstance(value, dict):
+        raise InvalidInput("It is not a JSON object.", remedy='Give {"content": "…"}.', field="file")
+    for name in _TEXTS:
+        if not isinstance(value.get(name), str) and (name == "content" or value.get(name) is not None):
+            what = "is missing" if value.get(name) is None else "is not text"
+            raise InvalidInput(f"{name} {what}.", field=name)
+    tags = value.get("tags")
+    if tags is not None and not isinstance(tags, list):
+        raise InvalidInput("tags is not a list of texts.", field="tags")
+    return _memory(value, domain, clean_tags(tags or ())), frozenset(value) - _KNOWN
+
+
+def from_note(note: Note, filename: str, domain: Domain) -> tuple[NewMemory, frozenset[str]]:
+    """A memory from a note; its source is the name of the file unless the note has one."""
+    fields: dict[str, Any] = {name: note.fields.get(name) for name in _KNOWN if name in note.fields}
+    for name in (*_TEXTS, *_MOMENTS):
+        if isinstance(fields.get(name), list | dict):
+            # Its meaning in another program is unknown.
+            del fields[name]
+    given = {name: str(value) if name in _TEXTS and value is not None else value for name, value in fields.items()}
+    tags = clean_tags(tag_list(note.front)) if note.front is not None else ()
+    given |= {"content": note.content, "source": given.get("source") or PurePath(filename).name}
+    return _memory(given, domain, tags), frozenset(note.fields) - _KNOWN
+
+
+def needs_redaction(item: NewMemory, settings: Settings) -> bool:
+    """Check a memory as capture will, before anything is written; whether secrets are redacted in it."""
+    check_text(item.content, "content", settings.max_content_bytes)
+    moment = item.created_at or datetime(2026, 1, 1, tzinfo=UTC)
+    unset: dict[str, Any] = dict.fromkeys(
+        ("project_id", "branch_id", "role", "git_branch", "user_id", "agent_id", "accessed_at", "expires_at")
+    )
+    memory = Memory(
+        id="",
+        domain=item.domain,
+        namespace=item.namespace or "context",
+        category=item.category,
+        content=item.content,
+        summary=item.summary,
+        tags=item.tags,
+        source=item.source,
+        path=item.path,
+        status="active",
+        created_at=moment,
+        updated_at=moment,
+        tombstoned_at=None,
+        superseded_by=None,
+        grounding=None,
+        version=1,
+        **unset,
+    )
+    check_fields(memory)
+    return screen_record(memory, Screen.by(settings)) != memory
+
+
+def _memory(given: Mapping[str, Any], domain: Domain, tags: tuple[str, ...]) -> NewMemory:
+    category = given.get("category")
+    item = NewMemory(
+        content=given["content"],
+        namespace=canonical_namespace(given.get("namespace") or "context"),
+        domain=domain,
+        tags=tags,
+        source=given.get("source") or None,
+        path=given.get("path") or None,
+        summary=given.get("summary") or None,
+        category=canonical_category(category) if category else None,
+        created_at=next((_moment(given[name], name) for name in _MOMENTS if given.get(name) is not None), None),
+    )
+    created = to_micros(item.created_at) if item.created_at else None
+    texts = (item.content, item.namespace, list(tags), item.source, item.path, item.summary, item.category)
+    return replace(item, idempotency_key=f"import:{sha256(canonical_json((*texts, created))).hexdigest()}")
+
+
+def _moment(value: object, name: str) -> datetime:
+    try:
+        if isinstance(value, str):
+            return in_utc(datetime.fromisoformat(value.strip()))
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            while abs(value) >= _SECONDS_MOST:
+                value /= 1_000
+            return datetime.fromtimestamp(value, UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise _no_moment(name) from error
+    raise _no_moment(name)
+
+
+def _no_moment(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"{name} is not a moment.", remedy="Give it as 2026-01-02T12:34:56Z, or in seconds since 1970.", field=name
+    )

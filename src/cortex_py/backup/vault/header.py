@@ -1,43 +1,163 @@
-"""The header of an encrypted vault file: its fixed part, the slots of its keys, and the proofs over both.
+"""The header of a vault file: its fixed part, the slots with its key, and the proofs over both.
 
-The fixed part never changes in the life of a file, and every chunk of the content is bound to it. The
-slots each hold the file's key under one passphrase; they are replaced without touching the content.
-Byte by byte: docs/formats.md.
+The fixed part never changes, and every chunk of the content is bound to it. Each slot holds the file's key under one
+passphrase; slots are replaced without touching the content. A header is read before anything in it is proved, so the
+costs of its key derivation are limited in both directions: a low cost would make guessing cheap, a high one would
+exhaust the machine. Byte by byte: docs/formats.md.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from typing import BinaryIO
 
-from ..errors import BackupCorrupt, BackupError, InvalidInput, WrongKey
-from .byte_streams import read_exactly
-from .ciphers import NONCE_BYTES, Cipher, expand, mac, same
-from .key_derivation import KEY_BYTES, Kdf, KdfLimits, KdfParameters, derive
+from ...errors import BackupCorrupt, BackupError, InvalidInput, WrongKey
+from ...security.ciphers import NONCE_BYTES, Cipher, Random, compute_mac, derive_key, equal_in_constant_time
+from ..files import read_exactly
 
 __all__ = [
-    "DEFAULT_CHUNK_BITS",
-    "MAGIC",
-    "MAX_SLOTS",
-    "PREFIX_BYTES",
-    "VERSION",
-    "FixedPart",
-    "Header",
-    "OpenedHeader",
-    "Random",
-    "Slot",
-    "altered",
-    "new_header",
-    "new_slot",
-    "read_header",
-]
+    "DEFAULT_CHUNK_BITS", "DEFAULT_PARAMETERS", "LIMITS", "Kdf", "KdfLimits", "KdfParameters", "OpenedHeader",
+    "altered", "derive", "new_header", "new_slot", "read_header",
+]  # fmt: skip
 
-Random = Callable[[int], bytes]
 
-# No text, and broken by whatever changes line ends or ends a file at an end mark.
+KEY_BYTES = 32
+
+_MAX_PASSPHRASE_BYTES = 4096
+_SCRYPT_BLOCK = 8  # With blocks of 8 the cost N of scrypt is its memory in KiB.
+
+
+class Kdf(IntEnum):
+    """The key derivation functions, by their number in the file."""
+
+    ARGON2ID = 1
+    SCRYPT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class KdfParameters:
+    """The cost of one derivation. For scrypt `memory_kib` is N, with blocks of 8, and `passes` is p."""
+
+    kdf: Kdf = Kdf.ARGON2ID
+    memory_kib: int = 64 * 1024
+    passes: int = 3
+    lanes: int = 4
+
+    @property
+    def work_kib(self) -> int:
+        """Memory times passes, which the time is proportional to."""
+        return self.memory_kib * self.passes
+
+    @property
+    def sound(self) -> bool:
+        """Whether the function can run with these numbers at all."""
+        if min(self.memory_kib, self.passes, self.lanes) < 1:
+            return False
+        if self.kdf is Kdf.SCRYPT:
+            return self.lanes == 1 and self.memory_kib > 1 and self.memory_kib & (self.memory_kib - 1) == 0
+        return self.memory_kib >= 8 * self.lanes
+
+
+@dataclass(frozen=True, slots=True)
+class KdfLimits:
+    """Limits on the costs of a vault file; `most_work_kib` is for all its slots together."""
+
+    least_memory_kib: int = 19 * 1024
+    least_work_kib: int = 38 * 1024
+    most_memory_kib: int = 512 * 1024
+    most_work_kib: int = 4 * 1024 * 1024
+    most_lanes: int = 16
+
+    def fault(self, slots: Sequence[KdfParameters]) -> str | None:
+        """What is wrong with the derivations of a file's slots, or None."""
+        for each in slots:
+            if not each.sound:
+                return "impossible numbers"
+            if each.memory_kib < self.least_memory_kib or each.work_kib < self.least_work_kib:
+                return "a key derivation weaker than is allowed"
+            if each.memory_kib > self.most_memory_kib or each.lanes > self.most_lanes:
+                return "a key derivation costlier than is allowed"
+        if sum(each.work_kib for each in slots) > self.most_work_kib:
+            return "a key derivation costlier than is allowed"
+        return None
+
+    def check_read(self, slots: Sequence[KdfParameters]) -> None:
+        """Refuse a file whose header asks for too little or too much."""
+        if fault := self.fault(slots):
+            raise BackupCorrupt(
+                f"The header of the encrypted file asks for {fault}.", remedy="It was altered; use another copy."
+            )
+
+    def check_written(self, slots: Sequence[KdfParameters]) -> None:
+        """Refuse to write what could not be read again."""
+        if fault := self.fault(slots):
+            raise InvalidInput(
+                f"The parameters ask for {fault}.", remedy="Take the default parameters.", field="parameters"
+            )
+
+
+LIMITS = KdfLimits()
+DEFAULT_PARAMETERS = KdfParameters()
+
+
+def derive(passphrase: str, parameters: KdfParameters, salt: bytes) -> bytes:
+    """The key of 32 bytes for a passphrase, which is normalised: equal characters give equal keys."""
+    secret = _encoded_secret(passphrase)
+    if not parameters.sound:
+        raise InvalidInput("The parameters are impossible numbers.", field="parameters")
+    # Imported here, since most programs never make a backup.
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        return (
+            _scrypt(secret, parameters, salt) if parameters.kdf is Kdf.SCRYPT else _argon2id(secret, parameters, salt)
+        )
+    except UnsupportedAlgorithm as error:
+        raise BackupError(
+            f"The cryptographic library of this machine offers no {parameters.kdf.name.lower()}.",
+            remedy="Install `cryptography` from its own wheel.",
+        ) from error
+    except MemoryError as error:
+        raise BackupError(
+            f"Deriving the key takes {-(-parameters.memory_kib // 1024)} MiB of memory, and less is free.",
+            remedy="Free some memory and repeat.",
+        ) from error
+
+
+def _argon2id(secret: bytes, parameters: KdfParameters, salt: bytes) -> bytes:
+    from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+    passes, lanes, memory = parameters.passes, parameters.lanes, parameters.memory_kib
+    return Argon2id(salt=salt, length=KEY_BYTES, iterations=passes, lanes=lanes, memory_cost=memory).derive(secret)
+
+
+def _scrypt(secret: bytes, parameters: KdfParameters, salt: bytes) -> bytes:
+    from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+    function = Scrypt(salt=salt, length=KEY_BYTES, n=parameters.memory_kib, r=_SCRYPT_BLOCK, p=parameters.passes)
+    return function.derive(secret)
+
+
+def _encoded_secret(passphrase: str) -> bytes:
+    import unicodedata
+
+    try:
+        secret = unicodedata.normalize("NFC", passphrase).encode("utf-8")
+    except UnicodeEncodeError:
+        # Without its cause, which would carry the passphrase into a log.
+        raise InvalidInput("The passphrase holds characters that are not text.", field="passphrase") from None
+    if not secret:
+        raise InvalidInput("The passphrase is empty.", remedy="Give one.", field="passphrase")
+    if len(secret) > _MAX_PASSPHRASE_BYTES:
+        raise InvalidInput(f"The passphrase is longer than {_MAX_PASSPHRASE_BYTES} bytes.", field="passphrase")
+    return secret
+
+
+# Not text, and broken by tools that convert line ends or stop at an end-of-file character.
 MAGIC = b"\x89CXV\r\n\x1a\n"
 VERSION = 1
 MAX_SLOTS = 8
@@ -60,7 +180,7 @@ _VERSION_END = 10
 
 @dataclass(frozen=True, slots=True)
 class FixedPart:
-    """What stays the same from the writing of a file to its end."""
+    """What stays the equal_in_constant_time for the life of a file."""
 
     file_id: bytes
     nonce_prefix: bytes
@@ -71,13 +191,13 @@ class FixedPart:
 
     @property
     def binding(self) -> bytes:
-        """What every chunk carries as associated data, so that none can be moved into another file."""
+        """The associated data of every chunk, which keeps chunks from being moved into another file."""
         return hashlib.sha256(self.encoded()).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The file's key under one passphrase. `check` tells whether a passphrase is the one, and commits to it."""
+    """The file's key under one passphrase. `check` identifies the passphrase and commits to it."""
 
     parameters: KdfParameters
     salt: bytes
@@ -86,7 +206,7 @@ class Slot:
     wrapped: bytes
 
     def start(self) -> bytes:
-        """All but the wrapped key, in the file's form."""
+        """All but the wrapped key, as encoded in the file."""
         cost = self.parameters
         return _SLOT_START.pack(cost.kdf, cost.memory_kib, cost.passes, cost.lanes, self.salt, self.nonce, self.check)
 
@@ -94,14 +214,14 @@ class Slot:
         return self.start() + self.wrapped
 
     def wrapping_key(self, passphrase: str) -> bytes | None:
-        """The key that wraps the file's key, or None where the passphrase is not this slot's."""
+        """The key that wraps the file's key, or None if the passphrase is not this slot's."""
         wrapping, check = _slot_keys(passphrase, self.parameters, self.salt)
-        return wrapping if same(check, self.check) else None
+        return wrapping if equal_in_constant_time(check, self.check) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A whole header. `proof` is the keyed one, over the fixed part and all slots."""
+    """A whole header. `proof` is the keyed proof over the fixed part and all slots."""
 
     fixed: FixedPart
     slots: tuple[Slot, ...]
@@ -109,35 +229,35 @@ class Header:
 
     @classmethod
     def proved(cls, fixed: FixedPart, slots: tuple[Slot, ...], file_key: bytes) -> Header:
-        return cls(fixed, slots, mac(_table_key(fixed, file_key), _told(fixed, slots)))
+        return cls(fixed, slots, compute_mac(_table_key(fixed, file_key), _encoded(fixed, slots)))
 
     def encoded(self) -> bytes:
-        told = _told(self.fixed, self.slots) + self.proof
-        return told + hashlib.sha256(told).digest()
+        data = _encoded(self.fixed, self.slots) + self.proof
+        return data + hashlib.sha256(data).digest()
 
     def opened(self, passphrase: str) -> OpenedHeader:
-        """The header with the file's key. Tries the slots in turn."""
+        """Find the file's key by trying the slots in turn."""
         for number, slot in enumerate(self.slots):
             wrapping = slot.wrapping_key(passphrase)
             if wrapping is None:
                 continue
-            # From here on the passphrase is known to be right, so what fails was altered.
+            # The passphrase is right, so a failure from here on means that the file was altered.
             file_key = Cipher(wrapping).decrypt(slot.nonce, slot.wrapped, self.fixed.encoded() + slot.start())
             if file_key is None:
                 raise altered("the slot of this passphrase is not what was written")
-            expected = mac(_table_key(self.fixed, file_key), _told(self.fixed, self.slots))
-            if not same(expected, self.proof):
+            expected = compute_mac(_table_key(self.fixed, file_key), _encoded(self.fixed, self.slots))
+            if not equal_in_constant_time(expected, self.proof):
                 raise altered("its header is not what was written")
             return OpenedHeader(self, file_key, number)
         raise WrongKey(
             "The passphrase opens none of the file's slots.",
-            remedy="Check the passphrase; where it is surely right, the header was altered: use another copy.",
+            remedy="Check the passphrase; if it is right, the header was altered: use another copy.",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedHeader:
-    """A header whose proofs held, with the key they held under and the slot that gave it."""
+    """A header whose proofs hold, with the file's key and the slot it came from."""
 
     header: Header
     file_key: bytes = field(repr=False)
@@ -145,10 +265,10 @@ class OpenedHeader:
 
     @property
     def content_key(self) -> bytes:
-        return expand(self.file_key, salt=self.header.fixed.file_id, info=b"cortex/vault/1/content")
+        return derive_key(self.file_key, salt=self.header.fixed.file_id, info=b"cortex/vault/1/content")
 
     def with_slots(self, slots: tuple[Slot, ...]) -> Header:
-        """The same file under other slots."""
+        """The equal_in_constant_time file with other slots."""
         return Header.proved(self.header.fixed, slots, self.file_key)
 
 
@@ -168,7 +288,7 @@ def new_header(
 
 
 def new_slot(fixed: FixedPart, file_key: bytes, passphrase: str, parameters: KdfParameters, random: Random) -> Slot:
-    """The file's key under a passphrase, with a salt of its own."""
+    """The file's key under a passphrase, with a new salt."""
     salt = random(_SALT_BYTES)
     wrapping, check = _slot_keys(passphrase, parameters, salt)
     slot = Slot(parameters, salt, random(NONCE_BYTES), check, b"")
@@ -177,10 +297,10 @@ def new_slot(fixed: FixedPart, file_key: bytes, passphrase: str, parameters: Kdf
 
 
 def read_header(source: BinaryIO, limits: KdfLimits) -> Header:
-    """The header at the start of a file, undamaged and within the bounds, though nothing in it is proved yet."""
+    """Read the header at the start of a file. It is undamaged and within the limits, but not proved yet."""
     start = read_exactly(source, _FIXED.size + _TABLE.size)
     if start[: len(MAGIC)] != MAGIC:
-        raise BackupCorrupt("This is not an encrypted file of Cortex.", remedy="Check which file was meant.")
+        raise BackupCorrupt("This is not an encrypted file of Cortex.", remedy="Check the path.")
     if len(start) < _FIXED.size + _TABLE.size:
         raise altered("it ends within its header")
     version = int.from_bytes(start[len(MAGIC) : _VERSION_END], "big")
@@ -191,57 +311,57 @@ def read_header(source: BinaryIO, limits: KdfLimits) -> Header:
         )
     length, count = _TABLE.unpack_from(start, _FIXED.size)
     if not 1 <= count <= MAX_SLOTS or length != len(start) + count * _SLOT_BYTES + 2 * _PROOF_BYTES:
-        raise altered("the length of its header cannot be")
+        raise altered("the length of its header is impossible")
     data = start + read_exactly(source, length - len(start))
     if len(data) < length:
         raise altered("it ends within its header")
-    told, digest = data[:-_PROOF_BYTES], data[-_PROOF_BYTES:]
-    if hashlib.sha256(told).digest() != digest:
+    proved, digest = data[:-_PROOF_BYTES], data[-_PROOF_BYTES:]
+    if hashlib.sha256(proved).digest() != digest:
         raise altered("its header is damaged")
-    header = _parsed(told, count)
+    header = _parse(proved, count)
     limits.check_read([slot.parameters for slot in header.slots])
     return header
 
 
 def altered(what: str) -> BackupCorrupt:
-    """The one error for whatever is not as it was written."""
+    """The error for a file that is not as it was written."""
     return BackupCorrupt(f"The encrypted file is damaged or was altered: {what}.", remedy="Use another copy.")
 
 
-def _parsed(told: bytes, count: int) -> Header:
-    _, version, suite, chunk_bits, padding, file_id, prefix = _FIXED.unpack_from(told)
+def _parse(data: bytes, count: int) -> Header:
+    _, version, suite, chunk_bits, padding, file_id, prefix = _FIXED.unpack_from(data)
     known = version == VERSION and suite == _SUITE and padding == _PADDING
     if not known or not _LEAST_CHUNK_BITS <= chunk_bits <= _MOST_CHUNK_BITS:
-        raise altered("its header says what no version of Cortex writes")
+        raise altered("its header has a form that no version of Cortex writes")
     offset = _FIXED.size + _TABLE.size
-    slots = tuple(_slot(told, offset + number * _SLOT_BYTES) for number in range(count))
-    header = Header(FixedPart(file_id, prefix, chunk_bits), slots, told[-_PROOF_BYTES:])
-    # Catches the bytes between the fields, which are zero.
-    if _told(header.fixed, slots) + header.proof != told:
-        raise altered("its header says what no version of Cortex writes")
+    slots = tuple(_slot(data, offset + number * _SLOT_BYTES) for number in range(count))
+    header = Header(FixedPart(file_id, prefix, chunk_bits), slots, data[-_PROOF_BYTES:])
+    # Checks the bytes between the fields, which are zero.
+    if _encoded(header.fixed, slots) + header.proof != data:
+        raise altered("its header has a form that no version of Cortex writes")
     return header
 
 
-def _slot(told: bytes, offset: int) -> Slot:
-    kdf, memory, passes, lanes, salt, nonce, check = _SLOT_START.unpack_from(told, offset)
+def _slot(data: bytes, offset: int) -> Slot:
+    kdf, memory, passes, lanes, salt, nonce, check = _SLOT_START.unpack_from(data, offset)
     if kdf not in Kdf.__members__.values():
-        raise altered("its header says what no version of Cortex writes")
-    wrapped = told[offset + _SLOT_START.size : offset + _SLOT_BYTES]
+        raise altered("its header has a form that no version of Cortex writes")
+    wrapped = data[offset + _SLOT_START.size : offset + _SLOT_BYTES]
     return Slot(KdfParameters(Kdf(kdf), memory, passes, lanes), salt, nonce, check, wrapped)
 
 
-def _told(fixed: FixedPart, slots: tuple[Slot, ...]) -> bytes:
-    """All of the header before its proofs."""
+def _encoded(fixed: FixedPart, slots: tuple[Slot, ...]) -> bytes:
+    """The header before its proofs."""
     length = _FIXED.size + _TABLE.size + len(slots) * _SLOT_BYTES + 2 * _PROOF_BYTES
     return b"".join((fixed.encoded(), _TABLE.pack(length, len(slots)), *(slot.encoded() for slot in slots)))
 
 
 def _slot_keys(passphrase: str, parameters: KdfParameters, salt: bytes) -> tuple[bytes, bytes]:
-    """The key that wraps, and the value that tells whether it is the right one."""
+    """The key that wraps, and the value that identifies the passphrase."""
     derived = derive(passphrase, parameters, salt)
-    both = expand(derived, salt=salt, info=b"cortex/vault/1/slot", length=2 * KEY_BYTES)
+    both = derive_key(derived, salt=salt, info=b"cortex/vault/1/slot", length=2 * KEY_BYTES)
     return both[:KEY_BYTES], both[KEY_BYTES:]
 
 
 def _table_key(fixed: FixedPart, file_key: bytes) -> bytes:
-    return expand(file_key, salt=fixed.file_id, info=b"cortex/vault/1/header")
+    return derive_key(file_key, salt=fixed.file_id, info=b"cortex/vault/1/header")

@@ -1,0 +1,707 @@
+"""Snapshot archives: parts and a manifest in one `.tar.gz` that ordinary tools unpack, written and read as a stream.
+
+Each part is a gzip member, so that several are compressed at a time; the file has the same bytes in whatever order
+they finish. Reading is strict: the manifest comes first, from the end of the file, so that every size is known and
+within the limits before a part is inflated. Every piece has one form: what is read is compared with what would have
+been written, so that nothing else fits in. The format and the order of the checks: docs/formats.md.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import struct
+import zlib
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, TypeAlias
+
+from ...errors import BackupCorrupt, BackupError, InvalidInput, LimitExceeded, storage_error
+from ...security.home_key import SEALED_START, HomeKey, SealedReader, SealedWriter, is_sealed
+from ...store.documents.document import canonical_json
+from ..files import Writable, atomic_write, open_existing, read_exactly, write_fully
+
+__all__ = [
+    "Limits", "Manifest", "Part", "parse_manifest", "read_manifest", "read_parts", "verify_archive", "write_archive",
+]  # fmt: skip
+
+
+JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
+
+VERSION = 1
+MANIFEST_NAME = "manifest.json"
+BLOCK = 512
+# Two blocks of zeros end a tar file.
+END_OF_TAR = bytes(2 * BLOCK)
+TRAILER_BYTES = 74
+
+_FORMAT = "cortex-snapshot"
+_FIELDS = {"content_sha256", "facts", "format", "parts", "version"}
+_PART_FIELDS = {"name", "sha256", "size"}
+_MIB = 1024 * 1024
+_LONGEST_NAME = 100
+_NUMBERED = re.compile(r"documents/(?!000000)[0-9]{6}\.jsonl|vectors/(?!000000)(?P<vectors>[0-9]{6})\.bin")
+_FILE = re.compile(r"files(?:/[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?){1,8}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+_TAR = struct.Struct("100s8s8s8s12s12s8s1s100s8s32s32s8s8s155s12x")
+_USTAR = b"ustar\x0000"
+_REGULAR = b"0"
+_KINDS = {
+    **dict.fromkeys((b"1", b"2"), "a link"),
+    **dict.fromkeys((b"3", b"4"), "a device"),
+    **dict.fromkeys((b"g", b"x"), "a PAX extension"),
+    **dict.fromkeys((b"K", b"L", b"S"), "a GNU extension"),
+    b"5": "a folder",
+    b"6": "a pipe",
+}
+
+# No flags, no time, no operating system. RFC 1952 sets the last byte but one to 4 for the fastest method.
+_GZIP_COMPRESSED = bytes.fromhex("1f8b0800 00000000 00ff")
+_GZIP_STORED = bytes.fromhex("1f8b0800 00000000 04ff")
+_GZIP_END = struct.Struct("<II")
+_RAW_DEFLATE = -zlib.MAX_WBITS
+_LEVEL = 6
+
+# A gzip member with an extra field and no content.
+_TRAILER_START = bytes.fromhex("1f8b0804 00000000 00ff 3400 4358 3000")
+_TRAILER_FIELDS = struct.Struct(">HHQ")
+_TRAILER_CHECK = struct.Struct(">I")
+_TRAILER_END = bytes.fromhex("0300 00000000 00000000")
+_DIGEST_BYTES = 32
+_CHECK_AT = len(_TRAILER_START) + _TRAILER_FIELDS.size + _DIGEST_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on an archive; `ratio` limits the size of all parts together to a multiple of the file's size."""
+
+    part_bytes: int = 64 * _MIB
+    parts: int = 20_000
+    total_bytes: int = 64 * 1024 * _MIB
+    manifest_bytes: int = 4 * _MIB
+    ratio: int = 200
+
+    def excess(self, count: int, largest: int, total: int) -> str | None:
+        """Which bound the parts exceed, or None."""
+        if count > self.parts:
+            return f"more than {self.parts} parts"
+        if largest > self.part_bytes:
+            return f"a part of more than {self.part_bytes} bytes"
+        return f"more than {self.total_bytes} bytes" if total > self.total_bytes else None
+
+
+LIMITS = Limits()
+
+
+def altered(what: str) -> BackupCorrupt:
+    """The error for an archive that is not as it was written."""
+    return BackupCorrupt(f"The snapshot archive is damaged or was altered: {what}.", remedy="Use another copy.")
+
+
+def _never_written(what: str) -> BackupCorrupt:
+    return altered(f"{what} has a form that no version of Cortex writes")
+
+
+def refuse_excess(what: str | None) -> None:
+    """Refuse an archive that exceeds a bound, before any of it is read."""
+    if what:
+        raise BackupCorrupt(
+            f"The snapshot archive exceeds a limit: {what}.", remedy="It was altered; use another copy."
+        )
+
+
+# -- the manifest ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PartFacts:
+    """The name, the size and the digest of one part."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an archive holds. Archives with equal parts have the same `content_sha256`, whatever their facts."""
+
+    facts: Mapping[str, JSON]
+    parts: tuple[PartFacts, ...]
+    content_sha256: str
+    size_bytes: int
+
+
+class NameOrder:
+    """Checks the names of an archive, given one by one."""
+
+    __slots__ = ("_files", "_folders", "_last")
+
+    def __init__(self) -> None:
+        self._last: dict[str, str] = {}
+        self._files: set[str] = set()
+        self._folders: set[str] = set()
+
+    def fault(self, name: str) -> str | None:
+        """What is wrong with the next name, or None."""
+        numbered = _NUMBERED.fullmatch(name)
+        if len(name) > _LONGEST_NAME or not (numbered or _FILE.fullmatch(name)):
+            return f"{name[:_LONGEST_NAME]!a} is not a valid part name"
+        folder = name.partition("/")[0]
+        if name <= self._last.get(folder, ""):
+            return f"{name} comes twice or out of order"
+        if numbered and (number := numbered["vectors"]):
+            if f"documents/{number}.jsonl" not in self._files:
+                return f"{name} comes before its documents"
+        elif self._collides(name):
+            return f"{name} collides with another name"
+        self._last[folder] = name
+        self._files.add(name.lower())
+        return None
+
+    def _collides(self, name: str) -> bool:
+        """Whether unpacking would overwrite another part, also on file systems that ignore case."""
+        steps = name.lower().split("/")
+        folders = {"/".join(steps[:depth]) for depth in range(1, len(steps))}
+        if name.lower() in self._files or name.lower() in self._folders or not folders.isdisjoint(self._files):
+            return True
+        self._folders |= folders
+        return False
+
+
+def manifest_json(facts: Mapping[str, JSON], parts: Sequence[PartFacts], limits: Limits) -> bytes:
+    """Encode a manifest; facts that could not be read back are refused."""
+    listed = _listed(parts)
+    digest = sha256(canonical_json(listed)).hexdigest()
+    try:
+        data = canonical_json(
+            {"content_sha256": digest, "facts": facts, "format": _FORMAT, "parts": listed, "version": VERSION}
+        )
+        if len(data) > limits.manifest_bytes:
+            raise LimitExceeded(
+                f"The snapshot's manifest would have more than {limits.manifest_bytes} bytes.",
+                remedy="Shorten the facts, or use larger parts.",
+                field="facts",
+            )
+        parse_manifest(data, 0, limits)
+    except (TypeError, ValueError, RecursionError, BackupCorrupt) as error:
+        raise InvalidInput(
+            "The facts of the snapshot cannot be written as JSON and read back.", field="facts"
+        ) from error
+    return data
+
+
+def parse_manifest(data: bytes, size_bytes: int, limits: Limits) -> Manifest:
+    """Decode a manifest. Its values are within the limits, but nothing of it is proved yet."""
+    try:
+        found = json.loads(data.decode("utf-8"))
+        # One spelling only, so that nothing can hide in duplicate names or odd escapes.
+        if canonical_json(found) != data:
+            raise altered("its manifest is not in canonical form")
+    except (ValueError, RecursionError) as error:
+        raise altered("its manifest is not JSON") from error
+    if not isinstance(found, dict) or set(found) != _FIELDS or not isinstance(found["facts"], dict):
+        raise _never_written("its manifest")
+    known = found["format"] == _FORMAT and _is_integer(found["version"]) and found["version"] == VERSION
+    if not known or not isinstance(found["parts"], list):
+        raise _never_written("its manifest")
+    parts = tuple(_part(entry) for entry in found["parts"])
+    sizes = [part.size for part in parts]
+    refuse_excess(limits.excess(len(sizes), max(sizes, default=0), sum(sizes)))
+    order = NameOrder()
+    for part in parts:
+        if fault := order.fault(part.name):
+            raise altered(f"in its manifest {fault}")
+    if found["content_sha256"] != sha256(canonical_json(_listed(parts))).hexdigest():
+        raise altered("its manifest does not belong to these parts")
+    return Manifest(found["facts"], parts, found["content_sha256"], size_bytes)
+
+
+def _listed(parts: Sequence[PartFacts]) -> list[JSON]:
+    return [{"name": part.name, "sha256": part.sha256, "size": part.size} for part in parts]
+
+
+def _part(entry: object) -> PartFacts:
+    if isinstance(entry, dict) and set(entry) == _PART_FIELDS:
+        name, digest, size = entry["name"], entry["sha256"], entry["size"]
+        texts = isinstance(name, str) and isinstance(digest, str) and _DIGEST.fullmatch(digest)
+        if texts and _is_integer(size) and size >= 0:
+            return PartFacts(name, size, digest)
+    raise _never_written("its manifest")
+
+
+def _is_integer(value: object) -> bool:
+    """Whether a value is an integer of JSON; to Python a boolean is one too."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# -- tar entries -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The header of a tar entry."""
+
+    name: str
+    size: int
+
+
+def tar_header(name: str, size: int) -> bytes:
+    """The header of a regular file in the ustar format, without owner and time."""
+    before = _tar_fields(name, size, b" " * 8)
+    return _tar_fields(name, size, b"%06o\0 " % sum(before))
+
+
+def _tar_fields(name: str, size: int, checksum: bytes) -> bytes:
+    none = b"0000000\0"
+    start = (name.encode("ascii"), b"0000600\0", none, none, b"%011o\0" % size, b"%011o\0" % 0, checksum, _REGULAR)
+    return _TAR.pack(*start, b"", _USTAR, b"", b"", none, none, b"")
+
+
+def padding(size: int) -> bytes:
+    """The zeros that fill the last block of an entry."""
+    return bytes(-size % BLOCK)
+
+
+def read_entry(block: bytes) -> Entry:
+    """Decode the header of an entry, which must be exactly as `tar_header` writes it."""
+    if len(block) != BLOCK or not block.strip(b"\0"):
+        raise altered("an entry of the tar file is missing")
+    name, _, _, _, size, _, checksum, kind, _, magic, *_ = _TAR.unpack(block)
+    before = sum(block) - sum(checksum) + 8 * ord(" ")
+    if checksum != b"%06o\0 " % before:
+        raise altered("the checksum of a tar entry is wrong")
+    if kind != _REGULAR:
+        raise altered(f"it holds {_KINDS.get(kind, 'a tar entry of an unknown kind')}")
+    if magic != _USTAR:
+        raise altered("it holds a tar entry that is not in the ustar format")
+    text = name.partition(b"\0")[0].decode("ascii", "backslashreplace")
+    digits = size[:-1]
+    if not digits.isdigit() or b"8" in digits or b"9" in digits:
+        raise altered("the size of a tar entry is not a number")
+    entry = Entry(text, int(digits, 8))
+    # Catches everything else: owner, time, mode, a name prefix, bytes after an end.
+    if tar_header(text, entry.size) != block:
+        raise _never_written(f"the tar entry {text!a}")
+    return entry
+
+
+# -- gzip members ----------------------------------------------------------------------------------
+
+
+def gzip_member(*pieces: bytes, compress: bool, most_ratio: int) -> bytes:
+    """The pieces as one gzip member, never so small that inflating it would exceed the ratio."""
+    size, check = 0, 0
+    for piece in pieces:
+        size += len(piece)
+        check = zlib.crc32(piece, check)
+    head = _GZIP_COMPRESSED if compress else _GZIP_STORED
+    end = _GZIP_END.pack(check, size & 0xFFFFFFFF)
+    packed = b"".join((head, *_deflate(pieces, _LEVEL if compress else 0), end))
+    if size > most_ratio * len(packed):
+        # A reader could not distinguish it from a bomb.
+        packed = b"".join((head, *_deflate(pieces, 0), end))
+    return packed
+
+
+def _deflate(pieces: tuple[bytes, ...], level: int) -> Iterator[bytes]:
+    deflater = zlib.compressobj(level, zlib.DEFLATED, _RAW_DEFLATE)
+    for piece in pieces:
+        yield deflater.compress(piece)
+    yield deflater.flush()
+
+
+class InflatedMember:
+    """The content of one gzip member, inflated as far as is asked for and no further."""
+
+    __slots__ = ("_check", "_inflater", "_packed", "_size", "_waiting", "compressed")
+
+    def __init__(self, packed: _PackedBytes) -> None:
+        self._packed = packed
+        self._inflater = zlib.decompressobj(_RAW_DEFLATE)
+        self._waiting = b""
+        self._size = 0
+        self._check = 0
+        head = self._plain(len(_GZIP_COMPRESSED))
+        if head not in (_GZIP_COMPRESSED, _GZIP_STORED):
+            raise _never_written("the header of a gzip member")
+        self.compressed = head == _GZIP_COMPRESSED
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes of the content."""
+        pieces = []
+        while size:
+            piece = self._inflate(size)
+            if not piece:
+                raise altered("a gzip member ends early")
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+    def end(self) -> None:
+        """Check that the content ends here and matches its checksum."""
+        if self._inflate(1):
+            raise altered("a gzip member holds more than its entry")
+        self._packed.give_back(self._inflater.unused_data)
+        if self._plain(_GZIP_END.size) != _GZIP_END.pack(self._check, self._size & 0xFFFFFFFF):
+            raise altered("the checksum of a gzip member is wrong")
+
+    def _inflate(self, most: int) -> bytes:
+        """Some bytes of the content, or none at its end."""
+        inflater = self._inflater
+        while not inflater.eof:
+            try:
+                piece = inflater.decompress(self._waiting, most)
+            except zlib.error as error:
+                raise altered("a gzip member cannot be inflated") from error
+            self._waiting = inflater.unconsumed_tail
+            if piece:
+                self._size += len(piece)
+                self._check = zlib.crc32(piece, self._check)
+                return piece
+            if not inflater.eof:
+                self._waiting = self._more()
+        return b""
+
+    def _plain(self, size: int) -> bytes:
+        """Bytes of the member around its content."""
+        data = self._more()
+        while len(data) < size:
+            data += self._more()
+        self._packed.give_back(data[size:])
+        return data[:size]
+
+    def _more(self) -> bytes:
+        piece = self._packed.next_piece()
+        if not piece:
+            raise altered("it ends within a gzip member")
+        return piece
+
+
+# -- the trailer -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Trailer:
+    """The end of the file: the offset of the manifest's member, and the digest of all bytes before the digest."""
+
+    manifest_at: int
+    digest: bytes = b""
+
+    def start(self) -> bytes:
+        """The bytes before the digest, which the digest covers."""
+        return _TRAILER_START + _TRAILER_FIELDS.pack(VERSION, 0, self.manifest_at)
+
+    def encoded(self) -> bytes:
+        data = self.start() + self.digest
+        return data + _TRAILER_CHECK.pack(zlib.crc32(data)) + _TRAILER_END
+
+
+def read_trailer(data: bytes) -> Trailer:
+    """Decode the trailer from the last bytes of a file."""
+    if len(data) != TRAILER_BYTES or not data.startswith(_TRAILER_START):
+        raise BackupCorrupt(
+            "This is not a snapshot archive of Cortex, or its end is missing.",
+            remedy="Check the path, or use another copy.",
+        )
+    check = _TRAILER_CHECK.pack(zlib.crc32(data[:_CHECK_AT]))
+    if data[_CHECK_AT:] != check + _TRAILER_END:
+        raise altered("its trailer is damaged")
+    version, _, manifest_at = _TRAILER_FIELDS.unpack_from(data, len(_TRAILER_START))
+    # After the check, so that damage is never taken for a newer version.
+    if version > VERSION:
+        raise BackupError(
+            f"The snapshot archive has format {version}; this version of Cortex reads format {VERSION}.",
+            remedy="Update Cortex.",
+        )
+    trailer = Trailer(manifest_at, data[_CHECK_AT - _DIGEST_BYTES : _CHECK_AT])
+    if trailer.encoded() != data:
+        raise _never_written("its trailer")
+    return trailer
+
+
+_WORKERS = max(1, min(4, os.cpu_count() or 1))
+# One more than are compressed, so that no worker waits for the producer.
+_AHEAD = _WORKERS + 1
+_READ_BYTES = 64 * 1024
+# How much longer than its content a gzip member may be: headers, and the marks of stored blocks.
+_PACKING_BYTES = 64 * 1024
+
+
+class Part(NamedTuple):
+    """One file of an archive; `compress` is false if compression gains nothing."""
+
+    name: str
+    data: bytes
+    compress: bool = True
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def write_archive(
+    path: Path,
+    parts: Iterable[Part],
+    facts: Mapping[str, JSON] | Callable[[], Mapping[str, JSON]],
+    limits: Limits = LIMITS,
+    *,
+    key: HomeKey | None = None,
+) -> Manifest:
+    """Write the parts as one file, which appears when it is complete and on the disk; `key` seals it.
+
+    A function as `facts` is called after the last part. Non-default limits have to be given to the reader too.
+    """
+    with atomic_write(path) as file:
+        sealed = SealedWriter(file, key) if key is not None else None
+        draft = _Draft(sealed or file)
+        listed = []
+        # Closed on faults too, so that no worker stays behind.
+        with closing(_pack_all(_check(parts, limits), limits)) as packed:
+            for part in packed:
+                draft.write(part.member)
+                listed.append(part.facts)
+        text = manifest_json(facts() if callable(facts) else facts, listed, limits)
+        manifest_at = draft.size
+        entry = (tar_header(MANIFEST_NAME, len(text)), text, padding(len(text)), END_OF_TAR)
+        draft.write(gzip_member(*entry, compress=True, most_ratio=limits.ratio))
+        draft.finish(manifest_at)
+        if sealed is not None:
+            sealed.finish()
+    return parse_manifest(text, draft.size, limits)
+
+
+class _Draft:
+    """Counts the bytes written and computes their digest."""
+
+    __slots__ = ("_digest", "_file", "size")
+
+    def __init__(self, file: Writable) -> None:
+        self._file = file
+        self._digest = sha256()
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        write_fully(self._file, data)
+        self._digest.update(data)
+        self.size += len(data)
+
+    def finish(self, manifest_at: int) -> None:
+        self._digest.update(Trailer(manifest_at).start())
+        trailer = Trailer(manifest_at, self._digest.digest()).encoded()
+        write_fully(self._file, trailer)
+        self.size += len(trailer)
+
+
+class _PackedPart(NamedTuple):
+    facts: PartFacts
+    member: bytes
+
+
+def _check(parts: Iterable[Part], limits: Limits) -> Iterator[Part]:
+    """The parts, as long as the archive could be read back."""
+    order = NameOrder()
+    count, total = 0, 0
+    for part in parts:
+        if fault := order.fault(part.name):
+            raise InvalidInput(f"The parts of the snapshot are invalid: {fault}.", field="parts")
+        count, total = count + 1, total + len(part.data)
+        if excess := limits.excess(count, len(part.data), total):
+            raise LimitExceeded(f"The snapshot would hold {excess}.", remedy="Cut it otherwise.", field="parts")
+        yield part
+
+
+def _pack_all(parts: Iterable[Part], limits: Limits) -> Generator[_PackedPart]:
+    """The parts as gzip members, in order; a few are compressed at a time."""
+    waiting: deque[Future[_PackedPart]] = deque()
+    pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="cortex-archive")
+    try:
+        for part in parts:
+            waiting.append(pool.submit(_pack, part, limits.ratio))
+            if len(waiting) >= _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _pack(part: Part, most_ratio: int) -> _PackedPart:
+    size = len(part.data)
+    entry = (tar_header(part.name, size), part.data, padding(size))
+    member = gzip_member(*entry, compress=part.compress, most_ratio=most_ratio)
+    return _PackedPart(PartFacts(part.name, size, sha256(part.data).hexdigest()), member)
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def verify_archive(path: Path, limits: Limits = LIMITS, *, key: HomeKey | None = None) -> Manifest:
+    """Read an archive to its end as `read_parts` does, keeping nothing."""
+    with _open(path, limits, key) as archive:
+        for _ in archive.parts():
+            pass
+    return archive.manifest
+
+
+def read_manifest(path: Path, limits: Limits = LIMITS, *, key: HomeKey | None = None) -> Manifest:
+    """Read the manifest from the end of the file; the parts are neither read nor checked."""
+    with _open(path, limits, key) as archive:
+        return archive.manifest
+
+
+def read_parts(path: Path, limits: Limits = LIMITS, *, key: HomeKey | None = None) -> Iterator[Part]:
+    """Yield the parts in order; raises at the first fault.
+
+    Only an iteration that ends without an error proves the whole: do not act on a part before.
+    """
+    with _open(path, limits, key) as archive:
+        yield from archive.parts()
+
+
+@dataclass(frozen=True, slots=True)
+class _Archive:
+    """An open archive with its manifest read; `manifest_member` holds the manifest's bytes in the file."""
+
+    file: BinaryIO
+    trailer: Trailer
+    manifest: Manifest
+    manifest_member: bytes
+
+    def parts(self) -> Iterator[Part]:
+        packed = _PackedFile(self.file, self.trailer.manifest_at)
+        for facts in self.manifest.parts:
+            if packed.ended:
+                raise altered(f"the part {facts.name} is missing")
+            yield _read_part(packed, facts)
+        if not packed.ended:
+            raise altered("it holds more than its manifest lists")
+        digest = packed.digest
+        digest.update(self.manifest_member)
+        digest.update(self.trailer.start())
+        if digest.digest() != self.trailer.digest:
+            raise altered("its bytes are not those that were written")
+
+
+@contextmanager
+def _open(path: Path, limits: Limits, key: HomeKey | None) -> Iterator[_Archive]:
+    with open_existing(path) as file:
+        try:
+            yield _read_end(_unseal(file, path, key), limits)
+        except OSError as error:
+            raise storage_error(error, path) from error
+
+
+def _unseal(file: BinaryIO, path: Path, key: HomeKey | None) -> BinaryIO:
+    """The content of the file, whether or not it is sealed with the key of the home."""
+    start = file.read(len(SEALED_START))
+    file.seek(0)
+    if not is_sealed(start):
+        return file
+    if key is None:
+        raise BackupError(f"{path} is sealed with the key of an encrypted home.", remedy="Read it in that home.")
+    return io.BufferedReader(SealedReader(file, key, path))
+
+
+def _read_end(file: BinaryIO, limits: Limits) -> _Archive:
+    """Read the trailer, then the manifest, whose offset the trailer gives."""
+    size = file.seek(0, os.SEEK_END)
+    trailer_at = max(0, size - TRAILER_BYTES)
+    file.seek(trailer_at)
+    trailer = read_trailer(read_exactly(file, TRAILER_BYTES))
+    if trailer.manifest_at > trailer_at:
+        raise altered("its trailer points outside the file")
+    length = trailer_at - trailer.manifest_at
+    if length > limits.manifest_bytes + _PACKING_BYTES:
+        refuse_excess(f"a manifest of more than {limits.manifest_bytes} bytes")
+    file.seek(trailer.manifest_at)
+    member = read_exactly(file, length)
+    manifest = parse_manifest(_manifest_text(member, limits), size, limits)
+    if sum(part.size for part in manifest.parts) > limits.ratio * trailer.manifest_at:
+        refuse_excess(f"parts of more than {limits.ratio} times its own size")
+    file.seek(0)
+    return _Archive(file, trailer, manifest, member)
+
+
+def _manifest_text(data: bytes, limits: Limits) -> bytes:
+    packed = _PackedBytes(data)
+    member = InflatedMember(packed)
+    entry = read_entry(member.read(BLOCK))
+    if entry.name != MANIFEST_NAME:
+        raise altered(f"{entry.name!a} is in the place of its manifest")
+    if entry.size > limits.manifest_bytes:
+        refuse_excess(f"a manifest of more than {limits.manifest_bytes} bytes")
+    if entry.size > limits.ratio * len(data):
+        refuse_excess(f"a manifest of more than {limits.ratio} times its own size")
+    text = member.read(entry.size)
+    filling = padding(entry.size) + END_OF_TAR
+    if member.read(len(filling)) != filling:
+        raise altered("the end of its tar file is malformed")
+    member.end()
+    if not packed.ended:
+        raise altered("there is data between its manifest and its trailer")
+    return text
+
+
+def _read_part(packed: _PackedFile, facts: PartFacts) -> Part:
+    member = InflatedMember(packed)
+    entry = read_entry(member.read(BLOCK))
+    if entry.name != facts.name:
+        raise altered(f"{entry.name!a} is in the place of {facts.name}, which its manifest lists")
+    if entry.size != facts.size:
+        raise altered(f"the part {facts.name} has another size than its manifest says")
+    data = member.read(facts.size)
+    filling = padding(facts.size)
+    if member.read(len(filling)) != filling:
+        raise altered(f"the part {facts.name} is not filled with zeros")
+    member.end()
+    if sha256(data).hexdigest() != facts.sha256:
+        raise altered(f"the part {facts.name} is not what was written")
+    return Part(facts.name, data, member.compressed)
+
+
+class _PackedBytes:
+    """Bytes in order, the source of gzip members: `next_piece` is empty at the end, `give_back` returns unused ones."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @property
+    def ended(self) -> bool:
+        return not self._data
+
+    def next_piece(self) -> bytes:
+        data, self._data = self._data, b""
+        return data
+
+    def give_back(self, rest: bytes) -> None:
+        self._data = rest + self._data
+
+
+class _PackedFile(_PackedBytes):
+    """The first `size` bytes of a file, read as they are needed; `digest` covers all that were read."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        super().__init__(b"")
+        self._file = file
+        self._left = size
+        self.digest = sha256()
+
+    @property
+    def ended(self) -> bool:
+        return super().ended and not self._left
+
+    def next_piece(self) -> bytes:
+        if held := super().next_piece():
+            return held
+        piece = self._file.read(min(self._left, _READ_BYTES))
+        self._left -= len(piece)
+        self.digest.update(piece)
+        return piece

@@ -1,0 +1,1 @@
+"""Targets of sync: folders, buckets and WebDAV servers behind one protocol."""

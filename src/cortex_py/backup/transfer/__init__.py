@@ -1,0 +1,1 @@
+"""Export to plain files, and import of exports, notes and files of other programs."""
