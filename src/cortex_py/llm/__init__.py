@@ -1,7 +1,7 @@
-"""A language model, where one is configured: questions with data in, checked objects out.
+"""An optional language model: prompts with marked data in, validated JSON objects out.
 
-Import the modules directly; this file stays empty of code so that nothing is loaded by accident. `open` makes
-the `client` that the rest of Cortex asks; without settings there is none, and nothing leaves the machine.
+`registry` opens the `client` that the settings name; without settings there is none and nothing leaves the machine.
+This file imports nothing, so that importing one module stays cheap.
 """
 
 __all__: list[str] = []
