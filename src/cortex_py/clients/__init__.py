@@ -1,0 +1,1 @@
+"""The programs that use Cortex through MCP, and how they are configured."""

@@ -1,0 +1,6 @@
+"""Memory without being asked for: what the hooks of AI clients give to a session, and what they keep of its turns.
+
+`cortex hook` runs `front`, which uses the standard library alone and asks a warm process of the same home (`warm`): a
+running server, or the `helper` that the front starts. There, `service` chooses what to give, `frame` lays it out, and
+`turns` keeps the raw turns for later reading. `dialects` knows what each client sends and expects.
+"""

@@ -1,0 +1,87 @@
+"""What a session is given at its start, prepared while a process is warm, for a start when none is.
+
+Standard library only; part of `cortex hook`. A prepared text is used only while it is still right: the same version of
+Cortex, the same git branch, no change to the store, nothing expired. Encrypted homes and PostgreSQL have none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..version import __version__
+from .sqlite_revision import read_revision
+
+__all__ = ["forget_prepared", "read_head", "read_prepared", "write_prepared"]
+
+_MOST_BYTES = 64_000
+_MOST_LEVELS = 64
+
+
+def read_head(folder: Path) -> str:
+    """What is checked out in a folder, as git's HEAD file has it; empty outside a repository."""
+    with suppress(OSError, ValueError):
+        for place in (folder, *folder.parents)[:_MOST_LEVELS]:
+            git = place / ".git"
+            if git.is_file():
+                git = place / git.read_text("utf-8")[:4_096].removeprefix("gitdir:").strip()
+            if git.is_dir():
+                return (git / "HEAD").read_text("utf-8")[:1_024].strip()
+    return ""
+
+
+def branch_of(head: str) -> str:
+    """The name of the git branch in a HEAD; empty if none is checked out."""
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
+
+
+def _path(home: Path, folder: Path) -> Path:
+    # A folder of the same name by chance is noticed: the file holds the whole name.
+    name = str(folder).encode("utf-8", "surrogateescape")
+    return home / "hooks" / "start" / f"{zlib.crc32(name):08x}-{len(name)}.json"
+
+
+def read_prepared(home: Path, folder: Path, now: float) -> dict[str, Any] | None:
+    """The prepared start of a session in a folder (`text` and `ids`), if it is still right."""
+    try:
+        path = _path(home, folder)
+        if path.stat().st_size > _MOST_BYTES:
+            return None
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        same = (found["version"], found["folder"], found["head"]) == (__version__, str(folder), read_head(folder))
+        if same and now < found["until"] and found["revision"] == read_revision(home / "cortex.db"):
+            return found
+    except (OSError, ValueError, LookupError, TypeError):
+        pass
+    return None
+
+
+def write_prepared(home: Path, folder: Path, *, text: str, ids: list[str], until: float, revision: int) -> None:
+    """Keep a start for later."""
+    path = _path(home, folder)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    content = {
+        "version": __version__,
+        "folder": str(folder),
+        "head": read_head(folder),
+        "text": text,
+        "ids": ids,
+        "until": until,
+        "revision": revision,
+    }
+    draft = path.with_name(f".{path.name}-{os.getpid()}")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(file, "w", encoding="utf-8") as out:
+        json.dump(content, out)
+    draft.replace(path)
+
+
+def forget_prepared(home: Path) -> None:
+    """Remove all prepared starts."""
+    with suppress(OSError):
+        for path in (home / "hooks" / "start").iterdir():
+            path.unlink(missing_ok=True)

@@ -1,0 +1,353 @@
+"""`cortex.hooks`: what a session is given at its start, with a prompt and after a tool, and what is kept of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..clock import iso
+from ..context.project import identify
+from ..context.session import ProjectSession, ProjectSessions
+from ..context.summary.service import BranchSummary
+from ..errors import ConfigurationError, CortexError
+from ..memory.capture.terms import leading_query_terms, stop_words
+from ..records import Branch, Hit, Memory
+from .frame import Quote, fit, frame, neutralise, quote
+from .prepared import read_head, write_prepared
+from .sessions import GivenMemories, session_of
+
+if TYPE_CHECKING:
+    from ..prompts.templates import Templates
+
+__all__ = ["NOTHING", "Hooks", "Injection"]
+
+_MOST_GIVEN = 5
+# Further memories must be nearly as certain as the best one. Chosen as the floor was, on the dev half of a benchmark.
+_MARGIN = 0.9
+_QUERY_CHARACTERS = 2_000
+_LONGEST_QUOTE = 700  # characters; of a longer memory the passage that matches is quoted
+# A prompt with fewer telling words is a remark ("yes, go on"), not a subject.
+_FEWEST_TERMS = 3
+# What a start shows besides the line of work: how many of each, the newest, those of this git branch first.
+_SHOWN_AT_START = {"blockers": 3, "decisions": 5, "patterns": 4}
+_LISTED = 40
+_SUMMARY_SHARE = 0.5
+_TRAPS = "learnings,tech-debt,blockers,security,patterns"
+_SOLUTIONS = "learnings,tech-debt,config,testing,patterns"
+_TOOL_TOKENS = 200
+_MOST_TRAPS = 3
+_PROJECT_SECONDS = 60.0
+_MOST_PROJECTS = 64
+_MOST_CHECKED = 4_096
+_TEMPLATE_KINDS = ("start", "prompt", "tool")
+_FOREVER = 4_102_444_800.0  # the year 2100
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """A text for a session, and the ids of the memories in it."""
+
+    text: str = ""
+    ids: tuple[str, ...] = ()
+    # When the first of these memories expires, as a Unix time.
+    until: float = _FOREVER
+
+
+NOTHING = Injection()
+
+
+class Hooks:
+    """Chooses what sessions are given. A session is any text that stays the same while a conversation goes on."""
+
+    def __init__(self, sessions: ProjectSessions, templates: Callable[[ProjectSession], Templates]) -> None:
+        self._sessions = sessions
+        self._settings = sessions.settings
+        self._clock = sessions.clock
+        self._templates_of = templates
+        self._layouts = _layouts(sessions.settings.hook_templates)
+        self._given = GivenMemories(sessions.settings.home)
+        self._lock = threading.Lock()
+        self._projects: OrderedDict[str, tuple[float, ProjectSession | None]] = OrderedDict()
+        self._contradicted: OrderedDict[tuple[str, int], bool] = OrderedDict()
+
+    # -- what is given ---------------------------------------------------------------------------
+
+    def session_start(self, folder: str | Path, *, session: str = "", source: str = "startup") -> Injection:
+        """Where the work in a folder stands: the line of work, what blocks it, and what was decided for it.
+
+        The order is that of the records, so that the text changes only if they do.
+        """
+        if source in ("clear", "compact"):
+            self._given.forget(session)
+        project = self._project(folder)
+        if project is None:
+            return NOTHING
+        budget = self._settings.hook_session_tokens
+        branch = self._active(project)
+        standing = self._standing(project, branch, int(budget * _SUMMARY_SHARE)) if branch else ""
+        left = budget - (project.memories.count_tokens(standing) if standing else 0)
+        memories = [one for one in self._important(project, branch) if not self._is_contradicted(project, one)]
+        quotes = fit([quote(one, _beginning(one)) for one in memories], left, project.memories.count_tokens)
+        chosen = [one for one in memories if one.id in {shown.id for shown in quotes}]
+        return self._laid_out("start", project, chosen, quotes, standing, budget)
+
+    def prompt(self, text: str, folder: str | Path, *, session: str = "", without: Collection[str] = ()) -> Injection:
+        """Memories about a prompt: few, certain ones, that this session was not given before, nor `without` these."""
+        project = self._project(folder)
+        if project is None or not _has_subject(text):
+            return NOTHING
+        floor = self._settings.hook_floor_percent / 100
+        found = project.memories.related(text[:_QUERY_CHARACTERS], 2 * _MOST_GIVEN, mode="hybrid", filter="kind:note")
+        hits = [hit for hit in found if hit.memory.id not in without]
+        return self._choose("prompt", project, hits, floor, session, self._settings.hook_prompt_tokens)
+
+    def tool_used(
+        self, folder: str | Path, *, session: str = "", path: str = "", command: str = "", output: str = "",
+        failed: bool = False,
+    ) -> Injection:  # fmt: skip
+        """What is known about a file that was opened, or about a failure that was seen before."""
+        project = self._project(folder)
+        if project is None:
+            return NOTHING
+        if failed and output.strip():
+            query = f"{command[:200]}\n{output[-600:]}".strip()
+            filter = f"kind:note ns:{_SOLUTIONS}"
+            hits = project.memories.related(query, _MOST_TRAPS, mode="hybrid", filter=filter)
+            return self._choose("tool", project, hits, self._settings.hook_floor_percent / 100, session, _TOOL_TOKENS)
+        relative = _relative(project, path)
+        if not relative:
+            return NOTHING
+        escaped = relative.replace("\\", "\\\\").replace('"', '\\"')
+        traps = project.memories.listed(f'kind:note ns:{_TRAPS} path:"{escaped}"', _MOST_TRAPS)
+        hits = [Hit(one, 1.0, 1.0, lambda text=one.content: text[:_LONGEST_QUOTE]) for one in traps]  # type: ignore[misc]
+        return self._choose("tool", project, hits, 0.0, session, _TOOL_TOKENS)
+
+    def compacting(self, folder: str | Path, *, session: str = "") -> None:
+        """The conversation is about to be cut: refresh the summary of the line of work, and forget what was given."""
+        self._given.forget(session)
+        project = self._project(folder)
+        branch = self._active(project) if project else None
+        if project and branch:
+            project.summaries.refresh(branch.id)
+            project.projection.try_refresh(branch.id)
+
+    # -- events of clients -----------------------------------------------------------------------
+
+    def answer(self, event: Mapping[str, Any]) -> Injection:
+        """What the session of an event is given."""
+        folder, session = str(event.get("cwd") or ""), session_of(event)
+        kind, text = event.get("kind"), str(event.get("text") or "")
+        if not folder:
+            return NOTHING
+        if kind == "start":
+            return self.session_start(folder, session=session, source=str(event.get("source") or "startup"))
+        if kind == "prompt":
+            owed = self._given.owes_start(session)
+            start = self.session_start(folder, session=session, source="late") if owed else NOTHING
+            found = self.prompt(text, folder, session=session, without=start.ids)
+            return Injection(f"{start.text}\n{found.text}".strip(), (*start.ids, *found.ids))
+        if kind == "tool":
+            given = {name: str(event.get(name) or "") for name in ("path", "command")}
+            return self.tool_used(folder, session=session, output=text, failed=bool(event.get("failed")), **given)
+        if kind == "compact":
+            self.compacting(folder, session=session)
+        return NOTHING
+
+    def delivered(self, event: Mapping[str, Any], found: Injection) -> None:
+        """The client has taken the answer."""
+        kind = event.get("kind")
+        if found.ids or kind in ("start", "prompt"):
+            self._given.add(session_of(event), found.ids, owed=False)
+        if kind in ("answer", "compact", "end") and event.get("cwd"):
+            self.prepare(str(event["cwd"]))
+
+    def missed(self, event: Mapping[str, Any]) -> None:
+        """The client did not wait for the answer."""
+        if event.get("kind") == "start":
+            self._given.add(session_of(event), owed=True)
+
+    def prepare(self, folder: str | Path) -> None:
+        """Keep the start of a session in a folder for when no process is warm."""
+        project = self._project(folder)
+        if project is None or self._sessions.key is not None or self._settings.database_url:
+            return
+        revision = project.memories.revision()
+        found = self.session_start(folder, source="prepared")
+        home = self._settings.home
+        write_prepared(home, Path(folder), text=found.text, ids=list(found.ids), until=found.until, revision=revision)
+
+    def warm_up(self, folder: str | Path) -> None:
+        """Load all that an answer needs, so that the first one comes in time; remove what is left of old sessions."""
+        self._given.clean()
+        self.session_start(folder, source="warm")
+        self.prompt("Which of the recorded decisions matter here?", folder)
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _project(self, folder: str | Path) -> ProjectSession | None:
+        """The project at a folder; None for a plain folder that no memories are kept for."""
+        key, now = str(folder), time.monotonic()
+        with self._lock:
+            found = self._projects.get(key)
+        if found and now - found[0] < _PROJECT_SECONDS:
+            return found[1]
+        project = self._open(Path(folder))
+        with self._lock:
+            self._projects[key] = (now, project)
+            self._projects.move_to_end(key)
+            while len(self._projects) > _MOST_PROJECTS:
+                self._projects.popitem(last=False)
+        return project
+
+    def _open(self, folder: Path) -> ProjectSession | None:
+        if not folder.is_absolute() or not folder.is_dir():
+            return None
+        store = self._sessions.store
+        with suppress(CortexError):
+            identity = identify(folder)
+            with store.database.read() as session:
+                known = store.projects.get(session, identity.id) is not None
+            if known or read_head(folder.resolve()):
+                return self._sessions.at(folder)
+        return None
+
+    def _active(self, project: ProjectSession) -> Branch | None:
+        project.git.sync_git_state()
+        name = project.git.git_branch()
+        if name is None:
+            return None
+        with self._sessions.store.database.read() as session:
+            return self._sessions.store.branches.linked_to(session, project.id, name)
+
+    def _standing(self, project: ProjectSession, branch: Branch, tokens: int) -> str:
+        """The summary of a line of work; statements that a check did not find true are marked."""
+        found: BranchSummary = project.summaries.of(branch, tokens)
+        return f"Line of work {branch.id}: {neutralise(found.summary.text)}"
+
+    def _important(self, project: ProjectSession, branch: Branch | None) -> list[Memory]:
+        """Blockers, decisions and patterns, in the order of their records."""
+        here = project.git.git_branch()
+        chosen: list[Memory] = []
+        for namespace, most in _SHOWN_AT_START.items():
+            listed = project.memories.listed(f"kind:note ns:{namespace}", _LISTED)
+            near = [one for one in listed if _is_near(one, branch, here)]
+            rest = [one for one in listed if one not in near]
+            chosen += sorted((*near, *rest)[:most], key=lambda one: (one.created_at, one.id))
+        return chosen
+
+    def _choose(
+        self, kind: str, project: ProjectSession, hits: Sequence[Hit], floor: float, session: str, tokens: int
+    ) -> Injection:
+        given = set(self._given.ids(session)) if session else set()
+        least = max(floor, _MARGIN * max((hit.score for hit in hits), default=0.0))
+        certain = [hit for hit in hits if hit.score >= least and hit.memory.id not in given]
+        sound = [hit for hit in certain if not self._is_contradicted(project, hit.memory)][:_MOST_GIVEN]
+        quotes = [quote(hit.memory, _passage(hit)) for hit in sound]
+        fitting = fit(quotes, tokens, project.memories.count_tokens)
+        memories = [hit.memory for hit in sound if hit.memory.id in {one.id for one in fitting}]
+        return self._laid_out(kind, project, memories, fitting, "", tokens)
+
+    def _is_contradicted(self, project: ProjectSession, memory: Memory) -> bool:
+        """Whether a newer memory says otherwise."""
+        key = (memory.id, project.memories.revision())
+        with self._lock:
+            known = self._contradicted.get(key)
+        if known is None:
+            others = project.memories.visible([one.memory_id for one in project.memories.conflicts(memory.id)])
+            known = any(one.created_at > memory.created_at for one in others.values())
+            with self._lock:
+                self._contradicted[key] = known
+                while len(self._contradicted) > _MOST_CHECKED:
+                    self._contradicted.popitem(last=False)
+        return known
+
+    def _laid_out(
+        self,
+        kind: str,
+        project: ProjectSession,
+        memories: Sequence[Memory],
+        quotes: Sequence[Quote],
+        standing: str,
+        tokens: int,
+    ) -> Injection:
+        text = frame([standing, *(one.text for one in quotes)])
+        if text and (name := self._layouts.get(kind)):
+            text = self._by_template(name, project, memories, standing, tokens) or text
+        expiry = [one.expires_at.timestamp() for one in memories if one.expires_at]
+        return Injection(text, tuple(one.id for one in quotes), min(expiry, default=_FOREVER))
+
+    def _by_template(
+        self, name: str, project: ProjectSession, memories: Sequence[Memory], standing: str, tokens: int
+    ) -> str:
+        """What a saved template makes of the memories; empty if it cannot, or if that is over the budget."""
+        shown: list[Any] = [
+            {
+                "id": one.id,
+                "namespace": one.namespace,
+                "content": neutralise(_beginning(one)),
+                "created_at": iso(one.created_at),
+                "tags": list(one.tags),
+                "branch": one.git_branch,
+            }
+            for one in memories
+        ]
+        values: dict[str, Any] = {"memories": shown, "total_count": len(shown), "summary": standing}
+        try:
+            text = frame([neutralise(self._templates_of(project).render(name, variables=values).output)])
+        except CortexError:
+            return ""
+        return text if project.memories.count_tokens(text) <= tokens else ""
+
+
+def _layouts(given: Sequence[str]) -> dict[str, str]:
+    """Templates by the kind of event they lay out."""
+    found = {}
+    for one in given:
+        kind, _, name = one.partition("=")
+        if kind not in _TEMPLATE_KINDS or not name:
+            raise ConfigurationError(
+                f"hook_templates has {one[:80]!r}.",
+                remedy=f"Give pairs such as prompt=my-template; the first is one of {', '.join(_TEMPLATE_KINDS)}.",
+                field="hook_templates",
+            )
+        found[kind] = name
+    return found
+
+
+def _has_subject(text: str) -> bool:
+    """Whether a prompt is about something: not a command of the client, not a remark of a few words."""
+    text = text.strip()
+    if not text or text.startswith(("/", "!")):
+        return False
+    return len({*leading_query_terms(text[:_QUERY_CHARACTERS])} - stop_words()) >= _FEWEST_TERMS
+
+
+def _relative(project: ProjectSession, path: str) -> str:
+    """The path of a file inside its project; empty for any other."""
+    root = project.root
+    if not path or root is None:
+        return ""
+    place = Path(path) if Path(path).is_absolute() else root / path
+    with suppress(ValueError, OSError, RuntimeError):
+        return place.resolve().relative_to(root.resolve()).as_posix()
+    return ""
+
+
+def _is_near(memory: Memory, branch: Branch | None, here: str | None) -> bool:
+    return bool((branch and memory.branch_id == branch.id) or (here and memory.git_branch == here))
+
+
+def _beginning(memory: Memory) -> str:
+    text = memory.summary or memory.content
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE].rstrip()}…"
+
+
+def _passage(hit: Hit) -> str:
+    content = hit.memory.content
+    return content if len(content) <= _LONGEST_QUOTE else hit.snippet
