@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -15,7 +16,7 @@ from pydantic import PrivateAttr
 
 from ..errors import ProjectNotFound, PromptNotFound
 from ..records import Saved
-from .errors import expected_errors
+from .middleware.errors import expected_errors
 
 if TYPE_CHECKING:
     from ..app import Cortex
@@ -25,7 +26,7 @@ __all__ = ["SavedPrompts"]
 
 
 class SavedPrompts(Provider):
-    """What is listed is looked up at every request: whoever saved a prompt, everybody has it at once."""
+    """Looks prompts up at every request, so that a saved prompt is there for everybody at once."""
 
     def __init__(self, cortex: Cortex) -> None:
         super().__init__()
@@ -35,7 +36,7 @@ class SavedPrompts(Provider):
         try:
             prompts = self._cortex.prompts
         except ProjectNotFound:
-            # A caller who works in no project has none yet.
+            # A caller without a project has no prompts.
             return ()
         return [_SavedPrompt.of(prompts, one) for one in await anyio.to_thread.run_sync(prompts.visible)]
 
@@ -47,7 +48,7 @@ class SavedPrompts(Provider):
             return None
 
     async def get_tasks(self) -> Sequence[FastMCPComponent]:
-        """None: prompts are no background tasks. The framework would list them all, at every start, to find that."""
+        """None: prompts are not background tasks. The framework would list all of them at every start."""
         return ()
 
 
@@ -61,7 +62,9 @@ class _SavedPrompt(Prompt):
             description=saved.description,
             arguments=[
                 PromptArgument(
-                    name=one.name, description=one.description, required=one.required and one.default is None
+                    name=one.name,
+                    description=one.description,
+                    required=one.required is not False and one.default is None,
                 )
                 for one in saved.variables
             ],
@@ -71,5 +74,7 @@ class _SavedPrompt(Prompt):
 
     async def render(self, arguments: dict[str, Any] | None = None) -> PromptResult:
         with expected_errors(PromptError):
-            filled = await anyio.to_thread.run_sync(self._prompts.run, self.name, arguments)
+            # The protocol has no place for a warning, so what the list calls required must be there.
+            run = partial(self._prompts.run, self.name, arguments, all_of_them=True)
+            filled = await anyio.to_thread.run_sync(run)
         return PromptResult(filled.content, description=self.description)

@@ -1,7 +1,7 @@
-"""Memories as resources: addresses that a person attaches to a chat, or a client reads and watches.
+"""Memories as resources: addresses that a person attaches to a chat, or that a client reads and watches.
 
-`MemoryResources` answers by address and knows nothing of the protocol; `register` tells the server which
-addresses there are.
+`MemoryResources` answers by address and knows nothing of the protocol; `register_resources` adds the addresses to the
+server.
 """
 
 from __future__ import annotations
@@ -15,35 +15,37 @@ from urllib.parse import unquote
 from fastmcp import FastMCP
 from fastmcp.exceptions import ResourceError
 from fastmcp.resources import FunctionResource, ResourceTemplate
+from mcp_types import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
 
-from ..errors import InvalidInput, MemoryNotFound
-from ..ids import parse_ref
-from ..memory.namespaces import canonical_namespace
+from ..errors import InvalidInput, MemoryNotFound, ProjectNotFound, PromptNotFound
+from ..ids import SCHEME, full_address, parse_ref
+from ..memory.namespaces import NAMESPACES, canonical_namespace
 from ..memory.place import canonical_domain
-from . import answers, shapes
-from .errors import expected_errors
-from .help_pages import HELP
+from ..records import DOMAINS
+from .families.answer import Answer
+from .families.memory.models import MemoryAnswer, NamespacesAnswer, RecallAnswer, TagCount, TopicsAnswer
+from .help_pages import HELP, help_title
+from .middleware.errors import expected_errors
 
 if TYPE_CHECKING:
     from ..app import Cortex
 
-__all__ = ["SCHEME", "MemoryResources", "register_resources"]
+__all__ = ["MemoryResources", "register_completions", "register_resources"]
 
-SCHEME = "subcog://"
 ANY = "_"
 JSON = "application/json"
 MARKDOWN = "text/markdown"
 
 
 class MemoryResources:
-    """What each kind of address shows. The parts of an address come decoded; only `read` takes it as it was sent."""
+    """What each kind of address shows. The parts of an address come decoded; only `read` takes it as sent."""
 
     def __init__(self, cortex: Cortex) -> None:
         self._cortex = cortex
 
     def memory(self, id: str) -> str:
         """One memory in full."""
-        return _json(shapes.memory_view(self._cortex.memories.get(id)))
+        return _json(MemoryAnswer.from_memory(self._cortex.memories.get(id)))
 
     def scoped_memory(self, domain: str, namespace: str, id: str) -> str:
         """One memory in full, by its scoped address."""
@@ -52,7 +54,7 @@ class MemoryResources:
             namespace != ANY and canonical_namespace(namespace) != found.namespace
         ):
             raise MemoryNotFound(f"There is no memory {id[:60]!r} in {domain[:40]}/{namespace[:40]}.", field="id")
-        return _json(shapes.memory_view(found))
+        return _json(MemoryAnswer.from_memory(found))
 
     def listing(self, domain: str, namespace: str) -> str:
         """The newest memories of a namespace; `_` stands for any domain or namespace."""
@@ -60,30 +62,33 @@ class MemoryResources:
             domain=None if domain == ANY else canonical_domain(domain),
             namespace=None if namespace == ANY else namespace,
         )
-        return _json(shapes.found(page, "medium", searched=False))
+        return _json(RecallAnswer.from_page(page, "medium", searched=False))
 
     def search(self, query: str) -> str:
         """What a search finds."""
-        return _json(shapes.found(self._cortex.memories.recall(query), "medium", searched=bool(query.strip())))
+        return _json(
+            RecallAnswer.from_page(self._cortex.memories.recall(query), "medium", searched=bool(query.strip()))
+        )
 
     def namespaces(self) -> str:
         """The namespaces, with words that suggest each."""
-        return _json(shapes.namespaces(self._cortex.memories.namespaces()))
+        return _json(NamespacesAnswer.from_namespaces(self._cortex.memories.namespaces()))
 
     def topics(self) -> str:
         """What the memories are about: tags with how many have each."""
-        tags = [answers.TagCount(tag=tag, count=count) for tag, count in self._cortex.memories.tags()]
-        return _json(answers.Topics(topics=tags))
+        tags = [TagCount(tag=tag, count=count) for tag, count in self._cortex.memories.tags()]
+        return _json(TopicsAnswer(topics=tags))
 
     def help(self, topic: str) -> str:
         """A short page on how to use the memory."""
         page = HELP.get(topic)
         if page is None:
             raise InvalidInput(f"There is no help on {topic[:40]!r}.", remedy=f"Read one of {', '.join(HELP)}.")
-        return page.text
+        return page
 
     def read(self, uri: str) -> str:
         """What an address shows; raises the library's errors."""
+        uri = full_address(uri)
         kind, _, rest = uri.removeprefix(SCHEME).partition("/")
         parts = [unquote(part) for part in rest.split("/")] if rest else []
         single: dict[str, Callable[[str], str]] = {"memory": self.memory, "search": self.search, "help": self.help}
@@ -102,21 +107,21 @@ class MemoryResources:
 
 
 def register_resources(server: FastMCP[Any], resources: MemoryResources) -> None:
-    """Offer every address. Of templates that fit, the first one given answers: the special before the general."""
+    """Offer every address. The first template that fits answers, so the special ones come before the general ones."""
     for name, read in (("namespaces", resources.namespaces), ("topics", resources.topics)):
         server.add_resource(
             FunctionResource.from_function(
                 _guarded(read), uri=f"{SCHEME}{name}", name=name, description=read.__doc__, mime_type=JSON
             )
         )
-    for topic, page in HELP.items():
+    for topic in HELP:
         server.add_resource(
             FunctionResource.from_function(
                 _guarded(lambda topic=topic: resources.help(topic)),
                 uri=f"{SCHEME}help/{topic}",
                 name=f"help-{topic}",
-                title=page.title,
-                description=page.title,
+                title=help_title(topic),
+                description=help_title(topic),
                 mime_type=MARKDOWN,
             )
         )
@@ -148,5 +153,45 @@ def _guarded(function: Callable[..., str]) -> Callable[..., str]:
     return read
 
 
-def _json(answer: answers.Answer) -> str:
+def _json(answer: Answer) -> str:
     return json.dumps(answer.payload(), ensure_ascii=False)
+
+
+# Completion of arguments: of prompts, and of resource addresses (domains, namespaces, ids, tags, help topics).
+
+
+def register_completions(server: FastMCP[Any], cortex: Cortex) -> None:
+    @server.completion
+    def complete(
+        ref: PromptReference | ResourceTemplateReference,
+        argument: CompletionArgument,
+        context: CompletionContext | None,  # noqa: ARG001
+    ) -> list[str] | None:
+        try:
+            return _complete(cortex, ref, argument)
+        except ProjectNotFound:
+            # A caller without a project has nothing to choose from.
+            return None
+
+
+def _complete(
+    cortex: Cortex, ref: PromptReference | ResourceTemplateReference, argument: CompletionArgument
+) -> list[str] | None:
+    if isinstance(ref, PromptReference):
+        return _for_prompt(cortex, ref.name, argument)
+    if not full_address(str(ref.uri)).startswith(SCHEME):
+        return None
+    typed = argument.value.strip().lower()
+    if argument.name == "id":
+        return list(cortex.memories.ids(typed))
+    if argument.name == "query":
+        return [tag for tag, _ in cortex.memories.tags(typed)]
+    fixed = {"domain": DOMAINS, "namespace": tuple(namespace.name for namespace in NAMESPACES), "topic": tuple(HELP)}
+    return [value for value in fixed.get(argument.name, ()) if value.startswith(typed)]
+
+
+def _for_prompt(cortex: Cortex, name: str, argument: CompletionArgument) -> list[str] | None:
+    try:
+        return cortex.prompts.complete(name, argument.name, argument.value)
+    except PromptNotFound:
+        return None

@@ -1,44 +1,45 @@
-"""The server: the chosen tools and the resources over one opened Cortex."""
+"""Builds the server: the chosen tools, resources and prompts over one opened Cortex."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
+import anyio
 import anyio.to_thread
 from fastmcp import FastMCP
 
 from ..app import Cortex
 from ..embedding.service import EmbeddingService
+from ..errors import CortexError
 from ..security.callers import current_caller
 from ..version import __version__
-from .completions import register_completions
-from .errors import Requirement, WireErrors
-from .gate import Gate, require_scope
-from .instructions import INSTRUCTIONS
-from .meter import Meter, NoMeter
+from .families.backup.tools import BackupTools
+from .families.context.tools import ContextTools
+from .families.embedding.tools import CortexPyMCPTools
+from .families.graph.tools import GraphTools
+from .families.memory.tools import MemoryTools
+from .families.prompts.tools import PromptTools
+from .families.tool import make_tool
+from .help_pages import INSTRUCTIONS
+from .middleware.access import AccessGuard, require_scope
+from .middleware.bounds import Deadlines, RequestLimits, RetryReads, check_sizes
+from .middleware.errors import ErrorRedaction, Requirement, WireErrors
+from .middleware.telemetry import Meter, RequestTelemetry, UpkeepOutcome
 from .models import CONTRACTS, ToolErrorResponse
-from .observing import Observing
 from .prompts import SavedPrompts
-from .registry import EMBEDDING_TOOLS, TOOLS, ToolSpec
-from .repeating import Repeating
-from .resources import MemoryResources, register_resources
-from .selection import select
+from .registry import TOOLS, ToolSpec, family_tools, select_tools
+from .resources import MemoryResources, register_completions, register_resources
+from .sdk_adapter import StatelessServer, add_sdk_middleware, set_tool_schemas
 from .subscriptions import Subscriptions
-from .tool_making import make_tool
-from .tools.backup import BackupTools
-from .tools.context import ContextTools
-from .tools.embedding import CortexPyMCPTools
-from .tools.graph import GraphTools
-from .tools.memory import MemoryTools
-from .tools.prompts import PromptTools
-from .upkeep import Upkeep
 
-__all__ = ["TOOL_CONTRACTS", "WORKERS", "MemoryServer", "build_server", "create_mcp_server"]
+__all__ = ["TOOL_CONTRACTS", "WORKERS", "MemoryServer", "Upkeep", "build_server", "create_mcp_server"]
 
-# What each embedding tool takes, answers, and answers when it fails, as JSON schemas.
+# The input, output and error of each embedding tool, as JSON schemas.
 TOOL_CONTRACTS: dict[str, dict[str, Any]] = {
     name: {
         "input": taken.model_json_schema(),
@@ -48,12 +49,12 @@ TOOL_CONTRACTS: dict[str, dict[str, Any]] = {
     for name, (taken, answered) in CONTRACTS.items()
 }
 
-# Calls at work at one time. More would only wait for each other, each with a connection and its cache.
+# Calls at work at the same time. More would wait for each other, each with a connection and its cache.
 WORKERS = 8
 
 
-class MemoryServer(FastMCP[Any]):
-    """The framework's server. `end_streams` ends those of watchers in order; whoever stops it calls that first."""
+class MemoryServer(StatelessServer):
+    """The framework's server. Call `end_streams` before stopping it: it ends the streams of watchers in order."""
 
     end_streams: Callable[[], None]
 
@@ -68,39 +69,34 @@ def build_server(
 ) -> MemoryServer:
     """A server over an opened Cortex, with the tools its settings allow.
 
-    `known_callers`: a guard before it tells who calls, and each may do what their scopes allow. `audited`: calls
-    are written down; by default, where the settings say so outright. `meter`: is told what happens. `sessions`:
-    whether a client of the handshake protocol can be told of anything later.
+    `known_callers`: a guard in front of it identifies callers, and each may do what their scopes allow. `audited`:
+    calls are written into the audit log; by default, if the setting is `on`. `meter` counts what happens. `sessions`:
+    whether a client of the handshake protocol can get notifications after a request.
 
     The caller closes the Cortex when the server has stopped.
     """
     portable = cortex.settings.portable_names
-    counts = meter or NoMeter()
-    written_down = cortex.settings.audit == "on" if audited is None else audited
-    specs = select(TOOLS, cortex.settings.tool_bounds)
+    counts = meter or Meter()
+    written = cortex.settings.audit == "on" if audited is None else audited
+    specs = select_tools(TOOLS, cortex.settings.tool_bounds)
     resources = MemoryResources(cortex)
-    subscriptions = Subscriptions(
-        resources.read,
-        cortex.memories.revision,
-        lambda: cortex.prompts.state(),
-        cortex.tenants.admitted,
-        changed=cortex.wait_for_change,
-        sessions=sessions,
-    )
+    subscriptions = Subscriptions(cortex, resources, sessions=sessions)
     server = MemoryServer(
         "cortex",
         version=__version__,
         instructions=INSTRUCTIONS,
         middleware=[
             WireErrors(specs, portable=portable, require=_requirements(cortex, known_callers)),
-            Repeating(specs),
+            Deadlines(specs, cortex.settings),
+            RetryReads(specs),
         ],
         on_duplicate="error",
         mask_error_details=True,
+        strict_input_validation=True,
         dereference_schemas=False,
-        # Addresses name records, never files: any text may stand in them.
+        # Addresses name records, never files, so they may contain any text.
         resource_security=None,
-        lifespan=_watching(subscriptions, Upkeep(cortex, meter=counts)),
+        lifespan=_lifespan(subscriptions, Upkeep(cortex, meter=counts)),
     )
     families = {
         "memory": MemoryTools(cortex),
@@ -113,22 +109,26 @@ def build_server(
     _add_tools(server, specs, families, portable=portable)
     register_resources(server, resources)
     server.add_provider(SavedPrompts(cortex))
-    # A store that is busy is an error, not an empty list.
+    # A busy store is an error, not an empty list.
     server.provider_error_strategy = "raise"
     register_completions(server, cortex)
     subscriptions.register(server)
-    if known_callers or written_down:
-        # The framework's own chain does not see every request; a test walks them all.
-        gate = Gate(cortex, known_callers=known_callers, audited=written_down, meter=counts)
-        server._mcp_server.middleware.insert(0, gate)
-    server._mcp_server.middleware.insert(0, Observing(counts))
+    add_sdk_middleware(server, RequestLimits(cortex.settings))
+    if known_callers or written:
+        guard = AccessGuard(cortex, known_callers=known_callers, audited=written, meter=counts)
+        add_sdk_middleware(server, guard)
+    add_sdk_middleware(server, RequestTelemetry(counts))
+    add_sdk_middleware(server, ErrorRedaction())
     server.end_streams = subscriptions.close
     return server
 
 
 def _requirements(cortex: Cortex, known_callers: bool) -> tuple[Requirement, ...]:
+    def sizes(_tool: str, arguments: dict[str, Any]) -> None:
+        check_sizes(arguments, cortex.settings)
+
     scope: tuple[Requirement, ...] = (require_scope,) if known_callers else ()
-    return (*scope, cortex.require) if cortex.settings.require_license else scope
+    return (sizes, *scope, cortex.require) if cortex.settings.require_license else (sizes, *scope)
 
 
 def _caller_name() -> str:
@@ -137,17 +137,19 @@ def _caller_name() -> str:
 
 
 def create_mcp_server(service: EmbeddingService | None = None) -> FastMCP[Any]:
-    """A server with the embedding tools alone, over a service of yours or the default one."""
-    specs = list(EMBEDDING_TOOLS)
-    server: FastMCP[Any] = FastMCP(
+    """A server with only the embedding tools, over the given service or the default one."""
+    specs = list(family_tools("embedding"))
+    server = StatelessServer(
         "cortex-py",
         version=__version__,
         middleware=[WireErrors(specs, portable=False)],
         on_duplicate="error",
         mask_error_details=True,
+        strict_input_validation=True,
         dereference_schemas=False,
     )
     _add_tools(server, specs, {"embedding": CortexPyMCPTools(service or EmbeddingService())}, portable=False)
+    add_sdk_middleware(server, ErrorRedaction())
     return server
 
 
@@ -157,18 +159,17 @@ def _add_tools(
     tools = [make_tool(spec, getattr(families[spec.family], spec.method), portable=portable) for spec in specs]
     for tool in tools:
         server.add_tool(tool)
-    # Without this the stateless protocol lists all tools, at length, before every call over HTTP.
-    server._mcp_server.get_tool_input_schema = {tool.name: tool.parameters for tool in tools}.get
+    set_tool_schemas(server, {tool.name: tool.parameters for tool in tools})
 
 
-def _watching(
+def _lifespan(
     subscriptions: Subscriptions, upkeep: Upkeep
 ) -> Callable[[FastMCP[Any]], AbstractAsyncContextManager[None]]:
-    """The part of the server's life that looks for changes, and after the store."""
+    """Runs what works between requests: the watch for changes, and upkeep."""
 
     @asynccontextmanager
     async def lifespan(_: FastMCP[Any]) -> AsyncIterator[None]:
-        # A task of its own: the framework may leave this context from another task than it entered it.
+        # Separate tasks: the framework may leave this context from another task than it entered it.
         anyio.to_thread.current_default_thread_limiter().total_tokens = WORKERS
         tasks = [asyncio.create_task(subscriptions.run()), asyncio.create_task(upkeep.run())]
         try:
@@ -183,3 +184,45 @@ def _watching(
                     await task
 
     return lifespan
+
+
+# Work that a running server does between requests, such as packing idle memories.
+
+EVERY_SECONDS = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """Runs at intervals until it is closed. A read-only server has none."""
+
+    def __init__(self, cortex: Cortex, every_seconds: float | None = None, meter: Meter | None = None) -> None:
+        self._cortex = cortex
+        self._every = EVERY_SECONDS if every_seconds is None else every_seconds
+        self._meter = meter or Meter()
+        self._stop = threading.Event()
+        self._needed = not any(bound.read_only for bound in cortex.settings.tool_bounds)
+
+    async def run(self) -> None:
+        while self._needed:
+            await anyio.sleep(self._every)
+            # With a limiter of its own, so that calls do not wait for it. Not abandoned, because it uses the store.
+            await anyio.to_thread.run_sync(self._work, limiter=anyio.CapacityLimiter(1))
+
+    def close(self) -> None:
+        """Let the work end at its next batch."""
+        self._stop.set()
+
+    def _work(self) -> None:
+        self._meter.count_upkeep(self._outcome())
+
+    def _outcome(self) -> UpkeepOutcome:
+        try:
+            self._cortex.upkeep(self._stop.is_set)
+        except CortexError as error:
+            _log.warning("upkeep was postponed: %s", error)
+            return "put_off"
+        except Exception:  # noqa: BLE001  # it would end all upkeep, and be raised when the server stops
+            _log.exception("upkeep failed")
+            return "failed"
+        return "done"

@@ -1,11 +1,10 @@
-"""Watched resources, and the watched list of prompts: whoever subscribed is told when what is shown has changed.
+"""Notifications of changed resources, and of a changed list of prompts.
 
-Whichever process wrote, the store's revision grows; then every watched address is read again and compared
-with what it last showed. Nothing is polled while nobody watches. The handshake protocol has a request per
-address, and takes whoever has listed the prompts as interested in them; the stateless one has a stream per
-client. All end here.
+The store's revision grows whichever process writes. Then every watched address is read again and compared with what it
+last showed. Nothing is polled while nobody watches. In the handshake protocol a client subscribes to each address, and
+one that has listed the prompts counts as interested in them; in the stateless protocol it has one stream.
 
-Where callers are known, each watches for themselves: what one is told is what has changed for them.
+Where callers are known, each is notified of what has changed for them.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ import hashlib
 import logging
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -30,25 +29,30 @@ from mcp.shared.exceptions import MCPError
 
 from ..errors import CortexError
 from ..security.callers import Caller, acting_as, current_caller
-from .snapshot import HANDSHAKE_VERSIONS
+from .resources import MemoryResources
+from .sdk_adapter import add_request_handler, connection_of, prompt_lister
+from .stdio.front import HANDSHAKE_VERSIONS
+
+if TYPE_CHECKING:
+    from ..app import Cortex
 
 __all__ = ["Subscriptions"]
 
 _log = logging.getLogger(__name__)
 
 _INTERVAL = 0.25
-# The list of prompts changes seldom, and every client that has seen it watches it as long as it is there.
+# The list of prompts changes seldom, and every client that has seen it watches it.
 _PROMPTS_INTERVAL = 1.0
-# Where the engine tells of changes, they are waited for; a look this often is for one that was not told.
+# Where the engine reports changes, they are waited for; looking this often catches a report that was lost.
 _AT_LEAST = 5.0
 _BREATH = 0.02
 _MOST = 1_000
-# Stands among the watched addresses for the list of prompts; no address looks like it.
+# The list of prompts among the watched addresses; no address looks like it.
 _PROMPTS = "\0prompts"
 
 
 class _Watch(NamedTuple):
-    """An address and who looks at it: a caller without their rights, which may change while they watch."""
+    """An address and who watches it: a caller without their rights, which may change meanwhile."""
 
     caller: Caller | None
     uri: str
@@ -65,30 +69,13 @@ class _Audience:
 
 
 class Subscriptions:
-    """`read` shows an address, or raises; `revision` is a number that grows with every change to memories.
+    """`sessions`: whether a client of the handshake protocol can get notifications after its request was answered."""
 
-    `prompts` differs after every change to the saved prompts. `admitted` gives a caller the rights they have now.
-    `changed` waits so long at most for a change, and gives None where nobody tells of one.
-    `sessions`: whether a client of the handshake protocol can be told of anything after its request was answered.
-    """
-
-    def __init__(
-        self,
-        read: Callable[[str], str],
-        revision: Callable[[], int],
-        prompts: Callable[[], object],
-        admitted: Callable[[Caller], Caller],
-        *,
-        changed: Callable[[float], bool | None] = lambda _seconds: None,
-        sessions: bool = True,
-    ) -> None:
+    def __init__(self, cortex: Cortex, resources: MemoryResources, *, sessions: bool = True) -> None:
+        self._cortex = cortex
+        self._resources = resources
         self._sessions = sessions
-        self._changed = changed
         self._waiting = anyio.CapacityLimiter(1)
-        self._read = read
-        self._revision = revision
-        self._prompts = prompts
-        self._admitted = admitted
         self._audiences: dict[Caller | None, _Audience] = {}
         self._connections: weakref.WeakKeyDictionary[Connection, set[_Watch]] = weakref.WeakKeyDictionary()
         self._shown: dict[_Watch, str] = {}
@@ -96,22 +83,21 @@ class Subscriptions:
         self._wanted: anyio.Event | None = None
 
     def register(self, server: FastMCP[Any]) -> None:
-        """Serve the requests of both protocols. FastMCP has no public place for them; a test guards this one."""
-        inner = server._mcp_server
-        inner.add_request_handler("resources/subscribe", mcp_types.SubscribeRequestParams, self._subscribe)
-        inner.add_request_handler("resources/unsubscribe", mcp_types.UnsubscribeRequestParams, self._unsubscribe)
-        inner.add_request_handler("subscriptions/listen", mcp_types.SubscriptionsListenRequestParams, self._on_listen)
-        listed = server._on_list_prompts
+        """Serve the requests of both protocols."""
+        list_all = prompt_lister(server)
 
         async def list_prompts(
             context: ServerRequestContext[Any, Any], params: mcp_types.PaginatedRequestParams | None
         ) -> mcp_types.ListPromptsResult:
             if self._sessions and context.protocol_version in HANDSHAKE_VERSIONS:
                 self._begin(await self._first_look([_PROMPTS]))
-                self._connections.setdefault(_connection(context), set()).add(_Watch(_watcher(), _PROMPTS))
-            return await listed(context, params)
+                self._connections.setdefault(connection_of(context), set()).add(_Watch(_watcher(), _PROMPTS))
+            return await list_all(context, params)
 
-        inner.add_request_handler("prompts/list", mcp_types.PaginatedRequestParams, list_prompts)
+        add_request_handler(server, "resources/subscribe", mcp_types.SubscribeRequestParams, self._subscribe)
+        add_request_handler(server, "resources/unsubscribe", mcp_types.UnsubscribeRequestParams, self._unsubscribe)
+        add_request_handler(server, "subscriptions/listen", mcp_types.SubscriptionsListenRequestParams, self._on_listen)
+        add_request_handler(server, "prompts/list", mcp_types.PaginatedRequestParams, list_prompts)
 
     async def run(self) -> None:
         """Look for changes until cancelled."""
@@ -123,29 +109,29 @@ class Subscriptions:
             try:
                 await self._look()
             except CortexError as error:
-                # A store that is busy now answers later; nobody who watches is forgotten over it.
-                _log.warning("watched resources could not be looked at: %s", error)
+                # A busy store answers later; all watches stay.
+                _log.warning("watched resources could not be read: %s", error)
             await self._pause()
 
     async def _pause(self) -> None:
-        """Until there may be something new: an engine tells, or it is time to look again."""
-        told: bool | None = None
+        """Wait until the engine reports a change, or until it is time to look again."""
+        changed: bool | None = None
         try:
-            # Of a place of its own, and left behind where the server ends: it waits for others, not for itself.
-            told = await anyio.to_thread.run_sync(
-                self._changed, _AT_LEAST, limiter=self._waiting, abandon_on_cancel=True
+            # With a limiter of its own, and abandoned where the server ends: it only waits.
+            changed = await anyio.to_thread.run_sync(
+                self._cortex.wait_for_change, _AT_LEAST, limiter=self._waiting, abandon_on_cancel=True
             )
         except CortexError as error:
-            _log.warning("changes are not told: %s", error)
-        if told is None:
+            _log.warning("the engine does not report changes: %s", error)
+        if changed is None:
             seldom = all(watch.uri == _PROMPTS for watch in self._watched())
             await anyio.sleep(_PROMPTS_INTERVAL if seldom else _INTERVAL)
-        elif told:
-            # What is written in quick succession is looked at once.
+        elif changed:
+            # Several writes in quick succession are looked at once.
             await anyio.sleep(_BREATH)
 
     def close(self) -> None:
-        """End the open streams in order, so that clients know it was meant."""
+        """End the open streams in order, so that clients see it is intended."""
         for audience in self._audiences.values():
             audience.listen.close()
 
@@ -160,20 +146,20 @@ class Subscriptions:
         for watch in self._watched():
             shown = await anyio.to_thread.run_sync(self._fingerprint, watch)
             if self._shown.get(watch, shown) != shown:
-                await self._tell(watch)
+                await self._notify(watch)
             self._shown[watch] = shown
         for watch in self._shown.keys() - self._watched():
             del self._shown[watch]
         self._checked = revision
 
     def _seen(self) -> tuple[int, object]:
-        # For all who watch the list: what changes for one need not for another.
+        # For everybody who watches the list: it may change for one and not for another.
         lists = sorted(
             (str(watch.caller), self._fingerprint(watch)) for watch in self._watched() if watch.uri == _PROMPTS
         )
-        return self._revision(), lists
+        return self._cortex.memories.revision(), lists
 
-    async def _tell(self, watch: _Watch) -> None:
+    async def _notify(self, watch: _Watch) -> None:
         uri, audience = watch.uri, self._audiences.get(watch.caller)
         if audience is not None:
             await audience.bus.publish(PromptsListChanged() if uri == _PROMPTS else ResourceUpdated(uri))
@@ -185,10 +171,10 @@ class Subscriptions:
 
     def _fingerprint(self, watch: _Watch) -> str:
         try:
-            with acting_as(None if watch.caller is None else self._admitted(watch.caller)):
+            with acting_as(None if watch.caller is None else self._cortex.tenants.admitted(watch.caller)):
                 if watch.uri == _PROMPTS:
-                    return repr(self._prompts())
-                return hashlib.sha256(self._read(watch.uri).encode("utf-8", "surrogatepass")).hexdigest()
+                    return repr(self._cortex.prompts.state())
+                return hashlib.sha256(self._resources.read(watch.uri).encode("utf-8", "surrogatepass")).hexdigest()
         except CortexError as error:
             return type(error).__name__
 
@@ -196,14 +182,14 @@ class Subscriptions:
         """What the addresses that the caller does not watch yet show now, so that the next change is noticed."""
         caller, watched = _watcher(), self._watched()
         fresh = [watch for uri in uris if (watch := _Watch(caller, uri)) not in watched]
-        # The list of prompts is no address, and to be seen however many of those are watched.
+        # The list of prompts is not an address, and can be watched beside any number of them.
         theirs = {watch for watch in (*watched, *fresh) if watch.caller == caller and watch.uri != _PROMPTS}
         if len(theirs) > _MOST:
             raise MCPError(code=mcp_types.INVALID_PARAMS, message=f"More than {_MOST} addresses are watched.")
         return {watch: await anyio.to_thread.run_sync(self._fingerprint, watch) for watch in fresh}
 
     def _begin(self, first: dict[_Watch, str]) -> None:
-        """Watch from the first look on. To be followed by the entry of who watches, without waiting in between."""
+        """Watch from the first look on. The caller adds the watch right after, without waiting in between."""
         watched = self._watched()
         self._shown.update((watch, shown) for watch, shown in first.items() if watch not in watched)
         # A change between the first look and the waking is found by looking again.
@@ -218,17 +204,17 @@ class Subscriptions:
         if not self._sessions:
             raise MCPError(
                 code=mcp_types.METHOD_NOT_FOUND,
-                message="This server keeps no sessions in which it could tell of changes. "
+                message="This server keeps no sessions in which it could report changes. "
                 "Read again, or use the protocol 2026-07-28, which has a stream for that.",
             )
         self._begin(await self._first_look([uri]))
-        self._connections.setdefault(_connection(context), set()).add(_Watch(_watcher(), uri))
+        self._connections.setdefault(connection_of(context), set()).add(_Watch(_watcher(), uri))
         return mcp_types.EmptyResult()
 
     async def _unsubscribe(
         self, context: ServerRequestContext[Any, Any], params: mcp_types.UnsubscribeRequestParams
     ) -> mcp_types.EmptyResult:
-        self._connections.get(_connection(context), set()).discard(_Watch(_watcher(), str(params.uri)))
+        self._connections.get(connection_of(context), set()).discard(_Watch(_watcher(), str(params.uri)))
         return mcp_types.EmptyResult()
 
     async def _on_listen(
@@ -261,11 +247,6 @@ class Subscriptions:
 
 
 def _watcher() -> Caller | None:
-    """Who watches, by what does not change: through whichever token and agent, they see the same."""
+    """Who watches, by what does not change: with any of their tokens and agents, they see the same."""
     caller = current_caller()
     return None if caller is None else Caller(caller.user, org=caller.org, project=caller.project)
-
-
-def _connection(context: ServerRequestContext[Any, Any]) -> Connection:
-    # A session lives as long as one request; only the connection lasts.
-    return context.session._connection

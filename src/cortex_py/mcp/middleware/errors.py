@@ -1,13 +1,14 @@
 """Errors on the wire: the library's error tree as JSON-RPC errors with the documented codes.
 
-FastMCP turns whatever a tool raises into a result; a middleware may still raise a protocol error, so the
-translation happens there.
+FastMCP turns what a tool raises into a result. A middleware can still raise a protocol error, so errors are translated
+here.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -17,10 +18,13 @@ from fastmcp.exceptions import FastMCPError, NotFoundError, PromptError, Resourc
 from fastmcp.exceptions import ValidationError as ArgumentError
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import ToolResult
+from mcp.server.context import CallNext as SdkCallNext
+from mcp.server.context import HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from ..errors import (
+from ...echo import clean_value, cleaner_for, describe_error
+from ...errors import (
     AmbiguousId,
     BadArguments,
     ContentBlocked,
@@ -31,28 +35,27 @@ from ..errors import (
     NotFound,
     wire_form,
 )
-from .context_shapes import context_error
-from .embedding_shapes import error_response
-from .registry import ToolSpec
+from ...ids import full_address
+from ..families.context.models import ContextError
+from ..families.embedding.models import ToolErrorResponse
+from ..registry import ToolSpec
 
 __all__ = [
-    "INTERNAL_ERROR",
-    "INVALID_PARAMS",
-    "UNKNOWN_TOOL",
-    "Requirement",
-    "WireErrors",
-    "as_wire_error",
-    "expected_errors",
-]
+    "INTERNAL_ERROR", "INVALID_PARAMS", "UNKNOWN_TOOL", "ErrorRedaction", "NextTool", "Requirement", "ToolContext",
+    "WireErrors", "as_wire_error", "expected_errors",
+]  # fmt: skip
 
 UNKNOWN_TOOL = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
-# What the library calls a field where the tools' argument has another name.
+ToolContext = MiddlewareContext[mcp_types.CallToolRequestParams]
+NextTool = CallNext[mcp_types.CallToolRequestParams, ToolResult]
+
+# The names of arguments for what the library calls a field.
 _ARGUMENTS = {"id": "memory_id", "project": "repo_path", "path": "repo_path"}
 
-# Given a tool's name and arguments, raises why it may not be called.
+# Takes a tool's name and arguments, and raises why it may not be called.
 Requirement = Callable[[str, dict[str, Any]], None]
 
 _log = logging.getLogger(__name__)
@@ -60,27 +63,48 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def expected_errors(kind: type[FastMCPError]) -> Iterator[None]:
-    """Let the library's errors pass as the framework's own, which it does not log as faults of the server."""
+    """Raise the library's errors as the framework's own, which it does not log as faults of the server."""
     try:
         yield
     except CortexError as error:
         raise kind(str(error), log_level=logging.DEBUG) from error
 
 
-class WireErrors(Middleware):
-    """Lets tools raise the library's errors and clients see the documented codes.
+class ErrorRedaction:
+    """Redacts secrets in every error on its way to the client, and bounds its length.
 
-    Also where a tool's other spelling is understood, because here the name can still be changed, and where
-    a call is refused for want of a scope or a licence: all of `require` are asked before each.
+    It belongs outermost into the SDK's own chain: only there it sees all errors, also those of the framework and the
+    SDK. Secrets in the arguments of the call are not repeated, not even in part.
     """
 
-    def __init__(
-        self,
-        specs: list[ToolSpec],
-        *,
-        portable: bool,
-        require: Sequence[Requirement] = (),
-    ) -> None:
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: SdkCallNext) -> HandlerResult:
+        try:
+            result = await call_next(ctx)
+        except MCPError as error:
+            show, detail = cleaner_for(ctx.params), error.error
+            data = clean_value(detail.data, show)
+            raise MCPError(code=detail.code, message=show(detail.message), data=data) from error
+        except (ValidationError, CortexError):
+            raise
+        except Exception as error:
+            raise MCPError(code=INTERNAL_ERROR, message=cleaner_for(ctx.params)(describe_error(error))) from error
+        if isinstance(result, Mapping) and result.get("isError"):
+            answered = result.get("structuredContent")
+            clean = clean_value(answered, cleaner_for(ctx.params))
+            if clean != answered:
+                text = json.dumps(clean, ensure_ascii=False, separators=(",", ":"))
+                return {**result, "structuredContent": clean, "content": [{"type": "text", "text": text}]}
+        return result
+
+
+class WireErrors(Middleware):
+    """Gives clients the documented codes for the library's errors.
+
+    It also maps the other spelling of a tool's name, because the name can still be changed here, and refuses calls for
+    which one of the checks in `require` fails, such as that of a scope or a licence.
+    """
+
+    def __init__(self, specs: list[ToolSpec], *, portable: bool, require: Sequence[Requirement] = ()) -> None:
         self._specs = {spelling: spec for spec in specs for spelling in spec.spellings}
         self._portable = portable
         self._require = require
@@ -88,7 +112,7 @@ class WireErrors(Middleware):
     async def on_request(
         self, context: MiddlewareContext[mcp_types.Request[Any, Any]], call_next: CallNext[Any, Any]
     ) -> Any:
-        """What no other hook has translated. An unforeseen error is not told in its own words: they may quote data."""
+        """Translates what no other hook has. The message of an unexpected error is left out: it may quote data."""
         try:
             return await call_next(context)
         except (MCPError, FastMCPError, NotFoundError, ValidationError):
@@ -101,11 +125,7 @@ class WireErrors(Middleware):
                 code=INTERNAL_ERROR, message=f"{context.method} failed; the server's log has the details."
             ) from error
 
-    async def on_call_tool(
-        self,
-        context: MiddlewareContext[mcp_types.CallToolRequestParams],
-        call_next: CallNext[mcp_types.CallToolRequestParams, ToolResult],
-    ) -> ToolResult:
+    async def on_call_tool(self, context: ToolContext, call_next: NextTool) -> ToolResult:
         name, arguments = context.message.name, context.message.arguments or {}
         spec = self._specs.get(name)
         listed = name if spec is None else spec.portable_name if self._portable else spec.name
@@ -122,34 +142,37 @@ class WireErrors(Middleware):
         except (ArgumentError, ToolError) as error:
             fault = _fault(name, error)
             if spec is not None and spec.errors != "jsonrpc":
-                told = error_response(fault) if spec.errors == "embedding" else context_error(fault, arguments)
-                return ToolResult(structured_content=told.payload(), is_error=True)
+                answer = (
+                    ToolErrorResponse.from_error(fault)
+                    if spec.errors == "embedding"
+                    else ContextError.from_error(fault, arguments)
+                )
+                return ToolResult(structured_content=answer.payload(), is_error=True)
             raise _jsonrpc_error(name, fault, arguments) from error
 
     async def on_read_resource(
-        self,
-        context: MiddlewareContext[mcp_types.ReadResourceRequestParams],
-        call_next: CallNext[mcp_types.ReadResourceRequestParams, Any],
+        self, context: MiddlewareContext[mcp_types.ReadResourceRequestParams], call_next: CallNext[Any, Any]
     ) -> Any:
+        uri = full_address(str(context.message.uri))
+        if uri != str(context.message.uri):
+            context = context.copy(message=context.message.model_copy(update={"uri": uri}))
         try:
             return await call_next(context)
         except ResourceError as error:
             cause = error.__cause__
             if not isinstance(cause, CortexError):
                 raise
-            # The protocol has one code for a resource that is not there.
+            # The protocol has one code for a resource that does not exist.
             absent = isinstance(cause, NotFound | InvalidInput | AmbiguousId)
-            told = as_wire_error(cause, {})
+            detail = as_wire_error(cause, {}).error
             raise MCPError(
-                code=INVALID_PARAMS if absent else told.error.code,
-                message=told.error.message,
-                data={**told.error.data, "uri": str(context.message.uri)},
+                code=INVALID_PARAMS if absent else detail.code,
+                message=detail.message,
+                data={**detail.data, "uri": str(context.message.uri)},
             ) from error
 
     async def on_get_prompt(
-        self,
-        context: MiddlewareContext[mcp_types.GetPromptRequestParams],
-        call_next: CallNext[mcp_types.GetPromptRequestParams, Any],
+        self, context: MiddlewareContext[mcp_types.GetPromptRequestParams], call_next: CallNext[Any, Any]
     ) -> Any:
         name = context.message.name[:200]
         try:
@@ -159,10 +182,10 @@ class WireErrors(Middleware):
         except PromptError as error:
             if not isinstance(cause := error.__cause__, CortexError):
                 raise
-            told = as_wire_error(cause, {})
-            # The protocol has one code for a prompt that is not there, as for arguments that do not fit.
-            code = INVALID_PARAMS if isinstance(cause, NotFound) else told.error.code
-            raise MCPError(code=code, message=told.error.message, data={**told.error.data, "prompt": name}) from error
+            detail = as_wire_error(cause, {}).error
+            # The protocol has one code for a prompt that does not exist and for arguments that do not fit.
+            code = INVALID_PARAMS if isinstance(cause, NotFound) else detail.code
+            raise MCPError(code=code, message=detail.message, data={**detail.data, "prompt": name}) from error
 
 
 def as_wire_error(error: CortexError, arguments: dict[str, Any]) -> MCPError:
@@ -188,7 +211,7 @@ def as_wire_error(error: CortexError, arguments: dict[str, Any]) -> MCPError:
 
 
 def _fault(name: str, error: ArgumentError | ToolError) -> CortexError:
-    """What went wrong in a call, as an error of the library's tree. What was not foreseen is logged, not told."""
+    """What went wrong in a call, as an error of the library. Unexpected errors are logged, not repeated."""
     cause = error.__cause__
     if isinstance(cause, CortexError):
         return cause
@@ -210,5 +233,5 @@ def _jsonrpc_error(name: str, fault: CortexError, arguments: dict[str, Any]) -> 
 def _bad_arguments(name: str, cause: BaseException | None) -> BadArguments:
     faults = cause.errors() if isinstance(cause, ValidationError) else []
     places = [(".".join(str(part) for part in fault["loc"]), fault["msg"]) for fault in faults if fault["loc"]]
-    told = "; ".join(f"{place}: {message}" for place, message in places) or "The arguments do not fit the tool."
-    return BadArguments(f"{name}: {told}", fields=tuple(dict.fromkeys(place.split(".")[0] for place, _ in places)))
+    reasons = "; ".join(f"{place}: {message}" for place, message in places) or "The arguments do not fit the tool."
+    return BadArguments(f"{name}: {reasons}", fields=tuple(dict.fromkeys(place.split(".")[0] for place, _ in places)))

@@ -1,42 +1,127 @@
-"""Traces for a collector of OpenTelemetry, where the settings name one. Its packages are loaded only then.
-
-The provider is this server's own: the frameworks' spans, which may quote names and errors, go nowhere.
-"""
+"""Every request of the protocol as seen from outside: its span, its line in the log, its count. Never its content."""
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from ..config import Settings
-from ..errors import ConfigurationError
-from ..tracing import watched_by
-from ..version import __version__
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+
+from ...config import Settings
+from ...errors import ConfigurationError, extra_remedy
+from ...tracing import set_tracer, span
+from ...version import __version__
+from ..registry import TOOL_BY_NAME
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 
-__all__ = ["traced"]
+__all__ = [
+    "CALL_TOOL", "OPEN_METHODS", "Meter", "Outcome", "RequestTelemetry", "UpkeepOutcome", "send_traces",
+]  # fmt: skip
+
+Outcome = Literal["ok", "error", "cancelled"]
+UpkeepOutcome = Literal["done", "put_off", "failed"]
+
+CALL_TOOL = "tools/call"
+# They reveal nothing of what is stored.
+OPEN_METHODS = frozenset(("initialize", "ping", "server/discover", "tools/list", "logging/setLevel"))
+# A method that is none of these may be any text.
+_METHODS = OPEN_METHODS | {
+    CALL_TOOL,
+    "completion/complete",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+}
+
+_log = logging.getLogger(__name__)
+
+
+class Meter:
+    """Counts what a server does; this one counts nothing."""
+
+    def count_call(self, tool: str, outcome: Outcome, seconds: float) -> None:
+        """A tool was called; a name that no tool has comes as `unknown`."""
+
+    def count_upkeep(self, outcome: UpkeepOutcome) -> None:
+        pass
+
+    def count_audit_event(self, written: bool) -> None:
+        pass
+
+
+class RequestTelemetry:
+    """Belongs outermost into the SDK's own chain, which sees all requests; the framework's does not."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.request_id is None:
+            return await call_next(ctx)
+        method = ctx.method if ctx.method in _METHODS else "other"
+        tool = None
+        if method == CALL_TOOL:
+            spec = TOOL_BY_NAME.get(str((ctx.params or {}).get("name")))
+            tool = spec.name if spec else "unknown"
+        attributes = {"mcp.method.name": method, **({"gen_ai.tool.name": tool} if tool else {})}
+        outcome: Outcome = "cancelled"
+        began = time.perf_counter()
+        try:
+            with span(f"{method} {tool}" if tool else method, attributes, _caller(ctx)):
+                result = await call_next(ctx)
+            outcome = "error" if isinstance(result, Mapping) and result.get("isError") else "ok"
+            return result
+        except Exception:
+            outcome = "error"
+            raise
+        finally:
+            seconds = time.perf_counter() - began
+            if tool is not None:
+                self._meter.count_call(tool, outcome, seconds)
+            details = {"method": method, "tool": tool, "outcome": outcome, "seconds": round(seconds, 6)}
+            _log.info("call", extra={name: value for name, value in details.items() if value is not None})
+
+
+def _caller(ctx: ServerRequestContext[Any, Any]) -> Mapping[str, str] | None:
+    """The caller's own span, where the request names it; over HTTP the headers name it."""
+    meta = (ctx.params or {}).get("_meta")
+    if not isinstance(meta, Mapping) or not isinstance(meta.get("traceparent"), str):
+        return None
+    return {name: str(meta[name]) for name in ("traceparent", "tracestate") if name in meta}
+
+
+# Traces for an OpenTelemetry collector, where the settings name one. Its packages are loaded only then.
+#
+# The provider is this server's own: spans of the frameworks, which may quote names and errors, are not sent.
 
 _FLUSH_MS = 3_000
 
 
 @contextmanager
-def traced(settings: Settings) -> Iterator[None]:
-    """While inside, spans are sent to the collector of the settings; at the end what is left, for a short time."""
+def send_traces(settings: Settings) -> Iterator[None]:
+    """Send spans to the collector of the settings; at the end, wait a short time for the rest."""
     if not settings.otel_endpoint:
         yield
         return
     provider = _provider(settings.otel_endpoint)
-    watched_by(_OpenTelemetry(provider))
+    set_tracer(_OpenTelemetry(provider))
     try:
         yield
     finally:
-        watched_by(None)
+        set_tracer(None)
         provider.force_flush(_FLUSH_MS)
         provider.shutdown()
 
@@ -56,19 +141,19 @@ def _provider(endpoint: str) -> TracerProvider:
     except ImportError as error:
         raise ConfigurationError(
             f"What otel_endpoint needs cannot be loaded: {error}.",
-            remedy="Install it: pip install 'cortex-py[otel]'.",
+            remedy=extra_remedy("otel"),
             field="otel_endpoint",
         ) from error
-    # What else the standard variables say, such as further attributes and headers, the packages read themselves.
-    told = {"service.name": os.environ.get("OTEL_SERVICE_NAME", "cortex"), "service.version": __version__}
-    provider = TracerProvider(resource=Resource.create(told), shutdown_on_exit=False)
+    # The packages read the other standard variables themselves, such as further attributes and headers.
+    attributes = {"service.name": os.environ.get("OTEL_SERVICE_NAME", "cortex"), "service.version": __version__}
+    provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
     exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=5)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider
 
 
 class _OpenTelemetry:
-    """Spans of this process for a provider."""
+    """Sends the spans of this process to a provider."""
 
     def __init__(self, provider: TracerProvider) -> None:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -85,7 +170,7 @@ class _OpenTelemetry:
             context=self._headers.extract(caller) if caller else None,
             kind=SpanKind.INTERNAL if caller is None else SpanKind.SERVER,
             attributes=dict(attributes),
-            # An error's words may quote what was worked on; its type does not.
+            # The message of an error may quote data; its type does not.
             record_exception=False,
             set_status_on_exception=False,
         ) as opened:

@@ -1,4 +1,4 @@
-"""Writes the snapshot: asks the living server what the front is going to answer in its place.
+"""Writes the snapshot: the answers of a real server that the front gives in its place.
 
 Run by `make snapshot` whenever a tool, a resource or the version changes.
 """
@@ -14,11 +14,11 @@ from typing import Any
 import anyio
 from fastmcp import FastMCP
 
-from ..app import Cortex
-from ..version import __version__
-from .server import build_server
-from .snapshot import HANDSHAKE_VERSIONS, LISTS, MODERN_VERSIONS, SNAPSHOT_FILE, envelope
-from .streams import MessageServer
+from ...app import Cortex
+from ...version import __version__
+from ..server import build_server
+from ..stdio.front import HANDSHAKE_VERSIONS, LISTS, MODERN_VERSIONS, SNAPSHOT_FILE, envelope
+from ..stdio.streams import MessageServer
 
 __all__ = ["ask", "render", "requests_of"]
 

@@ -1,24 +1,27 @@
 """Writes `docs/tools.md`, the reference of tools, resources and errors, from what the server serves.
 
-The table of tools, the snapshot and the help pages say what there is; only the meaning of fields is worded
-apart, in `reference_words`. Run by `make reference`, and a test compares the page with it. Standard library only.
+The table of tools, the snapshot and the help pages say what there is. The `reference.toml` of each family, and the
+one that all families share, say what parameters and fields mean: words in a schema cost every client tokens, words on
+a page do not. Run by `make reference`; a test compares the page with its output. Standard library only.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .. import errors
-from .help_pages import HELP
-from .reference_words import CORTEX_CODES, FIELDS, PARAMETERS, PARAMETERS_EVERYWHERE
-from .registry import TOOLS, TOOLSETS, ToolSpec
-from .snapshot import HANDSHAKE_VERSIONS, SNAPSHOT_FILE
+from ... import errors
+from .. import families
+from ..help_pages import HELP
+from ..registry import TOOLS, TOOLSETS, ToolSpec
+from ..stdio.front import HANDSHAKE_VERSIONS, SNAPSHOT_FILE
 
-__all__ = ["REFERENCE_FILE", "render"]
+__all__ = ["REFERENCE_FILE", "read_words", "render"]
 
 REFERENCE_FILE = Path("docs", "tools.md")
 
@@ -32,8 +35,15 @@ Written by `make reference` from the server's own tables; do not edit it by hand
 them: [mcp.md](mcp.md)."""
 
 _CORTEX_FORM = '{"success": false, "error": "…", "error_code": "…", "details": "…"}'
-# Said by the protocol itself, so no error of the library belongs to them.
+# The protocol itself uses these, so no error of the library belongs to them.
 _PROTOCOL_CODES = frozenset(("-32600", "-32601"))
+
+
+@cache
+def read_words(family: str = "") -> Mapping[str, Any]:
+    """The words of a family, or those that all families share."""
+    path = Path(families.__path__[0], family, "reference.toml")
+    return tomllib.loads(path.read_text("utf-8"))
 
 
 def render(snapshot: Path = SNAPSHOT_FILE) -> str:
@@ -95,7 +105,7 @@ def _tool(spec: ToolSpec, listed: Schema) -> str:
     parameters = _table(("parameter", "type", "required", "default", "meaning"), given) if given else "No parameters."
     if "legacy" in spec.toolsets:
         return "\n\n".join((heading, parameters, "Answers as `subcog_prompts` does, with a note in `deprecated`."))
-    answered = list(_fields(spec.name, listed["outputSchema"]))
+    answered = list(_fields(spec, listed["outputSchema"]))
     return "\n\n".join((heading, parameters, _table(("answer", "type", "present", "meaning"), answered)))
 
 
@@ -104,22 +114,26 @@ def _parameters(spec: ToolSpec, schema: Schema) -> Iterator[Row]:
         default = f"`{json.dumps(value['default'])}`" if "default" in value else ""
         required = "yes" if name in schema.get("required", ()) else ""
         tool = "subcog_prompts" if "legacy" in spec.toolsets else spec.name
-        meaning = value.get("description") or PARAMETERS.get((tool, name)) or PARAMETERS_EVERYWHERE.get(name, "")
+        known = {**read_words()["parameters"], **read_words(spec.family)["parameters"].get(tool, {})}
+        meaning = value.get("description") or known.get(name, "")
         yield f"`{name}`", _type(value), required, default, meaning
 
 
-def _fields(tool: str, schema: Schema, path: str = "") -> Iterator[Row]:
+def _fields(spec: ToolSpec, schema: Schema, path: str = "") -> Iterator[Row]:
     """The fields of an answer, those of an object after it under its path."""
     for name, value in schema.get("properties", {}).items():
         place = f"{path}{name}"
         present = "always" if name in schema.get("required", ()) else "when filled"
-        yield f"`{place}`", _type(value), present, _meaning(tool, place, name)
+        yield f"`{place}`", _type(value), present, _meaning(spec, place, name)
         inner, suffix = (value["items"], "[].") if value.get("type") == "array" else (value, ".")
-        yield from _fields(tool, inner, place + suffix)
+        yield from _fields(spec, inner, place + suffix)
 
 
-def _meaning(tool: str, place: str, name: str) -> str:
-    return next((FIELDS[key] for key in (f"{tool}.{place}", place, f"{tool}.{name}", name) if key in FIELDS), "")
+def _meaning(spec: ToolSpec, place: str, name: str) -> str:
+    """The words for a field: by its path or its last part, where one tool means something else by its name too."""
+    known = {**read_words()["fields"], **read_words(spec.family)["fields"]}
+    keys = (f"{spec.name}.{place}", place, f"{spec.name}.{name}", name)
+    return next((known[key] for key in keys if key in known), "")
 
 
 def _type(schema: Schema) -> str:
@@ -166,7 +180,7 @@ def _errors() -> str:
 def _cortex_errors() -> str:
     tools = _codes(spec.name for spec in TOOLS if spec.errors == "cortex")
     named = _names_by_code(lambda form: form.cortex)
-    rows = [(f"`{code}`", meaning, _codes(named.get(code, ()))) for code, meaning in CORTEX_CODES.items()]
+    rows = [(f"`{code}`", meaning, _codes(named.get(code, ()))) for code, meaning in read_words()["errors"].items()]
     return "\n\n".join(
         (
             "## Errors of the context tools",
@@ -181,11 +195,11 @@ def _cortex_errors() -> str:
 
 def _documented_codes() -> list[tuple[str, str]]:
     """The codes and their meanings, as the help page for models has them."""
-    return re.findall(r"^\| (-\d+) \| (.*?) \|$", HELP["errors"].text, re.MULTILINE)
+    return re.findall(r"^\| (-\d+) \| (.*?) \|$", HELP["errors"], re.MULTILINE)
 
 
 def _names_by_code(code: Callable[[errors.WireForm], object]) -> dict[str, list[str]]:
-    """The library's errors under the code each is told with."""
+    """The library's errors by their code."""
     names: dict[str, list[str]] = {}
     for name in errors.__all__:
         kind = getattr(errors, name)

@@ -1,4 +1,4 @@
-"""JSON-RPC messages as lines of text: read strictly, answered correctly when they make no sense.
+"""JSON-RPC messages as lines of text, read strictly, with the protocol's errors for invalid ones.
 
 Standard library only; part of the instant front.
 """
@@ -11,17 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 __all__ = [
-    "INTERNAL_ERROR",
-    "INVALID_REQUEST",
-    "PARSE_ERROR",
-    "Frame",
-    "Malformed",
-    "TooLong",
-    "error_line",
-    "read_frame",
-    "read_lines",
-    "result_line",
-]
+    "INTERNAL_ERROR", "INVALID_REQUEST", "PARSE_ERROR", "Frame", "Malformed", "TooLong", "error_line", "read_frame",
+    "read_lines", "result_line",
+]  # fmt: skip
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -35,7 +27,7 @@ _LARGEST_ID = 1 << 63
 
 
 class Malformed(Exception):
-    """A line that is no message; holds what to answer."""
+    """A line that is not a message, with the error to answer."""
 
     def __init__(self, code: int, message: str, id: str | int | None = None) -> None:
         super().__init__(message)
@@ -71,10 +63,9 @@ class Frame:
 def read_frame(line: bytes) -> Frame:
     """Read one line; raises `Malformed` with the code the protocol gives to the fault."""
     try:
-        text = line.decode("utf-8")
-        message = json.loads(text, parse_constant=_refuse_constant)
-        if "\\ud" in text.lower():
-            # Half of a surrogate pair is legal JSON and no text.
+        message = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+        if b"\\ud" in line or b"\\uD" in line:
+            # Half of a surrogate pair is legal JSON, but not text.
             json.dumps(message, ensure_ascii=False).encode("utf-8")
     except RecursionError:
         raise Malformed(INVALID_REQUEST, _TOO_DEEP) from None
@@ -122,7 +113,7 @@ def _check_shape(message: dict[str, Any], id: str | int | None) -> None:
 
 
 def _depth(message: dict[str, Any]) -> int:
-    """How many objects and lists stand within each other, found without recursion."""
+    """How deep objects and lists are nested, found without recursion."""
     deepest = 0
     level: list[dict[str, Any] | list[Any]] = [message]
     while level:
@@ -150,13 +141,13 @@ def _line(message: object) -> bytes:
 
 
 class Source(Protocol):
-    """Where bytes come from: whatever is there, at most `size`, nothing at the end."""
+    """Where bytes come from: what is available, at most `size`; empty at the end."""
 
     def __call__(self, size: int, /) -> bytes: ...
 
 
 class TooLong:
-    """Stands in the place of a line that was larger than allowed and was thrown away."""
+    """In place of a line that was larger than allowed and was dropped."""
 
 
 def read_lines(read: Source, most: int) -> Iterator[bytes | TooLong]:
@@ -166,19 +157,21 @@ def read_lines(read: Source, most: int) -> Iterator[bytes | TooLong]:
     while chunk := read(_CHUNK):
         *ends, tail = chunk.split(b"\n")
         for end in ends:
-            yield from _whole([*parts, end], size + len(end), most)
+            parts.append(end)
+            line = _whole(parts, size + len(end), most)
+            # Drop the parts first, so that a long line is not held twice while it is handled.
             parts, size = [], 0
+            if line:
+                yield line
         size += len(tail)
-        # What is too long already is counted, not kept.
+        # A line that is too long already is counted, not kept.
         if size <= most:
             parts.append(tail)
         else:
             parts.clear()
-    yield from _whole(parts, size, most)
+    if last := _whole(parts, size, most):
+        yield last
 
 
-def _whole(parts: list[bytes], size: int, most: int) -> Iterator[bytes | TooLong]:
-    if size > most:
-        yield TooLong()
-    elif line := b"".join(parts).strip():
-        yield line
+def _whole(parts: list[bytes], size: int, most: int) -> bytes | TooLong:
+    return TooLong() if size > most else b"".join(parts).strip()

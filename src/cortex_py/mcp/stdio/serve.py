@@ -1,7 +1,7 @@
 """`cortex serve` on standard input and output: the front at once, the server behind it as soon as it is loaded.
 
-Imports nothing heavy itself. Standard output carries the protocol and nothing else: whatever else writes
-there, in this process or below it, goes to standard error.
+Imports nothing heavy itself. Standard output carries only the protocol: everything else that writes there, in this
+process or its children, goes to standard error.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ..config import Settings, load_settings
-from ..errors import CortexError, wire_form
+from ...config import Settings, load_settings
+from ...echo import describe_error
+from ...errors import CortexError, wire_form
+from ..registry import TOOLS, select_tools
 from .frames import read_lines
-from .front import Front
-from .registry import TOOLS
-from .selection import select
-from .snapshot import Snapshot
+from .front import Front, Snapshot
 
 if TYPE_CHECKING:
     from .streams import MessageServer
 
 __all__ = ["MOST_BYTES", "serve_stdio"]
 
-# Larger than the largest memory in its longest spelling; what exceeds it is no request to a memory.
-MOST_BYTES = 128_000_000
+# Four times the largest memory, for texts with escaped letters. A message needs about four times its size in memory.
+MOST_BYTES = 64_000_000
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SETTLE_SECONDS = 30.0
 _LEAVE_SECONDS = 5.0
@@ -47,7 +46,7 @@ def serve_stdio(home: str | Path | None, project: str | Path, overrides: dict[st
     write = partial(_write, sink, threading.Lock())
     try:
         settings = load_settings(home, **overrides)
-        specs = select(TOOLS, settings.tool_bounds)
+        specs = select_tools(TOOLS, settings.tool_bounds)
     except CortexError as error:
         print(f"cortex: {error}", file=sys.stderr)  # noqa: T201
         front = Front(write, Snapshot({}, (), portable=False))
@@ -62,7 +61,7 @@ def serve_stdio(home: str | Path | None, project: str | Path, overrides: dict[st
 
 
 def _listen(front: Front, source: int) -> None:
-    """Take what the client sends until it has nothing more, or a signal comes."""
+    """Read what the client sends until its input ends or a signal comes."""
     with suppress(_Stop):
         _on_signals(_stop)
         front.take(read_lines(partial(os.read, source), MOST_BYTES), MOST_BYTES)
@@ -82,41 +81,43 @@ class _ServerThread(threading.Thread):
 
     def run(self) -> None:
         if hasattr(signal, "pthread_sigmask"):
-            # Also for the threads begun here: a signal that one of them takes does not wake the main thread.
+            # Also for the threads started here: a signal that one of them takes does not wake the main thread.
             signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             self._serve()
-        except Exception as error:  # noqa: BLE001  # whatever went wrong, the client must hear of it
+        except Exception as error:  # noqa: BLE001  # the client must get every error
             self._exit_code = wire_form(error).exit_code if isinstance(error, CortexError) else 1
-            print(f"cortex: {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
+            print(f"cortex: {type(error).__name__}: {describe_error(error)}", file=sys.stderr)  # noqa: T201
             self._front.fail(error)
 
     def _serve(self) -> None:
         import anyio
 
-        from ..app import Cortex
-        from .logs import set_up_logs
-        from .server import build_server
+        from ...app import Cortex
+        from ...hooks.warm import serving_hooks
+        from ..middleware.logs import set_up_logs
+        from ..middleware.telemetry import send_traces
+        from ..server import build_server
         from .streams import MessageServer
-        from .traces import traced
 
         set_up_logs(self._settings)
-        with traced(self._settings), Cortex.from_settings(self._settings, self._project) as cortex:
+        with send_traces(self._settings), Cortex.from_settings(self._settings, self._project) as cortex:
 
             async def main() -> None:
                 self._server = MessageServer(build_server(cortex), self._front.answer)
                 self._front.serve(self._server)
                 await self._server.run()
 
-            anyio.run(main)
+            with serving_hooks(cortex):
+                anyio.run(main)
 
     def stop(self) -> int:
-        """End in order: answer what was asked, then close. The exit code."""
+        """Answer what was asked, then close. The exit code."""
         with suppress(_Stop):
             # Another signal ends the waiting, not the closing.
             _on_signals(_stop)
             if self._server is None and self._front.idle:
-                # Still loading, and nobody waits for it. There is nothing to close but files.
+                # Still loading, and no request waits. There is nothing to close but files.
                 os._exit(self._exit_code)
             self._front.settle(_SETTLE_SECONDS)
             _on_signals(_ignore)
@@ -127,7 +128,7 @@ class _ServerThread(threading.Thread):
 
 
 def _claim_standard_streams() -> tuple[int, int]:
-    """Private copies of standard input and output; the usual ones lead nowhere and to standard error."""
+    """Private copies of standard input and output. The usual ones become empty input and standard error."""
     source, sink = os.dup(0), os.dup(1)
     for name in (source, sink):
         os.set_inheritable(name, False)
@@ -139,7 +140,7 @@ def _claim_standard_streams() -> tuple[int, int]:
 
 
 def _write(sink: int, lock: threading.Lock, line: bytes) -> None:
-    # A client that has gone reads no more; its input ends too, and that ends the server.
+    # A client that has left reads no more; its input ends too, and that ends the server.
     with lock, suppress(BrokenPipeError):
         while line:
             line = line[os.write(sink, line) :]
@@ -151,7 +152,7 @@ def _on_signals(action: Callable[[int, FrameType | None], None]) -> None:
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:
-    # One is enough: a second on its heels would tear what the first began.
+    # One is enough: a second one right after would interrupt the shutdown.
     _on_signals(_ignore)
     raise _Stop
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import anyio
 import mcp_types
 from fastmcp import FastMCP
-from fastmcp.server.context import reset_transport, set_transport
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
+from ..sdk_adapter import open_stdio, run_on_streams
 from .frames import INVALID_REQUEST, error_line
 
 __all__ = ["MessageServer"]
+
+_log = logging.getLogger(__name__)
 
 Answered = Callable[[bytes, str | int | None], None]
 
@@ -43,37 +45,34 @@ class MessageServer:
         self._put(None)
 
     def _put(self, message: dict[str, Any] | None) -> None:
-        # The loop may have ended just now; whoever ran it tells the client.
-        with suppress(RuntimeError):
+        try:
             self._loop.call_soon_threadsafe(self._inbound.put_nowait, message)
+        except RuntimeError:
+            # The loop has just ended; `Front.fail` answers the client.
+            _log.debug("a message came after the end of the server")
 
     async def run(self) -> None:
-        """Serve until `end`. FastMCP has no public way to serve on given streams; this is what its own does."""
-        token = set_transport("stdio")
-        try:
-            async with self._server._lifespan_manager():
-                await self._exchange()
-        finally:
-            reset_transport(token)
+        """Serve until `end`."""
+        async with open_stdio(self._server):
+            await self._exchange()
 
     async def _exchange(self) -> None:
-        inner = self._server._mcp_server
         to_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, from_server = anyio.create_memory_object_stream[SessionMessage](0)
 
-        async def bring() -> None:
+        async def receive() -> None:
             async with to_server:
                 while (message := await self._inbound.get()) is not None:
                     try:
                         parsed = mcp_types.jsonrpc_message_adapter.validate_python(message, by_name=False)
                     except ValidationError:
-                        # The id of a response is one of ours; an answer under it would be taken for another.
+                        # The id of a response is one of ours; an answer with it would be taken for another one.
                         id = message.get("id") if "method" in message else None
                         self._answered(error_line(id, INVALID_REQUEST, "The message is not a valid request."), id)
                         continue
-                    await to_server.send(SessionMessage(parsed, self._told_if_unanswered(parsed)))
+                    await to_server.send(SessionMessage(parsed, self._unanswered_callback(parsed)))
 
-        async def take() -> None:
+        async def send() -> None:
             async with from_server:
                 async for outgoing in from_server:
                     message = outgoing.message
@@ -83,13 +82,13 @@ class MessageServer:
                     self._answered(text.encode("utf-8") + b"\n", id)
 
         async with anyio.create_task_group() as group:
-            group.start_soon(bring)
-            group.start_soon(take)
-            await inner.run(read, write, inner.create_initialization_options())
+            group.start_soon(receive)
+            group.start_soon(send)
+            await run_on_streams(self._server, read, write)
             group.cancel_scope.cancel()
 
-    def _told_if_unanswered(self, message: mcp_types.JSONRPCMessage) -> ServerMessageMetadata | None:
-        """A request that the client cancels is never answered; that it has ended must be known all the same."""
+    def _unanswered_callback(self, message: mcp_types.JSONRPCMessage) -> ServerMessageMetadata | None:
+        """A request that the client cancels is never answered; the front must still know that it has ended."""
         if not isinstance(message, mcp_types.JSONRPCRequest):
             return None
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from .answers import Answer
-from .context_answers import Success
+from typing import TYPE_CHECKING, Self
 
-__all__ = ["CloudRestored", "CloudSynced", "ListedSnapshot", "SnapshotCreated", "SnapshotRestored", "Snapshots"]
+from ..answer import Answer
+from ..context.models import Success
+
+if TYPE_CHECKING:
+    from ....backup.sync.sync import PushResult
+
+__all__ = [
+    "CreateSnapshotAnswer", "ListSnapshotsAnswer", "PullAnswer", "PushAnswer", "RestoreSnapshotAnswer", "SnapshotItem",
+]  # fmt: skip
 
 
-class SnapshotCreated(Success):
+class CreateSnapshotAnswer(Success):
     snapshot_id: str
     snapshot_path: str
     size_bytes: int
     verified: bool
 
 
-class ListedSnapshot(Answer):
+class SnapshotItem(Answer):
     snapshot_id: str
     created_at: str
     description: str
@@ -24,25 +31,32 @@ class ListedSnapshot(Answer):
     fault: str | None = None
 
 
-class Snapshots(Success):
-    snapshots: list[ListedSnapshot]
+class ListSnapshotsAnswer(Success):
+    snapshots: list[SnapshotItem]
     total_snapshots: int
 
 
-class SnapshotRestored(Success):
+class RestoreSnapshotAnswer(Success):
     restored_contexts: int
     restored_branches: int
     verified: bool
     safety_snapshot_id: str
 
 
-class CloudSynced(Success):
+class PushAnswer(Success):
     uploaded_bytes: int
     encrypted: bool
     cloud_path: str
 
+    @classmethod
+    def from_sent(cls, sent: PushResult) -> Self:
+        message = "Backup uploaded successfully" if sent.uploaded_bytes else "Nothing had changed since the last upload"
+        if sent.stayed:
+            message += f"; not uploaded, for personal data: {sent.stayed}"
+        return cls.from_record(sent, encrypted=True, message=message)
 
-class CloudRestored(Success):
+
+class PullAnswer(Success):
     downloaded_bytes: int
     decrypted: bool
     restored_contexts: int

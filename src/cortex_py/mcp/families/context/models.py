@@ -2,79 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Container
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
-from .answers import Answer
+from ....errors import CortexError
+from ...error_forms import context_error
+from ..answer import Answer
 
 __all__ = [
-    "ActiveSummary",
-    "AutomationStatus",
-    "BranchCreated",
-    "ContextError",
-    "ContextFound",
-    "ContextLoaded",
-    "ContextMetadata",
-    "EvidenceItem",
-    "FoundContexts",
-    "FoundMetadata",
-    "GraphEdge",
-    "GraphInfo",
-    "GraphNode",
-    "Initialized",
-    "LeftAside",
-    "LinkedBranch",
-    "MemoryUpdated",
-    "PendingSession",
-    "SaidAgainst",
-    "Success",
-    "SuggestedContext",
-    "SuggestedContexts",
-    "SuggestionsAccepted",
-    "SuggestionsRejected",
-    "Verified",
-]
+    "AcceptAnswer", "AutomationAnswer", "ContextError", "ContextMetadata", "ContradictionItem", "CreateBranchAnswer",
+    "EvidenceItem", "GraphEdge", "GraphInfoAnswer", "GraphNode", "InitializeAnswer", "LinkAnswer", "LoadAnswer",
+    "PendingItem", "RejectAnswer", "SearchAnswer", "SearchItem", "SearchItemMetadata", "Success", "SuggestAnswer",
+    "SuggestionItem", "SummaryAnswer", "UncheckedItem", "UpdateMemoryAnswer", "VerifyAnswer",
+]  # fmt: skip
 
 
 class ContextError(Answer):
-    """A call that failed; it comes as a result that is marked as an error."""
+    """A failed call; it comes as a result that is marked as an error."""
 
     success: Literal[False] = False
     error: str
     error_code: str
     details: str
 
+    @classmethod
+    def from_error(cls, error: CortexError, arguments: Container[str] = ()) -> Self:
+        """An error in the form of this family; `arguments` are the names of those that the call was given."""
+        return cls(**context_error(error, arguments))
 
-def _always_told(schema: dict[str, Any]) -> None:
-    """What has one value need not be given to be there."""
+
+def _require_success(schema: dict[str, Any]) -> None:
+    """`success` has one value and is always sent, so its schema has no default."""
     schema["properties"]["success"].pop("default")
     schema["required"].insert(0, "success")
 
 
 class Success(Answer):
-    """What a call of this family answers when it did what was asked."""
+    """The answer of a call that did what was asked."""
 
-    model_config = ConfigDict(json_schema_extra=_always_told)
+    model_config = ConfigDict(json_schema_extra=_require_success)
 
     success: Literal[True] = True
     message: str
 
 
-class Initialized(Success):
+class InitializeAnswer(Success):
     project_id: str
     mode: Literal["full", "light", "none"]
     files_scanned: int
     contexts_created: int
 
 
-class BranchCreated(Success):
+class CreateBranchAnswer(Success):
     branch_id: str
     branch_path: str
     verified: bool
 
 
-class MemoryUpdated(Success):
+class UpdateMemoryAnswer(Success):
     task_id: str
     grounding_score: float | None = None
     hallucination_status: Literal["ACCEPT", "WARN", "REJECT", "NOT_AVAILABLE"]
@@ -88,22 +75,22 @@ class EvidenceItem(Answer):
     evidence: str
     grounding: float
     verified: bool
-    verdict: Literal["supported", "contradicted", "not found", "not checkable"]
+    verdict: Literal["supported", "contradicted", "unverified", "not found", "not checkable"]
 
 
-class SaidAgainst(Answer):
+class ContradictionItem(Answer):
     claim: str
     against: str
     reason: str
     source: str
 
 
-class LeftAside(Answer):
+class UncheckedItem(Answer):
     text: str
     reason: str
 
 
-class Verified(Success):
+class VerifyAnswer(Success):
     grounding_score: float
     status: Literal["ACCEPT", "WARN", "REJECT"]
     risk_level: Literal["low", "medium", "high"]
@@ -111,11 +98,11 @@ class Verified(Success):
     claims_verified: int
     evidence_items: list[EvidenceItem]
     fuzzy_confidence: float
-    contradictions: list[SaidAgainst]
-    not_checked: list[LeftAside] | None = None
+    contradictions: list[ContradictionItem]
+    not_checked: list[UncheckedItem] | None = None
 
 
-class SuggestedContext(Answer):
+class SuggestionItem(Answer):
     context_id: str
     branch_id: str
     branch_topic: str
@@ -124,40 +111,40 @@ class SuggestedContext(Answer):
     source: Literal["reference_history", "ai_analysis", "user_selected"]
 
 
-class PendingSession(Answer):
+class PendingItem(Answer):
     session_id: str
     task: str
     suggestions: int
     expires_at: str
 
 
-class SuggestedContexts(Success):
+class SuggestAnswer(Success):
     session_id: str
-    suggestions: list[SuggestedContext]
+    suggestions: list[SuggestionItem]
     total_suggestions: int
     requires_confirmation: bool
-    pending: list[PendingSession] | None = None
+    pending: list[PendingItem] | None = None
 
 
-class SuggestionsAccepted(Success):
+class AcceptAnswer(Success):
     accepted_count: int
 
 
-class SuggestionsRejected(Success):
+class RejectAnswer(Success):
     pass
 
 
-class AutomationStatus(Success):
+class AutomationAnswer(Success):
     current_plan: Literal["A", "B"]
     acceptance_rate: float
     rejection_rate: float
     feedback_count: int
     requires_confirmation: list[str] | None = None
     held: dict[str, str] | None = None
-    pending: list[PendingSession] | None = None
+    pending: list[PendingItem] | None = None
 
 
-class ActiveSummary(Success):
+class SummaryAnswer(Success):
     summary: str
     content: str
     branch_topic: str
@@ -166,23 +153,23 @@ class ActiveSummary(Success):
     status: str
 
 
-class FoundMetadata(Answer):
+class SearchItemMetadata(Answer):
     ontology_category: str | None = None
     created_at: str
     source: str | None = None
 
 
-class ContextFound(Answer):
+class SearchItem(Answer):
     context_id: str
     branch_id: str
     branch_topic: str
     content: str
     score: float
-    metadata: FoundMetadata
+    metadata: SearchItemMetadata
 
 
-class FoundContexts(Success):
-    results: list[ContextFound]
+class SearchAnswer(Success):
+    results: list[SearchItem]
     total_results: int
     search_time_ms: int
 
@@ -193,7 +180,7 @@ class ContextMetadata(Answer):
     created_at: str
 
 
-class ContextLoaded(Success):
+class LoadAnswer(Success):
     context_id: str
     content: str
     metadata: ContextMetadata
@@ -213,7 +200,7 @@ class GraphEdge(Answer):
     weight: float
 
 
-class GraphInfo(Success):
+class GraphInfoAnswer(Success):
     nodes: list[GraphNode]
     edges: list[GraphEdge]
     total_nodes: int
@@ -221,6 +208,6 @@ class GraphInfo(Success):
     orphans: list[str]
 
 
-class LinkedBranch(Success):
+class LinkAnswer(Success):
     linked: bool
     auto_switch: bool

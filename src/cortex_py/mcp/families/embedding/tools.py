@@ -1,6 +1,6 @@
-"""The embedding tools: vectors, the model, and how the service does.
+"""The functions of the embedding tools.
 
-Answers and errors follow the published contract: an error is an answer too, with a code, never an exception.
+Answers and errors follow the published contract: an error is an answer with a code, never an exception.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ...embedding.service import EmbeddingService
-from ...embedding.waiting import embed_many, embed_one
-from ...errors import CortexError
-from ..embedding_shapes import batch_response, embedding_response, error_response, health_response, info_response
-from ..models import (
+from ....embedding.service import EmbeddingService, embed_many, embed_one
+from ....errors import CortexError
+from .models import (
     BatchEmbeddingResponse,
+    CacheMetrics,
     EmbeddingResponse,
     HealthStatusResponse,
     ModelInfoResponse,
@@ -24,11 +23,11 @@ from ..models import (
 
 __all__ = ["CortexPyMCPTools"]
 
-Normalize = Annotated[bool, Field(description="Give vectors of length 1")]
+Normalize = Annotated[bool, Field(description="To length 1")]
 
 
 class CortexPyMCPTools:
-    """The tools over one embedding service. `caller` names who asks, for the rate limit."""
+    """The tools over one embedding service. `caller` names the caller for the rate limit."""
 
     def __init__(self, service: EmbeddingService, caller: Callable[[], str] = lambda: "mcp") -> None:
         self._service = service
@@ -36,20 +35,25 @@ class CortexPyMCPTools:
 
     async def embedding_generate(self, text: str, normalize: Normalize = True) -> EmbeddingResponse | ToolErrorResponse:
         try:
-            return embedding_response(await embed_one(self._service, text, normalize, self._caller()))
+            found = await embed_one(self._service, text, normalize, self._caller())
         except CortexError as error:
-            return error_response(error)
+            return ToolErrorResponse.from_error(error)
+        return EmbeddingResponse.from_embedding(found)
 
     async def embedding_batch(
         self, texts: list[str], normalize: Normalize = True
     ) -> BatchEmbeddingResponse | ToolErrorResponse:
         try:
-            return batch_response(await embed_many(self._service, texts, normalize, self._caller()))
+            found = await embed_many(self._service, texts, normalize, self._caller())
         except CortexError as error:
-            return error_response(error)
+            return ToolErrorResponse.from_error(error)
+        return BatchEmbeddingResponse.from_embeddings(found)
 
     async def model_info(self) -> ModelInfoResponse:
-        return info_response(self._service.info())
+        info = self._service.info()
+        more = {"max_tokens": info.max_tokens} | ({"fingerprint": info.fingerprint} if info.fingerprint else {})
+        return ModelInfoResponse.from_record(info, extras={**info.extras, **more})
 
     async def health_status(self) -> HealthStatusResponse:
-        return health_response(self._service.health())
+        health = self._service.health()
+        return HealthStatusResponse.from_record(health, metrics=CacheMetrics.from_record(health.metrics))

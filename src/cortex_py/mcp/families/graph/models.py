@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import JsonValue
 
-from .answers import Answer
+from ..answer import Answer
+
+if TYPE_CHECKING:
+    from ....graph.traversal import Step
 
 __all__ = [
-    "EntitiesAnswer",
-    "EntityItem",
-    "GraphAnswer",
-    "HopItem",
-    "ListedEntity",
-    "MentionItem",
-    "NearEntity",
-    "RelationshipItem",
-    "RelationshipsAnswer",
-]
+    "EntitiesAnswer", "EntityItem", "GraphAnswer", "HopItem", "ListedEntity", "MentionItem", "NearEntity",
+    "RelationshipItem", "RelationshipsAnswer",
+]  # fmt: skip
 
 
 class EntityItem(Answer):
@@ -31,13 +27,13 @@ class EntityItem(Answer):
 
 
 class NearEntity(EntityItem):
-    """`distance` counts the hops, where one entity is looked at from another."""
+    """`distance` counts the hops from the entity that was asked for."""
 
     distance: int | None = None
 
 
 class ListedEntity(Answer):
-    """An entity of the graph, or one that a text names: it has an id only once it is stored."""
+    """An entity of the graph, or one that a text names; it has an id only once it is stored."""
 
     id: str | None = None
     name: str
@@ -71,15 +67,30 @@ class RelationshipItem(Answer):
     valid_from: str | None = None
     valid_to: str | None = None
 
+    @classmethod
+    def from_fact(cls, fact: Any, source: str, target: str) -> Self:
+        """A stored, extracted or inferred relationship between two entities, by id or name."""
+        return cls.from_record(fact, from_entity=source, to_entity=target, confidence=round(fact.confidence, 3))
+
 
 class HopItem(Answer):
-    """One hop of a way; `direction` is outgoing where the relationship points the way that is walked."""
+    """One hop of a path; `direction` is outgoing where the relationship points along the path."""
 
     from_entity: str
     to_entity: str
     type: str
     direction: Literal["outgoing", "incoming"]
     confidence: float
+
+    @classmethod
+    def from_step(cls, step: Step) -> Self:
+        return cls(
+            from_entity=step.from_id,
+            to_entity=step.to_id,
+            type=step.edge.type,
+            direction="outgoing" if step.forward else "incoming",
+            confidence=round(step.edge.confidence, 3),
+        )
 
 
 class EntitiesAnswer(Answer):
@@ -93,6 +104,7 @@ class EntitiesAnswer(Answer):
     stored: bool | None = None
     dry_run: bool | None = None
     merge_id: str | None = None
+    warnings: list[str] | None = None
 
 
 class RelationshipsAnswer(Answer):
@@ -102,6 +114,7 @@ class RelationshipsAnswer(Answer):
     total: int | None = None
     method: str | None = None
     stored: bool | None = None
+    warnings: list[str] | None = None
 
 
 class GraphAnswer(Answer):

@@ -1,6 +1,6 @@
-"""The graph tools: one function for each, which goes by its action.
+"""The functions of the graph tools: one for each tool, which goes by its action.
 
-Parameters follow the published document; each function only calls the library and shapes the answer.
+Parameters follow the published document; each function calls the library and builds the answer.
 """
 
 from __future__ import annotations
@@ -10,26 +10,31 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from ...graph.values import EntityType, RelationshipType
-from .. import graph_answers as answers
-from .. import graph_shapes as shapes
-from .needed import needed
+from ....graph.values import EntityType, Relationship, RelationshipType
+from ....memory.consolidation.merging import Method
+from ..tool import FamilyTools, require_argument
+from .models import (
+    EntitiesAnswer,
+    EntityItem,
+    GraphAnswer,
+    HopItem,
+    ListedEntity,
+    MentionItem,
+    NearEntity,
+    RelationshipItem,
+    RelationshipsAnswer,
+)
 
 if TYPE_CHECKING:
-    from ...app import Cortex
+    from ....graph.entities import ExtractionResult
 
 __all__ = ["GraphTools"]
 
 EntityRef = Annotated[str | None, Field(description="Id or name")]
-AsOf = Annotated[str | None, Field(description="As it was then, e.g. 2026-01-31")]
+AsOf = Annotated[str | None, Field(description="E.g. 2026-01-31")]
 
 
-class GraphTools:
-    """The tools over one opened Cortex."""
-
-    def __init__(self, cortex: Cortex) -> None:
-        self._cortex = cortex
-
+class GraphTools(FamilyTools):
     def graph(
         self,
         operation: Literal["neighbors", "path", "stats", "visualize"],
@@ -43,22 +48,41 @@ class GraphTools:
         entity_types: list[EntityType] | None = None,
         limit: int = 50,
         as_of: AsOf = None,
-    ) -> answers.GraphAnswer:
+    ) -> GraphAnswer:
         graph, moment = self._cortex.graph, self._moment(as_of, "as_of")
         if operation == "neighbors":
             start, found = graph.neighbors(
-                needed(entity_id, "entity_id"),
+                require_argument(entity_id, "entity_id"),
                 depth=1 if depth is None else depth,
                 relationship_types=relationship_types or (),
                 as_of=moment,
                 limit=limit,
             )
-            return shapes.neighbors(start, found)
+            return GraphAnswer(
+                operation=operation,
+                entity=EntityItem.from_record(start),
+                entities=[NearEntity.from_record(one.entity, distance=one.distance) for one in found],
+                hops=[HopItem.from_step(one.step) for one in found],
+            )
         if operation == "path":
-            ends = needed(from_entity, "from_entity"), needed(to_entity, "to_entity")
-            return shapes.route(graph.path(*ends, max_hops=max_hops, as_of=moment))
+            ends = require_argument(from_entity, "from_entity"), require_argument(to_entity, "to_entity")
+            way = graph.path(*ends, max_hops=max_hops, as_of=moment)
+            return GraphAnswer(
+                operation=operation,
+                found=way.found,
+                entities=[NearEntity.from_record(one) for one in way.entities] if way.found else None,
+                hops=[HopItem.from_step(step) for step in way.steps],
+            )
         if operation == "stats":
-            return shapes.stats(graph.stats())
+            stats = graph.stats()
+            counts = ("entities", "relationships", "mentions", "memories", "orphans")
+            return GraphAnswer(
+                operation=operation,
+                counts={name: getattr(stats, name) for name in counts},
+                entity_types=dict(stats.by_entity_type),
+                relationship_types=dict(stats.by_relationship_type),
+                entities=[NearEntity.from_record(entity) for entity, _ in stats.busiest],
+            )
         content = graph.visualize(
             format=format,
             entity=entity_id,
@@ -67,7 +91,7 @@ class GraphTools:
             limit=limit,
             as_of=moment,
         )
-        return answers.GraphAnswer(operation=operation, format=format, content=content)
+        return GraphAnswer(operation=operation, format=format, content=content)
 
     def entities(
         self,
@@ -83,26 +107,41 @@ class GraphTools:
         entity_ids: list[str] | None = None,
         canonical_name: str | None = None,
         dry_run: bool = False,
-    ) -> answers.EntitiesAnswer:
+        method: Method = "auto",
+    ) -> EntitiesAnswer:
         graph = self._cortex.graph
         if action == "create":
-            made = graph.create(needed(name, "name"), needed(entity_type, "entity_type"), properties=properties)
-            return answers.EntitiesAnswer(action=action, entity=shapes.entity_item(made))
+            made = graph.create(
+                require_argument(name, "name"), require_argument(entity_type, "entity_type"), properties=properties
+            )
+            return EntitiesAnswer(action=action, entity=EntityItem.from_record(made))
         if action == "get":
-            return shapes.viewed(graph.get(needed(entity_id or name, "entity_id")))
+            view = graph.get(require_argument(entity_id or name, "entity_id"))
+            return EntitiesAnswer(
+                action=action,
+                entity=EntityItem.from_record(view.entity),
+                relationships=[_item(one) for one in view.relationships],
+                mentions=[MentionItem.from_record(one) for one in view.mentions],
+            )
         if action == "list":
             found, total = graph.entities(type=entity_type, limit=limit)
-            return answers.EntitiesAnswer(
-                action=action, entities=[shapes.listed_item(one) for one in found], total=total
-            )
+            return EntitiesAnswer(action=action, entities=[ListedEntity.from_record(one) for one in found], total=total)
         if action == "delete":
-            gone = graph.delete(needed(entity_id or name, "entity_id"))
-            return answers.EntitiesAnswer(action=action, entity=shapes.entity_item(gone))
+            gone = graph.delete(require_argument(entity_id or name, "entity_id"))
+            return EntitiesAnswer(action=action, entity=EntityItem.from_record(gone))
         if action == "extract":
-            text = needed(content, "content")
-            return shapes.extracted(graph.extract(text, store=store, min_confidence=min_confidence))
-        refs = needed(entity_ids, "entity_ids")
-        return shapes.merged(graph.merge(refs, canonical_name=canonical_name, dry_run=dry_run))
+            text = require_argument(content, "content")
+            return _extracted(graph.extract(text, store=store, min_confidence=min_confidence, method=method))
+        refs = require_argument(entity_ids, "entity_ids")
+        merge = graph.merge(refs, canonical_name=canonical_name, dry_run=dry_run)
+        return EntitiesAnswer(
+            action=action,
+            entity=EntityItem.from_record(merge.entity),
+            entities=[ListedEntity.from_record(one) for one in merge.merged],
+            total=len(merge.merged),
+            dry_run=merge.merge_id is None,
+            merge_id=merge.merge_id,
+        )
 
     def relationships(
         self,
@@ -119,21 +158,22 @@ class GraphTools:
         valid_from: str | None = None,
         valid_to: str | None = None,
         as_of: AsOf = None,
-    ) -> answers.RelationshipsAnswer:
+        method: Method = "auto",
+    ) -> RelationshipsAnswer:
         graph = self._cortex.graph
         if action == "create":
             made = graph.relate(
-                needed(from_entity, "from_entity"),
-                needed(to_entity, "to_entity"),
-                needed(relationship_type, "relationship_type"),
+                require_argument(from_entity, "from_entity"),
+                require_argument(to_entity, "to_entity"),
+                require_argument(relationship_type, "relationship_type"),
                 properties=properties,
                 valid_from=self._moment(valid_from, "valid_from"),
                 valid_to=self._moment(valid_to, "valid_to"),
             )
-            return answers.RelationshipsAnswer(action=action, relationship=shapes.relationship_item(made))
+            return RelationshipsAnswer(action=action, relationship=_item(made))
         if action == "get":
-            fact = graph.relationship(needed(relationship_id, "relationship_id"))
-            return answers.RelationshipsAnswer(action=action, relationship=shapes.relationship_item(fact))
+            fact = graph.relationship(require_argument(relationship_id, "relationship_id"))
+            return RelationshipsAnswer(action=action, relationship=_item(fact))
         if action == "list":
             found, total = graph.relationships(
                 source=from_entity,
@@ -142,13 +182,48 @@ class GraphTools:
                 as_of=self._moment(as_of, "as_of"),
                 limit=limit,
             )
-            items = [shapes.relationship_item(one) for one in found]
-            return answers.RelationshipsAnswer(action=action, relationships=items, total=total)
+            items = [_item(one) for one in found]
+            return RelationshipsAnswer(action=action, relationships=items, total=total)
         if action == "delete":
-            gone = graph.unrelate(needed(relationship_id, "relationship_id"), ended=self._moment(valid_to, "valid_to"))
-            return answers.RelationshipsAnswer(action=action, relationship=shapes.relationship_item(gone))
-        edges = graph.infer(needed(entity_ids, "entity_ids"), store=store, min_confidence=min_confidence)
-        return shapes.inferred(edges, stored=store)
+            gone = graph.unrelate(
+                require_argument(relationship_id, "relationship_id"), ended=self._moment(valid_to, "valid_to")
+            )
+            return RelationshipsAnswer(action=action, relationship=_item(gone))
+        refs = require_argument(entity_ids, "entity_ids")
+        inferred = graph.infer(refs, store=store, min_confidence=min_confidence, method=method)
+        return RelationshipsAnswer(
+            action=action,
+            relationships=[RelationshipItem.from_fact(one, one.source.id, one.target.id) for one in inferred.edges],
+            total=len(inferred.edges),
+            method=inferred.method,
+            stored=store,
+            warnings=list(inferred.warnings) or None,
+        )
 
     def _moment(self, text: str | None, field: str) -> datetime | None:
         return None if text is None else self._cortex.graph.moment(text, field=field)
+
+
+def _item(fact: Relationship) -> RelationshipItem:
+    return RelationshipItem.from_fact(fact, fact.source_id, fact.target_id)
+
+
+def _extracted(found: ExtractionResult) -> EntitiesAnswer:
+    names = found.extraction.entities
+    ids = found.ids or (None,) * len(names)
+    ends = found.ids or tuple(one.name for one in names)
+    return EntitiesAnswer(
+        action="extract",
+        entities=[
+            ListedEntity.from_record(one, id=entity_id, confidence=round(one.confidence, 3))
+            for one, entity_id in zip(names, ids, strict=True)
+        ],
+        relationships=[
+            RelationshipItem.from_fact(fact, ends[fact.source], ends[fact.target])
+            for fact in found.extraction.relationships
+        ],
+        total=len(names),
+        method=found.method,
+        stored=bool(found.ids),
+        warnings=list(found.warnings) or None,
+    )

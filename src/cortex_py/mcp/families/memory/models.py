@@ -1,68 +1,59 @@
-"""What the memory tools answer, field by field as the published document shows it.
-
-A field that a call does not fill is left out of the answer, never sent as null.
-"""
+"""What the memory tools answer, field by field as the published document shows it."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from ....clock import iso
+from ....ids import memory_uri, memory_urn
+from ..answer import Answer
+
+if TYPE_CHECKING:
+    from ....memory.namespaces import Namespace
+    from ....records import Detail, Memory, Page
 
 __all__ = [
-    "Answer",
-    "CandidateMerge",
-    "Captured",
-    "Changed",
-    "Collected",
-    "ConflictItem",
-    "ConsolidationView",
-    "Deleted",
-    "EnrichChanges",
-    "EnrichView",
-    "Found",
-    "FoundMemory",
-    "History",
-    "MemoryView",
-    "ModelUse",
-    "NamespaceView",
-    "Namespaces",
-    "Reindexed",
-    "Repository",
-    "Statistics",
-    "StatusView",
-    "Storage",
-    "Synced",
-    "TagCount",
-    "Topics",
-    "VersionView",
-]
+    "CandidateMerge", "CaptureAnswer", "CollectAnswer", "ConflictItem", "ConsolidateAnswer", "DeleteAnswer",
+    "EnrichAnswer", "EnrichChanges", "HistoryAnswer", "MemoryAnswer", "ModelUse", "NamespaceItem", "NamespacesAnswer",
+    "RecallAnswer", "RecallItem", "ReindexAnswer", "Repository", "Statistics", "StatusAnswer", "Storage", "SyncAnswer",
+    "TagCount", "TopicsAnswer", "UpdateAnswer", "VersionItem",
+]  # fmt: skip
 
 
-class Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    def payload(self) -> dict[str, Any]:
-        """What goes over the wire."""
-        return self.model_dump(mode="json", exclude_none=True, by_alias=True)
+def _shared(memory: Memory) -> dict[str, Any]:
+    return {
+        "urn": memory_urn(memory.domain, memory.namespace, memory.id),
+        "redacted": list(memory.redactions) or None,
+        "personal": dict(memory.personal or ()) or None,
+    }
 
 
 class ConflictItem(Answer):
-    """An older memory that says something else of the same thing."""
+    """An older memory that contradicts this one."""
 
     memory_id: str
     reason: str
 
 
-class Captured(Answer):
+class CaptureAnswer(Answer):
     id: str
     urn: str
     duplicate_of: str | None = None
     redacted: list[str] | None = None
+    personal: dict[str, int] | None = None
     conflicts_with: list[ConflictItem] | None = None
+    warnings: list[str] | None = None
+
+    @classmethod
+    def from_memory(cls, memory: Memory, note: str | None) -> Self:
+        conflicts = [ConflictItem.from_record(one) for one in memory.conflicts_with]
+        return cls.from_record(
+            memory, **_shared(memory), conflicts_with=conflicts or None, warnings=[note] if note else None
+        )
 
 
-class FoundMemory(Answer):
+class RecallItem(Answer):
     id: str
     namespace: str
     tags: list[str]
@@ -74,13 +65,37 @@ class FoundMemory(Answer):
     created_at: str | None = None
 
 
-class Found(Answer):
-    results: list[FoundMemory]
+class RecallAnswer(Answer):
+    results: list[RecallItem]
     total: int
+    message: str | None = None
     warnings: list[str] | None = None
 
+    @classmethod
+    def from_page(cls, page: Page, detail: Detail, *, searched: bool) -> Self:
+        whole, scored = detail == "everything", searched and detail != "light"
+        return cls(
+            results=[
+                RecallItem(
+                    id=hit.memory.id,
+                    namespace=hit.memory.namespace,
+                    tags=list(hit.memory.tags),
+                    content=hit.memory.content if whole else hit.snippet if detail == "medium" else None,
+                    score=round(hit.score, 4) if scored else None,
+                    uri=memory_uri(hit.memory.id),
+                    source=hit.memory.source if whole else None,
+                    branch=hit.memory.git_branch if whole else None,
+                    created_at=iso(hit.memory.created_at) if whole else None,
+                )
+                for hit in page.results
+            ],
+            total=page.total,
+            message=page.words_only,
+            warnings=[one for one in page.warnings if one != page.words_only] or None,
+        )
 
-class MemoryView(Answer):
+
+class MemoryAnswer(Answer):
     id: str
     urn: str
     uri: str
@@ -97,25 +112,43 @@ class MemoryView(Answer):
     expires_at: str | None = None
     duplicate_of: str | None = None
     redacted: list[str] | None = None
+    personal: dict[str, int] | None = None
     superseded_by: str | None = None
     supersedes: list[str] | None = None
 
+    @classmethod
+    def from_memory(cls, memory: Memory, origins: Sequence[str] = ()) -> Self:
+        """`origins` are the memories whose place it took."""
+        return cls.from_record(
+            memory,
+            **_shared(memory),
+            uri=memory_uri(memory.id),
+            branch=memory.git_branch,
+            supersedes=list(origins) or None,
+        )
 
-class Changed(Answer):
+
+class UpdateAnswer(Answer):
     id: str
     urn: str
     version: int
     status: str
     redacted: list[str] | None = None
+    personal: dict[str, int] | None = None
+    warnings: list[str] | None = None
+
+    @classmethod
+    def from_memory(cls, memory: Memory, note: str | None = None) -> Self:
+        return cls.from_record(memory, **_shared(memory), warnings=[note] if note else None)
 
 
-class Deleted(Answer):
+class DeleteAnswer(Answer):
     id: str
     deleted: bool
     hard: bool
 
 
-class VersionView(Answer):
+class VersionItem(Answer):
     version: int
     operation: str
     recorded_at: str
@@ -125,9 +158,9 @@ class VersionView(Answer):
     source: str | None = None
 
 
-class History(Answer):
+class HistoryAnswer(Answer):
     id: str
-    versions: list[VersionView]
+    versions: list[VersionItem]
 
 
 class Repository(Answer):
@@ -153,10 +186,11 @@ class Statistics(Answer):
     recent_topics: list[str]
     top_tags: list[TagCount]
     grounding_counts: dict[str, int] | None = None
+    personal_counts: dict[str, int] | None = None
 
 
 class ModelUse(Answer):
-    """What a language model was used today."""
+    """How much a language model was used today."""
 
     model: str
     calls: int
@@ -165,7 +199,7 @@ class ModelUse(Answer):
     failed: int
 
 
-class StatusView(Answer):
+class StatusAnswer(Answer):
     repository: Repository
     storage: Storage
     statistics: Statistics
@@ -173,7 +207,7 @@ class StatusView(Answer):
 
 
 class CandidateMerge(Answer):
-    """Memories that become one, the least likeness between two of them, and what they become."""
+    """Memories that become one, the lowest similarity between two of them, and the merged text."""
 
     memories: list[str]
     similarity: float
@@ -182,7 +216,7 @@ class CandidateMerge(Answer):
     result_id: str | None = None
 
 
-class ConsolidationView(Answer):
+class ConsolidateAnswer(Answer):
     groups_found: int
     candidate_merges: list[CandidateMerge]
     dry_run: bool
@@ -198,16 +232,17 @@ class EnrichChanges(Answer):
     context_added: str | None = None
 
 
-class EnrichView(Answer):
+class EnrichAnswer(Answer):
     memory_id: str
     changes: EnrichChanges
     diff: str | None = None
     method: str
+    sources: dict[str, str] | None = None
     version: int
     warnings: list[str] | None = None
 
 
-class Collected(Answer):
+class CollectAnswer(Answer):
     stale_branches: list[str]
     memories_affected: int
     dry_run: bool
@@ -216,26 +251,30 @@ class Collected(Answer):
     purged: int
 
 
-class NamespaceView(Answer):
+class NamespaceItem(Answer):
     name: str
     description: str
     signal_words: list[str]
 
 
-class Namespaces(Answer):
-    namespaces: list[NamespaceView]
+class NamespacesAnswer(Answer):
+    namespaces: list[NamespaceItem]
+
+    @classmethod
+    def from_namespaces(cls, known: Iterable[Namespace]) -> Self:
+        return cls(namespaces=[NamespaceItem.from_record(one) for one in known])
 
 
-class Reindexed(Answer):
+class ReindexAnswer(Answer):
     indexed: int
     duration_ms: int
     status: str
 
 
-class Topics(Answer):
+class TopicsAnswer(Answer):
     topics: list[TagCount]
 
 
-class Synced(Answer):
+class SyncAnswer(Answer):
     message: str
     status: str

@@ -1,37 +1,28 @@
-"""The memory tools: capture, recall, and all that a memory goes through.
+"""The functions of the memory tools.
 
-Parameters and answers follow the published document; each function only calls the library and shapes the
-answer.
+Parameters and answers follow the published document; each function calls the library and builds the answer.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from fastmcp import Context
 from pydantic import Field
 
-from ...memory.namespaces import NAMESPACES
-from ...records import Detail, Mode
-from .. import answers, shapes
-from ..long_calls import run_long
-
-if TYPE_CHECKING:
-    from ...app import Cortex
+from ....memory.namespaces import NAMESPACES
+from ....records import Detail, Mode
+from ..tool import FamilyTools, run_long
+from . import models as answers
 
 __all__ = ["MemoryTools"]
 
-Id = Annotated[str, Field(description="Id, prefix of 8+ digits, or subcog:// address")]
+Id = Annotated[str, Field(description="Id or prefix of 8+ digits")]
 NamespaceName = Annotated[str, Field(description=f"One of {', '.join(one.name for one in NAMESPACES)}")]
 
 
-class MemoryTools:
-    """The tools over one opened Cortex."""
-
-    def __init__(self, cortex: Cortex) -> None:
-        self._cortex = cortex
-
+class MemoryTools(FamilyTools):
     def capture(
         self,
         content: Annotated[str, Field(description="What to remember: one fact, exact names and numbers")],
@@ -39,15 +30,15 @@ class MemoryTools:
         tags: list[str] | None = None,
         source: Annotated[str | None, Field(description="File or address it comes from")] = None,
         supersedes: Annotated[str | None, Field(description="Id of a memory it replaces")] = None,
-    ) -> answers.Captured:
+    ) -> answers.CaptureAnswer:
         memory = self._cortex.memories.capture(
             content, namespace=namespace, tags=tags or (), source=source, supersedes=supersedes
         )
-        return shapes.captured(memory)
+        return answers.CaptureAnswer.from_memory(memory, self._cortex.memories.index_note(memory))
 
     def recall(
         self,
-        query: Annotated[str | None, Field(description="Omit to list")] = None,
+        query: str | None = None,
         namespace: str | None = None,
         filter: Annotated[str | None, Field(description="E.g. ns:decisions since:7d -tag:draft path:src/**")] = None,
         mode: Mode = "hybrid",
@@ -57,7 +48,7 @@ class MemoryTools:
         user_id: str | None = None,
         agent_id: str | None = None,
         prefer_newer: Annotated[bool | None, Field(description="For how things are now")] = None,
-    ) -> answers.Found:
+    ) -> answers.RecallAnswer:
         page = self._cortex.memories.recall(
             query,
             filter=filter or "",
@@ -69,42 +60,56 @@ class MemoryTools:
             agent_id=agent_id,
             prefer_newer=prefer_newer,
         )
-        return shapes.found(page, detail, searched=bool(query and query.strip()))
+        return answers.RecallAnswer.from_page(page, detail, searched=bool(query and query.strip()))
 
-    def get(self, memory_id: Id) -> answers.MemoryView:
+    def get(self, memory_id: Id) -> answers.MemoryAnswer:
         memory = self._cortex.memories.get(memory_id)
-        return shapes.memory_view(memory, self._cortex.memories.origins(memory.id))
+        return answers.MemoryAnswer.from_memory(memory, self._cortex.memories.origins(memory.id))
 
-    def update(self, memory_id: Id, content: str | None = None, tags: list[str] | None = None) -> answers.Changed:
-        return shapes.changed(self._cortex.memories.update(memory_id, content=content, tags=tags))
+    def update(self, memory_id: Id, content: str | None = None, tags: list[str] | None = None) -> answers.UpdateAnswer:
+        memory = self._cortex.memories.update(memory_id, content=content, tags=tags)
+        return answers.UpdateAnswer.from_memory(memory, self._cortex.memories.index_note(memory))
 
     def delete(
-        self,
-        memory_id: Id,
-        hard: Annotated[bool, Field(description="For good, with its history")] = False,
-    ) -> answers.Deleted:
+        self, memory_id: Id, hard: Annotated[bool, Field(description="For good, with its history")] = False
+    ) -> answers.DeleteAnswer:
         memory = self._cortex.memories.delete(memory_id, hard=hard)
-        return answers.Deleted(id=memory.id, deleted=True, hard=hard)
+        return answers.DeleteAnswer(id=memory.id, deleted=True, hard=hard)
 
-    def restore(self, memory_id: Id) -> answers.Changed:
-        return shapes.changed(self._cortex.memories.restore(memory_id))
+    def restore(self, memory_id: Id) -> answers.UpdateAnswer:
+        return answers.UpdateAnswer.from_memory(self._cortex.memories.restore(memory_id))
 
-    def history(self, memory_id: Id) -> answers.History:
-        return shapes.history(self._cortex.memories.history(memory_id))
+    def history(self, memory_id: Id) -> answers.HistoryAnswer:
+        versions = self._cortex.memories.history(memory_id)
+        items = [answers.VersionItem.from_record(version) for version in versions]
+        return answers.HistoryAnswer(id=versions[-1].memory_id, versions=items)
 
-    def status(self) -> answers.StatusView:
-        return shapes.status_view(self._cortex.memories.status())
+    def status(self) -> answers.StatusAnswer:
+        status = self._cortex.memories.status()
+        tags = [answers.TagCount(tag=tag, count=count) for tag, count in status.top_tags]
+        project_id = status.project_remote or status.project_id
+        return answers.StatusAnswer(
+            repository=answers.Repository(path=status.path, project_id=project_id, branch=status.branch),
+            storage=answers.Storage(persistence=status.engine, index=status.engine, vector="exact"),
+            statistics=answers.Statistics.from_record(status, top_tags=tags),
+            llm=[
+                answers.ModelUse(model=model, calls=calls, input_tokens=asked, output_tokens=answered, failed=failed)
+                for model, calls, asked, answered, failed in status.llm_use
+            ]
+            or None,
+        )
 
     async def gc(
         self,
         context: Context,
-        dry_run: Annotated[bool, Field(description="Only tell what would happen")] = False,
+        dry_run: bool = False,
         branch: Annotated[str | None, Field(description="Only this git branch")] = None,
-        purge: Annotated[bool, Field(description="Remove deleted memories for good")] = False,
+        purge: Annotated[bool, Field(description="Also remove deleted ones for good")] = False,
         older_than: Annotated[str | None, Field(description="Purge only those deleted this long ago, e.g. 30d")] = None,
-    ) -> answers.Collected:
+    ) -> answers.CollectAnswer:
         collect = partial(self._cortex.memories.gc, dry_run=dry_run, branch=branch, purge=purge, older_than=older_than)
-        return shapes.collected(await run_long(context, lambda report: collect(progress=report)))
+        done = await run_long(context, lambda report: collect(progress=report))
+        return answers.CollectAnswer.from_record(done, status="preview" if done.dry_run else "completed")
 
     async def consolidate(
         self,
@@ -114,16 +119,19 @@ class MemoryTools:
         query: Annotated[str | None, Field(description="Only what fits these words")] = None,
         dry_run: bool = False,
         method: Literal["auto", "local", "llm"] = "auto",
-    ) -> answers.ConsolidationView:
+    ) -> answers.ConsolidateAnswer:
         work = partial(
-            self._cortex.memories.consolidate,
-            namespace,
-            strategy=strategy,
-            query=query,
-            dry_run=dry_run,
-            method=method,
+            self._cortex.memories.consolidate, namespace, strategy=strategy, query=query, dry_run=dry_run, method=method
         )
-        return shapes.consolidated(await run_long(context, lambda report: work(progress=report)))
+        done = await run_long(context, lambda report: work(progress=report))
+        merges = [answers.CandidateMerge.from_record(one, proposed_content=one.content) for one in done.groups]
+        return answers.ConsolidateAnswer.from_record(
+            done,
+            groups_found=len(done.groups) + done.skipped,
+            candidate_merges=merges,
+            method=", ".join(dict.fromkeys(one.method for one in done.groups)) or "local",
+            skipped=done.skipped or None,
+        )
 
     def enrich(
         self,
@@ -132,28 +140,30 @@ class MemoryTools:
         enrich_structure: bool = True,
         add_context: bool = False,
         method: Literal["auto", "local", "llm"] = "auto",
-    ) -> answers.EnrichView:
+    ) -> answers.EnrichAnswer:
         done = self._cortex.memories.enrich(
             memory_id, tags=enrich_tags, structure=enrich_structure, context=add_context, method=method
         )
-        return shapes.enriched(done)
+        return answers.EnrichAnswer.from_record(
+            done, memory_id=done.memory.id, changes=answers.EnrichChanges.from_record(done), version=done.memory.version
+        )
 
-    def namespaces(self) -> answers.Namespaces:
-        return shapes.namespaces(self._cortex.memories.namespaces())
+    def namespaces(self) -> answers.NamespacesAnswer:
+        return answers.NamespacesAnswer.from_namespaces(self._cortex.memories.namespaces())
 
     async def reindex(
         self,
         context: Context,
-        repo_path: Annotated[str | None, Field(description="Only the memories of the project there")] = None,
-    ) -> answers.Reindexed:
+        repo_path: Annotated[str | None, Field(description="Only that project's")] = None,
+    ) -> answers.ReindexAnswer:
         project = self._cortex.contexts.project_at(repo_path) if repo_path else None
         project_id = project.id if project else None
         result = await run_long(
             context, lambda report: self._cortex.memories.reindex(project_id=project_id, progress=report)
         )
-        return answers.Reindexed(indexed=result.indexed, duration_ms=result.duration_ms, status="success")
+        return answers.ReindexAnswer(indexed=result.indexed, duration_ms=result.duration_ms, status="success")
 
-    def sync(self, direction: Literal["push", "fetch", "full"] = "full") -> answers.Synced:  # noqa: ARG002
-        return answers.Synced(
+    def sync(self, direction: Literal["push", "fetch", "full"] = "full") -> answers.SyncAnswer:  # noqa: ARG002
+        return answers.SyncAnswer(
             message="subcog_sync is deprecated. SQLite is now the authoritative storage layer.", status="deprecated"
         )

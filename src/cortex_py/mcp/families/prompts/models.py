@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Self
+
 from pydantic import JsonValue
 
-from .answers import Answer
+from ....clock import iso
+from ..answer import Answer
+
+if TYPE_CHECKING:
+    from ....prompts.saved_texts import ListEntry
+    from ....records import Saved, SavedDomain, Variable
 
 __all__ = ["PromptsAnswer", "SavedItem", "TemplatesAnswer", "VariableItem"]
 
@@ -16,9 +23,15 @@ class VariableItem(Answer):
     required: bool
     choices: list[str] | None = None
 
+    @classmethod
+    def from_variable(cls, variable: Variable) -> Self:
+        return cls.from_record(
+            variable, default=variable.default, required=variable.required is not False and variable.default is None
+        )
+
 
 class SavedItem(Answer):
-    """A prompt or template. Lists leave the content out; `shadowed_by` tells which domain's is used instead."""
+    """A prompt or template. Lists leave the content out; `shadowed_by` is the domain whose text is used instead."""
 
     name: str
     domain: str
@@ -34,9 +47,31 @@ class SavedItem(Answer):
     shadowed_by: str | None = None
     redacted: list[str] | None = None
 
+    @classmethod
+    def from_saved(cls, saved: Saved, *, content: bool = True, shadowed_by: SavedDomain | None = None) -> Self:
+        return cls(
+            name=saved.name,
+            domain=saved.domain,
+            version=saved.version,
+            description=saved.description,
+            tags=list(saved.tags),
+            variables=[VariableItem.from_variable(one) for one in saved.variables],
+            content=saved.content if content else None,
+            path=saved.path,
+            uses=saved.uses,
+            created_at=iso(saved.created_at) if saved.created_at else None,
+            updated_at=iso(saved.updated_at) if saved.updated_at else None,
+            shadowed_by=shadowed_by,
+            redacted=list(saved.redactions) or None,
+        )
+
+    @classmethod
+    def from_listed(cls, listed: ListEntry) -> Self:
+        return cls.from_saved(listed.saved, content=False, shadowed_by=listed.shadowed_by)
+
 
 class PromptsAnswer(Answer):
-    """A run tells which prompt it filled in, and the text."""
+    """A run names the prompt it filled in, and gives the text."""
 
     action: str
     name: str | None = None
@@ -51,7 +86,7 @@ class PromptsAnswer(Answer):
 
 
 class TemplatesAnswer(Answer):
-    """A rendering tells which template it used, how many memories went into it, and the output."""
+    """A rendering names its template and how many memories went into it, and gives the output."""
 
     action: str
     name: str | None = None

@@ -1,23 +1,18 @@
-"""The prompt and template tools: one function for each, which goes by its action, and the deprecated ones.
+"""The functions of the prompt and template tools: one for each, which goes by its action, and the deprecated ones.
 
-Parameters follow the published document; each function only calls the library and shapes the answer.
+Parameters follow the published document; each function calls the library and builds the answer.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import json
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from ...errors import InvalidInput
-from ...prompts.results import Listing
-from ...records import Saved
-from .. import prompt_answers as answers
-from .. import prompt_shapes as shapes
-from .needed import needed
-
-if TYPE_CHECKING:
-    from ...app import Cortex
+from ....errors import InvalidInput
+from ..tool import FamilyTools, require_argument
+from .models import PromptsAnswer, SavedItem, TemplatesAnswer
 
 __all__ = ["PromptTools"]
 
@@ -25,16 +20,24 @@ Domain = Annotated[str | None, Field(description="project, user or org")]
 # A list of declarations is taken too; an object alone is shown, because not every client knows alternatives.
 _OBJECT = {"additionalProperties": True, "type": "object"}
 _VARIABLES = "run: values by name; save: {name: {description, default, required, choices}}"
-Given = Annotated[dict[str, Any] | list[Any] | None, WithJsonSchema(_OBJECT)]
-Described = Annotated[dict[str, Any] | list[Any] | None, WithJsonSchema({**_OBJECT, "description": _VARIABLES})]
 
 
-class PromptTools:
-    """The tools over one opened Cortex."""
+def _read_object(value: object) -> object:
+    """The document writes the variables of a run as JSON text, and Claude Code has sent objects so."""
+    if not isinstance(value, str) or not value.lstrip().startswith("{"):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
-    def __init__(self, cortex: Cortex) -> None:
-        self._cortex = cortex
 
+_Object = Annotated[dict[str, Any] | list[Any] | None, BeforeValidator(_read_object)]
+Given = Annotated[_Object, WithJsonSchema(_OBJECT)]
+Described = Annotated[_Object, WithJsonSchema({**_OBJECT, "description": _VARIABLES})]
+
+
+class PromptTools(FamilyTools):
     def prompts(
         self,
         action: Literal["save", "list", "get", "run", "delete"],
@@ -47,23 +50,41 @@ class PromptTools:
         version: int | None = None,
         limit: int = 20,
         offset: int = 0,
-    ) -> answers.PromptsAnswer:
+    ) -> PromptsAnswer:
+        prompts = self._cortex.prompts
         if action == "list":
-            return self._listed(self._cortex.prompts.list(domain=domain, tags=tags or (), limit=limit, offset=offset))
-        name = needed(name, "name")
+            page = prompts.list(domain=domain, tags=tags or (), limit=limit, offset=offset)
+            return PromptsAnswer(
+                action=action,
+                prompts=[SavedItem.from_listed(one) for one in page.items],
+                total=page.total,
+                warnings=list(page.problems) or None,
+            )
+        name = require_argument(name, "name")
         if action == "save":
-            text, where = needed(content, "content"), "project" if domain is None else domain
-            stored = self._cortex.prompts.save(
+            text, where = require_argument(content, "content"), "project" if domain is None else domain
+            stored = prompts.save(
                 name, text, description=description, domain=where, tags=tags or (), variables=variables
             )
-            return answers.PromptsAnswer(
-                action=action, prompt=shapes.saved_item(stored.saved), warnings=list(stored.warnings) or None
+            return PromptsAnswer(
+                action=action, prompt=SavedItem.from_saved(stored.saved), warnings=list(stored.warnings) or None
             )
-        if action == "get":
-            return self._one(action, self._cortex.prompts.get(name, domain=domain, version=version))
         if action == "run":
-            return self._run(name, variables, domain, version)
-        return self._one(action, self._cortex.prompts.delete(name, domain=needed(domain, "domain")))
+            filled = prompts.run(name, _by_name(variables), domain=domain, version=version)
+            return PromptsAnswer(
+                action=action,
+                name=filled.saved.name,
+                domain=filled.saved.domain,
+                version=filled.saved.version,
+                content=filled.content,
+                warnings=list(filled.warnings) or None,
+            )
+        found = (
+            prompts.get(name, domain=domain, version=version)
+            if action == "get"
+            else prompts.delete(name, domain=require_argument(domain, "domain"))
+        )
+        return PromptsAnswer(action=action, prompt=SavedItem.from_saved(found))
 
     def templates(
         self,
@@ -80,24 +101,24 @@ class PromptTools:
         variables: Given = None,
         version: int | None = None,
         offset: int = 0,
-    ) -> answers.TemplatesAnswer:
+    ) -> TemplatesAnswer:
         templates = self._cortex.templates
         if action == "list":
             page = templates.list(domain=domain, tags=tags or (), limit=20 if limit is None else limit, offset=offset)
-            return answers.TemplatesAnswer(
+            return TemplatesAnswer(
                 action=action,
-                templates=[shapes.listed_item(one) for one in page.items],
+                templates=[SavedItem.from_listed(one) for one in page.items],
                 total=page.total,
                 warnings=list(page.problems) or None,
             )
-        name = needed(name, "name")
+        name = require_argument(name, "name")
         if action == "save":
-            text, where = needed(content, "content"), "project" if domain is None else domain
+            text, where = require_argument(content, "content"), "project" if domain is None else domain
             stored = templates.save(
                 name, text, description=description, domain=where, tags=tags or (), variables=variables
             )
-            return answers.TemplatesAnswer(
-                action=action, template=shapes.saved_item(stored.saved), warnings=list(stored.warnings) or None
+            return TemplatesAnswer(
+                action=action, template=SavedItem.from_saved(stored.saved), warnings=list(stored.warnings) or None
             )
         if action == "render":
             made = templates.render(
@@ -110,7 +131,7 @@ class PromptTools:
                 domain=domain,
                 version=version,
             )
-            return answers.TemplatesAnswer(
+            return TemplatesAnswer(
                 action=action,
                 name=made.saved.name,
                 domain=made.saved.domain,
@@ -123,11 +144,11 @@ class PromptTools:
         found = (
             templates.get(name, domain=domain, version=version)
             if action == "get"
-            else templates.delete(name, domain=needed(domain, "domain"))
+            else templates.delete(name, domain=require_argument(domain, "domain"))
         )
-        return answers.TemplatesAnswer(action=action, template=shapes.saved_item(found))
+        return TemplatesAnswer(action=action, template=SavedItem.from_saved(found))
 
-    def legacy_save(
+    def prompt_save(
         self,
         name: str,
         content: str,
@@ -135,52 +156,26 @@ class PromptTools:
         domain: str = "project",
         tags: list[str] | None = None,
         variables: Given = None,
-    ) -> answers.PromptsAnswer:
+    ) -> PromptsAnswer:
         return _deprecated(self.prompts("save", name, content, description, domain, tags, variables))
 
-    def legacy_list(
+    def prompt_list(
         self, domain: str | None = None, tags: list[str] | None = None, limit: int = 20, offset: int = 0
-    ) -> answers.PromptsAnswer:
+    ) -> PromptsAnswer:
         return _deprecated(self.prompts("list", domain=domain, tags=tags, limit=limit, offset=offset))
 
-    def legacy_get(self, name: str, domain: str | None = None, version: int | None = None) -> answers.PromptsAnswer:
+    def prompt_get(self, name: str, domain: str | None = None, version: int | None = None) -> PromptsAnswer:
         return _deprecated(self.prompts("get", name, domain=domain, version=version))
 
-    def legacy_run(
-        self, name: str, variables: dict[str, Any] | None = None, domain: str | None = None
-    ) -> answers.PromptsAnswer:
+    def prompt_run(self, name: str, variables: Given = None, domain: str | None = None) -> PromptsAnswer:
         return _deprecated(self.prompts("run", name, variables=variables, domain=domain))
 
-    def legacy_delete(self, name: str, domain: str) -> answers.PromptsAnswer:
+    def prompt_delete(self, name: str, domain: str) -> PromptsAnswer:
         return _deprecated(self.prompts("delete", name, domain=domain))
-
-    def _listed(self, page: Listing) -> answers.PromptsAnswer:
-        return answers.PromptsAnswer(
-            action="list",
-            prompts=[shapes.listed_item(one) for one in page.items],
-            total=page.total,
-            warnings=list(page.problems) or None,
-        )
-
-    def _one(self, action: str, saved: Saved) -> answers.PromptsAnswer:
-        return answers.PromptsAnswer(action=action, prompt=shapes.saved_item(saved))
-
-    def _run(
-        self, name: str, variables: dict[str, Any] | list[Any] | None, domain: str | None, version: int | None
-    ) -> answers.PromptsAnswer:
-        filled = self._cortex.prompts.run(name, _by_name(variables), domain=domain, version=version)
-        return answers.PromptsAnswer(
-            action="run",
-            name=filled.saved.name,
-            domain=filled.saved.domain,
-            version=filled.saved.version,
-            content=filled.content,
-            warnings=list(filled.warnings) or None,
-        )
 
 
 def _by_name(variables: dict[str, Any] | list[Any] | None) -> dict[str, Any] | None:
-    """Values to fill in; a list declares variables, and has none."""
+    """Values to fill in. A list declares variables and has no values."""
     if isinstance(variables, list):
         raise InvalidInput(
             "The variables are a list.", remedy="Give the values as an object by name.", field="variables"
@@ -188,6 +183,6 @@ def _by_name(variables: dict[str, Any] | list[Any] | None) -> dict[str, Any] | N
     return variables
 
 
-def _deprecated(answer: answers.PromptsAnswer) -> answers.PromptsAnswer:
+def _deprecated(answer: PromptsAnswer) -> PromptsAnswer:
     note = f"prompt_{answer.action} is deprecated: call subcog_prompts with action {answer.action}."
     return answer.model_copy(update={"deprecated": note})

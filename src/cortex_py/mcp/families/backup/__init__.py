@@ -1,0 +1,1 @@
+"""The tools for snapshots and sync."""

@@ -1,0 +1,1 @@
+"""The tools for projects, branches of work, contexts and suggestions."""

@@ -1,0 +1,1 @@
+"""The embedding tools: vectors, the model, and the state of the service."""

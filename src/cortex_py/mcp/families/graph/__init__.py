@@ -1,0 +1,1 @@
+"""The tools for the knowledge graph."""

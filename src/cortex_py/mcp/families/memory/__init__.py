@@ -1,0 +1,1 @@
+"""The memory tools: capture, recall, and the life of a memory."""

@@ -1,0 +1,102 @@
+"""The only module that touches internals of FastMCP and the MCP SDK, for what they have no public way to do.
+
+`tests/mcp/test_sdk_adapter.py` names what is missing when a release of theirs changes one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import mcp_types
+from fastmcp import FastMCP
+from fastmcp.server.context import reset_transport, set_transport
+from mcp.server.connection import Connection
+from mcp.server.context import ServerMiddleware, ServerRequestContext
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+__all__ = [
+    "StatelessServer", "add_request_handler", "add_sdk_middleware", "connection_of", "open_stdio", "prompt_lister",
+    "run_on_streams", "set_largest_body", "set_tool_schemas",
+]  # fmt: skip
+
+RequestHandler = Callable[[ServerRequestContext[Any, Any], Any], Awaitable[Any]]
+
+
+class _NoState:
+    """The state of a session, of which there is none."""
+
+    async def get(self, key: str) -> None:  # noqa: ARG002
+        return None
+
+
+class StatelessServer(FastMCP[Any]):
+    """FastMCP's server without its store of what sessions keep.
+
+    FastMCP reads that store at each request, to see which components a session hid. No session here hides any, and the
+    store would need packages that nothing else does.
+    """
+
+    _state_store: Any = _NoState()
+
+
+def add_sdk_middleware(server: FastMCP[Any], middleware: ServerMiddleware[Any]) -> None:
+    """Put a middleware outermost in the SDK's own chain, which sees all requests; FastMCP's does not."""
+    server._mcp_server.middleware.insert(0, middleware)
+
+
+def set_tool_schemas(server: FastMCP[Any], schemas: Mapping[str, dict[str, Any]]) -> None:
+    """Give the tools' input schemas by name. Without them the stateless protocol lists all tools before each call."""
+    server._mcp_server.get_tool_input_schema = schemas.get
+
+
+def add_request_handler(server: FastMCP[Any], method: str, params: type[Any], handler: RequestHandler) -> None:
+    server._mcp_server.add_request_handler(method, params, handler)
+
+
+def prompt_lister(
+    server: FastMCP[Any],
+) -> Callable[
+    [ServerRequestContext[Any, Any], mcp_types.PaginatedRequestParams | None], Awaitable[mcp_types.ListPromptsResult]
+]:
+    """FastMCP's own handler of `prompts/list`."""
+    return server._on_list_prompts
+
+
+def connection_of(context: ServerRequestContext[Any, Any]) -> Connection:
+    """The connection of a request. The session lives only as long as the request."""
+    return context.session._connection
+
+
+@asynccontextmanager
+async def open_stdio(server: FastMCP[Any]) -> AsyncIterator[None]:
+    """The server's life, as FastMCP's own stdio transport has it."""
+    token = set_transport("stdio")
+    try:
+        async with server._lifespan_manager():
+            yield
+    finally:
+        reset_transport(token)
+
+
+async def run_on_streams(server: FastMCP[Any], read: Any, write: Any) -> None:
+    """Serve one client on a pair of streams."""
+    inner = server._mcp_server
+    await inner.run(read, write, inner.create_initialization_options())
+
+
+def set_largest_body(app: Starlette, path: str, most: int) -> None:
+    """Replace FastMCP's bound on the size of a request, which is set when the application starts."""
+    endpoint: Any
+    (endpoint,) = [route.endpoint for route in app.routes if isinstance(route, Route) and route.path == path]
+    inner: Callable[[Starlette], AbstractAsyncContextManager[Any]] = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(outer: Starlette) -> AsyncIterator[Any]:
+        async with inner(outer) as state:
+            endpoint.session_manager.asgi_app.max_body_size = most
+            yield state
+
+    app.router.lifespan_context = lifespan

@@ -1,0 +1,1 @@
+"""The server on standard input and output: a front that answers at once, and the real server behind it."""

@@ -1,0 +1,7 @@
+"""The embedding tools, under the import path that the published documents use."""
+
+from __future__ import annotations
+
+from .families.embedding.tools import CortexPyMCPTools
+
+__all__ = ["CortexPyMCPTools"]
