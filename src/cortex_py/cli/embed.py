@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import CortexError, InvalidInput
-from .options import json_option
-from .show import progress_bar
+from .options import CommandSession, command, with_session
+from .output import say
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..embedding.service import EmbeddingService
@@ -23,7 +24,7 @@ __all__ = ["embed_command"]
 _AT_ONCE = 256
 
 
-@click.command("embed")
+@command("embed")
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option(
     "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take the texts from here, one a line."
@@ -31,28 +32,21 @@ _AT_ONCE = 256
 @click.option("--whole", is_flag=True, help="The file, or standard input, is one text.")
 @click.option("--no-normalize", is_flag=True, help="Give vectors as the model makes them, not of length 1.")
 @click.option("--with-text", is_flag=True, help="Repeat each text beside its vector.")
-@click.option("--home", type=click.Path(), help="Home folder (default: CORTEX_HOME or ~/.cortex).")
-@json_option
+@with_session
 def embed_command(
-    texts: tuple[str, ...],
-    file: Path | None,
-    whole: bool,
-    no_normalize: bool,
-    with_text: bool,
-    home: str | None,
-    as_json: bool,
+    texts: tuple[str, ...], file: Path | None, whole: bool, no_normalize: bool, with_text: bool, session: CommandSession
 ) -> None:
     """Print a line of JSON with the vector of each TEXT, or of each line of a file or of standard input."""
     named = _named_texts(texts, file, whole)
-    with _service(home) as service, progress_bar("Embedding", hidden=len(named) <= _AT_ONCE) as progress:
+    with _service(session.home) as service, progress_bar("Embedding", hidden=len(named) <= _AT_ONCE) as progress:
         # All are checked before any is computed: an answer is whole, or there is none.
         wanted = [_checked(service, name, text) for name, text in named]
-        before = "[" if as_json else ""
+        before = "[" if session.as_json else ""
         for row in _rows(service, wanted, not no_normalize, with_text, progress):
-            click.echo(before + json.dumps(row, ensure_ascii=False), nl=not as_json)
-            before = ",\n" if as_json else ""
-    if as_json:
-        click.echo("]")
+            say(before + json.dumps(row, ensure_ascii=False), nl=not session.as_json)
+            before = ",\n" if session.as_json else ""
+    if session.as_json:
+        say("]")
 
 
 def _named_texts(texts: Sequence[str], file: Path | None, whole: bool) -> list[tuple[str, str]]:
@@ -83,13 +77,13 @@ def _decoded(content: bytes, source: str) -> str:
 
 def _service(home: str | None) -> EmbeddingService:
     from ..config import load_settings
-    from ..embedding.backends import open_backend
+    from ..embedding.backends.registry import open_backend, open_service_backend
     from ..embedding.service import EmbeddingService
 
     settings = load_settings(home)
     # No rate limit: this is a person on their own machine.
     return EmbeddingService(
-        backend=open_backend(settings=settings),
+        backend=open_service_backend(settings, open_backend(settings=settings)),
         rate_limit=0,
         profile=settings.security_profile,
         max_text_length=settings.max_text_length,

@@ -9,15 +9,23 @@ import click
 from ..clock import iso
 from ..errors import InvalidInput
 from ..records import DOMAINS, MODES, STATUSES
-from .options import common, open_cortex, read_text
-from .show import (
+from .input import confirm, read_text
+from .options import CommandSession, command, with_session
+from .output import (
     SHORT_ID,
+    counted,
     hit_as_dict,
     memory_as_dict,
+    note,
     print_json,
-    print_memory,
+    print_memories,
     print_table,
+    print_warnings,
+    say,
+    score_colour,
+    shorten,
 )
+from .progress import watched
 
 __all__ = [
     "capture_command",
@@ -32,7 +40,7 @@ __all__ = [
 _TAGS_HELP = "A tag; repeat for several."
 
 
-@click.command("capture")
+@command("capture")
 @click.argument("content", required=False)
 @click.option("-n", "--namespace", default="context", show_default=True, help="Kind of memory.")
 @click.option("-t", "--tag", "tags", multiple=True, help=_TAGS_HELP)
@@ -41,7 +49,7 @@ _TAGS_HELP = "A tag; repeat for several."
 @click.option("--branch", "branch_id", help="Id of a line of work.")
 @click.option("--ttl", help="Time to live, such as 30d.")
 @click.option("--supersedes", metavar="ID", help="A memory that it takes the place of.")
-@common
+@with_session
 def capture_command(
     content: str | None,
     namespace: str,
@@ -51,14 +59,13 @@ def capture_command(
     branch_id: str | None,
     ttl: str | None,
     supersedes: str | None,
-    home: str | None,
-    project: str,
-    as_json: bool,
+    session: CommandSession,
 ) -> None:
     """Remember CONTENT, or standard input when it is missing or "-"."""
-    with open_cortex(home, project) as cortex:
+    text = read_text(content)
+    with session.open(needs_model=True) as cortex, watched("Embedding", "texts", session):
         memory = cortex.memories.capture(
-            read_text(content),
+            text,
             namespace=namespace,
             tags=tags,
             source=source,
@@ -67,19 +74,24 @@ def capture_command(
             ttl=ttl,
             supersedes=supersedes,
         )
-    if as_json:
+        indexed = cortex.memories.index_note(memory)
+    if session.as_json:
         print_json(memory_as_dict(memory))
         return
-    click.echo(memory.id)
+    say(memory.id)
     for other in memory.conflicts_with:
-        click.echo(f"Contradicts {other.memory_id[:SHORT_ID]} ({other.reason}).", err=True)
+        say(f"Contradicts {other.memory_id[:SHORT_ID]} ({other.reason}).", err=True)
+    if indexed:
+        note(indexed)
     if memory.redactions:
-        click.echo(f"Redacted before storing: {', '.join(memory.redactions)}.", err=True)
+        say(f"Redacted before storing: {', '.join(memory.redactions)}.", err=True)
+    if memory.personal:
+        say(f"Holds personal data: {', '.join(kind for kind, _ in memory.personal)}.", err=True)
     if memory.duplicate_of:
-        click.echo(f"The same text is already in {memory.duplicate_of}.", err=True)
+        say(f"The same text is already in {memory.duplicate_of}.", err=True)
 
 
-@click.command("recall")
+@command("recall")
 @click.argument("query", required=False)
 @click.option("-f", "--filter", "filter_text", default="", help='Such as "ns:decisions since:7d -tag:draft".')
 @click.option("-n", "--namespace", help="Only this namespace.")
@@ -91,7 +103,7 @@ def capture_command(
 @click.option("--prefer-newer", is_flag=True, help="Of several hits on one subject, the newest first.")
 @click.option("--full", is_flag=True, help="Show whole contents.")
 @click.option("--expand", is_flag=True, help="Add memories tied to the hits through the graph; without filters only.")
-@common
+@with_session
 def recall_command(
     query: str | None,
     filter_text: str,
@@ -104,15 +116,13 @@ def recall_command(
     prefer_newer: bool,
     full: bool,
     expand: bool,
-    home: str | None,
-    project: str,
-    as_json: bool,
+    session: CommandSession,
 ) -> None:
     """Search by meaning and words for QUERY; list the newest when it is missing."""
     if expand and (filter_text or namespace or domain or not query):
-        # A filter is a wall; what is tied to a hit may lie behind it.
+        # What is tied to a hit may be outside the filter.
         raise InvalidInput("--expand goes with a query alone.", remedy="Leave the filters out.", field="expand")
-    with open_cortex(home, project) as cortex:
+    with session.open(needs_model=True) as cortex:
         page = cortex.memories.recall(
             query,
             filter=filter_text,
@@ -126,12 +136,11 @@ def recall_command(
         )
         if expand:
             page = replace(page, results=(*page.results, *cortex.graph.expand(page.results)))
-    if as_json:
+    if session.as_json:
         results = [hit_as_dict(hit) for hit in page.results]
         print_json({"results": results, "total": page.total, "warnings": page.warnings})
         return
-    for warning in page.warnings:
-        click.echo(f"Note: {warning}", err=True)
+    print_warnings([f"Note: {warning}" for warning in page.warnings])
     rows = [
         (
             hit.memory.id[:SHORT_ID],
@@ -141,27 +150,41 @@ def recall_command(
         )
         for hit in page.results
     ]
-    print_table(("id", "score" if query else "date", "namespace", "memory"), rows, wide=3)
-    click.echo(f"{len(rows)} of {page.total}", err=True)
+    print_table(
+        ("id", "score" if query else "date", "namespace", "memory"),
+        rows,
+        wide=3,
+        empty=_nothing_found(page.total, query, filtered=bool(filter_text or namespace or domain or min_score)),
+        tint={1: score_colour},
+    )
+    if rows:
+        note(f"{len(rows)} of {counted(page.total, 'memory')}")
 
 
-@click.command("get")
+def _nothing_found(total: int, query: str | None, *, filtered: bool) -> str:
+    if total:
+        return f"All {counted(total, 'memory')} come before this offset."
+    if filtered:
+        return "No memory fits the filter. Leave a part of it out."
+    return "No memory fits. Try other words." if query else "There is no memory yet. Try: cortex capture TEXT"
+
+
+@command("get")
 @click.argument("memory_id")
 @click.option("--chain", is_flag=True, help="With all that it replaced and all that replaced it, oldest first.")
-@common
-def get_command(memory_id: str, chain: bool, home: str | None, project: str, as_json: bool) -> None:
+@with_session
+def get_command(memory_id: str, chain: bool, session: CommandSession) -> None:
     """Show the memory with MEMORY_ID: an id, a unique prefix, or an address."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex:
         memories = cortex.memories.chain(memory_id) if chain else [cortex.memories.get(memory_id)]
-    if as_json:
-        told = [memory_as_dict(memory) for memory in memories]
-        print_json(told if chain else told[0])
+    if session.as_json:
+        dicts = [memory_as_dict(memory) for memory in memories]
+        print_json(dicts if chain else dicts[0])
         return
-    for memory in memories:
-        print_memory(memory)
+    print_memories(memories)
 
 
-@click.command("update")
+@command("update")
 @click.argument("memory_id")
 @click.option("-c", "--content", help='New content; "-" reads standard input.')
 @click.option("-t", "--tag", "tags", multiple=True, help=_TAGS_HELP + " Replaces all tags.")
@@ -170,7 +193,7 @@ def get_command(memory_id: str, chain: bool, home: str | None, project: str, as_
 @click.option("-s", "--source", help="New source.")
 @click.option("--status", type=click.Choice([s for s in STATUSES if s != "tombstoned"]), help="New status.")
 @click.option("--ttl", help="New time to live, such as 30d.")
-@common
+@with_session
 def update_command(
     memory_id: str,
     content: str | None,
@@ -180,12 +203,10 @@ def update_command(
     source: str | None,
     status: str | None,
     ttl: str | None,
-    home: str | None,
-    project: str,
-    as_json: bool,
+    session: CommandSession,
 ) -> None:
     """Change a memory. The former version stays in its history."""
-    with open_cortex(home, project) as cortex:
+    with session.open(needs_model=True) as cortex:
         memory = cortex.memories.update(
             memory_id,
             content=read_text(content) if content is not None else None,
@@ -195,42 +216,53 @@ def update_command(
             status=status,  # type: ignore[arg-type]  # one of the choices above
             ttl=ttl,
         )
-    print_json(memory_as_dict(memory)) if as_json else click.echo(f"{memory.id} is now version {memory.version}.")
+    session.show(memory_as_dict(memory), f"{memory.id} is now version {memory.version}.")
 
 
-@click.command("delete")
+@command("delete")
 @click.argument("memory_id")
 @click.option("--hard", is_flag=True, help="For good: no trace is left.")
-@common
-def delete_command(memory_id: str, hard: bool, home: str | None, project: str, as_json: bool) -> None:
+@click.option("--yes", is_flag=True, help="Do not ask before --hard.")
+@with_session
+def delete_command(memory_id: str, hard: bool, yes: bool, session: CommandSession) -> None:
     """Delete a memory; `cortex restore` brings it back unless --hard was given."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex:
+        if hard:
+            # The newest version, which a deleted memory has too.
+            newest = cortex.memories.history(memory_id)[-1]
+            said = shorten(newest.content)
+            confirm(f"Delete {newest.memory_id[:SHORT_ID]} ({said}) for good, with all its versions?", yes=yes)
         memory = cortex.memories.delete(memory_id, hard=hard)
-    if as_json:
-        print_json({"id": memory.id, "deleted": True, "hard": hard})
-    else:
-        click.echo(f"{memory.id} is {'gone' if hard else 'deleted; restore brings it back'}.")
+    session.show(
+        {"id": memory.id, "deleted": True, "hard": hard},
+        f"{memory.id} is gone."
+        if hard
+        else f"{memory.id} is deleted; cortex restore {memory.id[:SHORT_ID]} brings it back.",
+    )
 
 
-@click.command("restore")
+@command("restore")
 @click.argument("memory_id")
-@common
-def restore_command(memory_id: str, home: str | None, project: str, as_json: bool) -> None:
+@with_session
+def restore_command(memory_id: str, session: CommandSession) -> None:
     """Bring a deleted memory back."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex:
         memory = cortex.memories.restore(memory_id)
-    print_json(memory_as_dict(memory)) if as_json else click.echo(f"{memory.id} is back.")
+    session.show(memory_as_dict(memory), f"{memory.id} is back.")
 
 
-@click.command("history")
+@command("history")
 @click.argument("memory_id")
-@common
-def history_command(memory_id: str, home: str | None, project: str, as_json: bool) -> None:
+@with_session
+def history_command(memory_id: str, session: CommandSession) -> None:
     """Show all versions of a memory, oldest first."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex:
         versions = cortex.memories.history(memory_id)
-    if as_json:
-        print_json({"versions": versions})
-        return
     rows = [(str(v.version), iso(v.recorded_at), v.operation, v.namespace, v.content) for v in versions]
-    print_table(("version", "recorded", "operation", "namespace", "content"), rows, wide=4)
+    session.show_table(
+        {"versions": versions},
+        ("version", "recorded", "operation", "namespace", "content"),
+        rows,
+        wide=4,
+        empty="There is no version.",
+    )

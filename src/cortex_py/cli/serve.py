@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .options import command, command_session
+from .output import say
+
 if TYPE_CHECKING:
     from ..app import Cortex
     from ..config import Settings
@@ -18,7 +21,7 @@ __all__ = ["serve_command"]
 _PAUSE_SECONDS = 0.5
 
 
-@click.command("serve")
+@command("serve")
 @click.option("--http", is_flag=True, help="Serve over HTTP instead of standard input and output.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
@@ -27,24 +30,33 @@ _PAUSE_SECONDS = 0.5
 @click.option("--exclude-tools", help="Not these tools.")
 @click.option("--read-only", is_flag=True, default=None, help="Only tools that change nothing.")
 @click.option("--portable-names", is_flag=True, default=None, help="List tool names without dots.")
-@click.option("--home", type=click.Path(), help="Home folder (default: CORTEX_HOME or ~/.cortex).")
-@click.option("--project", type=click.Path(), help="Project folder (default: CLAUDE_PROJECT_DIR, else here).")
-def serve_command(http: bool, host: str, port: int, home: str | None, project: str | None, **tools: Any) -> None:
-    """Serve the memory to MCP clients until they leave, or until interrupted."""
-    folder = project or os.environ.get("CLAUDE_PROJECT_DIR") or "."
+@click.pass_context
+def serve_command(context: click.Context, /, http: bool, host: str, port: int, **tools: Any) -> None:
+    """Serve the memory to MCP clients until they leave, or until interrupted.
+
+    The project is that of --project, else CLAUDE_PROJECT_DIR, else the current folder.
+    """
+    session = command_session(context)
+    if session.as_json:
+        raise click.UsageError("serve has no JSON form. Leave out --json; clients are answered in JSON anyway.")
+    home = session.home
+    folder = session.project or os.environ.get("CLAUDE_PROJECT_DIR") or "."
+    if session.verbose:
+        tools["log_level"] = "debug"
     if not http:
-        from ..mcp.stdio import serve_stdio
+        from ..mcp.stdio.serve import serve_stdio
 
         sys.exit(serve_stdio(home, folder, tools))
     from ..config import load_settings
-    from ..http.exposure import check_exposure
+    from ..http.access import check_exposure
 
     settings = load_settings(home, **tools)
     check_exposure(host, settings.token, settings.auth)
-    from ..http.serving import serve_http
+    from ..hooks.warm import serving_hooks
+    from ..http.server import serve_http
 
     needs_token = settings.token is not None or settings.auth != "token"
-    with _opened(settings, folder) as cortex:
+    with _opened(settings, folder) as cortex, serving_hooks(cortex):
         serve_http(cortex, host, port, lambda url: _announce(url, cortex.project.name, needs_token))
 
 
@@ -66,7 +78,7 @@ def _opened(settings: Settings, folder: str) -> Cortex:
 def _announce(url: str, project: str, needs_token: bool) -> None:
     bearer = '"Authorization: Bearer $CORTEX_TOKEN"'
     header, curl_header = (f" --header {bearer}", f" -H {bearer}") if needs_token else ("", "")
-    click.echo(
+    say(
         f"""Cortex serves {url} for {project}. Stop it with Ctrl-C.
 
 Connect a client:  claude mcp add --transport http cortex {url}/mcp{header}

@@ -1,4 +1,4 @@
-"""`cortex token`: who may call a shared server, and what each may do there."""
+"""`cortex token` and `cortex audit`: who may call a shared server, and what callers did."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..clock import SystemClock
-from ..errors import InvalidInput
-from .options import common, open_cortex
-from .show import print_json, print_table
+from ...clock import SystemClock, iso
+from ...errors import InvalidInput
+from ..options import CommandSession, group, with_session
+from ..output import SHORT_ID, counted, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from ..security.tokens import TokenRecord
+    from ...security.tokens import TokenRecord
 
-__all__ = ["token_command"]
+__all__ = ["audit_command", "token_command"]
 
 _TOOL = "tool:"
 _COLUMNS = ("id", "subject", "agent", "scopes", "state", "expires_at", "last_used_at")
 
 
-@click.group("token")
+@group("token")
 def token_command() -> None:
     """Tokens by which callers of a shared server are known: create, list, revoke."""
 
@@ -33,63 +33,61 @@ def token_command() -> None:
 @click.option("--org", help="The organisation it is for (default: that of the settings).")
 @click.option("--in", "work_in", help="The project that calls work in which name none, by id, remote or name.")
 @click.option("--days", type=click.IntRange(1, 36_500), help="How long it holds (default: until it is revoked).")
-@common
-def create_command(
+@with_session
+def token_create(
     subject: str,
     agent: str | None,
     scopes: tuple[str, ...],
     org: str | None,
     work_in: str | None,
     days: int | None,
-    home: str | None,
-    project: str,
-    as_json: bool,
+    session: CommandSession,
 ) -> None:
     """Make a token and show it, this once."""
     _check_tools(scopes)
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex:
         made = cortex.access.create(
             subject, agent=agent, scopes=scopes or ("read",), days=days, org=org, project=work_in
         )
-    if as_json:
+    if session.as_json:
         print_json({"token": made.token, **_shown(made.record), "joined": made.joined})
         return
-    click.echo(made.token)
+    say(made.token)
     allowed = ", ".join(sorted(made.record.scopes))
     # Beside the token, not among it: the output can be piped into where secrets are kept.
-    click.echo(f"Token {made.record.id} of {subject} for {allowed}. It cannot be shown again.", err=True)
+    say(f"Token {made.record.id} of {subject} for {allowed}. It cannot be shown again.", err=True)
     if made.joined:
-        click.echo(f"{subject} became a member of the organisation, with the level {made.joined}.", err=True)
+        say(f"{subject} became a member of the organisation, with the level {made.joined}.", err=True)
 
 
 @token_command.command("list")
-@common
-def list_command(home: str | None, project: str, as_json: bool) -> None:
+@with_session
+def token_list(session: CommandSession) -> None:
     """Show all tokens that were made, without their text."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex:
         shown = [_shown(record) for record in cortex.access.list()]
-    if as_json:
-        print_json(shown)
-    else:
-        rows = [[_cell(row[name]) for name in _COLUMNS] for row in shown]
-        print_table([name.removesuffix("_at").replace("_", " ") for name in _COLUMNS], rows, wide=(1, 2, 3))
+    rows = [[_cell(row[name]) for name in _COLUMNS] for row in shown]
+    session.show_table(
+        shown,
+        [name.removesuffix("_at").replace("_", " ") for name in _COLUMNS],
+        rows,
+        wide=(1, 2, 3),
+        empty="There is no token yet.",
+    )
 
 
 @token_command.command("revoke")
 @click.argument("id")
-@common
-def revoke_command(id: str, home: str | None, project: str, as_json: bool) -> None:
+@with_session
+def token_revoke(id: str, session: CommandSession) -> None:
     """End a token: the next call with it is refused."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex:
         record = cortex.access.revoke(id)
-    if as_json:
-        print_json(_shown(record))
-    else:
-        click.echo(f"Token {record.id} of {record.user} is revoked.")
+    session.show(_shown(record), f"Token {record.id} of {record.user} is revoked.")
 
 
 def _check_tools(scopes: tuple[str, ...]) -> None:
-    from ..mcp.registry import TOOLS
+    from ...mcp.registry import TOOLS
 
     known = {name for spec in TOOLS for name in spec.spellings}
     for name in (scope.removeprefix(_TOOL) for scope in scopes if scope.startswith(_TOOL)):
@@ -117,3 +115,46 @@ def _cell(value: object) -> str:
     if isinstance(value, list):
         return " ".join(value)
     return f"{value:%Y-%m-%d}" if isinstance(value, datetime) else str(value or "")
+
+
+@group("audit")
+def audit_command() -> None:
+    """What callers did: list, and check that the log was not changed."""
+
+
+@audit_command.command("list")
+@click.option("-l", "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True)
+@with_session
+def audit_list(limit: int, session: CommandSession) -> None:
+    """Show the latest events, newest first."""
+    with session.open() as cortex:
+        found = cortex.audit.list(limit)
+    if session.as_json:
+        print_json(found)
+        return
+    print_table(
+        ["n", "when", "who", "what", "outcome", "ids"],
+        [
+            [
+                str(entry.number),
+                iso(entry.event.at),
+                "/".join(filter(None, (entry.event.user, entry.event.agent))) or f"({entry.event.via})",
+                entry.event.action,
+                entry.event.outcome,
+                " ".join(id[:SHORT_ID] for id in entry.event.ids),
+            ]
+            for entry in found
+        ],
+        wide=5,
+        empty="No caller did anything yet.",
+    )
+
+
+@audit_command.command("verify")
+@click.option("--expect", help="A head that was shown earlier: it must be part of this log.")
+@with_session
+def audit_verify(expect: str | None, session: CommandSession) -> None:
+    """Check every event; exit code 7 if one was changed, removed, added or moved."""
+    with session.open() as cortex:
+        found = cortex.audit.verify(expect)
+    session.show(found, f"{counted(found.events, 'event')}, none changed. Head: {found.head}")

@@ -1,4 +1,4 @@
-"""`cortex license`: an operator makes keys and issues licences; whoever holds one looks at it and checks it."""
+"""`cortex license`: operators make keys and issue licences; holders show and check theirs."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..clock import SystemClock, iso
-from ..config import Settings, load_settings
-from ..errors import LicenceInvalid, LicenseRequired
-from .options import json_option, read_text
-from .show import print_json
+from ...clock import SystemClock, iso
+from ...config import Settings, load_settings
+from ...errors import LicenceInvalid, LicenseRequired
+from ..input import read_text
+from ..options import CommandSession, group, with_session
+from ..output import print_json, say
 
 if TYPE_CHECKING:
-    from ..backup.licence import Licence, Tier
+    from ...licensing.licence import Licence, Tier
 
 __all__ = ["license_command"]
 
-_HOME = click.option("--home", type=click.Path(), help="Home folder (default: CORTEX_HOME or ~/.cortex).")
 _PUBLIC = click.option(
     "--public-key", type=click.Path(path_type=Path, dir_okay=False), help="Key to check by (default: the setting)."
 )
 
 
-@click.group("license")
+@group("license")
 def license_command() -> None:
     """Licences that open marked tools of a shared server: keys, issue, show, verify."""
 
@@ -43,17 +43,17 @@ def license_command() -> None:
     default="license-public.pem",
     help="File for the key to check by (default: license-public.pem).",
 )
-@json_option
-def keygen_command(private_key: Path, public_key: Path, as_json: bool) -> None:
+@with_session
+def keygen_command(private_key: Path, public_key: Path, session: CommandSession) -> None:
     """Write two new key files, for their owner alone. Files that are there are not replaced."""
-    from ..backup.licence import new_keypair, write_keypair
+    from ...licensing.licence import new_keypair, write_keypair
 
     write_keypair(new_keypair(), private_key, public_key)
-    if as_json:
+    if session.as_json:
         print_json({"private_key": str(private_key.absolute()), "public_key": str(public_key.absolute())})
         return
-    click.echo(f"{private_key} issues licences: keep it to yourself, and off the servers.")
-    click.echo(f"{public_key} checks them: name it to each server as license_public_key.")
+    say(f"{private_key} issues licences: keep it to yourself, and off the servers.")
+    say(f"{public_key} checks them: name it to each server as license_public_key.")
 
 
 @license_command.command("issue")
@@ -63,7 +63,7 @@ def keygen_command(private_key: Path, public_key: Path, as_json: bool) -> None:
 @click.option("--days", type=click.IntRange(1, 36_500), help="How long it holds (default: without end).")
 @click.option("--expires", type=click.DateTime(["%Y-%m-%d"]), help="First day (UTC) on which it no longer holds.")
 @click.option("--feature", multiple=True, help="A single tool to open beside those of the tier (repeat).")
-@json_option
+@with_session
 def issue_command(
     private_key: Path,
     holder: str,
@@ -71,11 +71,10 @@ def issue_command(
     days: int | None,
     expires: datetime | None,
     feature: tuple[str, ...],
-    as_json: bool,
+    session: CommandSession,
 ) -> None:
     """Sign a licence and print it."""
-    from ..backup.entitlement import TIER_OF
-    from ..backup.licence import issue, read_private_key
+    from ...licensing.licence import TIER_OF, issue, read_private_key
 
     if days and expires:
         raise click.UsageError("Give --days or --expires, not both.")
@@ -87,23 +86,18 @@ def issue_command(
     token = issue(
         read_private_key(private_key), holder=holder, tier=tier, expires_at=end, features=feature, clock=clock
     )
-    if as_json:
-        print_json({"license_key": token})
-    else:
-        click.echo(token)
+    session.show({"license_key": token}, token)
 
 
 @license_command.command("show")
 @click.argument("file", required=False, type=click.Path(allow_dash=True))
 @_PUBLIC
-@_HOME
-@json_option
-def show_command(file: str | None, public_key: Path | None, home: str | None, as_json: bool) -> None:
+@with_session
+def show_command(file: str | None, public_key: Path | None, session: CommandSession) -> None:
     """Show the licence that is set, or the one in FILE (`-`: standard input): whose it is and what it opens."""
-    from ..backup.entitlement import configured, opened_by
-    from ..backup.licence import check_time
+    from ...licensing.licence import check_time, configured, opened_by
 
-    settings = _settings(file, public_key, home)
+    settings = _settings(file, public_key, session.home)
     licence, fault = None, None
     try:
         licence = configured(settings)
@@ -112,8 +106,8 @@ def show_command(file: str | None, public_key: Path | None, home: str | None, as
     except LicenceInvalid as error:
         fault = str(error)
     opens = opened_by(None if fault else licence)
-    if as_json:
-        told = {
+    if session.as_json:
+        report = {
             "required": settings.require_license,
             "set": bool(settings.license_key),
             "valid": licence is not None and fault is None,
@@ -121,42 +115,36 @@ def show_command(file: str | None, public_key: Path | None, home: str | None, as
             "licence": licence,
             "opens": opens,
         }
-        print_json(told)
+        print_json(report)
         return
     if licence is not None:
         for name, value in _rows(licence):
-            click.echo(f"{name:<10}{value}")
-    click.echo(
-        fault or (f"It is valid and opens: {', '.join(opens) or 'nothing more'}." if licence else "None is set.")
-    )
+            say(f"{name:<10}{value}")
+    say(fault or (f"It is valid and opens: {', '.join(opens) or 'nothing more'}." if licence else "None is set."))
     needed = "is on: marked tools of the server need one" if settings.require_license else "is off: none is needed"
-    click.echo(f"require_license {needed}.")
+    say(f"require_license {needed}.")
 
 
 @license_command.command("verify")
 @click.argument("file", required=False, type=click.Path(allow_dash=True))
 @click.option("--tool", help="Check that it opens this tool too; exit code 13 if not.")
 @_PUBLIC
-@_HOME
-@json_option
-def verify_command(
-    file: str | None, tool: str | None, public_key: Path | None, home: str | None, as_json: bool
-) -> None:
+@with_session
+def verify_command(file: str | None, tool: str | None, public_key: Path | None, session: CommandSession) -> None:
     """Check the licence that is set, or the one in FILE (`-`: standard input); exit code 2 if it is not valid."""
-    from ..backup.entitlement import allowed, configured, required_tier
-    from ..backup.licence import check_time
+    from ...licensing.licence import allowed, check_time, configured, required_tier
 
-    licence = configured(_settings(file, public_key, home))
+    licence = configured(_settings(file, public_key, session.home))
     if licence is None:
         raise LicenceInvalid("No licence is set.", remedy="Set CORTEX_LICENSE_KEY, or name a file.")
     check_time(licence, SystemClock())
     if tool and not allowed(tool, licence):
         needed = required_tier(tool)
         raise LicenseRequired(f"{tool} needs a licence of the tier {needed}; this one is of the tier {licence.tier}.")
-    if as_json:
+    if session.as_json:
         print_json({"valid": True, "licence": licence})
     else:
-        click.echo(f"Valid: {licence.tier}, {licence.holder}, {_end(licence)}.")
+        say(f"Valid: {licence.tier}, {licence.holder}, {_end(licence)}.")
 
 
 def _settings(file: str | None, public_key: Path | None, home: str | None) -> Settings:

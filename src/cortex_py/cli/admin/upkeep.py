@@ -1,23 +1,25 @@
-"""Commands that look after the store: status, gc, reindex."""
+"""Commands that look after the store: status, gc, reindex, migrate."""
 
 from __future__ import annotations
 
 import click
 
-from ..memory.hygiene import Finding
-from .options import common, open_cortex
-from .show import SHORT_ID, print_json, print_table, progress_bar
+from ...memory.consolidation.consolidation import HygieneFinding
+from ..input import confirm
+from ..options import CommandSession, command, with_session
+from ..output import SHORT_ID, counted, note, print_json, print_table, say
+from ..progress import progress_bar
 
-__all__ = ["gc_command", "reindex_command", "status_command"]
+__all__ = ["gc_command", "migrate_command", "reindex_command", "status_command"]
 
 
-@click.command("status")
-@common
-def status_command(home: str | None, project: str, as_json: bool) -> None:
+@command("status")
+@with_session
+def status_command(session: CommandSession) -> None:
     """Show what the memory holds here."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex:
         status = cortex.memories.status()
-    if as_json:
+    if session.as_json:
         print_json(status)
         return
     rows = [
@@ -30,71 +32,103 @@ def status_command(home: str | None, project: str, as_json: bool) -> None:
         ("recent topics", ", ".join(status.recent_topics) or "-"),
         ("top tags", ", ".join(f"{tag} {count}" for tag, count in status.top_tags) or "-"),
         ("grounding", ", ".join(f"{name} {count}" for name, count in status.grounding_counts.items()) or "-"),
+        ("personal data", ", ".join(f"{kind} {count}" for kind, count in status.personal_counts.items()) or "-"),
         ("store", f"{status.engine}, {status.size_bytes / 1e6:.1f} MB"),
         ("model", status.model or "none yet"),
         *(
-            (f"{model} today", f"{calls} calls ({failed} failed), {asked:,} tokens asked, {answered:,} answered")
+            (
+                f"{model} today",
+                f"{counted(calls, 'call')} ({failed} failed), {asked:,} tokens asked, {answered:,} answered",
+            )
             for model, calls, asked, answered, failed in status.llm_use
         ),
     ]
-    print_table(("", ""), rows, wide=1)
+    print_table(("", ""), rows, wide=1, empty="")
 
 
-@click.command("gc")
+@command("gc")
 @click.option("--dry-run", is_flag=True, help="Only tell what would happen.")
 @click.option("--branch", help="Only this git branch.")
 @click.option("--purge", is_flag=True, help="Remove tombstones for good.")
 @click.option("--older-than", help="Purge only tombstones of this age, such as 30d.")
 @click.option("--suggest", is_flag=True, help="Only report what could be tidied up, with the command for it.")
-@common
+@click.option("--yes", is_flag=True, help="Do not ask before --purge.")
+@with_session
 def gc_command(
     dry_run: bool,
     branch: str | None,
     purge: bool,
     older_than: str | None,
     suggest: bool,
-    home: str | None,
-    project: str,
-    as_json: bool,
+    yes: bool,
+    session: CommandSession,
 ) -> None:
     """Collect memories of deleted git branches and expired ones; with --purge remove tombstones."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex:
         if suggest:
-            _print_findings(cortex.memories.suggest(), as_json=as_json)
+            _print_findings(cortex.memories.suggest(), as_json=session.as_json)
             return
-        result = cortex.memories.gc(dry_run=dry_run, branch=branch, purge=purge, older_than=older_than)
-    if as_json:
+        if purge and not dry_run:
+            would = cortex.memories.gc(dry_run=True, branch=branch, purge=True, older_than=older_than)
+            if would.purged:
+                confirm(f"Remove {counted(would.purged, 'deleted memory')} for good?", yes=yes)
+        with progress_bar("Collecting", hidden=session.as_json) as progress:
+            result = cortex.memories.gc(
+                dry_run=dry_run, branch=branch, purge=purge, older_than=older_than, progress=progress
+            )
+    if session.as_json:
         print_json(result)
         return
-    click.echo(f"Stale branches: {', '.join(result.stale_branches) or 'none'}")
-    click.echo(
+    say(f"Stale branches: {', '.join(result.stale_branches) or 'none'}")
+    say(
         f"{'Would delete' if dry_run else 'Deleted'} {result.tombstoned} ({result.expired} expired), "
         f"{'would purge' if dry_run else 'purged'} {result.purged}."
     )
 
 
-def _print_findings(found: list[Finding], *, as_json: bool) -> None:
+def _print_findings(found: list[HygieneFinding], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
     for one in found:
         # In lines of their own: a table would cut the commands where the window is narrow.
         ids = ", ".join(id[:SHORT_ID] for id in one.memories)
-        click.secho(f"{one.trouble}  {ids}", bold=True)
-        click.echo(f"  {one.reason}")
-        click.echo(f"  {one.remedy}")
-    click.echo(f"{len(found)} suggestions; nothing was changed.")
+        say(f"{one.trouble}  {ids}", bold=True)
+        say(f"  {one.reason}")
+        say(f"  {one.remedy}")
+    note(f"{counted(len(found), 'suggestion')}; nothing was changed." if found else "Nothing needs tidying up.")
 
 
-@click.command("reindex")
+@command("reindex")
 @click.option("--repo", type=click.Path(), help="Only the memories of the project in this folder.")
-@common
-def reindex_command(repo: str | None, home: str | None, project: str, as_json: bool) -> None:
+@with_session
+def reindex_command(repo: str | None, session: CommandSession) -> None:
     """Rebuild the text index and the vectors of the whole store with the configured model."""
-    with open_cortex(home, project) as cortex, progress_bar("Reindexing", hidden=as_json) as progress:
+    with session.open(needs_model=True) as cortex, progress_bar("Reindexing", hidden=session.as_json) as progress:
         project_id = cortex.contexts.project_at(repo).id if repo else None
         result = cortex.memories.reindex(project_id=project_id, progress=progress)
-    if as_json:
-        print_json({"indexed": result.indexed, "duration_ms": result.duration_ms, "status": "success"})
-    else:
-        click.echo(f"Indexed {result.indexed} memories in {result.duration_ms / 1000:.1f} s.")
+    session.show(
+        {"indexed": result.indexed, "duration_ms": result.duration_ms, "status": "success"},
+        f"Indexed {counted(result.indexed, 'memory')} in {result.duration_ms / 1000:.1f} s.",
+    )
+
+
+@command("migrate")
+@click.option("--to", "place", required=True, help="postgresql://…, or `home` for the file in the home.")
+@with_session
+def migrate_command(place: str, session: CommandSession) -> None:
+    """Copy everything into another store, and read it back to verify it. Scanned files are read again there.
+
+    Nothing else may write meanwhile. The present store stays as it is; repeat the command if it was interrupted.
+    """
+    with session.open() as cortex, progress_bar("Moving", hidden=session.as_json) as progress:
+        moved = cortex.move_to(None if place == "home" else place, progress)
+    if session.as_json:
+        print_json(moved)
+        return
+    say(
+        f"{counted(moved.documents.get('memory', 0), 'memory')} in "
+        f"{counted(moved.spaces + moved.there_already, 'space')}, "
+        f"{moved.there_already} of them there before; read back and compared."
+    )
+    say("Unset database_url to use it." if place == "home" else "Set database_url to use it.")

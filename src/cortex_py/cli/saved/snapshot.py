@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from ..backup.retention import Retention
-from ..clock import iso
-from ..records import DOMAINS, Domain
-from .options import common, open_cortex
-from .show import print_json, print_table
+from ...backup.snapshots.snapshots import Retention
+from ...clock import iso
+from ...errors import StoreMissing
+from ...records import DOMAINS, Domain
+from ..input import confirm
+from ..options import CommandSession, group, with_session
+from ..output import counted, print_json, say
+from ..progress import watched
 
 if TYPE_CHECKING:
-    from ..backup.snapshots import Snapshot
+    from ...app import Cortex
+    from ...backup.snapshots.snapshots import Snapshot
 
 __all__ = ["snapshot_command"]
 
@@ -26,7 +31,7 @@ _DOMAIN = click.option(
 )
 
 
-@click.group("snapshot")
+@group("snapshot")
 def snapshot_command() -> None:
     """Snapshots: all of a project in one verified file, and back."""
 
@@ -34,67 +39,72 @@ def snapshot_command() -> None:
 @snapshot_command.command("create")
 @click.argument("description", required=False, default="")
 @_DOMAIN
-@common
-def create_command(description: str, domain: Domain, home: str | None, project: str, as_json: bool) -> None:
+@with_session
+def create_command(description: str, domain: Domain, session: CommandSession) -> None:
     """Save all that is there, and read it back to be sure of it."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex, watched("Saving", "documents", session):
         made = cortex.backups.create(description, domain=domain)
-    if as_json:
+    if session.as_json:
         print_json(_as_dict(made))
         return
-    click.echo(f"{made.id}: {made.counts.get('memory', 0)} memories, {made.size_bytes:,} bytes, verified.")
-    click.echo(str(made.path))
+    say(f"{made.id}: {_memories(made)}, {made.size_bytes:,} bytes, verified.")
+    say(str(made.path))
 
 
 @snapshot_command.command("list")
 @_DOMAIN
-@common
-def list_command(domain: Domain, home: str | None, project: str, as_json: bool) -> None:
+@with_session
+def list_command(domain: Domain, session: CommandSession) -> None:
     """Show the snapshots that are there, newest first."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex:
         found = cortex.backups.snapshots(domain=domain)
-    if as_json:
-        print_json([_as_dict(one) for one in found])
-    elif found:
-        rows = [
-            (one.id, one.kind, str(one.counts.get("memory", "-")), f"{one.size_bytes:,}", one.fault or one.description)
-            for one in found
-        ]
-        print_table(("snapshot", "made", "memories", "bytes", "description"), rows, wide=4)
-    else:
-        click.echo("There is no snapshot yet.")
+    rows = [
+        (one.id, one.kind, str(one.counts.get("memory", "-")), f"{one.size_bytes:,}", one.fault or one.description)
+        for one in found
+    ]
+    session.show_table(
+        [_as_dict(one) for one in found],
+        ("snapshot", "made", "memories", "bytes", "description"),
+        rows,
+        wide=4,
+        empty="There is no snapshot yet. Make one: cortex snapshot create",
+    )
 
 
 @snapshot_command.command("verify")
 @click.argument("snapshot_id", required=False)
 @_DOMAIN
-@common
-def verify_command(snapshot_id: str | None, domain: Domain, home: str | None, project: str, as_json: bool) -> None:
+@with_session
+def verify_command(snapshot_id: str | None, domain: Domain, session: CommandSession) -> None:
     """Read all of a snapshot and check it; without an id, of the newest."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex, watched("Checking", "documents", session):
         found = cortex.backups.verify(snapshot_id or _newest(cortex.backups.snapshots(domain=domain)), domain=domain)
-    if as_json:
-        print_json(_as_dict(found))
-    else:
-        click.echo(f"{found.id} is whole: {found.counts.get('memory', 0)} memories.")
+    session.show(_as_dict(found), f"{found.id} is whole: {_memories(found)}.")
 
 
 @snapshot_command.command("restore")
 @click.argument("snapshot_id")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_DOMAIN
-@common
-def restore_command(snapshot_id: str, yes: bool, domain: Domain, home: str | None, project: str, as_json: bool) -> None:
+@with_session
+def restore_command(snapshot_id: str, yes: bool, domain: Domain, session: CommandSession) -> None:
     """Put everything back to what it was then. The present state is saved first."""
-    if not yes:
-        click.confirm(f"Put the {domain} back to {snapshot_id}?", abort=True, err=True)
-    with open_cortex(home, project) as cortex:
+
+    def ask(cortex: Cortex) -> None:
+        # Checked before the question: nobody is asked about what cannot be restored.
+        found = cortex.backups.verify(snapshot_id, domain=domain)
+        confirm(f"Put the {domain} back to {found.id} ({_memories(found)}, {iso(found.created_at)})?", yes=yes)
+
+    with _opened_for_restore(session, ask) as cortex, watched("Restoring", "documents", session):
         done = cortex.backups.restore(snapshot_id, domain=domain)
-    if as_json:
+    if session.as_json:
         print_json(done)
         return
-    click.echo(f"Restored {done.memories} memories in {done.branches} lines of work; {done.removed} things went.")
-    click.echo(f"The state before is {done.safety}.")
+    say(
+        f"Restored {counted(done.memories, 'memory')} in {counted(done.branches, 'line of work')}; "
+        f"{counted(done.removed, 'thing')} went."
+    )
+    say(f"The state before is {done.safety}.")
 
 
 @snapshot_command.command("prune")
@@ -103,19 +113,12 @@ def restore_command(snapshot_id: str, yes: bool, domain: Domain, home: str | Non
 @click.option("--weekly", type=click.IntRange(0), help="Weeks of which to keep one (default: the setting).")
 @click.option("--all", "everything", is_flag=True, help="Those made by hand too.")
 @_DOMAIN
-@common
+@with_session
 def prune_command(
-    hourly: int | None,
-    daily: int | None,
-    weekly: int | None,
-    everything: bool,
-    domain: Domain,
-    home: str | None,
-    project: str,
-    as_json: bool,
+    hourly: int | None, daily: int | None, weekly: int | None, everything: bool, domain: Domain, session: CommandSession
 ) -> None:
     """Remove old snapshots made by the clock or before a restore. The newest good one always stays."""
-    with open_cortex(home, project) as cortex:
+    with session.open() as cortex:
         settings = cortex.settings
         retention = Retention(
             settings.snapshot_keep_hourly if hourly is None else hourly,
@@ -123,16 +126,37 @@ def prune_command(
             settings.snapshot_keep_weekly if weekly is None else weekly,
         )
         gone = cortex.backups.prune(retention, everything=everything, domain=domain)
-    if as_json:
-        print_json({"removed": gone})
-    else:
-        click.echo("\n".join(f"Removed {one}." for one in gone) or "Nothing to remove.")
+    session.show({"removed": gone}, "\n".join(f"Removed {one}." for one in gone) or "Nothing to remove.")
+
+
+def _opened_for_restore(session: CommandSession, ask: Callable[[Cortex], None]) -> Cortex:
+    """The library, with a new store where the old one is gone; `ask` raises where nothing shall be restored."""
+    missing = False
+    try:
+        cortex = session.open()
+    except StoreMissing:
+        cortex, missing = session.open(new_store=True), True
+    try:
+        ask(cortex)
+    except BaseException:
+        cortex.close()
+        if missing:
+            from ...sqlite_file import remove
+
+            # Nothing came of it. Left there, it would hide that the store is gone.
+            remove(cortex.settings.database)
+        raise
+    return cortex
 
 
 def _newest(found: list[Snapshot]) -> str:
     if not found:
-        raise click.UsageError("There is no snapshot yet.")
+        raise click.UsageError("There is no snapshot yet. Make one: cortex snapshot create")
     return found[0].id
+
+
+def _memories(one: Snapshot) -> str:
+    return counted(one.counts.get("memory", 0), "memory")
 
 
 def _as_dict(one: Snapshot) -> dict[str, object]:

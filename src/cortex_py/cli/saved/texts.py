@@ -1,4 +1,4 @@
-"""What `cortex prompt …` and `cortex template …` have in common."""
+"""`cortex prompt …` and `cortex template …`: saved texts, filling them in and rendering them."""
 
 from __future__ import annotations
 
@@ -10,31 +10,40 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import InvalidInput, storage_error
-from ..prompts.files import FORMATS
-from ..records import DOMAINS, JsonValue, Saved, SavedKind
-from .options import common, open_cortex, read_text
-from .show import print_json, print_table
+from ...errors import InvalidInput, storage_error
+from ...prompts.files import FORMATS as FILE_FORMATS
+from ...prompts.templates import FORMATS
+from ...records import DOMAINS, JsonValue, Saved, SavedKind
+from ..input import confirm, read_text
+from ..options import CommandSession, group, with_session
+from ..output import counted, note, page, print_json, print_table, print_warnings, say, visible
 
 if TYPE_CHECKING:
-    from ..app import Cortex
-    from ..prompts.saved_texts import SavedTexts
+    from ...app import Cortex
+    from ...prompts.saved_texts import SavedTexts
 
-__all__ = ["add_common_commands", "domain_option", "given_values", "variable_option"]
+__all__ = ["prompt_command", "template_command"]
 
 _SUFFIXES = {"markdown": "md", "yaml": "yaml", "json": "json"}
 
-domain_option = click.option("--domain", type=click.Choice((*DOMAINS, "builtin")), help="Only in this domain.")
-variable_option = click.option(
+_domain_option = click.option("--domain", type=click.Choice((*DOMAINS, "builtin")), help="Only in this domain.")
+_variable_option = click.option(
     "-v", "--var", "pairs", multiple=True, metavar="NAME=VALUE", help="A value to fill in; repeat for several."
 )
 
+_variables_option = click.option(
+    "--variables", "given", multiple=True, help="Values as a JSON object, or NAME=VALUE; repeat for several."
+)
 
-def given_values(pairs: Sequence[str], as_json: str | None) -> dict[str, JsonValue]:
-    """Values from `--var` and `--variables`."""
+
+def _given_values(pairs: Sequence[str], given: Sequence[str]) -> dict[str, JsonValue]:
+    """Values from `--var` and `--variables`, of which the latter may also be a JSON object."""
     values: dict[str, JsonValue] = {}
-    if as_json is not None:
-        read = _read_json(as_json)
+    for one in given:
+        if not one.lstrip().startswith(("{", "[")):
+            pairs = (*pairs, one)
+            continue
+        read = _read_json(one)
         if not isinstance(read, dict):
             raise InvalidInput("--variables is not a JSON object.", field="variables")
         values |= read
@@ -46,7 +55,7 @@ def given_values(pairs: Sequence[str], as_json: str | None) -> dict[str, JsonVal
     return values
 
 
-def add_common_commands(group: click.Group, kind: SavedKind) -> None:
+def _add_common_commands(group: click.Group, kind: SavedKind) -> None:  # noqa: C901  # seven small commands
     """Give a group save, list, get, versions, delete, import and export."""
 
     def texts(cortex: Cortex) -> SavedTexts:
@@ -59,7 +68,7 @@ def add_common_commands(group: click.Group, kind: SavedKind) -> None:
     @click.option("--domain", type=click.Choice(DOMAINS), default="project", show_default=True)
     @click.option("-t", "--tag", "tags", multiple=True, help="Repeat for several.")
     @click.option("--variables", help="Declarations as JSON: name, description, default, required, choices.")
-    @common
+    @with_session
     def save_command(
         name: str,
         content: str | None,
@@ -67,42 +76,34 @@ def add_common_commands(group: click.Group, kind: SavedKind) -> None:
         domain: str,
         tags: tuple[str, ...],
         variables: str | None,
-        home: str | None,
-        project: str,
-        as_json: bool,
+        session: CommandSession,
     ) -> None:
         """Save CONTENT, or standard input, under NAME; what was there stays as an older version."""
         declared = None if variables is None else _read_json(variables)
-        with open_cortex(home, project) as cortex:
+        with session.open() as cortex:
             stored = texts(cortex).save(
                 name, read_text(content), description=description, domain=domain, tags=tags, variables=declared
             )
-        if as_json:
+        if session.as_json:
             print_json(stored)
             return
-        click.echo(f"{stored.saved.name}, version {stored.saved.version} ({stored.saved.domain})")
-        _tell(stored.warnings)
+        say(f"{stored.saved.name}, version {stored.saved.version} ({stored.saved.domain})")
+        print_warnings(stored.warnings)
 
     @group.command("list")
-    @domain_option
+    @_domain_option
     @click.option("-t", "--tag", "tags", multiple=True, help="Only with this tag; repeat for several, all must fit.")
     @click.option("-l", "--limit", type=int, default=20, show_default=True)
     @click.option("--offset", type=int, default=0)
-    @common
+    @with_session
     def list_command(
-        domain: str | None,
-        tags: tuple[str, ...],
-        limit: int,
-        offset: int,
-        home: str | None,
-        project: str,
-        as_json: bool,
+        domain: str | None, tags: tuple[str, ...], limit: int, offset: int, session: CommandSession
     ) -> None:
         """List by name; of several with one name, the first is used."""
-        with open_cortex(home, project) as cortex:
-            page = texts(cortex).list(domain=domain, tags=tags, limit=limit, offset=offset)
-        if as_json:
-            print_json(page)
+        with session.open() as cortex:
+            found = texts(cortex).list(domain=domain, tags=tags, limit=limit, offset=offset)
+        if session.as_json:
+            print_json(found)
             return
         rows = [
             (
@@ -112,101 +113,101 @@ def add_common_commands(group: click.Group, kind: SavedKind) -> None:
                 ", ".join(variable.name for variable in one.saved.variables),
                 f"shadowed by {one.shadowed_by}" if one.shadowed_by else one.saved.description or "",
             )
-            for one in page.items
+            for one in found.items
         ]
-        print_table(("name", "where", "version", "variables", "description"), rows, wide=4)
-        click.echo(f"{len(page.items)} of {page.total}")
-        _tell(page.problems)
+        print_table(
+            ("name", "where", "version", "variables", "description"), rows, wide=(3, 4), empty=f"No {kind} is here yet."
+        )
+        if found.items:
+            note(f"{len(found.items)} of {counted(found.total, kind)}")
+        print_warnings(found.problems)
 
     @group.command("get")
     @click.argument("name")
-    @domain_option
+    @_domain_option
     @click.option("--version", type=int, help="As it was at this version.")
-    @common
-    def get_command(
-        name: str, domain: str | None, version: int | None, home: str | None, project: str, as_json: bool
-    ) -> None:
+    @with_session
+    def get_command(name: str, domain: str | None, version: int | None, session: CommandSession) -> None:
         """Print the content, as it was saved."""
-        with open_cortex(home, project) as cortex:
+        with session.open() as cortex:
             saved = texts(cortex).get(name, domain=domain, version=version)
-        if as_json:
+        if session.as_json:
             print_json(saved)
         else:
-            click.echo(saved.content, nl=not saved.content.endswith("\n"))
+            page(saved.content)
 
     @group.command("versions")
     @click.argument("name")
-    @domain_option
-    @common
-    def versions_command(name: str, domain: str | None, home: str | None, project: str, as_json: bool) -> None:
+    @_domain_option
+    @with_session
+    def versions_command(name: str, domain: str | None, session: CommandSession) -> None:
         """List all versions, oldest first."""
-        with open_cortex(home, project) as cortex:
+        with session.open() as cortex:
             found = texts(cortex).versions(name, domain=domain)
-        if as_json:
-            print_json(found)
-            return
-        print_table(("version", "saved", "content"), [_version_row(one) for one in found], wide=2)
+        session.show_table(
+            found, ("version", "saved", "content"), [_version_row(one) for one in found], wide=2, empty="No version."
+        )
 
     @group.command("delete")
     @click.argument("name")
     @click.option("--domain", type=click.Choice(DOMAINS), required=True)
-    @common
-    def delete_command(name: str, domain: str, home: str | None, project: str, as_json: bool) -> None:
+    @click.option("--yes", is_flag=True, help="Do not ask.")
+    @with_session
+    def delete_command(name: str, domain: str, yes: bool, session: CommandSession) -> None:
         """Take it away with all its versions."""
-        with open_cortex(home, project) as cortex:
+        with session.open() as cortex:
+            found = texts(cortex).get(name, domain=domain)
+            confirm(f"Delete the {kind} {found.name} ({found.domain}), {_versions(found)}, for good?", yes=yes)
             gone = texts(cortex).delete(name, domain=domain)
-        if as_json:
-            print_json(gone)
-        else:
-            click.echo(f"Deleted {gone.name} ({gone.domain}), {gone.version} versions.")
+        session.show(gone, f"Deleted {gone.name} ({gone.domain}), {_versions(gone)}.")
 
     @group.command("import")
     @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True))
     @click.option("--domain", type=click.Choice(DOMAINS), default="project", show_default=True)
     @click.option("--replace", is_flag=True, help="Save a new version where the content differs.")
-    @common
-    def import_command(
-        paths: tuple[str, ...], domain: str, replace: bool, home: str | None, project: str, as_json: bool
-    ) -> None:
+    @with_session
+    def import_command(paths: tuple[str, ...], domain: str, replace: bool, session: CommandSession) -> None:
         """Save what files, or the files of folders, hold: Markdown with front matter, YAML or JSON."""
-        with open_cortex(home, project) as cortex:
+        with session.open() as cortex:
             done = texts(cortex).import_files(paths, domain=domain, replace_existing=replace)
-        if as_json:
+        if session.as_json:
             print_json(done)
         else:
             for word in ("created", "updated", "unchanged", "conflicts"):
                 if names := getattr(done, word):
-                    click.echo(f"{word}: {', '.join(names)}")
-            _tell(done.problems)
+                    say(f"{word}: {', '.join(names)}")
+            print_warnings(done.problems)
         if done.conflicts or done.problems:
-            # Not `Exit`: the group is run in a mode in which that is a value that nobody reads.
+            # Not click's `Exit`: in the mode in which the group runs, that is only a return value.
             sys.exit(6 if done.conflicts else 2)
 
     @group.command("export")
     @click.argument("names", nargs=-1)
-    @domain_option
-    @click.option("--format", type=click.Choice(FORMATS), default="markdown", show_default=True)
+    @_domain_option
+    @click.option("--format", type=click.Choice(FILE_FORMATS), default="markdown", show_default=True)
     @click.option("--to", "folder", type=click.Path(file_okay=False), help="Write one file each into this folder.")
-    @click.option("--home", type=click.Path(), help="Home folder (default: CORTEX_HOME or ~/.cortex).")
-    @click.option("--project", type=click.Path(), default=".", help="Project folder (default: here).")
+    @with_session
     def export_command(
-        names: tuple[str, ...], domain: str | None, format: str, folder: str | None, home: str | None, project: str
+        names: tuple[str, ...], domain: str | None, format: str, folder: str | None, session: CommandSession
     ) -> None:
         """Write files that `import` reads: of the NAMES, or of all that were saved; one alone goes to the screen."""
-        with open_cortex(home, project) as cortex:
+        with session.open() as cortex:
             chosen = names or _all_names(texts(cortex), domain)
             files = {name: texts(cortex).export(name, domain=domain, format=format) for name in chosen}
         if folder is None and len(files) == 1 and names:
-            click.echo(next(iter(files.values())), nl=False)
+            page(next(iter(files.values())).decode(), nl=False)
             return
         if folder is None:
             raise click.UsageError("Give --to FOLDER, or one name.")
-        _write_files(Path(folder), {f"{name}.{_SUFFIXES[format]}": data for name, data in files.items()})
-        click.echo(f"{len(files)} written to {folder}")
+        paths = {name: Path(folder, f"{name}.{_SUFFIXES[format]}") for name in files}
+        _write_files(Path(folder), {path.name: files[name] for name, path in paths.items()})
+        session.show(
+            {"written": [str(path) for path in paths.values()]}, f"{counted(len(files), 'file')} written to {folder}."
+        )
 
 
 def _all_names(texts: SavedTexts, domain: str | None) -> list[str]:
-    """What was saved or lies in the project's files; what comes with Cortex need not be exported."""
+    """What was saved or is in the project's files, without what comes with Cortex."""
     if domain is None:
         return [one.name for one in texts.visible() if one.domain != "builtin"]
     names: list[str] = []
@@ -224,6 +225,10 @@ def _read_json(text: str) -> object:
         raise InvalidInput(f"--variables is not JSON: {error}.", field="variables") from error
 
 
+def _versions(saved: Saved) -> str:
+    return counted(saved.version or 1, "version")
+
+
 def _version_row(saved: Saved) -> tuple[str, str, str]:
     first = saved.content.strip().splitlines()[0] if saved.content.strip() else ""
     when = f"{saved.updated_at:%Y-%m-%d %H:%M}" if saved.updated_at else "-"
@@ -239,6 +244,99 @@ def _write_files(folder: Path, files: dict[str, bytes]) -> None:
         raise storage_error(error, folder) from error
 
 
-def _tell(warnings: Sequence[str]) -> None:
-    for warning in warnings:
-        click.echo(warning, err=True)
+@group("prompt")
+def prompt_command() -> None:
+    """Saved prompts with {{variable}} placeholders; MCP clients show them as commands.
+
+    Files in .cortex/prompts of a repository are prompts of that project.
+    """
+
+
+_add_common_commands(prompt_command, "prompt")
+
+
+@prompt_command.command("run")
+@click.argument("name")
+@_variable_option
+@_variables_option
+@_domain_option
+@click.option("--no-input", is_flag=True, help="Never ask for missing values.")
+@with_session
+def run_command(
+    name: str,
+    pairs: tuple[str, ...],
+    given: tuple[str, ...],
+    domain: str | None,
+    no_input: bool,
+    session: CommandSession,
+) -> None:
+    """Fill a prompt in and print it; on a terminal, values that are missing are asked for."""
+    values = _given_values(pairs, given)
+    with session.open() as cortex:
+        if not no_input and not session.as_json and sys.stdin.isatty():
+            values = _asked(cortex.prompts.get(name, domain=domain), values)
+        filled = cortex.prompts.run(name, values, domain=domain)
+    if session.as_json:
+        print_json(filled)
+        return
+    page(filled.content)
+    print_warnings(filled.warnings)
+
+
+def _asked(saved: Saved, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The values, with those asked for that the prompt cannot do without. Questions go to standard error."""
+    asked = dict(values)
+    for variable in saved.variables:
+        if variable.name in asked or variable.default is not None or variable.required is False:
+            continue
+        question = f"{variable.name} ({variable.description})" if variable.description else variable.name
+        # What cannot be shown as it is cannot be chosen from; the library says then what is allowed.
+        shown = all(choice == visible(choice) for choice in variable.choices)
+        kind = click.Choice(variable.choices) if variable.choices and shown else str
+        asked[variable.name] = click.prompt(visible(question), type=kind, err=True)
+    return asked
+
+
+@group("template")
+def template_command() -> None:
+    """Saved templates that lay memories out: {{#each memories}}, {{#if}}, {{variable}}.
+
+    Files in .cortex/templates of a repository are templates of that project.
+    """
+
+
+_add_common_commands(template_command, "template")
+
+
+@template_command.command("render")
+@click.argument("name")
+@click.option("-q", "--query", help="Search that fills {{memories}}; without one, the newest.")
+@click.option("-f", "--filter", default="", help="Filter, such as ns:decisions since:7d.")
+@click.option("-l", "--limit", type=int, help="Most memories (default 10, without a query 50).")
+@click.option("--format", type=click.Choice(FORMATS), default="markdown", show_default=True)
+@_variable_option
+@_variables_option
+@_domain_option
+@with_session
+def render_command(
+    name: str,
+    query: str | None,
+    filter: str,
+    limit: int | None,
+    format: str,
+    pairs: tuple[str, ...],
+    given: tuple[str, ...],
+    domain: str | None,
+    session: CommandSession,
+) -> None:
+    """Render a template and print the output."""
+    values = _given_values(pairs, given)
+    with session.open() as cortex:
+        made = cortex.templates.render(
+            name, query=query, limit=limit, filter=filter, format=format, variables=values, domain=domain
+        )
+    if session.as_json:
+        print_json(made)
+        return
+    page(made.output)
+    print_warnings(made.warnings)

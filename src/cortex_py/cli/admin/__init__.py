@@ -1,0 +1,1 @@
+"""Commands for operators: upkeep, encryption, licences, tokens, organisations, audit."""

@@ -1,0 +1,1 @@
+"""Commands for what is saved: prompts and templates, exports, snapshots, sync."""

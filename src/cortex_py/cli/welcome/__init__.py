@@ -1,0 +1,1 @@
+"""The first minute: where you stand, the tour, and completion in your shell."""
