@@ -34,13 +34,13 @@ __all__ = [
     "__version__",
 ]
 
-_HOMES = {"Cortex": ".app", "CortexError": ".errors"}
+_MODULES = {"Cortex": ".app", "CortexError": ".errors"}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES.get(name, ".records"), __name__), name)
+    return getattr(import_module(_MODULES.get(name, ".records"), __name__), name)
 
 
 def __dir__() -> list[str]:

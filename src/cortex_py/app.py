@@ -1,9 +1,10 @@
-"""`Cortex`: opens a home, wires the parts together, and closes them. The one place that knows all."""
+"""`Cortex`: opens a home, builds the services of the store, and closes them."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,44 +12,47 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from . import pools
 from .clock import Clock, SystemClock
 from .config import Settings, load_settings
-from .context.desk import Desk, Desks
-from .context.project import identify, normalise_remote
+from .context.project import identify
 from .context.service import Contexts
-from .embedding.backend import Backend
-from .embedding.backends import open_backend
-from .errors import ConfigurationError, CortexError, ProjectNotFound, StorageError
+from .context.session import ProjectSession, ProjectSessions
+from .embedding.backends.backend import Backend
+from .embedding.backends.registry import open_backend, open_service_backend
+from .encryption import Encryption, encryption_of, home_key
+from .errors import ConfigurationError, CortexError, StorageError, StoreReadOnly
+from .events import Events, TenantsChanged
 from .graph.service import Graph
 from .ids import IdMaker
-from .memory.compressing import Compressed
+from .memory.compression import CompressionResult
+from .memory.embedding_model import follow_shipped_model
 from .memory.service import Memories
 from .opening import open_store
 from .paths import expanded
-from .records import Domain, Project
-from .security.callers import acting_as, current_caller
-from .security.permission import readable
+from .records import Project
+from .security.callers import as_system, current_caller
 from .store.database import Vitals
-from .store.ledger_of_use import StoreLedger
 
 if TYPE_CHECKING:
     from .access.audit import Audit
-    from .access.authentication import Verifier
-    from .access.service import Access
+    from .access.service import Access, Verifier
     from .access.tenants import Tenants
-    from .backup.entitlement import Gate
-    from .backup.moving import Moved
     from .backup.service import Backups
-    from .context.holding import HeldSpace
-    from .context.suggestions import Suggestions
+    from .backup.snapshots.replacement import MoveResult
+    from .context.suggestions.sessions import Suggestions
     from .diagnosis import Diagnosis
     from .embedding.service import EmbeddingService
     from .grounding.service import Grounding
+    from .hooks.service import Hooks
+    from .licensing.licence import Gate
     from .llm.client import LanguageModel
     from .prompts.service import Prompts
     from .prompts.templates import Templates
 
 __all__ = ["Cortex"]
+
+logger = logging.getLogger(__name__)
 
 _CACHED_IN_MEMORY = 16_000_000
 
@@ -56,23 +60,34 @@ _CACHED_IN_MEMORY = 16_000_000
 class Cortex:
     """One memory, opened. Use it as a context manager, or call `close`."""
 
-    def __init__(self, settings: Settings, folder: Path, backend: Backend, clock: Clock) -> None:
+    def __init__(
+        self, settings: Settings, folder: Path, backend: Backend, clock: Clock, *, new_store: bool = False
+    ) -> None:
         self.settings = settings
         self._clock = clock
         self._backend = backend
-        # A folder that is not there is told before anything is made.
+        # Fail for a missing folder before anything is created.
         identify(folder)
-        self._store = open_store(settings, backend, clock)
-        self._ids = IdMaker(clock)
-        self._desks = Desks(self._store, backend, settings, clock, self._ids, lambda: self.language_model)
-        self._prompts: WeakKeyDictionary[Desk, Prompts] = WeakKeyDictionary()
-        self._templates: WeakKeyDictionary[Desk, Templates] = WeakKeyDictionary()
+        self._key = home_key(settings)
+        self._store = open_store(settings, backend, clock, self._key, new_store=new_store)
+        pools.require()
+        self._is_open = True
+        self._events = Events()
+        self._sessions = ProjectSessions(
+            self._store, backend, settings, clock, IdMaker(clock), lambda: self.language_model, self._key
+        )
+        self._prompts: WeakKeyDictionary[ProjectSession, Prompts] = WeakKeyDictionary()
+        self._templates: WeakKeyDictionary[ProjectSession, Templates] = WeakKeyDictionary()
+        self._events.subscribe(TenantsChanged, lambda _event: self._sessions.settle_files())
         try:
-            # Whoever opens a home has it.
-            with acting_as(None):
-                self._here = self._desks.own = self._desks.at(folder)
+            # Opening a home requires no caller: local access implies full rights.
+            with as_system():
+                with contextlib.suppress(StoreReadOnly):
+                    follow_shipped_model(self._store, backend)
+                self._own = self._sessions.own = self._sessions.at(folder)
+                self._sessions.settle_files()
         except BaseException:
-            self._store.close()
+            self._end()
             raise
 
     @classmethod
@@ -84,14 +99,16 @@ class Cortex:
         database_url: str | None = None,
         backend: Backend | None = None,
         clock: Clock | None = None,
+        new_store: bool = False,
         **settings: Any,
     ) -> Cortex:
         """Open the memory in `home` (default `CORTEX_HOME`, else `~/.cortex`) for the project at a path.
 
-        Further keyword arguments are settings. Nothing heavy is loaded before it is needed.
+        `new_store` creates a store even where the home had one that is gone. Further keyword arguments are settings.
+        Nothing heavy is loaded before it is needed.
         """
         chosen = load_settings(home, database_url=database_url, **settings)
-        return cls.from_settings(chosen, project, backend=backend, clock=clock)
+        return cls.from_settings(chosen, project, backend=backend, clock=clock, new_store=new_store)
 
     @classmethod
     def from_settings(
@@ -101,131 +118,130 @@ class Cortex:
         *,
         backend: Backend | None = None,
         clock: Clock | None = None,
+        new_store: bool = False,
     ) -> Cortex:
-        """Open the memory that settings already read describe."""
+        """Open the memory that these settings describe."""
         model = backend or open_backend(settings=settings)
         if model.dimensions <= 0:
             raise ConfigurationError(
-                "The length of the embedding model's vectors is not known.",
+                "The dimensions of the embedding model are not known.",
                 remedy="Set embedding_dimensions.",
                 field="embedding_dimensions",
             )
-        return cls(settings, expanded(project), model, clock or SystemClock())
+        return cls(settings, expanded(project), model, clock or SystemClock(), new_store=new_store)
 
     @property
-    def _desk(self) -> Desk:
-        """The one that the caller works at: of the project they chose, or the one that this Cortex was opened for."""
-        caller = current_caller()
-        if caller is None:
-            return self._here
-        chosen = caller.project or self._here.project.id
-        if not readable(chosen):
-            raise ProjectNotFound(
-                "You work in no project here.", remedy="Choose one: header Cortex-Project, or a token made with --in."
-            )
-        return self._desks.of(chosen)
+    def _session(self) -> ProjectSession:
+        return self._sessions.current
 
     @property
     def memories(self) -> Memories:
-        """Capture, recall, and all that a memory goes through."""
-        return self._desk.memories
+        """Capture, recall and maintenance of memories."""
+        return self._session.memories
 
     @property
     def graph(self) -> Graph:
-        """What memories speak of, and how it hangs together."""
-        return self._desk.graph
+        """The entities that memories name, and their relationships."""
+        return self._session.graph
 
     @property
     def grounding(self) -> Grounding:
-        """Whether what a text says is true of this project."""
-        return self._desks.grounding(self._desk)
+        """Checks the claims of a text against the project."""
+        return self._session.grounding
 
     @cached_property
     def contexts(self) -> Contexts:
-        """Projects and lines of work."""
-        return Contexts(self._store, self._clock, self._desks, lambda: self._desk)
+        """Projects and their branches."""
+        return Contexts(self._sessions)
 
     @cached_property
     def suggestions(self) -> Suggestions:
-        """What a task will need, and what the answers to that teach."""
-        from .context.suggestions import Suggestions
+        """Suggests memories for a task, and learns from the answers."""
+        from .context.suggestions.sessions import Suggestions
 
-        return Suggestions(self._store, self._clock, self._ids, self.settings, self._desks, lambda: self._desk)
+        return Suggestions(self._sessions)
 
     @cached_property
     def backups(self) -> Backups:
-        """Snapshots, and encrypted copies elsewhere."""
+        """Snapshots, encrypted sync, export and import."""
         from .backup.service import Backups
 
-        def held(project_id: str | None, domain: Domain) -> HeldSpace:
-            return self._desks.held(self._desk if project_id is None else self._desks.of(project_id), domain)
-
-        def memories(project_id: str | None) -> Memories:
-            return self.memories if project_id is None else self._desks.of(project_id).memories
-
-        return Backups(self._store, self._clock, self.settings, held, lambda: self._backend.fingerprint, memories)
+        sessions = self._sessions
+        return Backups(
+            self._store, self._clock, self.settings, sessions, sessions.places, sessions.tenant_files, self._key
+        )
 
     @cached_property
     def embeddings(self) -> EmbeddingService:
-        """Vectors for callers outside the engine, by the engine's own model; checked, cached and limited."""
+        """Vectors for callers; checked, cached and rate-limited."""
         from .embedding.cache import VectorCache
         from .embedding.service import EmbeddingService
         from .embedding.sqlite_vectors import SqliteVectors
 
         settings = self.settings
-        kept = SqliteVectors(settings.embedding_cache, settings.cache_bytes) if settings.cache_bytes else None
+        key = self._key.database if self._key else None
+        kept = SqliteVectors(settings.embedding_cache, settings.cache_bytes, key=key) if settings.cache_bytes else None
         return EmbeddingService(
-            backend=self._backend,
+            backend=open_service_backend(settings, self._backend),
             cache=VectorCache(_CACHED_IN_MEMORY, kept),
             rate_limit=settings.rate_limit,
             profile=settings.security_profile,
             max_text_length=settings.max_text_length,
             clock=self._clock,
+            tenant=_tenant,
         )
 
     @property
     def prompts(self) -> Prompts:
         """Saved prompts, filled in by name."""
-        from .prompts.builtins import builtins
         from .prompts.service import Prompts
 
-        desk = self._desk
-        made = self._prompts.get(desk)
+        project = self._session
+        made = self._prompts.get(project)
         if made is None:
-            made = Prompts(self._store, self._clock, desk.memories, self.settings.secrets, desk.root, builtins)
-        return self._prompts.setdefault(desk, made)
+            made = Prompts(self._store, self._clock, project.memories, self._sessions.screen, project.root)
+        return self._prompts.setdefault(project, made)
 
     @property
     def templates(self) -> Templates:
         """Saved templates, rendered with memories."""
+        return self._templates_of(self._session)
+
+    def _templates_of(self, project: ProjectSession) -> Templates:
         from .prompts.templates import Templates
 
-        desk = self._desk
-        made = self._templates.get(desk)
+        made = self._templates.get(project)
         if made is None:
-            made = Templates(self._store, self._clock, desk.memories, self.settings.secrets, desk.root)
-        return self._templates.setdefault(desk, made)
+            made = Templates(self._store, self._clock, project.memories, self._sessions.screen, project.root)
+        return self._templates.setdefault(project, made)
+
+    @cached_property
+    def hooks(self) -> Hooks:
+        """What the hooks of AI clients give to sessions, and keep of them."""
+        from .hooks.service import Hooks
+
+        return Hooks(self._sessions, self._templates_of)
 
     @cached_property
     def language_model(self) -> LanguageModel | None:
-        """The language model, where one is configured; nothing is sent before it is asked."""
+        """The language model, where one is configured. Nothing is sent before it is used."""
         if self.settings.llm_provider is None:
             return None
-        from .llm.open import open_language_model
+        from .llm.registry import open_language_model
 
-        return open_language_model(self.settings, StoreLedger(self._store), self._clock)
+        return open_language_model(self.settings, self._store.llm_usage, self._clock)
 
     def require(self, tool: str, arguments: Mapping[str, object] | None = None) -> None:
-        """Raise `LicenseRequired` where the settings ask for a licence and it does not open a tool.
+        """Raise `LicenseRequired` where the settings require a licence and it does not cover a tool.
 
-        The MCP server asks before each call. The library's own methods are open to whoever holds them.
+        The MCP server calls this before each tool. The library's own methods need no licence.
         """
         if self.settings.require_license:
             self._gate.require(tool, arguments)
 
     @cached_property
     def access(self) -> Access:
-        """Tokens by which callers of a shared server are known."""
+        """Tokens that identify the callers of a shared server."""
         from .access.service import Access
 
         return Access(self._store, self._clock, self.tenants)
@@ -235,28 +251,26 @@ class Cortex:
         """Organisations, members, groups, and who may do what in which project."""
         from .access.tenants import Tenants
 
-        settings = self.settings
-        return Tenants(self._store, self._clock, settings.org, settings.auto_join, normalise_remote)
+        return Tenants(self._store, self._clock, self.settings.org, self.settings.auto_join, self._events)
 
     @cached_property
     def audit(self) -> Audit:
-        """What callers did, in a log that shows whether it was changed."""
-        from .access.audit import Audit
-        from .access.audit_key import AuditKey
+        """A tamper-evident log of what callers did."""
+        from .access.audit import Audit, AuditKey
 
         path = self.settings.audit_key_file or self.settings.home / "audit.key"
         return Audit(self._store, AuditKey(path), self._clock)
 
     @cached_property
     def verifier(self) -> Verifier | None:
-        """Tells who a bearer token speaks for; None where the settings do not tell callers apart."""
-        from .access.authentication import open_verifier
+        """Identifies the caller of a bearer token; None where the settings do not distinguish callers."""
+        from .access.service import open_verifier
 
         return open_verifier(self.settings, self.access, self.tenants, self._clock)
 
     @cached_property
     def _gate(self) -> Gate:
-        from .backup.entitlement import Gate
+        from .licensing.licence import Gate
 
         return Gate(self.settings, self._clock)
 
@@ -267,62 +281,75 @@ class Cortex:
 
     @property
     def project(self) -> Project:
-        return self._desk.project
+        return self._session.record
 
     def check(self) -> list[str]:
-        """Faults found in the store's files; empty when all is well."""
+        """The faults in the store's files; empty where there are none."""
         return self._store.database.check()
 
     def reach(self, seconds: float) -> None:
-        """Raise why the store cannot be reached now; told within about that time, whatever else is at work."""
+        """Raise if the store cannot be reached, within about that time even under load."""
         self._store.database.ping(seconds)
 
     def vitals(self) -> Vitals:
-        """What the store's engine counts about itself."""
+        """The engine's own counters."""
         return self._store.database.vitals()
 
     def wait_for_change(self, seconds: float) -> bool | None:
-        """Wait until memories or prompts may have changed, at most that long; None where the store cannot tell."""
+        """Wait at most that long for a change of memories or prompts; None where the store cannot notify."""
         return self._store.database.wait_for_change(seconds)
 
+    def encryption(self) -> Encryption:
+        """Whether the files of the home are encrypted, and with which key."""
+        return encryption_of(self.settings)
+
     def doctor(self) -> Diagnosis:
-        """What is well and what is not, and what would be sent to which other machine."""
+        """The health of this memory, and what it sends to other machines."""
         from .diagnosis import diagnose
 
         return diagnose(self)
 
-    def upkeep(self, stop: Callable[[], bool] = lambda: False) -> Compressed:
-        """What is done between calls: follow git, read the project, read old memories for the graph, pack what is idle.
+    def upkeep(self, stop: Callable[[], bool] = lambda: False) -> CompressionResult:
+        """Background work: sync with git, index the project, extract old memories into the graph, pack idle ones.
 
-        `stop` is asked between two batches. Of several processes on one PostgreSQL database one does the part that
+        `stop` is called between batches. Of several processes that share a PostgreSQL database, one does the work that
         concerns the whole store.
         """
-        with acting_as(None):
+        with as_system():
             return self._upkeep(stop)
 
-    def _upkeep(self, stop: Callable[[], bool]) -> Compressed:
-        self.memories.place.arrive()
-        self.memories.write_uses()
-        self._desks.write_references()
+    def _upkeep(self, stop: Callable[[], bool]) -> CompressionResult:
+        self.memories.place.sync_git_state()
+        self._sessions.write_counts()
+        self._sessions.settle_files()
         self._write_token_uses()
-        if self._desk.repository is not None:
-            # A plain folder may be anything, a whole home too; it is read when somebody asks.
-            with suppress(CortexError):
+        if self._session.repository is not None:
+            # A plain folder may be anything, even a whole home directory; it is indexed when a caller verifies.
+            try:
                 self.grounding.refresh(stop)
+                self.grounding.review_memories(stop, changed_only=True)
+            except CortexError as error:
+                logger.debug("the project was not indexed: %s", type(error).__name__)
+        if self._store.database.leads(f"scan of {self.project.id}"):
+            try:
+                self.contexts.run_requested_scan(stop)
+            except CortexError as error:
+                logger.warning("the scan that was requested failed, and is tried again: %s", error)
         return self._shared_upkeep(stop)
 
-    def _shared_upkeep(self, stop: Callable[[], bool]) -> Compressed:
-        """What concerns the whole store is done by one of the processes that share it."""
+    def _shared_upkeep(self, stop: Callable[[], bool]) -> CompressionResult:
+        """Work on the whole store, which one of the processes that share it does."""
         database = self._store.database
         everything = database.leads("upkeep")
         if everything:
             self.memories.annotate(stop)
+            self.memories.look_for_personal_data(stop)
             self.memories.fill_vectors(stop)
-        # Snapshots are of the project that a server is for, and there may be servers for several.
+        # Each server makes the snapshots of its own project.
         if not stop() and database.leads(f"snapshots of {self.project.id}"):
             self.backups.scheduled()
-        packed = self.memories.compress(stop) if everything else Compressed(0, 0, 0)
-        # By whichever process has met a large space. Last: it may take minutes, or be refused by the engine.
+        packed = self.memories.compress(stop) if everything else CompressionResult(0, 0, 0)
+        # Done by every process that has used a large space. Last, because it may take minutes or fail.
         self._store.read_codes(stop)
         self._store.index_large_spaces(self.settings.vector_index_above, stop)
         return packed
@@ -331,29 +358,28 @@ class Cortex:
         if access := vars(self).get("access"):
             access.write_uses()
 
-    def move_to(self, database_url: str | None, progress: Callable[[int, int], None] | None = None) -> Moved:
-        """Put all that the store holds into another: a PostgreSQL database, or for None the file in the home.
+    def move_to(self, database_url: str | None, progress: Callable[[int, int], None] | None = None) -> MoveResult:
+        """Copy the whole store into another: a PostgreSQL database, or for None the file in the home.
 
-        This one stays as it is; point `database_url` at the other afterwards.
+        This store is not changed; set `database_url` to the other one afterwards.
         """
-        from .backup.moving import copy_projects, move_store
+        from .backup.snapshots.replacement import copy_projects, move_store
 
         if (database_url or None) == (self.settings.database_url or None):
-            raise ConfigurationError("The store lies there already.", remedy="Name another place.", field="to")
-        self.memories.write_uses()
-        self._desks.write_references()
+            raise ConfigurationError("The store is there already.", remedy="Name another place.", field="to")
+        self._sessions.write_counts()
         settings = replace(self.settings, database_url=database_url)
-        target = open_store(settings, self._backend, self._clock)
+        target = open_store(settings, self._backend, self._clock, self._key, new_store=True)
         try:
-            # Known there before the project is opened: it must not get another id.
+            # Copied before the project is opened there, so that it keeps its id.
             copy_projects(self._store, target)
         finally:
             target.close()
-        with Cortex(settings, self._here.folder or Path.cwd(), self._backend, self._clock) as other:
+        with Cortex(settings, self._own.folder or Path.cwd(), self._backend, self._clock) as other:
             return move_store(self._store, other._store, other.memories.carried, progress)
 
     def close(self) -> None:
-        with acting_as(None):
+        with as_system():
             self._close()
 
     def _close(self) -> None:
@@ -361,13 +387,20 @@ class Cortex:
             self.embeddings.close()
         if model := vars(self).get("language_model"):
             model.close()
-        with suppress(StorageError):
-            # A store that cannot be written now has lost a count, no memory.
-            self.memories.write_uses()
-            self._desks.write_references()
+        try:
+            self._sessions.write_counts()
             self._write_token_uses()
-        self._desks.close()
+        except StorageError as error:
+            # Counts are lost, no memory is.
+            logger.debug("uses were not stored: %s", type(error).__name__)
+        self._sessions.close()
+        self._end()
+
+    def _end(self) -> None:
         self._store.close()
+        if self._is_open:
+            self._is_open = False
+            pools.release()
 
     def __enter__(self) -> Cortex:
         return self
@@ -376,3 +409,9 @@ class Cortex:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _tenant() -> str:
+    """Who is charged for embeddings: the caller, where callers are known."""
+    caller = current_caller()
+    return "" if caller is None else f"\n{caller.org}\n{caller.user}"

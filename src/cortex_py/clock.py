@@ -1,4 +1,4 @@
-"""Time, in one place, so that tests choose it. The store keeps UTC microseconds since 1970."""
+"""The clock, which tests replace. The store keeps UTC microseconds since 1970."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The present moment, in UTC."""
+        """The current time in UTC."""
         ...
 
 
@@ -23,12 +23,12 @@ class SystemClock:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """The same moment in UTC; one without a zone is read as UTC."""
+    """The same moment in UTC; a naive one is taken as UTC."""
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def to_micros(moment: datetime) -> int:
-    """Microseconds since 1970; a moment without a zone is read as UTC."""
+    """Microseconds since 1970; a naive moment is taken as UTC."""
     return (in_utc(moment) - _EPOCH) // _MICROSECOND
 
 
@@ -36,10 +36,10 @@ def from_micros(micros: int) -> datetime:
     if micros < 0:
         return _EPOCH + timedelta(microseconds=micros)
     seconds, rest = divmod(micros, 1_000_000)
-    # Three times as fast as adding to the epoch, and every record has several moments.
+    # Three times as fast as adding a timedelta to the epoch.
     return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
 
 
 def iso(moment: datetime) -> str:
-    """The short UTC form that all surfaces show: 2026-01-02T12:34:56Z."""
+    """The UTC form that all interfaces show: 2026-01-02T12:34:56Z."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

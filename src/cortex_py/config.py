@@ -1,20 +1,24 @@
 """Settings: one frozen value, read from `config.toml`, then `CORTEX_*` variables, then arguments.
 
-Later sources win. A setting that cannot be understood is an error that names its source; nothing is
-guessed and nothing is silently ignored.
+Later sources win. A setting that cannot be understood is an error that names its source; nothing is guessed or silently
+ignored. A field of `Settings` or `ToolBound` is the whole declaration of a setting: its type says how it is parsed,
+`_setting` the rest. `cortex_py.mcp.reference.settings_page` writes the table in `docs/settings.md` from it.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from .errors import ConfigurationError
-from .paths import expanded
+from .paths import expanded, user_data_folder
 
 __all__ = [
     "AuditWhen",
@@ -28,18 +32,24 @@ __all__ = [
     "LLMProvider",
     "LogFormat",
     "LogLevel",
+    "PersonalPolicy",
     "Precision",
     "Profile",
     "SecretPolicy",
+    "Setting",
     "Settings",
     "SnapshotEvery",
     "Stateless",
     "ToolBound",
+    "declared_settings",
     "load_settings",
     "setting_names",
+    "shared_models_dir",
 ]
 
 SecretPolicy = Literal["redact", "block", "allow"]
+# Personal data in texts that come from outside: not looked for, counted, or removed.
+PersonalPolicy = Literal["keep", "mark", "redact"]
 Precision = Literal["int8", "fp32"]
 Fusion = Literal["learned", "weighted", "rrf"]
 Device = Literal["cpu", "cuda"]
@@ -61,132 +71,256 @@ Stateless = Literal["auto", "on", "off"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
-# Settings of the tool list. Each source bounds it: a later one can narrow what an earlier one allows, never widen it.
-_BOUNDS = ("toolsets", "tools", "exclude_tools", "read_only")
-_LISTS = ("toolsets", "tools", "exclude_tools", "allowed_hosts")
-_PATHS = ("models_dir", "grounding_model", "license_public_key", "passphrase_file", "audit_key_file")
-_SWITCHES = ("read_only", "portable_names", "prefer_newer", "require_license")
-_NUMBERS = (
-    "threads",
-    "max_content_bytes",
-    "embedding_dimensions",
-    "rate_limit",
-    "cache_bytes",
-    "max_text_length",
-    "compress_after_minutes",
-    "llm_timeout_seconds",
-    "llm_daily_tokens",
-    "llm_concurrency",
-    "snapshot_keep_hourly",
-    "snapshot_keep_daily",
-    "snapshot_keep_weekly",
-    "subject_rate_limit",
-    "vector_index_above",
-    "database_retry_seconds",
-    "drain_seconds",
-)
+_SWITCH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
-_SECRETS = ("token", "database_url", "embedding_api_key", "llm_api_key", "license_key", "passphrase")
 
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "secrets": get_args(SecretPolicy),
-    "precision": get_args(Precision),
-    "fusion": get_args(Fusion),
-    "embedding_device": get_args(Device),
-    "security_profile": get_args(Profile),
-    "branch_memories": get_args(BranchMemories),
-    "automation": get_args(AutomationPlan),
-    "llm_provider": get_args(LLMProvider),
-    "grounding_judge": get_args(GroundingJudge),
-    "snapshot_every": get_args(SnapshotEvery),
-    "auth": get_args(Authentication),
-    "audit": get_args(AuditWhen),
-    "auto_join": get_args(AutoJoin),
-    "stateless_http": get_args(Stateless),
-    "log_format": get_args(LogFormat),
-    "log_level": get_args(LogLevel),
-}
+def _setting(
+    default: Any, help: str, *, shown: str | None = None, secret: bool = False, minimum: int = 0, variable: str = ""
+) -> Any:
+    """Declare a setting. `shown` is its default in words, `variable` a further environment variable that sets it."""
+    details = {"help": help, "shown": shown, "minimum": minimum, "variable": variable}
+    return field(default=default, repr=not secret, metadata=details)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolBound:
-    """Which tools one source allows. No sets and no tools means all of them."""
+    """Which tools one source allows. No sets and no tools means all of them.
 
-    toolsets: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
-    exclude_tools: tuple[str, ...] = ()
-    read_only: bool = False
+    Each source bounds the list of tools: a later one can narrow what an earlier one allows, never widen it.
+    """
+
+    toolsets: tuple[str, ...] = _setting(
+        (),
+        "sets of tools to serve, by commas: `core`, `context`, `memory`, `graph`, `prompts`, `embedding`, "
+        "`backup`, `legacy`, `all`",
+        shown="all",
+    )
+    tools: tuple[str, ...] = _setting((), "single tools to serve, beside the sets if any are named", shown="all")
+    exclude_tools: tuple[str, ...] = _setting((), "tools not to serve")
+    read_only: bool = _setting(False, "serve only tools that change nothing")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All that can be set. Field names are the keys of the file and, upper-cased, of the variables."""
+    """All settings. Field names are the keys of the file and, upper-cased, of the variables."""
 
     home: Path
-    models_dir: Path
-    # It may hold a password.
-    database_url: str | None = field(default=None, repr=False)
-    vector_index_above: int = 50_000
-    database_retry_seconds: int = 10
-    secrets: SecretPolicy = "redact"
-    precision: Precision = "int8"
-    fusion: Fusion = "learned"
-    threads: int = 0
-    user_id: str | None = None
-    agent_id: str | None = None
-    org: str = "default"
-    max_content_bytes: int = 16_000_000
-    branch_memories: BranchMemories = "share"
-    automation: AutomationPlan = "learned"
-    compress_after_minutes: int = 30
-    prefer_newer: bool = False
-    embedding_backend: str = "onnx"
-    embedding_model: str | None = None
-    embedding_device: Device = "cpu"
-    embedding_url: str | None = None
-    embedding_api_key: str | None = field(default=None, repr=False)
-    embedding_dimensions: int = 0
-    security_profile: Profile = "code"
-    rate_limit: int = 120
-    cache_bytes: int = 64_000_000
-    max_text_length: int = 8_192
-    llm_provider: LLMProvider | None = None
-    llm_model: str | None = None
-    llm_url: str | None = None
-    llm_api_key: str | None = field(default=None, repr=False)
-    llm_timeout_seconds: int = 60
-    llm_daily_tokens: int = 200_000
-    llm_concurrency: int = 2
-    grounding_judge: GroundingJudge = "rules"
-    grounding_model: Path | None = None
-    require_license: bool = False
-    license_key: str | None = field(default=None, repr=False)
-    license_public_key: Path | None = None
-    snapshot_every: SnapshotEvery = "daily"
-    snapshot_keep_hourly: int = 24
-    snapshot_keep_daily: int = 7
-    snapshot_keep_weekly: int = 8
-    cloud_url: str | None = None
-    passphrase: str | None = field(default=None, repr=False)
-    passphrase_file: Path | None = None
+    models_dir: Path = _setting(
+        MISSING,
+        "where all-MiniLM-L6-v2 is installed",
+        shown="`models` in the home, the user's data folder or the Python environment, whichever has it",
+    )
+    fetch_model: bool = _setting(
+        True, "whether a command that needs all-MiniLM-L6-v2 fetches it, once, when it is not installed"
+    )
+    database_url: str | None = _setting(
+        None,
+        "`postgresql://user:password@host/database` keeps the store in PostgreSQL instead of the home; see "
+        "[PostgreSQL](postgres.md)",
+        secret=True,
+    )
+    vector_index_above: int = _setting(
+        50_000,
+        "on PostgreSQL, a space with more records than this gets a vector index in the database, made in the "
+        "background; 0 for never",
+    )
+    database_retry_seconds: int = _setting(
+        10, "how long a call waits for a database that restarts; see [operations](operations.md)"
+    )
+    secrets: SecretPolicy = _setting("redact", "`redact`, `block` or `allow`")
+    personal_data: PersonalPolicy = _setting(
+        "mark", "`keep`, `mark` or `redact`: how [personal data](personal-data.md) is handled"
+    )
+    precision: Precision = _setting(
+        "int8", "`int8` or `fp32`, which only all-MiniLM-L6-v2 has; changing it asks for `cortex reindex`"
+    )
+    fusion: Fusion = _setting("learned", "`learned`, `weighted` or `rrf`")
+    threads: int = _setting(0, "threads of the model; 0 lets it choose")
+    user_id: str | None = _setting(None, "recorded with memories; names your own space")
+    agent_id: str | None = _setting(None, "recorded with memories")
+    org: str = _setting("default", "the organisation's space")
+    max_content_bytes: int = _setting(16_000_000, "largest text of one memory")
+    max_indexed_characters: int = _setting(
+        100_000,
+        "how much of a memory, from its beginning, is found by its words and its meaning; the rest is stored, and"
+        " the answer says so",
+    )
+    branch_memories: BranchMemories = _setting(
+        "share", "who sees what is captured on a git branch: `share`, `isolate` or `stage`; see [git](git.md)"
+    )
+    automation: AutomationPlan = _setting(
+        "learned",
+        "whether automatic behaviour acts (`A`) or asks first (`B`), or goes by the answers it gets; see "
+        "[suggestions](suggestions.md)",
+    )
+    compress_after_minutes: int = _setting(30, "idle minutes after which a memory is packed; 0 for never")
+    prefer_newer: bool = _setting(
+        False, "show the newest of several results on one subject first, unless a call says otherwise"
+    )
+    embedding_backend: str = _setting(
+        "onnx", "`onnx`, `onnx_folder`, `sentence_transformers`, `mlx`, `openai`, or the folder of an ONNX model itself"
+    )
+    embedding_model: str | None = _setting(
+        None,
+        "name or folder of the model; for `onnx`, `cortex-recall` or `all-MiniLM-L6-v2`",
+        shown="the backend's own; for `onnx`, `cortex-recall` in int8 and `all-MiniLM-L6-v2` in fp32",
+    )
+    service_model: str | None = _setting(
+        None,
+        "model of the embedding service, where the backend is `onnx`: `cortex-recall` or `all-MiniLM-L6-v2`",
+        shown="`all-MiniLM-L6-v2` where it is installed, else the one behind recall",
+    )
+    embedding_device: Device = _setting(
+        "cpu", '`cpu` or `cuda`; the default model needs `precision = "fp32"` on `cuda`'
+    )
+    embedding_url: str | None = _setting(None, "address of an OpenAI-compatible endpoint")
+    embedding_api_key: str | None = _setting(None, "its key", secret=True)
+    embedding_dimensions: int = _setting(0, "length of its vectors; needed where the endpoint is the engine's model")
+    security_profile: Profile = _setting("code", "what the embedding service refuses: `code` or `strict`")
+    rate_limit: int = _setting(120, "embedding requests a minute for each caller; 0 for no limit")
+    cache_bytes: int = _setting(64_000_000, "size of the embedding cache in the home; 0 keeps none")
+    max_text_length: int = _setting(8_192, "characters of one text given to the embedding service")
+    llm_provider: LLMProvider | None = _setting(
+        None,
+        "`openai` or `anthropic`, or what speaks like them; none asks no language model; see [language models](llm.md)",
+    )
+    llm_model: str | None = _setting(None, "the model's name there; needed with a provider")
+    llm_url: str | None = _setting(
+        None, "address of another server that speaks like the provider", shown="the provider's own"
+    )
+    llm_api_key: str | None = _setting(
+        None, "its key; see [language models](llm.md) for the other places of a key", secret=True
+    )
+    llm_timeout_seconds: int = _setting(60, "how long one answer may take, from the question to its last byte")
+    llm_daily_tokens: int = _setting(200_000, "tokens a day, asked and answered, by UTC; 0 for no limit")
+    llm_concurrency: int = _setting(2, "questions at the same time")
+    grounding_judge: GroundingJudge = _setting(
+        "rules",
+        "who judges the claims that checks against the project leave open: `rules` (nobody, they stay open), "
+        "`onnx` (the model in `grounding_model`) or `llm` (the language model)",
+    )
+    grounding_model: Path | None = _setting(
+        None,
+        "folder of a model of entailment in ONNX form: `model.onnx`, `tokenizer.json` (needs the extra "
+        "`onnx-folder`) and `config.json` with its labels",
+    )
+    hook_session_tokens: int = _setting(
+        800, "tokens that a [hook](hooks.md) gives at most to a session that starts; 0 for none"
+    )
+    hook_prompt_tokens: int = _setting(400, "tokens that a hook gives at most with one prompt; 0 for none")
+    hook_floor_percent: int = _setting(
+        45, "the score, in hundredths, that a memory must have for a prompt to be given with it"
+    )
+    hook_capture: bool = _setting(True, "whether hooks keep the turns of sessions for later reading")
+    hook_templates: tuple[str, ...] = _setting(
+        (), "saved templates that lay out what hooks give: `start=NAME`, `prompt=NAME`, `tool=NAME`"
+    )
+    hook_deadline_ms: int = _setting(150, "how long a hook may take, in milliseconds; then it answers nothing")
+    hook_idle_seconds: int = _setting(
+        900,
+        "how long the helper of hooks waits for the next one before it ends; it runs only where no server does; 0 for "
+        "no helper",
+    )
+    require_license: bool = _setting(False, "marked tools of the MCP server need a [licence](licences.md)")
+    license_key: str | None = _setting(None, "the licence; a secret", secret=True)
+    license_public_key: Path | None = _setting(None, "file with the operator's public key, by which it is checked")
+    snapshot_every: SnapshotEvery = _setting(
+        "daily", "how often a server makes a [snapshot](snapshots.md): `off`, `hourly`, `daily`, `weekly`"
+    )
+    snapshot_keep_hourly: int = _setting(24, "of how many hours one of them is kept")
+    snapshot_keep_daily: int = _setting(7, "of how many days")
+    snapshot_keep_weekly: int = _setting(8, "of how many weeks")
+    cloud_url: str | None = _setting(None, "where to [sync](sync.md) with")
+    sync_personal_data: bool = _setting(False, "`true` pushes memories with [personal data](personal-data.md) too")
+    passphrase: str | None = _setting(None, "what sync encrypts with; a secret", secret=True)
+    passphrase_file: Path | None = _setting(None, "a file with the passphrase that only you may read")
+    home_passphrase: str | None = _setting(None, "what opens an [encrypted home](encryption.md); a secret", secret=True)
+    home_passphrase_file: Path | None = _setting(None, "a file with that passphrase that only you may read")
     tool_bounds: tuple[ToolBound, ...] = ()
-    portable_names: bool = False
-    token: str | None = field(default=None, repr=False)
-    allowed_hosts: tuple[str, ...] = ()
-    auth: Authentication = "token"
-    oidc_issuer: str | None = None
-    oidc_audience: str | None = None
-    oidc_jwks: str | None = None
-    oidc_org_claim: str | None = None
-    auto_join: AutoJoin = "off"
-    subject_rate_limit: int = 600
-    audit: AuditWhen = "auto"
-    audit_key_file: Path | None = None
-    stateless_http: Stateless = "auto"
-    drain_seconds: int = 20
-    log_format: LogFormat = "text"
-    log_level: LogLevel = "warning"
-    otel_endpoint: str | None = None
+    portable_names: bool = _setting(False, "list tool names without dots, for clients that refuse them")
+    token: str | None = _setting(
+        None,
+        "what HTTP clients must send as bearer token; required off loopback, at least 16 characters; printable "
+        "ASCII without blanks around it",
+        secret=True,
+    )
+    allowed_hosts: tuple[str, ...] = _setting((), "further names by which HTTP clients may call this server")
+    auth: Authentication = _setting(
+        "token",
+        "how HTTP callers are known: `token` (one for all, if one is set), `tokens` (of their own) or `oidc` (an "
+        "issuer's); see [access](access.md)",
+    )
+    oidc_issuer: str | None = _setting(None, "the `iss` of its tokens, exactly")
+    oidc_audience: str | None = _setting(None, "the `aud` they must name")
+    oidc_jwks: str | None = _setting(None, "its public keys: a file, or the https address its `jwks_uri` names")
+    oidc_org_claim: str | None = _setting(
+        None,
+        "the claim of its tokens that names the caller's organisation; a token without it is refused. Where "
+        "unset: `org`",
+    )
+    auto_join: AutoJoin = _setting(
+        "off",
+        "what a person becomes whom the server sees for the first time: nothing (`off`, they are refused), or a "
+        "member of their organisation with the level `read` or `write`",
+    )
+    subject_rate_limit: int = _setting(600, "HTTP requests a minute for each known caller; 0 for no limit")
+    project_roots: tuple[Path, ...] = _setting(
+        (),
+        "folders that hold the projects which known callers may name by their path; none: callers can name no "
+        "path ([access](access.md#paths))",
+    )
+    audit: AuditWhen = _setting(
+        "auto", "write calls into the audit log: `on`, `off`, or `auto` for where callers are known"
+    )
+    audit_key_file: Path | None = _setting(None, "the key that seals it", shown="`audit.key` in the home")
+    stateless_http: Stateless = _setting(
+        "auto",
+        "HTTP without sessions, so that any of several servers answers any request: `on`, `off`, or `auto` for on"
+        " with PostgreSQL; see [operations](operations.md)",
+    )
+    drain_seconds: int = _setting(20, "how long a stopping server continues with the requests it has")
+    http_connections: int = _setting(
+        1_000,
+        "HTTP connections at the same time, but never more than half of the descriptors the process may have "
+        "(`ulimit -n`); see [operations](operations.md)",
+        minimum=1,
+    )
+    http_requests: int = _setting(
+        200,
+        "HTTP requests at work at the same time, but never more than two fifths of the connections; further ones "
+        "get 503",
+        minimum=1,
+    )
+    http_header_bytes: int = _setting(
+        65_536, "largest header of a request, its first line included; a larger one gets 431", minimum=1
+    )
+    http_header_seconds: int = _setting(
+        10, "how long a client may take for the header of a request; then it gets 408", minimum=1
+    )
+    http_body_seconds: int = _setting(
+        30,
+        "how long it may take for the body, and one second more for each 16,000 bytes that have come; then it "
+        "gets 408. Also how long it may take nothing of an answer before it is cut off",
+        minimum=1,
+    )
+    http_idle_seconds: int = _setting(30, "how long a connection may wait for its next request", minimum=1)
+    call_seconds: int = _setting(
+        120,
+        "how long one call of a tool, resource or prompt may take; it then stops with an error, and an open "
+        "transaction rolls back",
+    )
+    long_call_seconds: int = _setting(3_600, "the same for the tools that scan, tidy, reindex, back up or synchronise")
+    log_format: LogFormat = _setting("text", "lines of a server's log: `text` or `json`")
+    log_level: LogLevel = _setting(
+        "warning",
+        "`debug`, `info`, `warning` or `error`: what is logged, from this level on; at `info` every request and call "
+        "has a line. `CORTEX_LOG` sets it too, also for single commands; see [logs](cli.md#logs)",
+        variable="CORTEX_LOG",
+    )
+    otel_endpoint: str | None = _setting(
+        None,
+        "address of a collector for traces, OTLP over HTTP, such as `http://localhost:4318`; needs the extra `otel`",
+    )
 
     @property
     def database(self) -> Path:
@@ -197,19 +331,107 @@ class Settings:
         return self.home / "embeddings.db"
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting that a source can give. `kind` is its type without None; `shown` is its default in words."""
+
+    name: str
+    kind: Any
+    default: object
+    help: str
+    shown: str | None
+    secret: bool
+    minimum: int
+    variables: tuple[str, ...]
+
+    def parse(self, value: object, source: str) -> object:
+        """The value as the type has it; raises `ConfigurationError` where that cannot be."""
+        if get_origin(self.kind) is Literal:
+            choices = get_args(self.kind)
+            if value not in choices:
+                raise self._misread(value, source, f"Choose one of {', '.join(choices)}.")
+            return value
+        if self.kind is Path:
+            return expanded(str(value)).absolute()
+        if self.kind is bool:
+            if str(value).lower() not in _SWITCH:
+                raise self._misread(value, source, "Give true or false.")
+            return _SWITCH[str(value).lower()]
+        if self.kind is int:
+            text = str(value)
+            if not text.isascii() or not text.isdigit():
+                raise self._misread(value, source, "Give a whole number.")
+            if int(text) < self.minimum:
+                raise self._misread(value, source, f"Give a whole number of {self.minimum} or more.")
+            return int(text)
+        if get_origin(self.kind) is tuple:
+            items = value.split(",") if isinstance(value, str) else value
+            if not isinstance(items, list | tuple) or not all(isinstance(item, str | Path) for item in items):
+                raise self._misread(value, source, "Give names, separated by commas.")
+            names = tuple(str(item).strip() for item in items if str(item).strip())
+            return tuple(expanded(item).absolute() for item in names) if get_args(self.kind)[0] is Path else names
+        if not isinstance(value, str):
+            raise self._misread(value, source, "Give a text.")
+        return value
+
+    def _misread(self, value: object, source: str, remedy: str) -> ConfigurationError:
+        given = "not a text" if self.secret else repr(value)
+        return ConfigurationError(f"Setting {self.name!r} in {source} is {given}.", remedy=remedy)
+
+
+@cache
+def declared_settings() -> dict[str, Setting]:
+    """All settings by name. The home is not one: the file is in it."""
+    found = {}
+    for owner in (Settings, ToolBound):
+        hints = get_type_hints(owner)
+        for one in fields(owner):
+            if not one.metadata:
+                continue
+            kinds = [kind for kind in get_args(hints[one.name]) if kind is not NoneType]
+            optional = NoneType in get_args(hints[one.name])
+            further = one.metadata["variable"]
+            found[one.name] = Setting(
+                name=one.name,
+                kind=kinds[0] if optional else hints[one.name],
+                default=one.default,
+                help=one.metadata["help"],
+                shown=one.metadata["shown"],
+                secret=not one.repr,
+                minimum=one.metadata["minimum"],
+                variables=(f"CORTEX_{one.name.upper()}", *([further] if further else ())),
+            )
+    return found
+
+
+def setting_names() -> list[str]:
+    return list(declared_settings())
+
+
 def load_settings(
-    home: str | Path | None = None,
-    *,
-    environment: Mapping[str, str] | None = None,
-    **overrides: Any,
+    home: str | Path | None = None, *, environment: Mapping[str, str] | None = None, **overrides: Any
 ) -> Settings:
     """Settings for a home: its file, the environment, then the arguments that are not None."""
     variables = os.environ if environment is None else environment
     folder = expanded(home or variables.get("CORTEX_HOME") or "~/.cortex").absolute()
-    settings = Settings(home=folder, models_dir=folder / "models")
+    own = folder / "models"
+    settings = Settings(home=folder, models_dir=own)
     settings = _apply(settings, _from_file(folder / "config.toml"), str(folder / "config.toml"))
     settings = _apply(settings, _from_environment(variables), "the environment")
-    return _apply(settings, {k: v for k, v in overrides.items() if v is not None}, "the arguments")
+    settings = _apply(settings, {k: v for k, v in overrides.items() if v is not None}, "the arguments")
+    return settings if settings.models_dir != own else replace(settings, models_dir=_find_models(own, settings))
+
+
+def shared_models_dir() -> Path:
+    """Where `cortex model install` puts a model, for all homes of the user."""
+    return user_data_folder() / "models"
+
+
+def _find_models(own: Path, settings: Settings) -> Path:
+    """The first place that has all-MiniLM-L6-v2: the home, the user's data folder, Cortex's own environment."""
+    shared = shared_models_dir()
+    places = (own, shared, Path(sys.prefix) / "share" / "cortex" / "models")
+    return next((place for place in places if any(place.glob(f"*/{settings.precision}.json"))), shared)
 
 
 def _from_file(path: Path) -> dict[str, object]:
@@ -219,7 +441,7 @@ def _from_file(path: Path) -> dict[str, object]:
         return {}
     except OSError as error:
         if not os.access(path.parent, os.X_OK):
-            # The home itself is closed; opening the store says so better.
+            # The home itself cannot be entered; opening the store reports that better.
             return {}
         raise ConfigurationError(
             f"{path} cannot be read: {error.strerror}.", remedy="Check its permissions."
@@ -231,65 +453,22 @@ def _from_file(path: Path) -> dict[str, object]:
 
 
 def _from_environment(variables: Mapping[str, str]) -> dict[str, object]:
-    names = {f"CORTEX_{name.upper()}": name for name in setting_names()}
-    return {name: variables[variable] for variable, name in names.items() if variables.get(variable)}
-
-
-def setting_names() -> list[str]:
-    """What a source can set, by name. The home is where the file lies; the bounds are made of their parts."""
-    return [one.name for one in fields(Settings) if one.name not in ("home", "tool_bounds")] + list(_BOUNDS)
+    given = {
+        setting.name: next((variables[name] for name in setting.variables if variables.get(name)), None)
+        for setting in declared_settings().values()
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _apply(settings: Settings, values: Mapping[str, object], source: str) -> Settings:
-    known = setting_names()
+    known = declared_settings()
     unknown = sorted(set(values) - set(known))
     if unknown:
         raise ConfigurationError(
             f"Unknown setting {unknown[0]!r} in {source}.", remedy=f"Known: {', '.join(sorted(known))}."
         )
-    converted: dict[str, Any] = {name: _converted(name, value, source) for name, value in values.items()}
-    bound = {name: converted.pop(name) for name in _BOUNDS if name in converted}
+    parsed: dict[str, Any] = {name: known[name].parse(value, source) for name, value in values.items()}
+    bound = {one.name: parsed.pop(one.name) for one in fields(ToolBound) if one.name in parsed}
     if bound:
-        converted["tool_bounds"] = (*settings.tool_bounds, ToolBound(**bound))
-    return replace(settings, **converted)
-
-
-def _converted(name: str, value: object, source: str) -> object:
-    if name in _CHOICES:
-        if value not in _CHOICES[name]:
-            raise _misread(name, value, source, f"Choose one of {', '.join(_CHOICES[name])}.")
-        return value
-    if name in _PATHS:
-        return expanded(str(value)).absolute()
-    if name in _NUMBERS:
-        text = str(value)
-        if not text.isascii() or not text.isdigit():
-            raise _misread(name, value, source, "Give a whole number.")
-        return int(text)
-    if name in _LISTS:
-        items = value.split(",") if isinstance(value, str) else value
-        if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
-            raise _misread(name, value, source, "Give names, separated by commas.")
-        return tuple(item.strip() for item in items if item.strip())
-    if name in _SWITCHES:
-        words = {
-            "true": True,
-            "1": True,
-            "yes": True,
-            "on": True,
-            "false": False,
-            "0": False,
-            "no": False,
-            "off": False,
-        }
-        if str(value).lower() not in words:
-            raise _misread(name, value, source, "Give true or false.")
-        return words[str(value).lower()]
-    if not isinstance(value, str):
-        raise _misread(name, value, source, "Give a text.")
-    return value
-
-
-def _misread(name: str, value: object, source: str, remedy: str) -> ConfigurationError:
-    shown = "not a text" if name in _SECRETS else repr(value)
-    return ConfigurationError(f"Setting {name!r} in {source} is {shown}.", remedy=remedy)
+        parsed["tool_bounds"] = (*settings.tool_bounds, ToolBound(**bound))
+    return replace(settings, **parsed)

@@ -1,22 +1,25 @@
-"""How an opened memory stands: what is well, what is not, and what would leave this machine."""
+"""The health of an opened memory, and what it sends to other machines (`cortex doctor`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from .clients.homes import Home, find_homes
 from .errors import CortexError
 
 if TYPE_CHECKING:
     from .app import Cortex
+    from .config import Settings
 
 __all__ = ["Check", "Diagnosis", "Outbound", "diagnose"]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at, whether it is well, and what was seen."""
+    """One check: whether all is well, and what to show. `cortex doctor --json` prints these names."""
 
     name: str
     well: bool
@@ -25,7 +28,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Outbound:
-    """What is sent to which other machine, and what for."""
+    """What is sent to another machine, and for which purpose."""
 
     purpose: str
     host: str
@@ -36,12 +39,14 @@ class Outbound:
 class Diagnosis:
     checks: tuple[Check, ...]
     outbound: tuple[Outbound, ...]
+    homes: tuple[Home, ...]
 
 
 def diagnose(cortex: Cortex) -> Diagnosis:
-    """Look at everything; nothing is sent for it."""
-    checks = (_store(cortex), _model(cortex), _language_model(cortex), _snapshots(cortex))
-    return Diagnosis(checks, tuple(_outbound(cortex)))
+    """Run all checks. Nothing is sent to another machine."""
+    checks = (_store, _encryption, _model, _language_model, _snapshots, _personal_data)
+    homes = find_homes(cortex.settings.home, Path(cortex.project.root or "."))
+    return Diagnosis(tuple(check(cortex) for check in checks), tuple(_outbound(cortex)), tuple(homes))
 
 
 def _store(cortex: Cortex) -> Check:
@@ -52,8 +57,16 @@ def _store(cortex: Cortex) -> Check:
     return Check("store", not faults, "; ".join(faults) or _place(cortex))
 
 
+def _encryption(cortex: Cortex) -> Check:
+    found = cortex.encryption()
+    detail = f"the home is {found.described}"
+    if found.encrypted and cortex.settings.database_url:
+        detail += "; the PostgreSQL database is not covered"
+    return Check("encryption", not found.unfinished, detail)
+
+
 def _place(cortex: Cortex) -> str:
-    """Where the store lies; of an address without user and password."""
+    """Where the store is; an address is shown without user and password."""
     if not cortex.settings.database_url:
         return str(cortex.settings.database)
     parts = urlsplit(cortex.settings.database_url)
@@ -77,9 +90,11 @@ def _language_model(cortex: Cortex) -> Check:
         return Check("language model", False, str(error))
     if model is None:
         return Check("language model", True, "none configured; everything is done on this machine")
-    told = model.describe()
-    day = f"{told['spent_today']} of {told['daily_tokens'] or 'unlimited'} tokens today"
-    return Check("language model", not told["resting"], f"{told['provider']} {told['model']} at {told['host']}, {day}")
+    state = model.describe()
+    day = f"{state['spent_today']} of {state['daily_tokens'] or 'unlimited'} tokens today"
+    return Check(
+        "language model", not state["resting"], f"{state['provider']} {state['model']} at {state['host']}, {day}"
+    )
 
 
 def _snapshots(cortex: Cortex) -> Check:
@@ -92,12 +107,32 @@ def _snapshots(cortex: Cortex) -> Check:
     return Check("snapshots", not faults, "; ".join(faults) or newest)
 
 
+def _personal_data(cortex: Cortex) -> Check:
+    """How many memories hold personal data, and what the settings do with it."""
+    settings = cortex.settings
+    if settings.personal_data == "keep":
+        return Check("personal data", True, "not looked for")
+    try:
+        counts = cortex.memories.status().personal_counts
+    except CortexError as error:
+        return Check("personal data", False, str(error))
+    found = ", ".join(f"{kind} {count}" for kind, count in counts.items()) or "none found"
+    shared = "synced" if settings.sync_personal_data else "not synced"
+    return Check("personal data", True, f"{settings.personal_data}, {shared}: {found}")
+
+
+def _synced(settings: Settings) -> str:
+    kept = settings.personal_data != "keep" and not settings.sync_personal_data
+    except_for = ", without those that hold personal data" if kept else ""
+    return f"encrypted memories, prompts and graph, when you push{except_for}"
+
+
 def _outbound(cortex: Cortex) -> list[Outbound]:
     found = []
     settings = cortex.settings
     if settings.database_url:
         host = urlsplit(settings.database_url).netloc.rpartition("@")[2] or "localhost"
-        found.append(Outbound("store", host, "everything that is stored, readable for whoever runs the database"))
+        found.append(Outbound("store", host, "everything that is stored, readable by the operator of the database"))
     if settings.embedding_backend == "openai" and settings.embedding_url:
         host = urlsplit(settings.embedding_url).netloc.rpartition("@")[2]
         found.append(Outbound("embedding", host, "every text that is stored or searched for"))
@@ -119,5 +154,5 @@ def _outbound(cortex: Cortex) -> list[Outbound]:
     if settings.cloud_url:
         parts = urlsplit(settings.cloud_url)
         where = parts.netloc.rpartition("@")[2] or parts.path
-        found.append(Outbound("sync", where, "encrypted memories, prompts and graph, when you push"))
+        found.append(Outbound("sync", where, _synced(settings)))
     return found

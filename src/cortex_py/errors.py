@@ -1,4 +1,4 @@
-"""Every error that Cortex raises on purpose, and how each is told on the wire.
+"""Every error that Cortex raises on purpose, and its form on the wire.
 
     CortexError
     ├── InvalidInput            bad argument, nothing was changed
@@ -9,7 +9,7 @@
     │   ├── UnknownNamespace
     │   ├── InvalidId
     │   ├── ContentTooLarge
-    │   ├── LicenceInvalid      a licence that was changed, has expired, or is none
+    │   ├── LicenceInvalid      a licence that was changed, has expired, or is not one
     │   └── ConfigurationError
     ├── NotFound
     │   ├── MemoryNotFound
@@ -22,23 +22,27 @@
     │   └── SuggestionNotFound  no such session of suggestions
     ├── AmbiguousId             a prefix that names several records
     ├── ContentBlocked          a secret, under the policy "block"
-    ├── Conflict                the record changed under the caller
+    ├── Conflict                the record changed meanwhile
     │   └── SuggestionClosed    a session of suggestions that was answered or has expired
     ├── LicenseRequired         the settings ask for a licence, and none opens this
     ├── AccessDenied            a caller that is not known, or may not do this
-    ├── RateLimited             too many requests; tells when to come back
+    ├── RateLimited             too many requests; says when to try again
+    ├── DeadlineExceeded        a call that took longer than the settings allow, and was stopped
     ├── StorageError
     │   ├── StoreBusy
-    │   ├── StoreUnavailable    the database went away; tells whether something may have been written
+    │   ├── StoreUnavailable    the database went away; says whether something may have been written
     │   ├── StoreFull
     │   ├── StoreReadOnly
     │   ├── StoreDenied         the operating system refused access
+    │   ├── StoreLocked         the home is encrypted, and no key was given
+    │   ├── StoreMissing        the store is gone, though the home holds what was made from it
     │   ├── StoreCorrupt
     │   └── StoreTooNew         written by a later version of Cortex
     ├── BackupError             a backup cannot be made or read
     │   ├── BackupCorrupt       damaged or altered; nothing of it was used
     │   ├── WrongKey            a passphrase that does not open it
     │   └── NetworkError        the place for backups cannot be reached, or refuses
+    ├── GitFailed               a git command ended with an error
     ├── EmbeddingError
     │   ├── ModelMissing
     │   ├── ModelCorrupt
@@ -47,8 +51,8 @@
     └── LLMError                a language model failed; with the provider's reason
         └── LLMBudgetSpent      the day's tokens are used up
 
-A message names the thing, what is wrong with it, and what to do next. The text of a secret never
-becomes part of a message.
+A message names the thing, what is wrong with it, and what to do next. It may quote what a caller gave, so
+`message`, `remedy` and `field` are redacted and bounded in length when they are read; see `echo`.
 """
 
 from __future__ import annotations
@@ -56,6 +60,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from .echo import clean_text
 
 __all__ = [
     "WIRE_FORMS",
@@ -71,10 +77,12 @@ __all__ = [
     "ContentSyntaxError",
     "ContentTooLarge",
     "CortexError",
+    "DeadlineExceeded",
     "EmbeddingError",
     "EntityNotFound",
     "Fault",
     "FilterSyntaxError",
+    "GitFailed",
     "InvalidId",
     "InvalidInput",
     "LLMBudgetSpent",
@@ -99,6 +107,8 @@ __all__ = [
     "StoreCorrupt",
     "StoreDenied",
     "StoreFull",
+    "StoreLocked",
+    "StoreMissing",
     "StoreReadOnly",
     "StoreTooNew",
     "StoreUnavailable",
@@ -107,25 +117,51 @@ __all__ = [
     "UnknownNamespace",
     "WireForm",
     "WrongKey",
+    "extra_remedy",
     "storage_error",
     "wire_form",
 ]
 
 
-_FAULTS_TOLD = 5
+_FAULTS_SHOWN = 5
+_LONGEST_FIELD = 200
 
 
 class CortexError(Exception):
-    """Base of all errors that a caller may expect."""
+    """Base of all errors that a caller may expect. Its texts are made fit to show when they are read."""
 
     def __init__(self, message: str, *, remedy: str | None = None, field: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.remedy = remedy
-        self.field = field
+        # Not as an argument of the exception, which others show as it is.
+        super().__init__()
+        self._message = message
+        self._remedy = remedy
+        self._field = field
+
+    @property
+    def message(self) -> str:
+        return clean_text(self._message)
+
+    @message.setter
+    def message(self, message: str) -> None:
+        self._message = message
+
+    @property
+    def remedy(self) -> str | None:
+        return self._remedy and clean_text(self._remedy)
+
+    @property
+    def field(self) -> str | None:
+        return self._field and clean_text(self._field, _LONGEST_FIELD)
+
+    @field.setter
+    def field(self, field: str | None) -> None:
+        self._field = field
 
     def __str__(self) -> str:
-        return f"{self.message} {self.remedy}" if self.remedy else self.message
+        return f"{self.message} {self.remedy}" if self._remedy else self.message
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.message!r})"
 
 
 class InvalidInput(CortexError):
@@ -137,7 +173,7 @@ class BadArguments(InvalidInput):
 
     def __init__(self, message: str, *, fields: tuple[str, ...]) -> None:
         super().__init__(message, field=fields[0] if fields else None)
-        self.fields = fields
+        self.fields = tuple(clean_text(name, _LONGEST_FIELD) for name in fields)
 
 
 class FilterSyntaxError(InvalidInput):
@@ -167,13 +203,13 @@ class Fault:
 
 
 class ContentSyntaxError(InvalidInput):
-    """Placeholders of a prompt or template that cannot be read; `faults` tells them in order, the message the first."""
+    """Placeholders of a prompt or template that cannot be read. `faults` has all in order, the message the first."""
 
     def __init__(self, kind: str, faults: Sequence[Fault], *, remedy: str | None = None) -> None:
         self.faults = tuple(sorted(faults, key=lambda fault: fault.position))
-        told = " ".join(str(fault) for fault in self.faults[:_FAULTS_TOLD])
-        more = len(self.faults) - _FAULTS_TOLD
-        message = f"The {kind} cannot be read. {told}{f' And {more} more.' if more > 0 else ''}"
+        first = " ".join(str(fault) for fault in self.faults[:_FAULTS_SHOWN])
+        more = len(self.faults) - _FAULTS_SHOWN
+        message = f"The {kind} cannot be read. {first}{f' And {more} more.' if more > 0 else ''}"
         super().__init__(message, remedy=remedy, field="content")
 
 
@@ -271,6 +307,10 @@ class RateLimited(CortexError):
         self.retry_after = retry_after
 
 
+class DeadlineExceeded(CortexError):
+    pass
+
+
 class StorageError(CortexError):
     pass
 
@@ -285,6 +325,12 @@ class StoreReadOnly(StorageError): ...
 
 
 class StoreDenied(StorageError): ...
+
+
+class StoreLocked(StorageError): ...
+
+
+class StoreMissing(StorageError): ...
 
 
 class StoreCorrupt(StorageError): ...
@@ -314,6 +360,10 @@ class WrongKey(BackupError): ...
 class NetworkError(BackupError): ...
 
 
+class GitFailed(CortexError):
+    """A git command ended with an error."""
+
+
 class EmbeddingError(CortexError):
     pass
 
@@ -340,7 +390,7 @@ class LLMBudgetSpent(LLMError):
 
 @dataclass(frozen=True, slots=True)
 class WireForm:
-    """How one kind of error is told by each surface."""
+    """The codes of one kind of error in each interface."""
 
     cortex: str
     subcog: int
@@ -367,6 +417,7 @@ WIRE_FORMS: tuple[tuple[type[CortexError], WireForm], ...] = (
     (LicenseRequired, WireForm("LICENSE_REQUIRED", -32601, "VALIDATION_ERROR", 13)),
     (AccessDenied, WireForm("ACCESS_DENIED", -32601, "SECURITY_VIOLATION", 15)),
     (RateLimited, WireForm("RATE_LIMITED", -32603, "RATE_LIMITED", 9)),
+    (DeadlineExceeded, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 16)),
     (StorageError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 7)),
     (NetworkError, WireForm("NETWORK_ERROR", -32603, "INTERNAL_ERROR", 14)),
     (BackupError, WireForm("STORAGE_ERROR", -32603, "INTERNAL_ERROR", 7)),
@@ -376,12 +427,17 @@ WIRE_FORMS: tuple[tuple[type[CortexError], WireForm], ...] = (
 )
 
 
+def extra_remedy(extra: str) -> str:
+    """What to type when the packages of an extra are missing."""
+    return f"In the checkout of Cortex: pip install '.[{extra}]'. From a wheel: pip install 'THE_WHEEL.whl[{extra}]'."
+
+
 def storage_error(error: OSError, path: object) -> StorageError:
-    """What the operating system refused, as one of ours with what to do about it."""
+    """An error of the operating system as one of ours, with what to do about it."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFull(f"The disk that holds {path} is full.", remedy="Free some space and repeat.")
     if error.errno == errno.EROFS:
-        return StoreReadOnly(f"{path} lies on a read-only file system.", remedy="Set CORTEX_HOME elsewhere.")
+        return StoreReadOnly(f"{path} is on a read-only file system.", remedy="Set CORTEX_HOME elsewhere.")
     if error.errno in (errno.EACCES, errno.EPERM):
         return StoreDenied(f"{path} may not be accessed.", remedy="Check the owner and the permissions.")
     return StorageError(f"{path}: {error.strerror or error}.", remedy="Set CORTEX_HOME to a usable folder.")

@@ -1,9 +1,8 @@
-"""Identity: how records are named, and how any spelling of a name is read back.
+"""Record ids, and the parsing of all their spellings.
 
-An id is 40 hexadecimal digits, ordered by time and independent of content. The first 8 digits
-count quarter seconds since 2024, so that the short form people and agents use is nearly always
-unique; the next 8 hold the fraction, so that ids of one process never run backwards; the last 24
-are random.
+An id is 40 hexadecimal digits, ordered by time and independent of content. The first 8 digits count quarter seconds
+since 2024, so that the short form is nearly always unique; the next 8 are the fraction, so that ids of one process
+never run backwards; the last 24 are random.
 """
 
 from __future__ import annotations
@@ -17,8 +16,12 @@ from datetime import UTC, datetime
 from .clock import Clock, to_micros
 from .errors import InvalidId
 
-__all__ = ["ID_LENGTH", "MIN_PREFIX", "IdMaker", "MemoryRef", "context_id", "memory_uri", "memory_urn", "parse_ref"]
+__all__ = [
+    "ID_LENGTH", "MIN_PREFIX", "SCHEME", "IdMaker", "MemoryRef", "context_id", "full_address", "memory_uri",
+    "memory_urn", "parse_ref",
+]  # fmt: skip
 
+SCHEME = "subcog://"
 ID_LENGTH = 40
 MIN_PREFIX = 8
 
@@ -26,11 +29,11 @@ _EPOCH_MICROS = to_micros(datetime(2024, 1, 1, tzinfo=UTC))
 _TICK_MICROS = 250_000
 _FRACTION = 1 << 32
 _HEX = re.compile(r"[0-9a-f]+\Z")
-_URN = re.compile(r"subcog://(?P<scope>[^/]+)/(?:(?P<namespace>[^/]+)/)?(?P<id>[^/]+)\Z")
+_URN = re.compile(r"subcog:(?://)?(?P<scope>[^/]+)/(?:(?P<namespace>[^/]+)/)?(?P<id>[^/]+)\Z")
 
 
 class IdMaker:
-    """Makes ids that grow with time, also when the clock stands still or steps back."""
+    """Makes ids that grow with time, even if the clock stands still or steps back."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -48,7 +51,7 @@ class IdMaker:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRef:
-    """What a caller wrote to name a memory: a whole id or a prefix of one."""
+    """A whole id or a prefix of one, as a caller gave it."""
 
     prefix: str
 
@@ -79,6 +82,11 @@ def parse_ref(text: str) -> MemoryRef:
 
 def context_id(memory_id: str) -> str:
     return f"context_{memory_id}"
+
+
+def full_address(uri: str) -> str:
+    """The address as it is listed; `subcog:topics` is short for `subcog://topics`."""
+    return SCHEME + uri.removeprefix("subcog:") if uri.startswith("subcog:") and not uri.startswith(SCHEME) else uri
 
 
 def memory_uri(memory_id: str) -> str:

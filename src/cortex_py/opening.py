@@ -1,35 +1,39 @@
-"""Opening the store that the settings name: the file in the home, or a PostgreSQL database."""
+"""Opens the store that the settings name: the file in the home, or a PostgreSQL database."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from .clock import Clock
 from .config import Settings
-from .embedding.backend import Backend
-from .errors import ConfigurationError
-from .graph.naming import keys_of
-from .memory.carrying import tag_of
-from .memory.prepare import entity_words, space_word
-from .memory.terms import index_word
+from .embedding.backends.backend import Backend
+from .errors import ConfigurationError, StoreMissing, extra_remedy
+from .graph.values import keys_of
+from .memory.capture.prepare import entity_words
 from .security.callers import current_caller
-from .security.permission import readable
-from .store.bounds import Bounds
-from .store.database import Database
+from .security.home_key import HomeKey
+from .security.permission import may_read
+from .security.policy import Screen
+from .store.database import Bounds, Database
+from .store.screener import Screener
+from .store.search.filters import Names
 from .store.sqlite import open_sqlite
 from .store.store import Store
-from .store.where import Names
 
 __all__ = ["bounds_now", "open_store"]
 
 
 def bounds_now() -> Bounds | None:
-    """What the transaction that begins now may see, for engines that look after that themselves."""
+    """What the next transaction may see, for engines that enforce access themselves."""
     caller = current_caller()
     return None if caller is None else Bounds(caller.user, caller.rights.read, caller.rights.write)
 
 
-def _open_database(settings: Settings, clock: Clock) -> Database:
+def _open_database(settings: Settings, clock: Clock, key: HomeKey | None, new_store: bool) -> Database:
     if not settings.database_url:
-        return open_sqlite(settings.database, clock)
+        if not new_store:
+            _refuse_lost_store(settings.home, settings.database)
+        return open_sqlite(settings.database, clock, key.database if key else None)
     if not settings.database_url.startswith(("postgresql://", "postgres://")):
         raise ConfigurationError(
             "database_url is not the address of a PostgreSQL database.",
@@ -37,11 +41,11 @@ def _open_database(settings: Settings, clock: Clock) -> Database:
             field="database_url",
         )
     try:
-        from .store.postgres import open_postgres
+        from .store.postgres.engine import open_postgres
     except ImportError as error:
         raise ConfigurationError(
             f"The driver for database_url cannot be loaded: {error}.",
-            remedy="Install it: pip install 'cortex-py[postgres]'.",
+            remedy=extra_remedy("postgres"),
             field="database_url",
         ) from error
     return open_postgres(
@@ -53,13 +57,45 @@ def _open_database(settings: Settings, clock: Clock) -> Database:
     )
 
 
-def open_store(settings: Settings, backend: Backend, clock: Clock) -> Store:
-    return Store(
-        _open_database(settings, clock),
-        dimensions=backend.dimensions,
-        word=index_word,
-        space_word=space_word,
-        names=Names(entity_words, keys_of),
-        tag=lambda: tag_of(backend),
-        readable=readable,
+def _refuse_lost_store(home: Path, path: Path) -> None:
+    """Raise where the store is gone or empty but the home holds files made from it: a new store would hide the loss.
+
+    Another process may be creating the file right now. Files made from a store come after it, so if the store is still
+    empty once they were found, it was empty before.
+    """
+    if not _is_empty(path) or not home.is_dir():
+        return
+    snapshots = sorted(home.glob("**/backups/**/snapshot_*.tar.gz"), key=lambda one: one.name, reverse=True)
+    log = path.with_name(f"{path.name}-wal")
+    others = [log] if not _is_empty(log) else sorted(home.glob("**/memory/*/*.md"))
+    if (not snapshots and not others) or not _is_empty(path):
+        return
+    if snapshots:
+        found = f"the home holds snapshots ({len(snapshots)}), the newest {snapshots[0]}"
+        name = snapshots[0].name.removesuffix(".tar.gz")
+        remedy = f"Run `cortex snapshot restore {name}` in its project, or"
+    else:
+        found = f"the home holds {others[0]}"
+        remedy = "Put a copy of the file back, or"
+    raise StoreMissing(
+        f"{path} is {'empty' if path.exists() else 'missing'}, but {found}.",
+        remedy=f"{remedy} run `cortex init --new-store` to begin with an empty one.",
     )
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False  # opening it raises the right error
+
+
+def open_store(
+    settings: Settings, backend: Backend, clock: Clock, key: HomeKey | None = None, *, new_store: bool = False
+) -> Store:
+    """`new_store`: create a store even where another one seems to be lost."""
+    database = _open_database(settings, clock, key, new_store)
+    database.screener = Screener(Screen.by(settings).column)
+    return Store(database, backend.dimensions, Names(entity_words, keys_of), may_read)

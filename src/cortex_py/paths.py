@@ -1,15 +1,75 @@
-"""Paths as people write them."""
+"""Expanding paths, and opening files that may turn out not to be regular files."""
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
+import sys
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["expanded"]
+__all__ = ["expanded", "open_regular", "read_regular", "user_data_folder"]
+
+_FLAGS = (
+    os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+)  # fmt: skip
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def expanded(path: str | Path) -> Path:
-    """With the home for `~`; where there is none to put in its place, the path is as relative as it looks."""
+    """The path with `~` expanded; unchanged if there is no home folder."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def user_data_folder() -> Path:
+    """Where programs keep what all homes of a user share, by the custom of the system."""
+    if sys.platform == "win32":
+        place = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
+    elif sys.platform == "darwin":
+        place = "~/Library/Application Support"
+    else:
+        place = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return expanded(place) / "cortex"
+
+
+def open_regular(path: Path | bytes, *, follow: bool = True) -> BinaryIO:
+    """Open a regular file for reading; OSError for anything else, without waiting for it.
+
+    Without `follow`, a symbolic link at the end of the path is an error too.
+    """
+    # Opening a device can have side effects, so the name is checked first; the open descriptor decides.
+    _check(os.stat(path, follow_symlinks=follow))  # noqa: PTH116 - names may be bytes
+    descriptor = os.open(path, _FLAGS if follow else _FLAGS | _NO_LINK)
+    try:
+        _check(os.fstat(descriptor))
+        return open(descriptor, "rb")  # noqa: PTH123 - a descriptor is no path
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_regular(path: Path | bytes, most_bytes: int, *, follow: bool = True) -> bytes | None:
+    """The content of a regular file; None if it is missing, unreadable or larger than `most_bytes`."""
+    try:
+        with open_regular(path, follow=follow) as file:
+            if os.fstat(file.fileno()).st_size > most_bytes:
+                return None
+            data = file.read(most_bytes + 1)
+    except (OSError, ValueError):
+        # ValueError: the path contains a NUL.
+        return None
+    return data if len(data) <= most_bytes else None
+
+
+def _check(facts: os.stat_result) -> None:
+    if stat.S_ISLNK(facts.st_mode):
+        raise OSError(errno.ELOOP, "it is a symbolic link, and those are not followed")
+    if stat.S_ISDIR(facts.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(facts.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")

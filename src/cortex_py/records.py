@@ -1,7 +1,4 @@
-"""The values that travel between rooms: the one record, projects, branches, results.
-
-Nothing here reads, writes or decides; the store and the domain both speak in these types.
-"""
+"""The values that packages exchange: the memory record, projects, branches, results of a recall, saved prompts."""
 
 from __future__ import annotations
 
@@ -32,15 +29,15 @@ __all__ = [
     "Page",
     "Project",
     "Saved",
+    "SavedDomain",
     "SavedKind",
-    "Shelf",
     "Status",
     "Variable",
     "Version",
     "files_space",
     "org_space",
     "user_space",
-]
+]  # fmt: skip
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
@@ -48,16 +45,16 @@ Domain = Literal["project", "user", "org"]
 Status = Literal["active", "pending", "archived", "superseded", "consolidated", "tombstoned"]
 Mode = Literal["hybrid", "vector", "text"]
 Detail = Literal["light", "medium", "everything"]
-# What somebody said or wrote down, or a part of a file that a scan read.
+# A note that was captured, or a part of a scanned file.
 Kind = Literal["note", "file"]
 KINDS: tuple[Kind, ...] = ("note", "file")
-# A record seen on its git branch alone: for good, or until that branch is merged.
+# A record is visible on its git branch only: for good, or until the branch is merged.
 Confinement = Literal["isolate", "stage"]
 
-# What is saved to be filled in later: a prompt by its reader's words, a template also by memories.
+# A prompt is filled in by its user, a template also by memories.
 SavedKind = Literal["prompt", "template"]
-# Where a saved text lies; those that come with Cortex belong to no domain.
-Shelf = Literal["project", "user", "org", "builtin"]
+# Where a saved text comes from; those that ship with Cortex belong to no domain.
+SavedDomain = Literal["project", "user", "org", "builtin"]
 
 DOMAINS: tuple[Domain, ...] = ("project", "user", "org")
 STATUSES: tuple[Status, ...] = ("active", "pending", "archived", "superseded", "consolidated", "tombstoned")
@@ -68,7 +65,7 @@ DETAILS: tuple[Detail, ...] = ("light", "medium", "everything")
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A body of work: one repository, or one folder without a repository."""
+    """One repository, or one folder without a repository."""
 
     id: str
     root: str | None
@@ -78,7 +75,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A line of work inside a project; its records are neighbours in order."""
+    """A line of work in a project; its records are ordered neighbours."""
 
     id: str
     project_id: str
@@ -92,7 +89,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """An older memory that says something else of the same thing, and in what they differ."""
+    """An older memory that contradicts a new one, and how they differ."""
 
     memory_id: str
     reason: str
@@ -100,10 +97,10 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
-    """What a caller gives to be remembered. Everything but content has a sensible default."""
+    """What a caller captures. Only the content is required."""
 
     content: str
-    # None: `context`, unless the classifier is sure of a better one.
+    # None: chosen by the classifier, `context` if it is not sure.
     namespace: str | None = "context"
     domain: Domain = "project"
     tags: tuple[str, ...] = ()
@@ -124,15 +121,15 @@ class NewMemory:
     symbol: str | None = None
     first_line: int | None = None
     last_line: int | None = None
-    # Id of the memory whose place it takes.
+    # Id of the memory that this one replaces.
     supersedes: str | None = None
-    # How far a check against the project bears it out.
+    # The grounding score of a check against the project.
     grounding: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """The one record: a Cortex context and a Subcog memory alike."""
+    """The memory record, for Cortex contexts and Subcog memories alike."""
 
     id: str
     domain: Domain
@@ -159,9 +156,11 @@ class Memory:
     grounding: float | None
     version: int
     duplicate_of: str | None = None
-    # Told when it is captured, not kept.
+    # Reported at capture, not stored.
     conflicts_with: tuple[Contradiction, ...] = ()
     redactions: tuple[str, ...] = ()
+    # How often each kind of personal data was found in its texts; None if not checked yet.
+    personal: tuple[tuple[str, int], ...] | None = field(default=None, compare=False)
     kind: Kind = "note"
     symbol: str | None = None
     first_line: int | None = None
@@ -195,37 +194,44 @@ class Hit:
 
     @cached_property
     def snippet(self) -> str:
-        """About 200 characters around the best match; cut out when first asked for."""
+        """About 200 characters around the best match; computed on first use."""
         return self.passage()
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Results in order, the true total behind them, and what the caller should be told."""
+    """Results in order, the total number of matches, and warnings for the caller.
+
+    `words_only` says why meaning was not searched, if that was asked for; it is one of the warnings.
+    """
 
     results: tuple[Hit, ...]
     total: int
     warnings: tuple[str, ...] = field(default=())
+    words_only: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One blank of a saved text. Without a default it must be filled in, unless it is declared as not required."""
+    """A variable of a saved text. Without a value or a default it is an error if `required`, else it is empty.
+
+    `required` is None for a variable that nobody declared: it stays in the text until it is filled in.
+    """
 
     name: str
     description: str | None = None
     default: JsonValue = None
-    required: bool = True
+    required: bool | None = True
     choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """A prompt or template at one version. One that lies in a file has its path, and no versions of ours."""
+    """A version of a prompt or template. One in a file has a path and no version."""
 
     kind: SavedKind
     name: str
-    domain: Shelf
+    domain: SavedDomain
     content: str
     description: str | None = None
     tags: tuple[str, ...] = ()
@@ -240,15 +246,15 @@ class Saved:
 
 
 def files_space(project_id: str) -> str:
-    """Where the scanned files of a project lie: apart, so that they can neither crowd out nor re-weigh its notes."""
+    """The space of a project's scanned files: separate, so that they neither crowd out nor re-weigh its notes."""
     return f"{project_id}/files"
 
 
 def user_space(user: str) -> str:
-    """Where lies what is a person's own."""
+    """The space of one person."""
     return f"user:{user}"
 
 
 def org_space(org: str) -> str:
-    """Where lies what all of an organisation share."""
+    """The space that an organisation shares."""
     return f"org:{org}"

@@ -1,13 +1,14 @@
-"""Endpoints of others, over HTTP: their addresses and keys, one request, patience, and what they say went wrong.
+"""Requests to external endpoints: addresses and keys, one request, retries, and errors.
 
-Whoever asks an endpoint does so through here. The key goes into one header and nowhere else: what is told of
-an endpoint never shows it. The HTTP client is loaded with the first request.
+The key goes into one header and nowhere else: no message about an endpoint shows it. The HTTP client is loaded with the
+first request.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import math
 import random
 import threading
@@ -25,31 +26,21 @@ from .errors import ConfigurationError
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = [
-    "Address",
-    "Endpoint",
-    "Patience",
-    "RemoteProblem",
-    "check_key",
-    "is_loopback",
-    "persevere",
-    "read_address",
-    "retry_after",
-]
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _CONNECT_SECONDS = 10.0
-_PASSING = frozenset({408, 429, 500, 502, 503, 504, 529})
+_RETRYABLE = frozenset({408, 429, 500, 502, 503, 504, 529})
 _REASON_LENGTH = 300
 _MOST_BYTES = 64_000_000
 
 
 class RemoteProblem(Exception):
-    """What went wrong at the other end; whoever asked makes an error of its own of it.
+    """A failed request; the caller turns it into an error of its own.
 
-    `status` is what it answered, if it did. `passing` says that coming back may help, `after` in how many
-    seconds, where the endpoint told. `timed_out` means that it may have worked on the question all the same.
+    `status` is the answer's status, if there was one. `retryable`: another attempt may help, `after` so many seconds if
+    the endpoint says so. `timed_out`: the endpoint may have processed the request all the same.
     """
 
     def __init__(
@@ -57,26 +48,26 @@ class RemoteProblem(Exception):
         message: str,
         *,
         status: int | None = None,
-        passing: bool = False,
+        retryable: bool = False,
         after: float | None = None,
         timed_out: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.status = status
-        self.passing = passing
+        self.retryable = retryable
         self.after = after
         self.timed_out = timed_out
 
     @property
     def when(self) -> str:
-        """When to come back, as advice."""
+        """Advice on when to try again."""
         return f"Try again {f'in {self.after:.0f} seconds' if self.after else 'later'}."
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How often and how long to try. No attempt is begun after `seconds`; a longer pause than `longest` is not made."""
+class RetryPolicy:
+    """How often and how long to try. No attempt starts after `seconds`; no pause is longer than `longest`."""
 
     attempts: int = 4
     seconds: float = 90.0
@@ -85,27 +76,27 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
 
 
-def persevere(attempt: Callable[[], T], patience: Patience) -> T:
-    """What `attempt` gives, after as many attempts as make sense; else the last RemoteProblem."""
-    pause = patience.first
-    last_start = time.monotonic() + patience.seconds
-    for number in range(1, patience.attempts + 1):
+def retry(attempt: Callable[[], T], policy: RetryPolicy) -> T:
+    """The result of `attempt`, after as many attempts as make sense; else the last RemoteProblem."""
+    pause = policy.first
+    last_start = time.monotonic() + policy.seconds
+    for number in range(1, policy.attempts + 1):
         try:
             return attempt()
         except RemoteProblem as problem:
-            # Apart by chance, so that those who were refused together do not come back together.
+            # Jitter, so that clients that were refused together do not come back together.
             wait = pause * random.uniform(0.75, 1.25) if problem.after is None else problem.after
-            hopeless = not problem.passing or number == patience.attempts or wait > patience.longest
+            hopeless = not problem.retryable or number == policy.attempts or wait > policy.longest
             if hopeless or time.monotonic() + wait > last_start:
                 raise
-        patience.sleep(wait)
+        policy.sleep(wait)
         pause *= 2
     raise ValueError("at least one attempt is needed")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to ask, the host by which the endpoint is named, and who can listen on the way."""
+    """The URL of an endpoint, the host it is named by, and who can listen on the way."""
 
     url: str
     host: str
@@ -114,7 +105,7 @@ class Address:
 
 
 def read_address(url: str, path: str, *, setting: str, key_setting: str) -> Address:
-    """The address of `path` under the one that was set, which may have the beginning of `path` already."""
+    """The address of `path` below the one that was set, which may already end in the beginning of `path`."""
     try:
         parts = urlsplit(url.strip())
         port = f":{parts.port}" if parts.port else ""
@@ -155,9 +146,9 @@ def is_loopback(name: str) -> bool:
 def check_key(key: str, *, setting: str) -> str:
     """The key, if it can be one."""
     if not key.isascii() or not key.isprintable() or " " in key:
-        # Said here, because the error of whoever writes the header would show it.
+        # Checked here, because the error of the HTTP client would show the key.
         raise ConfigurationError(
-            f"{setting} holds characters that no key has.",
+            f"{setting} contains characters that no key has.",
             remedy="Give it without spaces and line breaks.",
             field=setting,
         )
@@ -167,7 +158,7 @@ def check_key(key: str, *, setting: str) -> str:
 class Endpoint:
     """One address that takes JSON and answers JSON. Safe to share between threads.
 
-    Without `keep_alive` every request has a connection of its own, and only then can `total` be held to.
+    Without `keep_alive` every request has its own connection; only then can `total` be enforced.
     """
 
     def __init__(
@@ -179,7 +170,7 @@ class Endpoint:
         keep_alive: bool = True,
         most_bytes: int = _MOST_BYTES,
     ) -> None:
-        """`key` is what `headers` hold of it: the text that is never to be shown."""
+        """`key` is the secret inside `headers`, which is never shown."""
         self.address = address
         self._key = key
         self._headers = dict(headers or {})
@@ -194,14 +185,14 @@ class Endpoint:
     def post(self, question: Mapping[str, object], *, silence: float, total: float | None = None) -> Any:
         """The decoded answer to one request; RemoteProblem for everything else.
 
-        `silence` is how long nothing may come, `total` how long all of it may take.
+        `silence` limits the time without data, `total` the time of the whole request.
         """
         status, headers, body = self._exchanged(json.dumps(question).encode(), silence, total)
         if status != 200:
             raise RemoteProblem(
                 f"{self.address.host} answered {status}: {self.reason(body)}",
                 status=status,
-                passing=status in _PASSING,
+                retryable=status in _RETRYABLE,
                 after=retry_after(headers.get("retry-after")),
             )
         try:
@@ -209,17 +200,17 @@ class Endpoint:
         except (ValueError, RecursionError):
             raise RemoteProblem(f"{self.address.host} gave an answer that is not JSON.") from None
 
-    def refused(self, error: object) -> RemoteProblem:
-        """The problem in an answer of status 200 that tells of an error all the same."""
+    def problem_in(self, error: object) -> RemoteProblem:
+        """The problem in an answer of status 200 that reports an error all the same."""
         code = error.get("code") if isinstance(error, dict) else None
         status = code if isinstance(code, int) else None
         said = self.reason(json.dumps({"error": error}).encode())
         return RemoteProblem(
-            f"{self.address.host} answered with an error: {said}", status=status, passing=status in _PASSING
+            f"{self.address.host} answered with an error: {said}", status=status, retryable=status in _RETRYABLE
         )
 
     def reason(self, body: bytes) -> str:
-        """What the endpoint says went wrong, in whichever of the usual places it says so."""
+        """What the endpoint says went wrong, in whichever of the usual fields."""
         text = body.decode("utf-8", "replace")
         try:
             said = json.loads(text)
@@ -229,17 +220,17 @@ class Endpoint:
             said = said.get("error", said)
         if isinstance(said, dict):
             said = said.get("message") or said.get("detail") or said
-        return self.told(str(said))
+        return self.clean_text(str(said))
 
-    def told(self, text: str) -> str:
-        """Foreign words on one line, cut short, and without the key, which some servers repeat."""
+    def clean_text(self, text: str) -> str:
+        """Text of the endpoint on one line, shortened, and without the key, which some servers repeat."""
         clean = " ".join(text.split())
         if self._key:
             clean = clean.replace(self._key, "[key]")
         return clean[:_REASON_LENGTH] or "nothing"
 
     def close(self) -> None:
-        """Let go of the connections; the next use opens new ones."""
+        """Close the connections; the next use opens new ones."""
         with self._lock:
             client, self._client = self._client, None
         if client is not None:
@@ -249,7 +240,7 @@ class Endpoint:
         import httpx2
 
         client = self._connected()
-        with _ending(total) as end:
+        with deadline(total) as end:
             request = self._request(client, content, silence, end)
             try:
                 response = client.send(request, stream=True)
@@ -258,17 +249,17 @@ class Endpoint:
                 finally:
                     response.close()
             except httpx2.RequestError as error:
-                problem = f"{type(error).__name__}: {self.told(str(error))}"
+                problem = f"{type(error).__name__}: {self.clean_text(str(error))}"
                 timed_out = isinstance(error, httpx2.ReadTimeout | httpx2.WriteTimeout)
             else:
-                # An end that came by itself and one that was brought about look the same.
+                # An answer that ended and one that was cut off look the same.
                 if not end.reached:
                     return found
         if end.reached:
             problem, timed_out = f"not all of it came within {round(total or 0, 1):g} seconds", True
-        raise RemoteProblem(f"{self.address.host} does not answer: {problem}", passing=True, timed_out=timed_out)
+        raise RemoteProblem(f"{self.address.host} does not answer: {problem}", retryable=True, timed_out=timed_out)
 
-    def _request(self, client: httpx2.Client, content: bytes, silence: float, end: _End) -> httpx2.Request:
+    def _request(self, client: httpx2.Client, content: bytes, silence: float, end: Deadline) -> httpx2.Request:
         import httpx2
 
         try:
@@ -281,7 +272,7 @@ class Endpoint:
                 extensions={"trace": end.watch},
             )
         except httpx2.InvalidURL as error:
-            raise RemoteProblem(f"{self.address.host} cannot be asked: {self.told(str(error))}") from None
+            raise RemoteProblem(f"{self.address.host} cannot be asked: {self.clean_text(str(error))}") from None
 
     def _body(self, response: httpx2.Response) -> bytes:
         parts, size = [], 0
@@ -298,42 +289,50 @@ class Endpoint:
         with self._lock:
             if self._client is None:
                 limits = httpx2.Limits(max_keepalive_connections=None if self._keep_alive else 0)
-                try:
-                    own = self._direct(limits) if self.address.loopback else None
-                    # Redirects are not followed: they would carry the key elsewhere.
-                    self._client = httpx2.Client(transport=own, limits=limits, follow_redirects=False)
-                except (ImportError, OSError, ValueError, httpx2.InvalidURL):
-                    # The reason is not told: the address of a proxy may hold a password.
-                    raise RemoteProblem(
-                        f"{self.address.host} cannot be asked: the proxy or the certificates that the environment "
-                        "names cannot be used."
-                    ) from None
+                self._client = open_client(limits, direct=self.address.loopback, encrypted=self.address.encrypted)
+            if self._client is None:
+                raise RemoteProblem(
+                    f"{self.address.host} cannot be asked: the proxy or the certificates that the environment "
+                    "names cannot be used."
+                )
             return self._client
 
-    def _direct(self, limits: httpx2.Limits) -> httpx2.HTTPTransport:
-        """A transport of its own uses no proxy, which nobody wants between this machine and itself."""
-        import ssl
 
-        import httpx2
+def open_client(limits: httpx2.Limits, *, direct: bool, encrypted: bool) -> httpx2.Client | None:
+    """An HTTP client; None if the proxy or the certificates that the environment names cannot be used.
 
-        # Reading all certificates takes longer than a local answer, and plain http has no use for them.
-        verify = True if self.address.encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        return httpx2.HTTPTransport(verify=verify, limits=limits)
+    `direct` bypasses every proxy, for servers on this machine. Redirects are not followed: they would carry
+    credentials elsewhere. The reason of a failure is not reported: the address of a proxy may contain a password.
+    """
+    import ssl
+
+    import httpx2
+
+    try:
+        transport = None
+        if direct:
+            # Loading the certificates takes longer than a local answer, and plain HTTP needs none.
+            verify = True if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            transport = httpx2.HTTPTransport(verify=verify, limits=limits)
+        return httpx2.Client(transport=transport, limits=limits, follow_redirects=False)
+    except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
+        logger.debug("no HTTP client could be opened: %s", type(error).__name__)
+        return None
 
 
-class _End:
-    """Ends a connection when its time is over, whatever it is waiting for."""
+class Deadline:
+    """Closes a connection when its time is over, whatever it is waiting for."""
 
-    def __init__(self) -> None:
+    def __init__(self, socket: Any = None) -> None:
         self.reached = False
-        self._socket: Any = None
+        self.socket = socket
         self._lock = threading.Lock()
 
     def watch(self, event: str, info: Mapping[str, Any]) -> None:
-        """Called by the HTTP client with all it does; a connection is remembered as soon as there is one."""
+        """Called by the HTTP client with every event; remembers a connection as soon as there is one."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             with self._lock:
-                self._socket = info["return_value"].get_extra_info("socket")
+                self.socket = info["return_value"].get_extra_info("socket")
                 if self.reached:
                     self._shut()
 
@@ -345,17 +344,18 @@ class _End:
     def _shut(self) -> None:
         import socket
 
-        if self._socket is not None:
+        if self.socket is not None:
             try:
-                # Not the method of a TLS socket, which would first take the encryption away.
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-            except OSError:
-                return
+                # Not the method of a TLS socket, which would end the encryption first.
+                socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
+            except OSError as error:
+                logger.debug("the connection was closed before its time was over: %s", type(error).__name__)
 
 
 @contextmanager
-def _ending(seconds: float | None) -> Iterator[_End]:
-    end = _End()
+def deadline(seconds: float | None, socket: Any = None) -> Iterator[Deadline]:
+    """Limit the time of one request; `socket` is the connection that it may reuse."""
+    end = Deadline(socket)
     if seconds is None:
         yield end
         return
@@ -369,7 +369,7 @@ def _ending(seconds: float | None) -> Iterator[_End]:
 
 
 def retry_after(value: str | None) -> float | None:
-    """Seconds to wait, given as such or as a date; none where it is neither."""
+    """The seconds to wait, given as a number or a date; None if it is neither."""
     if not value:
         return None
     try:

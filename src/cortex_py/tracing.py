@@ -1,22 +1,29 @@
-"""Spans of work for whoever watches: a name, a beginning, an end, an outcome. Never what is worked on.
+"""Spans of work for tracing: a name, a start, an end and an outcome; never the content. And how far long work is.
 
-Nobody watches unless a server was told to; then it brings a tracer, and until then a span costs nothing.
+Without a tracer a span costs nothing. A server sets one if tracing is configured. Work deep inside the library that
+takes no callback reports how far it is to a watcher in the same context, if there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Literal, Protocol, TypeVar
 
-__all__ = ["Tracer", "span", "watched_by"]
+__all__ = ["Tracer", "Unit", "report", "reported", "set_tracer", "span", "watch"]
+
+# What is counted: texts that are embedded, documents that are saved or read, packs that are fetched.
+Unit = Literal["texts", "documents", "packs"]
+_T = TypeVar("_T")
+_watched: ContextVar[tuple[Unit, Callable[[int, int], None]] | None] = ContextVar("watched", default=None)
 
 
 class Tracer(Protocol):
     def span(
         self, name: str, attributes: Mapping[str, str | int], caller: Mapping[str, str] | None
     ) -> AbstractContextManager[object]:
-        """A span inside the current one, or inside the caller's, whose headers tell of it."""
+        """A span inside the current one, or inside the caller's, which its headers name."""
         ...
 
 
@@ -27,11 +34,35 @@ _tracer: Tracer | None = None
 def span(
     name: str, attributes: Mapping[str, str | int], caller: Mapping[str, str] | None = None
 ) -> AbstractContextManager[object]:
-    """To be entered around a piece of work. An error that leaves it is its outcome, by its type alone."""
+    """Enter it around a piece of work. Of an error that leaves it only the type is recorded."""
     return _NOTHING if _tracer is None else _tracer.span(name, attributes, caller)
 
 
-def watched_by(tracer: Tracer | None) -> None:
-    """From now on every span of this process goes to the tracer."""
+def set_tracer(tracer: Tracer | None) -> None:
+    """Send every later span of this process to the tracer."""
     global _tracer
     _tracer = tracer
+
+
+@contextmanager
+def watch(unit: Unit, progress: Callable[[int, int], None] | None) -> Iterator[None]:
+    """Have `progress` called with (done, total) of these units; a total of 0 is not known."""
+    before = _watched.set((unit, progress) if progress else None)
+    try:
+        yield
+    finally:
+        _watched.reset(before)
+
+
+def report(unit: Unit, done: int, total: int = 0) -> None:
+    """Say how far work is, if somebody watches. If the watcher raises, the work stops there."""
+    watched = _watched.get()
+    if watched is not None and watched[0] == unit:
+        watched[1](done, total)
+
+
+def reported(unit: Unit, items: Iterable[_T], total: int = 0) -> Iterator[_T]:
+    """The items, each reported when it is done."""
+    for done, item in enumerate(items, 1):
+        yield item
+        report(unit, done, total)
