@@ -23,15 +23,13 @@ from typing import Any
 import numpy as np
 
 from cortex_py import Cortex
-from cortex_py.backup.archive_reading import read_parts
-from cortex_py.backup.document_parts import StateDigest
-from cortex_py.backup.replacement import state_of
+from cortex_py.backup.snapshots.archive import read_parts
+from cortex_py.backup.snapshots.replacement import StateDigest, state_of
 from cortex_py.clock import SystemClock, to_micros
-from cortex_py.memory.carrying import tag_of
-from cortex_py.store.document import SHARED_KINDS, Document
-from cortex_py.store.document_index import CarriedIndex, written_index
-from cortex_py.store.document_memories import MEMORY_FIELDS
-from cortex_py.store.rows import PreparedChunk
+from cortex_py.memory.capture.capture import current_index_tag
+from cortex_py.store.documents.document import SHARED_KINDS, Document
+from cortex_py.store.documents.memories import MEMORY_FIELDS, PortableIndex, write_index
+from cortex_py.store.rows import IndexedChunk
 
 from report import table, write
 from synthetic import BulkBackend, documents
@@ -52,7 +50,7 @@ def _open(home: Path, project: Path, cloud: Path) -> Cortex:
 
 def _model() -> Any:
     from cortex_py.config import load_settings
-    from cortex_py.embedding.backends import open_backend
+    from cortex_py.embedding.backends.registry import open_backend
 
     return open_backend(settings=load_settings())
 
@@ -145,8 +143,8 @@ def _long_documents(count: int, tag: bytes, dimensions: int) -> Iterator[Documen
     for number in range(count):
         content = " ".join(words[chance.integers(0, len(words), _LONG // 6)])[:_LONG]
         vectors = chance.standard_normal((4, dimensions)).astype(np.float32)
-        chunks = tuple(PreparedChunk(0, len(content), False, bytes(5 * 50), vector.tobytes()) for vector in vectors)
-        index = CarriedIndex(sha256(content.encode()).digest()[:16], 50, 0, 0, chunks)
+        chunks = tuple(IndexedChunk(0, len(content), False, bytes(5 * 50), vector.tobytes()) for vector in vectors)
+        index = PortableIndex(sha256(content.encode()).digest()[:16], 50, 0, 0, chunks)
         data = {
             **dict.fromkeys(column.name for column in MEMORY_FIELDS if column.optional),
             "domain": "project",
@@ -161,16 +159,16 @@ def _long_documents(count: int, tag: bytes, dimensions: int) -> Iterator[Documen
             "kind": "note",
             "versions": [],
         }
-        yield Document("memory", f"{number:040x}", data, written_index(tag, index))
+        yield Document("memory", f"{number:040x}", data, write_index(tag, index))
 
 
 def _grow(home: Path, project: Path, cloud: Path, size: int) -> None:
     with _open(home, project, cloud) as cortex:
         store, space = cortex._store, cortex.project.id
-        held = cortex._desks.held(cortex._desk, "project")
+        held = cortex._sessions.source(None, "project")
         batch: list[Document] = []
         count = size // (_LONG + 4 * 1_600)
-        for one in _long_documents(count, tag_of(cortex.backend), cortex.backend.dimensions):
+        for one in _long_documents(count, current_index_tag(cortex.backend), cortex.backend.dimensions):
             batch.append(Document(one.kind, one.key, {**one.data, "project_id": space}, one.vectors))
             if len(batch) == _BATCH:
                 _put(store, space, batch, held)

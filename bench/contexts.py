@@ -26,10 +26,10 @@ from pathlib import Path
 
 from cortex_py import Cortex
 from cortex_py.config import load_settings
-from cortex_py.embedding.backend import Backend
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.backends.registry import open_backend
 from cortex_py.records import NewMemory
-from cortex_py.worktree.syntax import analyse
+from cortex_py.worktree.code.syntax import analyse
 
 import datasets
 import report
@@ -43,8 +43,8 @@ SWITCHES = 20
 APPENDS = 500
 
 
-def _model() -> OnnxBackend:
-    return OnnxBackend(load_settings(os.environ.get("CORTEX_BENCH_HOME")).models_dir)
+def _model() -> Backend:
+    return open_backend(settings=load_settings(os.environ.get("CORTEX_BENCH_HOME")))
 
 
 def _git(folder: Path, *arguments: str) -> None:

@@ -6,6 +6,7 @@ named in `CORTEX_BENCH_DATA`; where a file is absent, `DatasetMissing` says whic
 
 from __future__ import annotations
 
+import ast
 import gzip
 import hashlib
 import json
@@ -24,10 +25,13 @@ __all__ = [
     "LongMemEvalForm",
     "Question",
     "Record",
+    "cosqa",
     "data_folder",
     "locomo",
     "longmemeval",
+    "moment",
     "read_lines",
+    "without_docstring",
 ]
 
 LocomoForm = Literal["speaker", "dated", "plain"]
@@ -146,10 +150,10 @@ def longmemeval(folder: Path | None = None, *, form: LongMemEvalForm = "session"
             unit = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
             units[session_id] = unit
             if unit not in records:
-                records[unit] = list(_session(unit, texts, _moment(stamp), form))
+                records[unit] = list(_session(unit, texts, moment(stamp), form))
         absent = item["question_id"].endswith("_abs")
         relevant = frozenset() if absent else frozenset(units[s] for s in item["answer_session_ids"])
-        asked_at = _moment(item["question_date"])
+        asked_at = moment(item["question_date"])
         questions.append(Question(item["question_id"], item["question"], item["question_type"], relevant, asked_at))
     ordered = sorted(records.values(), key=lambda session: (session[0].created_at, session[0].unit))
     return Collection("longmemeval", tuple(r for session in ordered for r in session), tuple(questions))
@@ -163,5 +167,34 @@ def _session(unit: str, texts: list[str], created_at: datetime, form: LongMemEva
         yield Record(f"{unit}:{n}", unit, text, unit, created_at)
 
 
-def _moment(stamp: str) -> datetime:
+def moment(stamp: str) -> datetime:
+    """The date and time that LongMemEval writes."""
     return datetime.strptime(re.sub(r" \(\w+\)", "", stamp), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
+
+
+def cosqa(folder: Path | None = None, *, docstrings: bool = True) -> Collection:
+    """CoSQA: each Python function a record, and web queries that one of them answers."""
+    made = datetime(2026, 10, 1, tzinfo=UTC)
+    functions = {row["id"]: row["code"] for row in read_lines("cosqa_code.jsonl.gz", folder)}
+    records = tuple(
+        Record(str(key), str(key), code if docstrings else without_docstring(code), None, made)
+        for key, code in functions.items()
+    )
+    asked = enumerate(read_lines("cosqa_queries.jsonl.gz", folder))
+    questions = tuple(Question(f"{n}", row["query"], "code", frozenset({str(row["code_id"])})) for n, row in asked)
+    return Collection("cosqa" if docstrings else "cosqa-bare", records, questions)
+
+
+def without_docstring(code: str) -> str:
+    """A Python function without its docstring; code that cannot be parsed loses its first triple-quoted text."""
+    try:
+        function = ast.parse(code).body[0]
+        assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+    except (SyntaxError, ValueError, AssertionError, IndexError):
+        return re.sub(r'[rRuU]?("""|\'\'\')[\s\S]*?\1\s*\n?', "", code, count=1)
+    text = function.body[0]
+    if not (isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)):
+        return code
+    lines = code.splitlines(keepends=True)
+    kept = lines[: text.lineno - 1] + lines[text.end_lineno or text.lineno :]
+    return "".join(kept) if len(function.body) > 1 else "".join([*kept, "    pass\n"])

@@ -16,8 +16,8 @@ import numpy as np
 
 from cortex_py import Cortex, NewMemory
 from cortex_py.config import load_settings
-from cortex_py.embedding.model_files import info
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.install.model_files import describe_model, describe_shipped_model
 
 import report
 
@@ -86,12 +86,9 @@ def _capture_share(backend: OnnxBackend, texts: list[str], rounds: int = 5) -> f
 def main() -> None:
     settings = load_settings(os.environ.get("CORTEX_BENCH_HOME"))
     backends = {
-        model.precision: OnnxBackend(settings.models_dir, precision=model.precision)
-        for model in info(settings.models_dir)
+        f"{model.name} {model.precision}": OnnxBackend(model.folder.parent, model.precision, model=model.name)
+        for model in (describe_shipped_model(), *describe_model(settings.models_dir))
     }
-    if not backends:
-        print("No model is installed: run `make setup`.")
-        return
     peak = _gemm_peak()
     first = next(iter(backends.values()))
     texts = {tokens: _texts(first, tokens, 40) for tokens in LENGTHS}

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from cortex_py.config import load_settings
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.service import EmbeddingService
 
 import report
@@ -141,7 +141,7 @@ started = time.perf_counter()
 kind, model, texts = sys.argv[1], sys.argv[2], json.load(open(sys.argv[3]))
 if kind == "cortex":
     from pathlib import Path
-    from cortex_py.embedding.onnx_backend import OnnxBackend
+    from cortex_py.embedding.backends.onnx import OnnxBackend
     embed = OnnxBackend(Path(model)).embed
 elif kind == "sentence-transformers":
     from sentence_transformers import SentenceTransformer

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import Stemmer
 
-from cortex_py.memory.keyphrases import suggest_tags
+from cortex_py.memory.labels.keyphrases import suggest_tags
 
 import report
 
@@ -74,7 +74,7 @@ def score(part: str, *, show: bool) -> dict[str, float]:
 
 def main() -> int:
     show = "--show" in sys.argv
-    # The held-out half is never shown: whoever reads its misses has no held-out half any more.
+    # The misses of the held-out half are never shown: once read, it is no longer held out.
     results = {part: score(part, show=show and part == "develop") for part in PARTS}
     columns = list(results["develop"])
     report.table(["part", *columns], [[part, *results[part].values()] for part in PARTS])

@@ -2,7 +2,7 @@
 
     python bench/entities.py [--developed] [FOLDER]
 
-Names are measured on `software_ner.jsonl.gz` (spans, types as mapped in `cortex_py.graph.tagger.TYPE_OF`), which was
+Names are measured on `software_ner.jsonl.gz` (spans, types as mapped in `graph.reading.tagger.TYPE_OF`), which was
 never learned from nor looked into; relationships on `bench/data/relations.json`, whose one half the rules were
 developed on. The other half's blind figures, at its first scoring, were: names 0.915 precision and 0.970 recall,
 relationships 0.867 and 0.897. `--developed` leaves the test set and that other half alone.
@@ -20,10 +20,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cortex_py.graph.extract import extract
-from cortex_py.graph.gazetteer import Gazetteer, listed_names
-from cortex_py.graph.knowledge import Knowledge
-from cortex_py.graph.tagger import TYPES, shipped
+from cortex_py.graph.reading.extract import extract
+from cortex_py.graph.reading.knowledge import Knowledge
+from cortex_py.graph.reading.shapes import Gazetteer, listed_names
+from cortex_py.graph.reading.tagger import TYPES, load_tagger
 
 import report
 from datasets import DatasetMissing, read_lines
@@ -63,7 +63,7 @@ def by_list(words: Sequence[str]) -> Spans:
 
 
 def by_tagger(rows: Sequence[Sequence[str]]) -> list[Spans]:
-    return [{(name.first, name.last, name.type) for name in names} for names in shipped().tag(rows)]
+    return [{(name.first, name.last, name.type) for name in names} for names in load_tagger().tag(rows)]
 
 
 def by_all(words: Sequence[str]) -> Spans:
@@ -152,8 +152,8 @@ def speed(folder: Path | None) -> list[tuple[object, ...]]:
     began = time.perf_counter()
     extract(text[:1_000_000])
     whole = (time.perf_counter() - began) * 1000
-    code = "import time, numpy\nfrom cortex_py.graph.extract import extract\nbegan = time.perf_counter()\n"
-    code += "from cortex_py.graph.tagger import shipped\nshipped()\nprint(time.perf_counter() - began)"
+    code = "import time, numpy\nfrom cortex_py.graph.reading.extract import extract\nbegan = time.perf_counter()\n"
+    code += "from cortex_py.graph.reading.tagger import load_tagger\nload_tagger()\nprint(time.perf_counter() - began)"
     loads = [
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) * 1000
         for _ in range(5)
@@ -179,7 +179,7 @@ def main() -> int:
         print(f"Skipped: {missing}")
         return 0
     halves = [relations(half) for half in ("developed", "held")[: 1 if chosen.developed else 2]]
-    left_out = shipped().model.provenance["left_out_precision_recall_f1"]
+    left_out = load_tagger().model.provenance["left_out_precision_recall_f1"]
     print(f"tagger on training sentences left out: precision, recall, F1 = {left_out}\n")
     if named:
         report.table(("test set", "type", "names", "precision", "recall", "F1"), named)

@@ -2,7 +2,7 @@
 
     python bench/entity_signal.py
 
-The first forty hits of each question are ordered anew by their score and a weight times the shared entities, rarer ones
+The first forty hits of each question are reordered by their score and a weight times the shared entities, rarer ones
 counting more. A weight is worth having only if it helps on both data sets.
 """
 
@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 from cortex_py import Cortex
 from cortex_py.config import load_settings
-from cortex_py.embedding.onnx_backend import OnnxBackend
-from cortex_py.graph.extract import extract
-from cortex_py.graph.naming import canonical
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.backends.registry import open_backend
+from cortex_py.graph.reading.extract import extract
+from cortex_py.graph.values import canonical
 from cortex_py.records import NewMemory
 
 import datasets
@@ -43,7 +44,7 @@ def _names(text: str) -> set[str]:
     return {canonical(one.name, one.type) for one in extract(text).entities if one.confidence >= LEAST}
 
 
-def ask(collection: datasets.Collection, backend: OnnxBackend) -> list[Asked]:
+def ask(collection: datasets.Collection, backend: Backend) -> list[Asked]:
     with (
         tempfile.TemporaryDirectory() as home,
         tempfile.TemporaryDirectory() as project,
@@ -105,7 +106,7 @@ def _odds(score: float) -> float:
 
 
 def main() -> None:
-    backend = OnnxBackend(load_settings().models_dir)
+    backend = open_backend(settings=load_settings())
     sets = {
         "LoCoMo": [one for part in datasets.locomo()[:CONVERSATIONS] for one in ask(part, backend)],
         "LongMemEval": ask(some(datasets.longmemeval()), backend),

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cortex_py.embedding.backend import Backend
-from cortex_py.embedding.backends import missing_for_cuda
-from cortex_py.embedding.model_files import DIMENSIONS, MODEL_NAME, PRECISIONS, Manifest
-from cortex_py.embedding.onnx_backend import OnnxBackend
-from cortex_py.embedding.onnx_graph import float_graph, integer_graph
-from cortex_py.embedding.sentence_transformers_backend import SentenceTransformersBackend
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.backends.registry import missing_for_cuda
+from cortex_py.embedding.backends.sentence_transformers import SentenceTransformersBackend
+from cortex_py.embedding.install.model_files import DIMENSIONS, MODEL_NAME, PRECISIONS, Manifest
+from cortex_py.embedding.install.onnx_graph import float_graph, integer_graph
 from make_gpu_folder import FOLDER, read_tensors
 
 import report

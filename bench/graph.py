@@ -23,11 +23,11 @@ import numpy as np
 
 from cortex_py.clock import SystemClock
 from cortex_py.graph.draw import dot, mermaid
-from cortex_py.graph.duplicates import find_duplicates
-from cortex_py.graph.traverse import Hop, neighbours, search
+from cortex_py.graph.entities import find_duplicates
+from cortex_py.graph.traversal import Hop, neighbours, search
 from cortex_py.graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES, Entity, Relationship
 from cortex_py.store.database import Session
-from cortex_py.store.graph import GRAPH_STEP, EntityRow, GraphTable, RelationshipRow, Sight
+from cortex_py.store.graph.graph import EntityRow, GraphTable, RelationshipRow, Sight
 from cortex_py.store.sqlite import SqliteDatabase, open_sqlite
 
 import report
@@ -89,10 +89,6 @@ def fill(database: SqliteDatabase, entities: int, relationships: int) -> float:
         if a != b
     )
     started = time.perf_counter()
-    with database.write() as session:
-        if not database.has_table(session, "entity"):
-            for statement in GRAPH_STEP:
-                session.run(statement)
     while batch := list(islice(rows, BATCH)):
         with database.write() as session:
             TABLE.add_entities(session, batch)

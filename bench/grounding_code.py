@@ -1,4 +1,4 @@
-"""How well true claims about a code project are told from false ones, and how often the place that shows it is right.
+"""How well true claims about a project are separated from false ones, and how often the place that shows it is right.
 
     python bench/grounding_code.py [--split reported|training] [--most N] [--write-errors FILE]
 

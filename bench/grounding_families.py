@@ -43,7 +43,7 @@ def symbol(scene: Scene) -> Claims:
 
 
 def absence(scene: Scene) -> Claims:
-    """That something is not there: the same facts, told the other way round."""
+    """That something is not there: the same facts, stated the other way round."""
     for one in scene.symbols():
         fields: Fields = {"noun": noun(one)}
         source = scene.elsewhere(one)

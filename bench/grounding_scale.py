@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from cortex_py import Cortex
-from cortex_py.grounding.claims import read_claims
+from cortex_py.grounding.claims.claims import read_claims
 
 import report
 
@@ -113,7 +113,7 @@ def main() -> int:
             changed = timed(cortex.grounding.refresh, 1)[0]
         with Cortex.open(home, project=folder) as cortex:
             again = timed(cortex.grounding.refresh, 1)[0]
-        size = sum(path.stat().st_size for path in (home / "evidence").iterdir())
+        size = sum(path.stat().st_size for path in (home / "evidence").rglob("*.db*"))
     rows = [
         ("first reading, s", first, first, WANTED["first reading, s"]),
         ("update_memory before it was read, ms", early, early, ""),

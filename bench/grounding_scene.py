@@ -30,7 +30,7 @@ NOUNS = {"async function": "function", "async method": "method", "attribute": "a
 
 @dataclass(frozen=True)
 class Place:
-    """Where it is told that a claim is true: lines of a file, or a commit."""
+    """What shows that a claim is true: lines of a file, or a commit."""
 
     path: str | None = None
     first: int = 0

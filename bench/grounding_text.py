@@ -1,4 +1,4 @@
-"""How well claims that a text supports are told from those that it does not, and how well the telling sentences rank.
+"""How well claims that a text supports are separated from others, and how well the supporting sentences rank.
 
     python bench/grounding_text.py [--data FOLDER]
 
@@ -23,7 +23,7 @@ from time import process_time
 
 import numpy as np
 
-from cortex_py.grounding.support import default_model, rank, support
+from cortex_py.grounding.judges.support import default_model, rank, support
 from train_support import (
     STRANGER,
     VITAMINC,

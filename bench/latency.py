@@ -22,7 +22,7 @@ import numpy as np
 
 from cortex_py import Cortex
 from cortex_py.config import load_settings
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.registry import open_backend
 
 import report
 from synthetic import BulkBackend, documents, queries
@@ -42,7 +42,7 @@ def _memory_mb() -> float:
 
 def _backend() -> BulkBackend:
     settings = load_settings(os.environ.get("CORTEX_BENCH_HOME"))
-    return BulkBackend(OnnxBackend(settings.models_dir))
+    return BulkBackend(open_backend(settings=settings))
 
 
 def fill(home: Path, size: int) -> float:

@@ -31,17 +31,27 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.embedding.onnx_backend import OnnxBackend
-from cortex_py.memory.classifier import CATEGORY_FLOOR, Classified, Classifier, default_model
-from cortex_py.memory.cues import Lexicon, default_lexicon
-from cortex_py.memory.filing import BY_CATEGORY, BY_SUBCATEGORY, FILING_FLOOR, namespace_for
-from cortex_py.memory.ontology import CATEGORY_NAMES, FALLBACK
-from cortex_py.store.threads import single_threaded
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.backends.registry import open_backend
+from cortex_py.memory.labels.classifier import (
+    BY_CATEGORY,
+    BY_SUBCATEGORY,
+    CATEGORY_FLOOR,
+    FILING_FLOOR,
+    Classification,
+    Classifier,
+    Lexicon,
+    default_lexicon,
+    default_model,
+    namespace_for,
+)
+from cortex_py.memory.labels.ontology import CATEGORY_NAMES, FALLBACK
+from cortex_py.store.search.vectors import single_threaded
 from train_ontology import (
     CHECK_FILE,
     FIRST_LATER,
     LATER_FILE,
-    MODELS,
+    SETTINGS,
     Notes,
     choose,
     descriptions,
@@ -71,9 +81,9 @@ class Scored:
     batch: int  # 0: the first file; 1: written when the listed words were closed; 2: and when figures had been seen
     repeat: int
     fold: int
-    answer: Classified
-    cues_alone: Classified
-    unlisted: Classified  # by a model without the listed words
+    answer: Classification
+    cues_alone: Classification
+    unlisted: Classification  # by a model without the listed words
 
 
 def cross_validate(rows: Sequence[dict[str, str]], notes: Notes, extra: Notes, repeats: int) -> list[Scored]:
@@ -191,7 +201,7 @@ def milliseconds(rows: Sequence[dict[str, str]], notes: Notes, fingerprint: str)
     return found
 
 
-def check_set(fingerprint: str, backend: OnnxBackend) -> list[Scored]:
+def check_set(fingerprint: str, backend: Backend) -> list[Scored]:
     """The set kept apart, answered by the shipped model."""
     rows = read(CHECK_FILE)
     vectors = np.asarray(backend.embed([row["text"] for row in rows]), np.float32)
@@ -205,10 +215,10 @@ def check_set(fingerprint: str, backend: OnnxBackend) -> list[Scored]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--repeats", type=int, default=3, help="how often the notes are divided anew")
+    parser.add_argument("--repeats", type=int, default=3, help="how often the notes are divided again")
     chosen = parser.parse_args(arguments)
     rows = read()
-    backend = OnnxBackend(MODELS)
+    backend = open_backend(settings=SETTINGS)
     notes = training_set(backend)
     extra = descriptions(backend)
     times = milliseconds(rows, notes, backend.fingerprint)

@@ -30,11 +30,12 @@ import psycopg
 from cortex_py import Cortex
 from cortex_py.clock import to_micros
 from cortex_py.config import load_settings
-from cortex_py.embedding.onnx_backend import OnnxBackend
-from cortex_py.memory.filters import parse_filter
-from cortex_py.store import engine_space, postgres_nearest
-from cortex_py.store.postgres_near_tables import as_vector
-from cortex_py.store.scope import View
+from cortex_py.embedding.backends.registry import open_backend
+from cortex_py.memory.recall.filters import parse_filter
+from cortex_py.store.postgres import vector_index
+from cortex_py.store.postgres.vector_index import as_vector
+from cortex_py.store.search import search as engine_space
+from cortex_py.store.search.filters import View
 
 import report
 from synthetic import KnownQueries, documents, queries
@@ -56,7 +57,7 @@ CANDIDATES = 32
 
 
 def _backend() -> KnownQueries:
-    return KnownQueries(OnnxBackend(load_settings(os.environ.get("CORTEX_BENCH_HOME")).models_dir))
+    return KnownQueries(open_backend(settings=load_settings(os.environ.get("CORTEX_BENCH_HOME"))))
 
 
 @contextmanager
@@ -82,7 +83,7 @@ def _fill(cortex: Cortex, backend: KnownQueries, size: int) -> float:
 
 
 def _build(cortex: Cortex) -> float:
-    nearest = cortex._store.database.nearest
+    nearest = cortex._store.database.vector_index
     assert nearest is not None
     began = time.perf_counter()
     assert nearest.build(cortex.project.id, cortex.backend.dimensions, lambda: False)
@@ -115,7 +116,7 @@ def _same(cortex: Cortex, filter: str, texts: list[str]) -> float:
         return [{hit.memory.id for hit in cortex.memories.recall(text, filter=filter).results} for text in texts]
 
     quick = best()
-    with patch.object(postgres_nearest, "_EXACT", 1 << 60), patch.object(engine_space, "_SELDOM", 1 << 60):
+    with patch.object(vector_index, "_EXACT", 1 << 60), patch.object(engine_space, "_SELDOM", 1 << 60):
         exact = best()
     return float(np.mean([len(one & other) / max(1, len(other)) for one, other in zip(quick, exact, strict=True)]))
 

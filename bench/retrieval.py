@@ -1,32 +1,34 @@
-"""How well recall finds: LoCoMo by turn, LongMemEval by session, through the engine as it ships.
+"""How well recall finds: LoCoMo by turn, LongMemEval by session, CoSQA by function, through the engine as it ships.
 
-    python bench/retrieval.py [--data FOLDER]
+    python bench/retrieval.py [--data FOLDER] [--ceiling]
 
-Each row is one way of ranking. `learned` is cross-validated: every question is ranked by a model that was trained
-without its conversation (LoCoMo) or without the questions of its fold (LongMemEval). Questions that cannot be answered
-are not counted. `any` is the share of questions with at least one relevant result among the first, `found` the share
-of relevant ones that are there, `all` the share of questions with every one of them there. LongMemEval questions are
-asked at their own date where the clock is said to be `asked`, and at the present where it is `now`.
+Each row is one way of ranking. LoCoMo and CoSQA are ranked by the shipped model, which was fitted on neither;
+LongMemEval is cross-validated: every question is ranked by a model that was trained without the questions of its fold.
+Questions that cannot be answered are not counted. `any` is the share of questions with at least one relevant result
+among the first, `found` the share of relevant ones that are there, `all` the share of questions with every one of them
+there, `mrr@10` the mean of one over the place of the first. LongMemEval questions are asked at their own date where the
+clock is said to be `asked`, and at the present where it is `now`. `--ceiling` prints what a perfect order of the first
+20 and 40 results would give.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.memory.ranking import RankingModel, Scores
+from cortex_py.memory.recall.ranking import RankingModel, Scores, default_model
 from cortex_py.records import Mode
-from ranking_samples import FOLDS, Engine, Sample, default_backend, engine, samples, whole
-from train_ranking import train
+from ranking_samples import KeptVectors, Sample, default_backend, engine, whole
+from train_ranking import fold_models
 
 import report
-from datasets import Collection, DatasetMissing, locomo, longmemeval
+from datasets import Collection, DatasetMissing, cosqa, locomo, longmemeval
 
 AT = (5, 10)
 MODES: tuple[tuple[str, Mode, str], ...] = (
@@ -36,7 +38,9 @@ MODES: tuple[tuple[str, Mode, str], ...] = (
     ("hybrid weighted", "hybrid", "weighted"),
     ("hybrid learned", "hybrid", "learned"),
 )
+DEPTHS = (20, 40)
 Figures = dict[str, float]
+Models = Callable[[Sample], RankingModel]
 
 
 def ranking(sample: Sample, scores: Scores) -> NDArray[np.int64]:
@@ -46,25 +50,18 @@ def ranking(sample: Sample, scores: Scores) -> NDArray[np.int64]:
     return np.asarray(order[np.sort(first)])
 
 
-def figures(sample: Sample, scores: Scores) -> Figures:
+def figures(sample: Sample, scores: Scores, depth: int | None = None) -> Figures:
+    """The figures of one question; with a depth, as if the first results were in a perfect order."""
     relevant = sample.relevant[ranking(sample, scores)]
+    if depth:
+        relevant = np.sort(relevant[:depth])[::-1]
     found: Figures = {}
     for k in AT:
         count = int(relevant[:k].sum())
         found |= {f"any@{k}": float(count > 0), f"found@{k}": count / sample.wanted}
         found[f"all@{k}"] = float(count == sample.wanted)
-    return found
-
-
-def measured(asked: Sequence[Sample], models: Sequence[RankingModel]) -> dict[str, list[Figures]]:
-    """Figures of every question under every way of ranking."""
-    rows: dict[str, list[Figures]] = {}
-    for name, mode, fusion in MODES:
-        rows[name] = [
-            figures(s, models[s.fold].score(s.query, s.candidates, fusion=fusion, mode=mode))  # type: ignore[arg-type]
-            for s in asked
-        ]
-    return rows
+    first = np.flatnonzero(relevant[:10])
+    return found | {"mrr@10": 1.0 / (1 + int(first[0])) if len(first) else 0.0}
 
 
 def means(rows: Sequence[Figures]) -> Figures:
@@ -75,46 +72,74 @@ def without_clock(collection: Collection) -> Collection:
     return replace(collection, questions=tuple(replace(q, asked_at=None) for q in collection.questions))
 
 
-def asked_of(engines: Sequence[Engine], source: str, fold: Callable[[int], int | None]) -> list[Sample]:
-    return [s for n, one in enumerate(engines) for s in whole(one, source, fold(n)) if s.answerable]
+def shipped(_: Sample) -> RankingModel:
+    return default_model()
+
+
+def cross_validated(folder: Path | None) -> Models:
+    models = fold_models(folder)
+    return lambda sample: models[sample.fold]
+
+
+def sets(folder: Path | None, backend: KeptVectors) -> Iterator[tuple[str, list[Sample], Models]]:
+    """Each set with its questions and the models that may rank them."""
+    turns = [s for c in locomo(folder) for s in whole(engine(c, backend), "locomo")]
+    yield "LoCoMo turns", turns, shipped
+    sessions = longmemeval(folder)
+    folds = cross_validated(folder)
+    yield "LongMemEval sessions, asked", list(whole(engine(sessions, backend), "sessions")), folds
+    yield "LongMemEval sessions, now", list(whole(engine(without_clock(sessions), backend), "sessions")), folds
+    for docstrings in (True, False):
+        functions = list(whole(engine(cosqa(folder, docstrings=docstrings), backend), "cosqa"))
+        yield f"CoSQA with{'' if docstrings else 'out'} docstrings", functions, shipped
+    backend.save()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, help="folder of the public data (default ../shared/data)")
-    folder = parser.parse_args(arguments).data
+    parser.add_argument("--ceiling", action="store_true", help="print what a perfect order would give instead")
+    chosen = parser.parse_args(arguments)
+    columns = [f"{figure}@{k}" for k in AT for figure in ("any", "found", "all")] + ["mrr@10"]
+    rows: list[list[object]] = []
+    result: dict[str, object] = {}
     try:
-        conversations, sessions = locomo(folder), longmemeval(folder)
-        turns = longmemeval(folder, form="turns")
+        for name, asked, models in sets(chosen.data, default_backend()):
+            answerable = [sample for sample in asked if sample.answerable]
+            by_way = ceilings(answerable, models) if chosen.ceiling else measured(answerable, models)
+            result[name] = {way: means(found) for way, found in by_way.items()}
+            rows += [[name, len(answerable), way, *(means(found)[c] for c in columns)] for way, found in by_way.items()]
+            kinds = sorted({sample.kind for sample in answerable})
+            for kind in kinds if len(kinds) > 1 else ():
+                places = [n for n, sample in enumerate(answerable) if sample.kind == kind]
+                for way in by_way if chosen.ceiling else ("hybrid learned",):
+                    found = means([by_way[way][n] for n in places])
+                    result[f"{name}, {kind}, {way}"] = found
+                    rows.append([f"  {kind}", len(places), way, *(found[c] for c in columns)])
     except DatasetMissing as missing:
         print(f"Retrieval was not measured: {missing}.", file=sys.stderr)
         return 1
-    learned_from = samples(folder)
-    models = [train([s for s in learned_from if s.fold != fold]) for fold in range(FOLDS)]
-    backend = default_backend()
-    sets = {
-        "LoCoMo turns": asked_of([engine(c, backend) for c in conversations], "locomo/turns", lambda n: n % FOLDS),
-        "LongMemEval sessions, asked": asked_of([engine(sessions, backend)], "sessions", lambda _: None),
-        "LongMemEval sessions, now": asked_of([engine(without_clock(sessions), backend)], "sessions", lambda _: None),
-        "LongMemEval turns, asked": asked_of([engine(turns, backend)], "turns", lambda _: None),
-    }
-    backend.save()
-    columns = [f"{figure}@{k}" for k in AT for figure in ("any", "found", "all")]
-    rows: list[list[object]] = []
-    result: dict[str, object] = {}
-    for name, asked in sets.items():
-        by_mode = measured(asked, models)
-        result[name] = {mode: means(found) for mode, found in by_mode.items()}
-        rows += [[name, len(asked), mode, *(means(found)[c] for c in columns)] for mode, found in by_mode.items()]
-        kinds = sorted({sample.kind for sample in asked})
-        for kind in kinds:
-            chosen = [n for n, sample in enumerate(asked) if sample.kind == kind]
-            found = means([by_mode["hybrid learned"][n] for n in chosen])
-            result[f"{name}, {kind}"] = {"hybrid learned": found}
-            rows.append([f"  {kind}", len(chosen), "hybrid learned", *(found[c] for c in columns)])
     report.table(("set", "questions", "ranking", *columns), rows)
-    report.write("retrieval", {"sets": result})
+    report.write("retrieval_ceiling" if chosen.ceiling else "retrieval", {"sets": result})
     return 0
+
+
+def measured(asked: Sequence[Sample], models: Models) -> dict[str, list[Figures]]:
+    """Figures of every question under every way of ranking."""
+    return {
+        name: [
+            figures(s, models(s).score(s.query, s.candidates, fusion=fusion, mode=mode))  # type: ignore[arg-type]
+            for s in asked
+        ]
+        for name, mode, fusion in MODES
+    }
+
+
+def ceilings(asked: Sequence[Sample], models: Models) -> dict[str, list[Figures]]:
+    """Figures of the learned ranking, and of a perfect order of its first results."""
+    scored = [(s, models(s).score(s.query, s.candidates)) for s in asked]
+    found = {"as ranked": [figures(s, scores) for s, scores in scored]}
+    return found | {f"perfect {depth}": [figures(s, scores, depth) for s, scores in scored] for depth in DEPTHS}
 
 
 if __name__ == "__main__":

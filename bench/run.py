@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ALL = (
     "secret_scan",
+    "personal_data",
     "embedding",
     "retrieval",
     "latency",
@@ -31,6 +32,7 @@ ALL = (
     "grounding_code",
     "grounding_scale",
     "suggestions",
+    "hooks",
     "backups",
     "postgres",
 )

@@ -13,8 +13,8 @@ import numpy as np
 
 from cortex_py import Cortex
 from cortex_py.clock import to_micros
-from cortex_py.embedding.backend import Backend
-from cortex_py.store.suggestions import ReferenceRow, TrustRow
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.store.tables.suggestions import ReferenceRow, TrustRow
 from suggestion_histories import History, Step
 from suggestion_replay import REASON, Scene
 
@@ -66,7 +66,7 @@ def _at_hand(scene: Scene, step: Step, source: str) -> Iterator[str | None]:
     What was written down meanwhile is taken off the table again, so that all is asked at one moment; what it added up
     to stays.
     """
-    cortex, project = scene.cortex, scene.cortex._desk.project.id
+    cortex, project = scene.cortex, scene.cortex._session.id
     history = source == "reference_history"
     cortex.suggestions.history(limit=1)  # writes what waits: it was done before
     row = ReferenceRow(scene.ids[step.files[0]], "load", scene.line, "", to_micros(scene.clock.now()))
@@ -147,7 +147,7 @@ def speed(backend: Backend, events: int, memories: int) -> dict[str, object]:
 
 def _fill(cortex: Cortex, ids: Sequence[str], line: str, events: int, lot: random.Random) -> None:
     """Put events and what they add up to into the store at once: by that many loads it would take an hour."""
-    store, project = cortex._store, cortex._desk.project.id
+    store, project = cortex._store, cortex._session.id
     now = to_micros(cortex._clock.now())
     weights = [1.0 / (place + 10) for place in range(len(ids))]
     used = lot.choices(ids, weights, k=events)

@@ -29,8 +29,8 @@ import time
 from collections.abc import Sequence
 
 from cortex_py.config import load_settings
-from cortex_py.embedding.backend import Backend
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.backends.registry import open_backend
 from suggestion_generated import generated
 from suggestion_histories import OWN, PACKAGES, STUDIED, History, own, packaged
 from suggestion_replay import METHODS, Asked, Replayed, calibration, mean, replay, thirds
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, nargs=2, default=EVENTS, help="events and memories of the timing")
     chosen = parser.parse_args()
     settings = load_settings(os.environ.get("CORTEX_BENCH_HOME"))
-    backend: Backend = OnnxBackend(settings.models_dir)
+    backend: Backend = open_backend(settings=settings)
     result: dict[str, object] = {"gap_hours": chosen.gap, "wanted": WANTED}
     for name, some in histories(chosen.steps, chosen.commits, chosen.only).items():
         if some:

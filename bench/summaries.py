@@ -19,13 +19,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from cortex_py.context.summary import EMPTY, Summary, Turn, advance, render
+from cortex_py.context.summary.summary import EMPTY, Summary, Turn, advance, render
+from cortex_py.context.summary.verdicts import Doubt, read_doubts
 
 import report
 
 DATA = Path(__file__).parent / "data" / "summaries.json"
 BUDGET = 300
 STALE = "stale facts shown"
+REJECTED = "rejected claims shown as facts"
+UNVERIFIED = "unverified"
 ANYWHERE = "anywhere in the text"
 # Facts shown in their section, facts shown at all, and stale facts shown, as first scored.
 FIRST_LOOK = {
@@ -48,9 +51,13 @@ def branches() -> list[dict[str, Any]]:
 def turns_of(branch: dict[str, Any]) -> list[Turn]:
     start = datetime(2025, 1, 1, tzinfo=UTC)
     return [
-        Turn(f"{branch['name']}-{number}", role, content, start + timedelta(minutes=number))
-        for number, (role, content) in enumerate(branch["turns"])
+        Turn(f"{branch['name']}-{number}", role, content, start + timedelta(minutes=number), _doubts(checked))
+        for number, (role, content, *checked) in enumerate(branch["turns"])
     ]
+
+
+def _doubts(checked: list[dict[str, Any]]) -> tuple[Doubt, ...]:
+    return read_doubts(json.dumps(checked[0])) if checked else ()
 
 
 def count_tokens(text: str) -> int:
@@ -70,6 +77,10 @@ def counts(branch: dict[str, Any], summary: Summary) -> Iterator[tuple[str, Coun
         text = summary.text.casefold()
         yield ANYWHERE, Count(sum(fact.casefold() in text for fact in facts), len(facts))
     text = summary.text.casefold()
+    if "rejected" in branch:
+        claimed = "\n".join(one for name, texts in summary.sections.items() if name != UNVERIFIED for one in texts)
+        wrong = sum(claim.casefold() in claimed.casefold() for claim in branch["rejected"])
+        yield REJECTED, Count(wrong, len(branch["rejected"]))
     yield STALE, Count(sum(fact.casefold() in text for fact in branch["stale"]), len(branch["stale"]))
 
 
@@ -80,6 +91,10 @@ def show(branch: dict[str, Any], summary: Summary) -> None:
         for fact in facts:
             if fact.casefold() not in shown:
                 print(f"  missing in {section}: {fact}")
+    for fact in branch.get("rejected", ()):
+        print(
+            f"  rejected: {fact}: {[name for name, texts in summary.sections.items() if fact in chr(10).join(texts)]}"
+        )
     for fact in branch["stale"]:
         if fact.casefold() in summary.text.casefold():
             print(f"  stale: {fact}")
@@ -96,7 +111,8 @@ def main() -> int:
         sizes[branch["set"]] += 1
         for measure, count in counts(branch, summary):
             totals[branch["set"], measure].append(count)
-        if "--show" in sys.argv:
+        # What is held out stays unread.
+        if "--show" in sys.argv and "held out" not in branch["set"]:
             show(branch, summary)
     rows = []
     for (half, measure), found in totals.items():

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cortex_py import NewMemory
-from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.backends.backend import Backend
 
 __all__ = ["BulkBackend", "KnownQueries", "documents", "queries"]
 

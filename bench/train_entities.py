@@ -31,19 +31,33 @@ import pycrfsuite
 from numpy.typing import NDArray
 from pygments.lexers import get_all_lexers
 
-from cortex_py.embedding.onnx_backend import OnnxBackend
-from cortex_py.embedding.weights import WEIGHTS_SHA256, read_source
-from cortex_py.graph.features import LEANING_STEP, LEANINGS, NO_CLUSTER, NO_LEANING, Features, Tables
-from cortex_py.graph.gazetteer import NAMES_FILE, Gazetteer, listed_names
-from cortex_py.graph.tagger import MODEL_FILE, TYPE_OF, WEIGHT_STEP, Model, Tagged, Tagger, unpacked
-from cortex_py.store.threads import single_threaded
+from cortex_py.config import load_settings
+from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.install.weights import WEIGHTS_SHA256, read_source
+from cortex_py.graph.reading.shapes import NAMES_FILE, Gazetteer, listed_names
+from cortex_py.graph.reading.tagger import (
+    LEANING_STEP,
+    LEANINGS,
+    MODEL_FILE,
+    NO_CLUSTER,
+    NO_LEANING,
+    TYPE_OF,
+    WEIGHT_STEP,
+    Features,
+    Model,
+    Tables,
+    TaggedName,
+    Tagger,
+    unpack_model,
+)
+from cortex_py.store.search.vectors import single_threaded
 
 from datasets import data_folder, read_lines
 
 Floats = NDArray[np.float32]
 
 TRAINING = "software_ner_train.jsonl.gz"
-MODELS = Path(os.environ.get("CORTEX_MODELS_DIR") or Path(__file__).parents[1] / ".make" / "models")
+MODELS = load_settings().models_dir
 WHEELS = Path(__file__).parents[1] / ".make" / "wheels"
 FOLDS, BLOCK = 5, 100  # sentences stand in the order of their posts; blocks keep a post on one side
 SETTINGS = {"c1": 0.08, "c2": 0.2, "max_iterations": 70, "feature.possible_transitions": True}
@@ -95,10 +109,10 @@ def wheel() -> Path:
     return Path(named) if named else next(iter(sorted(WHEELS.glob("*.whl"))))
 
 
-def vocabulary() -> Vocabulary:
+def vocabulary(leaving: Callable[[list[str]], Floats] | None = None) -> Vocabulary:
     source = read_source(wheel())
     table = next(values for name, values in source.tensors.items() if name.endswith("word_embeddings.weight"))
-    return assembled(source.vocabulary.decode().split("\n"), _halves(table), _leaving)
+    return assembled(source.vocabulary.decode().split("\n"), _halves(table), leaving or _leaving)
 
 
 def _leaving(words: list[str]) -> Floats:
@@ -231,7 +245,7 @@ def _stored(values: NDArray[np.float64]) -> NDArray[np.int8]:
 def seen(features: Features, words: Sequence[str]) -> Iterator[list[str]]:
     """The features of every word of a sentence, as the tagger adds them up."""
     lowered, shapes = [word.lower() for word in words], ["s=" + Features.shape(word) for word in words]
-    phrases = features.phrases(words, lowered)
+    phrases = features.phrases(features.gazetteer.matches(words, lowered))
     made = [features.of(word) for word in words]
     for place in range(len(words)):
         found = made[place][0] + [name for name in Features.pairs(lowered, shapes, place) if name]
@@ -289,7 +303,7 @@ def truth(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     return found
 
 
-def f1(found: Sequence[Sequence[Tagged]], asked: Sequence[Sentence]) -> tuple[float, float, float]:
+def f1(found: Sequence[Sequence[TaggedName]], asked: Sequence[Sentence]) -> tuple[float, float, float]:
     right = given = wanted = 0
     for names, sentence in zip(found, asked, strict=True):
         expected = truth(sentence.tags)
@@ -367,7 +381,7 @@ def packed(model: Model) -> bytes:
         "by_word": tables.by_word.T.tobytes(),
     }
     about = {
-        "about": "Marks names in sentences. Made by bench/train_entities.py; read by cortex_py.graph.tagger.",
+        "about": "Marks names in sentences. Made by bench/train_entities.py; read by cortex_py.graph.reading.tagger.",
         "provenance": model.provenance,
         "eagerness": model.eagerness,
         "calibration": model.calibration,
@@ -384,7 +398,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="compare the inputs with the shipped file's")
     if parser.parse_args(arguments).check:
-        same = unpacked(MODEL_FILE.read_bytes()).provenance["inputs"] == inputs()
+        same = unpack_model(MODEL_FILE.read_bytes()).provenance["inputs"] == inputs()
         print("the shipped tagger was made from these inputs" if same else f"{MODEL_FILE} is older: train again")
         return 0 if same else 1
     rows = sentences()

@@ -1,9 +1,10 @@
 """Make `claim_model.json`: what each check of a claim against its project is worth, learned from labelled claims.
 
-    python bench/train_grounding.py [--most N] [--check] [--write-errors FILE]
+    python bench/train_grounding.py [--most N] [--check] [--write-errors FILE] [--behaviour CLAIMS CHECKOUTS]...
 
-The claims are those of `grounding_claims` about the repositories and in the phrasings that are kept for training;
-`grounding_code` measures on others. A check that holds never speaks against a claim, nor one that fails for it: where
+The claims are those of `grounding_claims` about the repositories and in the phrasings that are kept for training, and
+claims about behaviour with the checkouts that they are about; `grounding_code` and `grounding_behaviour` measure on
+others. A check that holds never speaks against a claim, nor one that fails for it: where
 the data would have it so, it counts nothing. What the data has no cases of is given in `FIXED`. `--check` leaves the
 file alone and tells how the model does on each repository when it was fitted to the others.
 """
@@ -21,21 +22,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+import grounding_behaviour
 import grounding_code
 from cortex_py import Cortex
-from cortex_py.grounding import judging, weighing
-from cortex_py.grounding.weighing import FEATURES, ClaimModel, features_of
+from cortex_py.grounding.judges import judge
+from cortex_py.grounding.judges.judge import FEATURES, ClaimModel
 
 Floats = NDArray[np.float64]
 
-RIDGE = 2.0
+RIDGE = 1.0
 MOST = 200
 # Test reports, lines and commits are not part of the labelled claims; what they are worth is set by hand.
 FIXED = {
     "tests_holds": 3.5, "tests_fails": -3.5, "line_holds": 1.5, "line_fails": -2.0, "commit_holds": 0.5,
-    "commit_fails": -3.0,
+    "commit_fails": -3.0, "memory": 2.5, "message": 2.0,
+    "file_fails": -2.0,
 }  # fmt: skip
-FREE = frozenset(("denied",))
+FREE = frozenset(("denied", "named"))
+AGAINST = frozenset(("several_fail", "details_missing", "universal"))
 
 
 @dataclass(frozen=True)
@@ -49,28 +53,46 @@ class Case:
     checks: tuple[str, ...]
 
 
-def gather(most: int) -> list[Case]:
+def gather(most: int, behaviour: Sequence[Sequence[str]] = ()) -> list[Case]:
     """The claims with what is checked of them; of a false one that makes several claims nobody knows which is false."""
     cases = []
     # What is checked does not depend on what it is worth, and the model at hand may be of other checks.
-    judging.default_claim_model = lambda: ClaimModel(dict.fromkeys(FEATURES, 0.0), 0.0)
+    judge.default_claim_model = lambda: ClaimModel(dict.fromkeys(FEATURES, 0.0), 0.0)
+    for claims, checkouts in behaviour:
+        cases += gather_behaviour(Path(claims), Path(checkouts))
     with tempfile.TemporaryDirectory() as scratch:
         for name, repository in grounding_code.repositories("training", Path(scratch)):
             for wording in ("training", "development"):
                 for _, claim, cortex in grounding_code.standing(repository, wording, most):
-                    cases += _cases(name, claim, cortex)
+                    cases += _cases(name, claim.text, claim.kind, claim.change, claim.true, cortex)
             print(f"{name}: {sum(case.repository == name for case in cases)} cases", file=sys.stderr, flush=True)
     return cases
 
 
-def _cases(name: str, claim: grounding_code.LabelledClaim, cortex: Cortex) -> list[Case]:
-    findings = cortex.grounding.verify(claim.text).findings
-    if not claim.true and len(findings) > 1:
+def gather_behaviour(path: Path, checkouts: Path) -> list[Case]:
+    """The claims about what code does, each with what is checked of it."""
+    rows, cases = grounding_behaviour.read_claims(path), []
+    for repository in sorted({row["repo"] for row in rows}):
+        name = repository.rpartition("/")[2]
+        if not (checkouts / name).is_dir():
+            print(f"Not there: {checkouts / name}", file=sys.stderr)
+            continue
+        with tempfile.TemporaryDirectory() as home, Cortex.open(Path(home), project=checkouts / name) as cortex:
+            for row in rows:
+                if row["repo"] == repository:
+                    cases += _cases(name, row["claim"], f"behaviour: {row['kind']}", None, bool(row["label"]), cortex)
+        print(f"{name}: {sum(case.repository == name for case in cases)} cases", file=sys.stderr, flush=True)
+    return cases
+
+
+def _cases(name: str, text: str, kind: str, change: str | None, true: bool, cortex: Cortex) -> list[Case]:
+    findings = [finding for finding in cortex.grounding.verify(text).findings if finding.features]
+    if not true and len(findings) > 1:
         return []
     return [
         Case(
-            name, claim.text, claim.kind, claim.change, claim.true,
-            tuple(features_of(finding.checks, finding.claim.negated)[key] for key in FEATURES),
+            name, text, kind, change, true,
+            tuple(finding.features.get(key, 0.0) for key in FEATURES),
             (finding.claim.type, *(f"{one.name} {'+' if one.holds else '-'} {one.reason}" for one in finding.checks)),
         )
         for finding in findings
@@ -97,7 +119,7 @@ def _unbelievable(place: int, value: float) -> bool:
     name = FEATURES[place]
     if name in FREE:
         return False
-    against = name.endswith("_fails") or name == "several_fail"
+    against = name.endswith("_fails") or name in AGAINST
     return value > 0 if against else value < 0
 
 
@@ -138,8 +160,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=MOST)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--write-errors", type=Path)
+    parser.add_argument("--behaviour", nargs=2, action="append", default=[], metavar=("CLAIMS", "CHECKOUTS"))
+    parser.add_argument("--cases", type=Path, help="a file for the gathered cases, used again if it is there")
     chosen = parser.parse_args(arguments)
-    cases = gather(chosen.most)
+    if chosen.cases and chosen.cases.exists():
+        cases = [Case(**row) for row in json.loads(chosen.cases.read_text())]
+    else:
+        cases = gather(chosen.most, chosen.behaviour)
+    if chosen.cases:
+        chosen.cases.write_text(json.dumps([vars(case) for case in cases]))
     scores = dict.fromkeys(range(len(cases)), 0.0)
     for name in sorted({case.repository for case in cases}):
         model = train([case for case in cases if case.repository != name])
@@ -159,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"  {name:24} {value:+.2f}")
     if not chosen.check:
         content = {"offset": round(model.offset, 4), "weights": {k: round(v, 4) for k, v in model.coefficients.items()}}
-        path = Path(weighing.__file__).with_name("claim_model.json")
+        path = Path(judge.__file__).with_name("claim_model.json")
         path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return 0
 

@@ -18,7 +18,6 @@ import argparse
 import base64
 import hashlib
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -28,23 +27,27 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.embedding.backend import Backend
-from cortex_py.embedding.onnx_backend import OnnxBackend
-from cortex_py.memory import classifier
-from cortex_py.memory.classifier import (
+from cortex_py.config import load_settings
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.backends.registry import open_backend
+from cortex_py.memory.labels import classifier
+from cortex_py.memory.labels.classifier import (
     FEATURE_NAMES,
     SUBCATEGORY_NAMES,
     WORD_SCALE,
     CueModel,
+    Lexicon,
     OntologyModel,
     VectorModel,
     WordTable,
     by_category,
+    cues_digest,
+    default_lexicon,
     softmax,
 )
-from cortex_py.memory.cues import Lexicon, cues_digest, default_lexicon
-from cortex_py.memory.ontology import CATEGORIES, CATEGORY_NAMES, parent_of
-from cortex_py.store.threads import single_threaded
+from cortex_py.memory.labels.ontology import CATEGORIES, CATEGORY_NAMES
+from cortex_py.memory.labels.ontology import PARENTS as CATEGORY_OF
+from cortex_py.store.search.vectors import single_threaded
 from logistic import fit
 
 Floats = NDArray[np.float64]
@@ -55,7 +58,7 @@ NOTES_FILE = DATA / "ontology_notes.jsonl"
 LATER_FILE = DATA / "ontology_notes_later.jsonl"  # written when the listed words were closed
 CHECK_FILE = DATA / "ontology_check.jsonl"  # never learned from
 MODEL_FILE = Path(classifier.__file__).with_name("ontology_model.json")
-MODELS = Path(os.environ.get("CORTEX_MODELS_DIR") or Path(__file__).parents[1] / ".make" / "models")
+SETTINGS = load_settings()
 
 FIRST_LATER = 478  # so many of the later notes were written first; the others when their figures had been seen
 INNER_FOLDS = 3
@@ -66,7 +69,7 @@ ALIKE = 0.65  # the likeness of vectors from which two notes count as one for di
 SPREAD_OF_UNIT = 20.0  # brings the parts of a vector of length 1 to about the spread of the cues
 LEAST_SPREAD = 0.15  # a cue seen once in a hundred notes must not count for more because it is rare
 TEMPERATURES = tuple(round(float(value), 3) for value in np.geomspace(0.2, 2.0, 47))
-PARENTS: Integers = np.array([CATEGORY_NAMES.index(parent_of(name)) for name in SUBCATEGORY_NAMES])
+PARENTS: Integers = np.array([CATEGORY_NAMES.index(CATEGORY_OF[name]) for name in SUBCATEGORY_NAMES])
 # A subcategory's family is itself and its category.
 FAMILY: Floats = np.vstack([np.eye(len(SUBCATEGORY_NAMES)), np.eye(len(CATEGORY_NAMES))[:, PARENTS]])
 
@@ -249,7 +252,7 @@ def fit_with_vector(notes: Seen, held: Held, fingerprint: str = "") -> VectorMod
     prototypes, weights = fitted[:size] * SPREAD_OF_UNIT, fitted[size:upto] / spread[:, None]
     offsets = fitted[-1] - centre @ prototypes - mean @ weights
     words = _in_steps(fitted[upto:-1] * SPREAD_OF_UNIT)
-    return VectorModel(fingerprint, prototypes.T, weights.T, words, offsets, 1.0)
+    return VectorModel(weights.T, words, offsets, 1.0, fingerprint, prototypes.T)
 
 
 def fit_cues_alone(notes: Seen, held: Held) -> CueModel:
@@ -302,7 +305,7 @@ def choose(notes: Notes, extra: Notes, seed: int) -> Choice:
     def vector_logits(held: Held) -> Floats:
         models = [fit_with_vector(known, held) for known, _ in parts]
         found = [
-            model.logits(asked.cues, asked.words @ model.words, asked.vectors)
+            model.with_vectors(asked.cues, asked.words @ model.words, asked.vectors)
             for model, (_, asked) in zip(models, parts, strict=True)
         ]
         return np.concatenate(found)
@@ -355,7 +358,7 @@ def rendered(model: OntologyModel, choice: Choice, count: int) -> str:
     units = (vector.prototypes / lengths[:, None]).astype("<f2")
     encoded = [base64.b64encode(unit.tobytes()).decode() for unit in units]
     content = {
-        "about": "Classification of notes. Made by bench/train_ontology.py; read by cortex_py.memory.classifier.",
+        "about": "Classification of notes. Made by bench/train_ontology.py; read by memory.labels.classifier.",
         "provenance": {
             "notes": count,
             "notes_sha256": digest(),
@@ -415,7 +418,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="compare with the shipped file and write nothing")
     chosen = parser.parse_args(arguments)
-    backend = OnnxBackend(MODELS)
+    backend = open_backend(settings=SETTINGS)
     notes = training_set(backend)
     extra = descriptions(backend)
     with single_threaded():

@@ -2,7 +2,7 @@
 
     python bench/train_support.py [--data FOLDER] [--check]
 
-A logistic model over the features of `cortex_py.grounding.support`. A feature that by its meaning can only speak for
+A logistic model over the features of `grounding.judges.support`. A feature that by its meaning can only speak for
 support, or only against it, never gets a weight of the other sign: it is left out instead. What the data has too few
 cases of to learn from is given in `FIXED`. How telling a word is comes from the evidence alone, which has no labels.
 `--check` leaves the file alone.
@@ -24,10 +24,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.grounding import support
-from cortex_py.grounding.support import FEATURE_NAMES, SupportModel, features_of
-from cortex_py.grounding.support_features import WordWeights, read_passage
-from cortex_py.memory.opposites import word_set
+from cortex_py.grounding.judges import support
+from cortex_py.grounding.judges.support import FEATURE_NAMES, SupportModel, WordWeights, model_features, read_passage
+from cortex_py.memory.comparison.opposites import word_set
 from train_likeness import vectors
 
 from datasets import DatasetMissing, read_lines
@@ -140,7 +139,7 @@ def measured(cases: Sequence[Case], words: WordWeights, with_cosines: bool = Tru
     """The cases with what the model weighs."""
     found = []
     for case in cases:
-        features = features_of(case.claim, case.evidence, case.cosines if with_cosines else None, words)[1]
+        features = model_features(case.claim, case.evidence, case.cosines if with_cosines else None, words)[1]
         found.append(_with(case, features=tuple(features[name] for name in FEATURE_NAMES)))
     return found
 
