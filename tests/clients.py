@@ -17,10 +17,13 @@ from mcp_types import ErrorData
 
 from servers import http_server, serve_command, serve_environment
 
-__all__ = ["MODES", "PROTOCOLS", "TRANSPORTS", "Caller", "connected", "served", "stdio_transport"]
+__all__ = ["CURRENT", "MODES", "PROTOCOLS", "TRANSPORTS", "Caller", "connected", "served", "stdio_transport"]
 
 PROTOCOLS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 MODES = tuple(PROTOCOLS)
+# Tests of one tool speak the newest protocol. What differs between protocols is tested in both: the examples of the
+# documents (`test_replay`, `test_cortex_document`), error codes (`test_wire_errors`), resources, watching, long calls.
+CURRENT = "auto"
 TRANSPORTS = ("stdio", "http")
 
 

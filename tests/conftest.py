@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from cortex_py import Cortex
-from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.backends.backend import Backend
 
 from helpers import MODELS, FakeClock
 from postgres_server import PostgresServer, running_server
@@ -19,7 +19,8 @@ from postgres_server import PostgresServer, running_server
 _ENGINE = os.environ.get("CORTEX_TEST_ENGINE", "sqlite")
 
 # Half the usual number: there are many properties, and the whole suite must stay short. Tests that need more say so.
-settings.register_profile("short", max_examples=30)
+# No deadline: on a busy machine the first example may wait for tables to load.
+settings.register_profile("short", max_examples=30, deadline=None)
 settings.load_profile("short")
 
 
@@ -30,6 +31,8 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CORTEX_MODELS_DIR", str(MODELS))
+    monkeypatch.setenv("CORTEX_FETCH_MODEL", "no")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     git = {
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -84,17 +87,18 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def model() -> Backend:
-    """The real model, loaded once for all tests."""
-    from cortex_py.embedding.onnx_backend import OnnxBackend
+    """The model that ships, loaded once for all tests."""
+    from cortex_py.embedding.backends.onnx import OnnxBackend
+    from cortex_py.embedding.install.model_files import RECALL, SHIPPED
 
-    return OnnxBackend(MODELS)
+    return OnnxBackend(SHIPPED, model=RECALL)
 
 
 @pytest.fixture(params=["small", "wide"])
 def retrieval(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to candidates: taking a small space whole, and picking from a large one."""
     if request.param == "wide":
-        monkeypatch.setattr("cortex_py.store.process_space.SMALL", -1)
+        monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)
     return str(request.param)
 
 

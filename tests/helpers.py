@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-MODELS = Path(os.environ.get("CORTEX_MODELS_DIR") or Path(__file__).parents[1] / ".make" / "models")
+from cortex_py.config import load_settings
+
+MODELS = load_settings().models_dir
 
 
 class FakeClock:

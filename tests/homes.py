@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cortex_py import Cortex
-from cortex_py.store.document import KINDS
+from cortex_py.store.documents.document import KINDS
 
 from helpers import FakeClock
 from stub_backend import StubBackend
@@ -48,7 +48,7 @@ def fill(cortex: Cortex, name: str = "first") -> list[str]:
     for one in ids[:3]:
         cortex.contexts.load(one)
     cortex.memories.write_uses()
-    cortex._desks.write_references()
+    cortex._sessions.write_counts()
     return ids
 
 

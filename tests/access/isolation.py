@@ -25,12 +25,11 @@ from starlette.testclient import TestClient
 
 from cortex_py import Cortex
 from cortex_py.http.callers import PROJECT_HEADER
-from cortex_py.http.serving import build_app
+from cortex_py.http.server import build_app
 from cortex_py.records import files_space, org_space, user_space
 from cortex_py.security import permission
 from cortex_py.security.callers import Caller, acting_as
-from cortex_py.security.rights import LEVELS, Rights
-from cortex_py.security.scopes import SCOPES
+from cortex_py.security.rights import LEVELS, SCOPES, Rights
 
 from stub_backend import StubBackend
 
@@ -150,6 +149,7 @@ class World:
             "database_url": url,
             "backend": StubBackend(),
             "auth": "tokens",
+            "project_roots": [base],
             "audit": "off",
             "org": ORGS[0],
             "subject_rate_limit": 1_000_000,
@@ -225,6 +225,14 @@ class World:
                 for one, space in session.rows(f"{statement} ORDER BY 1"):
                     found.setdefault(one, set()).add(space)
         return found
+
+    def places(self) -> dict[str, list[Path]]:
+        """The folders of the home that hold files of each project."""
+        kinds = ("memory", "backups", "evidence")
+        return {
+            project: [one for kind in kinds for one in self.home.rglob(f"{kind}/{project}") if any(one.iterdir())]
+            for project in self.projects
+        }
 
     # -- tenants ----------------------------------------------------------------------------------
 
@@ -351,11 +359,12 @@ def layers(mode: str, world: World) -> Iterator[None]:
                 return tuple(dict.fromkeys((*asked, *world.words)))
 
             instead: dict[object, Callable[..., object]] = {
-                getattr(permission, name): (lambda *_: True) for name in ("readable", "writable", "administrable")
+                getattr(permission, name): (lambda *_: True)
+                for name in ("may_read", "may_write", "may_administer", "may_create_project")
             }
-            for name in ("require_write", "require_admin", "require_making"):
+            for name in ("require_write", "require_admin"):
                 instead[getattr(permission, name)] = lambda *_: None
-            instead[permission.permitted] = everything
+            instead[permission.permitted_spaces] = everything
             patch.setattr(store, "_readable", lambda _space: True)
             for module in [one for name, one in sys.modules.items() if name.startswith("cortex_py.")]:
                 for name, value in list(vars(module).items()):

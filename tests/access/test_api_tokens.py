@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
+from cortex_py.context.session import ProjectSessions
 from cortex_py.errors import AccessDenied, InvalidInput, NotFound
 from cortex_py.security.callers import acting_as
-from cortex_py.store import migrations, sqlite
-from cortex_py.store.access import ACCESS_STEP
+from cortex_py.store import migrations
 
 from helpers import FakeClock
 from members import member
+from old_schemas import use_schema
 from stub_backend import StubBackend
 
 
@@ -122,11 +123,10 @@ def test_private_memories_of_others_cannot_be_reached_by_their_id(cortex: Cortex
 
 @pytest.mark.sqlite_only
 def test_a_home_from_before_tokens_gains_them(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = migrations.MIGRATIONS.index(ACCESS_STEP)
+    before = next(n for n, step in enumerate(migrations.MIGRATIONS) if "CREATE TABLE api_token" in step[0])
     with monkeypatch.context() as old:
-        old.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:before])
-        old.setattr(migrations, "SCHEMA_VERSION", before)
-        old.setattr(sqlite, "_ENGINE_STEPS", sqlite._ENGINE_STEPS[:before])
+        use_schema(old, before)
+        old.setattr(ProjectSessions, "settle_files", lambda _sessions: None)
         with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
             note = cortex.memories.capture("The ledger rounding is half to even")
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:

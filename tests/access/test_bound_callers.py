@@ -20,11 +20,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from cortex_py import Cortex
-from cortex_py.http.serving import build_app
+from cortex_py.http.server import build_app
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.security.callers import Caller, acting_as
-from cortex_py.security.scopes import SCOPES
+from cortex_py.security.rights import SCOPES
 
+from helpers import FakeClock
 from stub_backend import StubBackend
 
 # Read before the environment is cleared.
@@ -397,7 +398,9 @@ def world(tmp_path_factory: pytest.TempPathFactory, database: str | None) -> Ite
     common: dict[str, Any] = {"home": base / "home", "backend": StubBackend(), "database_url": database}
     with ExitStack() as stack:
         cortex = stack.enter_context(
-            Cortex.open(project=_folder(base, "open", "open"), **common, auth="tokens", audit="off")
+            Cortex.open(
+                project=_folder(base, "open", "open"), **common, auth="tokens", audit="off", project_roots=[base]
+            )
         )
         names = {f"open_{key}": one for key, one in _fill(cortex, "open").items()}
         tokens = {}
@@ -409,7 +412,8 @@ def world(tmp_path_factory: pytest.TempPathFactory, database: str | None) -> Ite
         made.plain("eve")
         made.before = made.plain("eve")
         # A project that is closed, what another has of their own, and all of another organisation.
-        with Cortex.open(project=_folder(base, f"{WORD}-vault", WORD), **common) as vault:
+        # Snapshots are named after their second: one of another time has a name that the open project does not have.
+        with Cortex.open(project=_folder(base, f"{WORD}-vault", WORD), **common, clock=FakeClock()) as vault:
             vault.tenants.restrict(vault.project.id)
             names |= _fill(vault, WORD)
         Path(_unlike(names["path"])).mkdir()

@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from isolation import MODES, ORGS, PEOPLE, Asked, Leak, World, layers
 
 from cortex_py.mcp.registry import TOOLS
-from cortex_py.security.callers import acting_as
+from cortex_py.security.callers import as_system
 from cortex_py.security.rights import LEVELS
 
 from postgres_server import PostgresServer
@@ -114,6 +114,16 @@ class Isolation(RuleBasedStateMachine):
         self.world.assign(chance.choice(self.world.projects), org)
 
     # -- calls ------------------------------------------------------------------------------------
+
+    @rule()
+    def files_are_with_their_organisation(self) -> None:
+        """Files of a project that was given to an organisation are in its folder, and nowhere else."""
+        for project, place in self.world.places().items():
+            for org in ORGS:
+                mine = org == self.world.model.orgs[project]
+                with self._kept():
+                    if any(f"/tenants/{org}-" in str(one) for one in place) and not mine:
+                        raise Leak(f"{org} has files of {project}: {place}")
 
     @rule(chance=chances)
     def plant(self, chance: Random) -> None:
@@ -236,8 +246,6 @@ class Isolation(RuleBasedStateMachine):
             "query": [*self._probes(), "launch PostgreSQL"],
             "current_context": self._probes(),
             "filter": FILTERS,
-            "project_path": [str(one) for one in self.world.folders.values()],
-            "repo_path": [str(one) for one in self.world.folders.values()],
             "user_id": PEOPLE,
             "agent_id": [f"{one}-agent" for one in PEOPLE],
             "domain": ["project", "user", "org"],
@@ -249,7 +257,6 @@ class Isolation(RuleBasedStateMachine):
             "detail": ["everything"],
             "content": [NEUTRAL],
             "response_text": [NEUTRAL, "`module.py` is there."],
-            "snapshot_id": self._snapshots(),
             "name": [*self._names(), "PostgreSQL"],
         }
         if "enum" in schema:
@@ -261,6 +268,10 @@ class Isolation(RuleBasedStateMachine):
             return chance.random() < 0.5 if kind == "boolean" else chance.randint(1, 20)
         if kind == "object":
             return {}
+        if name in ("project_path", "repo_path"):
+            return chance.choice(self._paths())
+        if name == "snapshot_id":
+            return chance.choice(self._snapshots())
         if name in pools:
             value = chance.choice(list(pools[name]))
             return value.format(project=self._id(chance, "project"), branch=self._id(chance, "branch"))
@@ -281,13 +292,19 @@ class Isolation(RuleBasedStateMachine):
             "session": "SELECT id FROM suggestion_session ORDER BY created_at, id",
             "project": "SELECT id FROM project ORDER BY created_at, id",
         }
-        with acting_as(None), self.world.cortex._store.database.read() as session:
+        with as_system(), self.world.cortex._store.database.read() as session:
             found = [str(row[0]) for row in session.rows(tables[kind])]
         whole = chance.choice(found or ["none"])
         return whole[: chance.choice([40, 12])] if kind == "memory" else whole
 
     def _snapshots(self) -> list[str]:
-        return sorted(one.name for one in self.world.home.glob("snapshots/*/*")) or ["snapshot_20200102_030405"]
+        names = sorted(one.name.removesuffix(".tar.gz") for one in self.world.home.rglob("snapshot_*.tar.gz"))
+        return names or ["snapshot_20200102_030405"]
+
+    def _paths(self) -> list[str]:
+        """Folders of all projects, and of the home where files of tenants are."""
+        found = [self.world.home, *self.world.home.rglob("memory/*"), *self.world.folders.values()]
+        return sorted(str(one) for one in found)
 
     def _probes(self) -> list[str]:
         return list(dict.fromkeys(words.probe for words in self.world.words.values()))

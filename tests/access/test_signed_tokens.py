@@ -15,8 +15,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
-from cortex_py.access.jwks import KeySet, Unfetched, read_source
-from cortex_py.access.oidc import LEEWAY_SECONDS, SignedTokens
+from cortex_py.access.oidc import LEEWAY_SECONDS, KeySet, KeysUnavailable, SignedTokens, key_fetcher
 from cortex_py.errors import AccessDenied, ConfigurationError
 
 from helpers import FakeClock
@@ -187,7 +186,7 @@ def test_keys_that_cannot_be_had_anew_are_used_for_a_day(clock: FakeClock) -> No
 
     def fetch() -> bytes:
         if not answers:
-            raise Unfetched("down")
+            raise KeysUnavailable("down")
         return answers.pop()
 
     tokens = SignedTokens(ISSUER, AUDIENCE, KeySet(fetch, lambda: now[0]), clock)
@@ -196,7 +195,7 @@ def test_keys_that_cannot_be_had_anew_are_used_for_a_day(clock: FakeClock) -> No
     now[0] = 86_000.0
     assert tokens.verify(token).user == "ann"
     now[0] = 87_000.0
-    with pytest.raises(AccessDenied, match="could not be had"):
+    with pytest.raises(AccessDenied, match="could not be fetched"):
         tokens.verify(token)
 
 
@@ -220,9 +219,9 @@ def test_what_is_no_set_of_keys_opens_nothing(clock: FakeClock, content: bytes) 
 def test_keys_come_from_a_file_or_over_the_network(tmp_path: Path, clock: FakeClock) -> None:
     file = tmp_path / "keys.json"
     file.write_bytes(SET)
-    assert read_source(str(file))() == SET
-    with pytest.raises(Unfetched):
-        read_source(str(tmp_path / "none.json"))()
+    assert key_fetcher(str(file))() == SET
+    with pytest.raises(KeysUnavailable):
+        key_fetcher(str(tmp_path / "none.json"))()
 
     class Issuer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -238,14 +237,14 @@ def test_keys_come_from_a_file_or_over_the_network(tmp_path: Path, clock: FakeCl
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             at = f"http://127.0.0.1:{server.server_port}"
-            assert read_source(f"{at}/keys")() == SET
+            assert key_fetcher(f"{at}/keys")() == SET
             for path in ("elsewhere", "gone", "endless"):
-                with pytest.raises(Unfetched):
-                    read_source(f"{at}/{path}")()
+                with pytest.raises(KeysUnavailable):
+                    key_fetcher(f"{at}/{path}")()
         finally:
             server.shutdown()
-    with pytest.raises(Unfetched):
-        read_source(f"{at}/keys")()
+    with pytest.raises(KeysUnavailable):
+        key_fetcher(f"{at}/keys")()
 
 
 @pytest.mark.parametrize(
@@ -253,7 +252,7 @@ def test_keys_come_from_a_file_or_over_the_network(tmp_path: Path, clock: FakeCl
 )
 def test_only_encrypted_addresses_are_asked(source: str) -> None:
     with pytest.raises(ConfigurationError):
-        read_source(source)
+        key_fetcher(source)
 
 
 @pytest.mark.parametrize("other", [{"use": "enc"}, {"alg": "ES256"}, {"crv": "Ed448"}, {"kty": "EC"}])

@@ -14,11 +14,11 @@ from starlette.testclient import TestClient
 
 from cortex_py import Cortex
 from cortex_py.errors import AccessDenied, InvalidInput, NotFound, ProjectNotFound
-from cortex_py.http.serving import build_app
+from cortex_py.http.server import build_app
 from cortex_py.opening import bounds_now
 from cortex_py.records import files_space, org_space, user_space
 from cortex_py.security.callers import Caller, acting_as
-from cortex_py.security.permission import as_maker_of, readable, require_admin, require_write, writable
+from cortex_py.security.permission import as_project_creator, may_read, may_write, require_admin, require_write
 from cortex_py.security.rights import LEVELS, Level, Rights, compute_rights, level_of_scopes
 
 from helpers import FakeClock
@@ -38,8 +38,8 @@ def _opened(home: Path, project: Path, **settings: Any) -> Iterator[Cortex]:
 
 
 @pytest.fixture
-def cortex(home: Path, project: Path) -> Iterator[Cortex]:
-    with _opened(home, project) as opened:
+def cortex(home: Path, project: Path, tmp_path: Path) -> Iterator[Cortex]:
+    with _opened(home, project, project_roots=[tmp_path]) as opened:
         yield opened
 
 
@@ -108,13 +108,13 @@ def test_the_level_that_scopes_ask_for(scopes: set[str], level: str) -> None:
 
 
 def test_where_nobody_is_bound_everything_is_permitted() -> None:
-    assert readable("anything")
+    assert may_read("anything")
     require_write("anything")
     require_admin("anything")
     assert bounds_now() is None
     with acting_as(Caller("ann")):
-        assert not readable("anything")
-        assert not readable(user_space("ann"))
+        assert not may_read("anything")
+        assert not may_read(user_space("ann"))
         with pytest.raises(AccessDenied):
             require_write("anything")
 
@@ -132,12 +132,12 @@ def test_the_bounds_of_a_transaction_are_the_callers_rights() -> None:
 def test_whoever_makes_a_project_goes_on_in_it() -> None:
     rights = compute_rights("ann", "acme", "write", {}, [])
     with acting_as(Caller("ann", org="acme", rights=rights)):
-        assert not writable("new")
-        with as_maker_of("new"):
+        assert not may_write("new")
+        with as_project_creator("new"):
             require_write("new/files")
             with pytest.raises(AccessDenied):
                 require_admin("new")
-        assert not writable("new")
+        assert not may_write("new")
 
 
 # -- the organisation -----------------------------------------------------------------------------

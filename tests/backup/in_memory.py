@@ -7,13 +7,13 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Self, TypeVar
 
-from cortex_py.backup.key_derivation import Kdf, KdfLimits, KdfParameters
-from cortex_py.backup.replica import Change, Entry, Name
-from cortex_py.backup.sync import Pulled, Pushed, Sync
-from cortex_py.backup.target import Stored, Target
+from cortex_py.backup.sync.merge import Change, Entry, Name
+from cortex_py.backup.sync.sync import PullResult, PushResult, Sync
+from cortex_py.backup.targets.target import StoredObject, Target
+from cortex_py.backup.vault.header import Kdf, KdfLimits, KdfParameters
 from cortex_py.clock import to_micros
 from cortex_py.errors import NetworkError, StorageError
-from cortex_py.store.document import Document
+from cortex_py.store.documents.document import Document
 
 FAST = KdfParameters(Kdf.ARGON2ID, memory_kib=8, passes=1, lanes=1)
 ANY = KdfLimits(least_memory_kib=8, least_work_kib=8)
@@ -60,10 +60,10 @@ class MemoryTarget:
             raise NetworkError(f"{name} is too large.")
         return data
 
-    def list(self, prefix: str) -> Iterator[Stored]:
+    def list(self, prefix: str) -> Iterator[StoredObject]:
         for name in sorted(self.objects):
             if name.startswith(prefix):
-                yield Stored(name, len(self.objects[name]))
+                yield StoredObject(name, len(self.objects[name]))
 
     def delete(self, name: str) -> None:
         self.objects.pop(name, None)
@@ -80,7 +80,7 @@ class FaultyTarget:
         self._place = place
         self.fail_in: int | None = None
         self.done_though = False
-        self.old_list: Sequence[Stored] | None = None
+        self.old_list: Sequence[StoredObject] | None = None
         self.twice = False
 
     @property
@@ -110,7 +110,7 @@ class FaultyTarget:
     def get(self, name: str, limit: int) -> bytes | None:
         return self._run(lambda: self._place.get(name, limit))
 
-    def list(self, prefix: str) -> Iterator[Stored]:
+    def list(self, prefix: str) -> Iterator[StoredObject]:
         listed = self.old_list if self.old_list is not None else list(self._run(lambda: self._place.list("")))
         for stored in listed:
             if stored.name.startswith(prefix):
@@ -169,6 +169,9 @@ class MemoryReplica:
         for name in sorted(self.held):
             yield self.held[name][0]
 
+    def withholds(self, document: Document) -> bool:
+        return False
+
     def entries(self) -> dict[Name, Entry]:
         return dict(self.known)
 
@@ -183,10 +186,10 @@ class MemoryReplica:
         if meanwhile:
             return meanwhile
         for change in taken:
-            if change.document is None:
+            if change.load is None:
                 del self.held[change.name]
             else:
-                self.held[change.name] = (change.document, 1)
+                self.held[change.name] = (change.load(), 1)
         self.known.update(entries)
         self.applied += 1
         return ()
@@ -216,10 +219,10 @@ class Machine:
         self.target = FaultyTarget(place)
         self.sync = Sync(self.target, passphrase, clock=self.clock, parameters=FAST, limits=ANY)
 
-    def push(self, *, whole: bool = False) -> Pushed:
+    def push(self, *, whole: bool = False) -> PushResult:
         return self.sync.push(self.replica, SPACE, whole=whole)
 
-    def pull(self) -> Pulled:
+    def pull(self) -> PullResult:
         return self.sync.pull(self.replica, SPACE)
 
 

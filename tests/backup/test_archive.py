@@ -22,10 +22,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.backup import archive
-from cortex_py.backup.archive import Part, write_archive
-from cortex_py.backup.archive_manifest import Limits
-from cortex_py.backup.archive_reading import read_manifest, read_parts, verify_archive
+from cortex_py.backup.snapshots import archive
+from cortex_py.backup.snapshots.archive import Limits, Part, read_manifest, read_parts, verify_archive, write_archive
 from cortex_py.errors import (
     BackupCorrupt,
     BackupError,
@@ -259,13 +257,13 @@ DOCUMENT = Part("documents/000001.jsonl", b"{}\n")
 @pytest.mark.parametrize(
     ("parts", "told"),
     [
-        ([Part("../x", b"")], "no name"),
-        ([Part("manifest.json", b"")], "no name"),
+        ([Part("../x", b"")], "valid part name"),
+        ([Part("manifest.json", b"")], "valid part name"),
         ([DOCUMENT, DOCUMENT], "twice or out of order"),
         ([Part("documents/000002.jsonl", b""), DOCUMENT], "twice or out of order"),
         ([Part("vectors/000001.bin", b"")], "before its documents"),
-        ([Part("files/A", b""), Part("files/a", b"")], "beside another"),
-        ([Part("files/a", b""), Part("files/a/b", b"")], "beside another"),
+        ([Part("files/A", b""), Part("files/a", b"")], "collides with"),
+        ([Part("files/a", b""), Part("files/a/b", b"")], "collides with"),
     ],
 )
 def test_names_that_could_not_be_read_are_refused(path: Path, parts: list[Part], told: str) -> None:
@@ -314,7 +312,7 @@ def test_the_writer_keeps_to_the_limits_of_the_reader(path: Path, limits: Limits
     assert _names(path) == []
     write_archive(path, [DOCUMENT], {})
     for read in (verify_archive, read_manifest, lambda *given: list(read_parts(*given))):
-        with pytest.raises(BackupCorrupt, match="more than is allowed"):
+        with pytest.raises(BackupCorrupt, match="exceeds a limit"):
             read(path, limits)
 
 
@@ -439,7 +437,7 @@ def test_a_disk_that_fails_while_reading_is_told(path: Path, monkeypatch: pytest
 
     for reads in range(3):
         monkeypatch.setattr(Failing, "left", reads)
-        monkeypatch.setattr(Path, "open", lambda self, mode: Failing(self, mode))
+        monkeypatch.setattr("cortex_py.backup.files.open_regular", lambda path: Failing(path, "r"))
         with pytest.raises(StorageError, match="broken"):
             verify_archive(path)
 

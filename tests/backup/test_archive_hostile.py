@@ -18,9 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.backup.archive import Part, write_archive
-from cortex_py.backup.archive_manifest import Limits
-from cortex_py.backup.archive_reading import read_manifest, read_parts, verify_archive
+from cortex_py.backup.snapshots.archive import Limits, Part, read_manifest, read_parts, verify_archive, write_archive
 from cortex_py.errors import BackupCorrupt, BackupError
 
 DOCUMENTS = "documents/000001.jsonl"
@@ -190,33 +188,36 @@ def test_extensions_as_python_writes_them_are_refused(path: Path) -> None:
 
 
 HEADER_CHANGES: dict[str, tuple[bytes, str]] = {
-    "mode": (header(DOCUMENTS, 3, mode=0o4755), "says what no version"),
-    "user": (header(DOCUMENTS, 3, uid=1000), "says what no version"),
-    "group": (header(DOCUMENTS, 3, gid=1), "says what no version"),
-    "time": (header(DOCUMENTS, 3, mtime=1), "says what no version"),
-    "user name": (header(DOCUMENTS, 3, uname="root"), "says what no version"),
-    "group name": (header(DOCUMENTS, 3, gname="root"), "says what no version"),
-    "link name": (header(DOCUMENTS, 3, linkname="/etc/passwd"), "says what no version"),
-    "device": (_summed(_put(header(DOCUMENTS, 3), 329, b"0000001")), "says what no version"),
-    "prefix": (_summed(_put(header(DOCUMENTS, 3), 345, b"../..")), "says what no version"),
-    "rest": (_summed(_put(header(DOCUMENTS, 3), 511, b"\1")), "says what no version"),
-    "behind the name": (_summed(_put(header(DOCUMENTS, 3), 50, b"x")), "says what no version"),
-    "name not ASCII": (_summed(_put(header(DOCUMENTS, 3), 0, b"\xff")), "says what no version"),
-    "size in spaces": (_summed(_put(header(DOCUMENTS, 3), 124, b"          3\0")), "no number"),
-    "size in base 256": (_summed(_put(header(DOCUMENTS, 3), 124, b"\x80" + bytes(10) + b"\3")), "no number"),
-    "negative size": (_summed(_put(header(DOCUMENTS, 3), 124, b"-0000000003\0")), "no number"),
-    "size with an eight": (_summed(_put(header(DOCUMENTS, 3), 124, b"00000000008\0")), "no number"),
-    "size of 12 digits": (_summed(_put(header(DOCUMENTS, 3), 124, b"000000000003")), "says what no version"),
-    "GNU magic": (_summed(_put(header(DOCUMENTS, 3), 257, b"ustar  \0")), "another form than ustar"),
-    "no magic": (_summed(_put(header(DOCUMENTS, 3), 257, bytes(8))), "another form than ustar"),
+    "mode": (header(DOCUMENTS, 3, mode=0o4755), "no version of Cortex"),
+    "user": (header(DOCUMENTS, 3, uid=1000), "no version of Cortex"),
+    "group": (header(DOCUMENTS, 3, gid=1), "no version of Cortex"),
+    "time": (header(DOCUMENTS, 3, mtime=1), "no version of Cortex"),
+    "user name": (header(DOCUMENTS, 3, uname="root"), "no version of Cortex"),
+    "group name": (header(DOCUMENTS, 3, gname="root"), "no version of Cortex"),
+    "link name": (header(DOCUMENTS, 3, linkname="/etc/passwd"), "no version of Cortex"),
+    "device": (_summed(_put(header(DOCUMENTS, 3), 329, b"0000001")), "no version of Cortex"),
+    "prefix": (_summed(_put(header(DOCUMENTS, 3), 345, b"../..")), "no version of Cortex"),
+    "rest": (_summed(_put(header(DOCUMENTS, 3), 511, b"\1")), "no version of Cortex"),
+    "behind the name": (_summed(_put(header(DOCUMENTS, 3), 50, b"x")), "no version of Cortex"),
+    "name not ASCII": (_summed(_put(header(DOCUMENTS, 3), 0, b"\xff")), "no version of Cortex"),
+    "size in spaces": (_summed(_put(header(DOCUMENTS, 3), 124, b"          3\0")), "not a number"),
+    "size in base 256": (_summed(_put(header(DOCUMENTS, 3), 124, b"\x80" + bytes(10) + b"\3")), "not a number"),
+    "negative size": (_summed(_put(header(DOCUMENTS, 3), 124, b"-0000000003\0")), "not a number"),
+    "size with an eight": (_summed(_put(header(DOCUMENTS, 3), 124, b"00000000008\0")), "not a number"),
+    "size of 12 digits": (
+        _summed(_put(header(DOCUMENTS, 3), 124, b"000000000003")),
+        "no version of Cortex",
+    ),
+    "GNU magic": (_summed(_put(header(DOCUMENTS, 3), 257, b"ustar  \0")), "not in the ustar format"),
+    "no magic": (_summed(_put(header(DOCUMENTS, 3), 257, bytes(8))), "not in the ustar format"),
     "checksum": (_put(header(DOCUMENTS, 3), 148, b"000000\0 "), "checksum of a tar entry"),
     "checksum spelled otherwise": (
         _put(header(DOCUMENTS, 3), 148, header(DOCUMENTS, 3)[148:154] + b" \0"),
         "checksum of a tar entry",
     ),
     "no header": (bytes(512), "an entry of the tar file is missing"),
-    "another name": (header("documents/000002.jsonl", 3), "lies where its manifest lists"),
-    "a name from outside": (header("../../etc/passwd", 3), "lies where its manifest lists"),
+    "another name": (header("documents/000002.jsonl", 3), "which its manifest lists"),
+    "a name from outside": (header("../../etc/passwd", 3), "which its manifest lists"),
     "another size": (header(DOCUMENTS, 4), "another size"),
 }
 
@@ -291,7 +292,7 @@ def test_names_that_may_not_be(path: Path, name: str) -> None:
     except ValueError:
         # Too long for tarfile; the manifest is read first in any case.
         members = []
-    refused(path, Made([(name, b"")], members=members), "is no name for a part", cheap=True)
+    refused(path, Made([(name, b"")], members=members), "is not a valid part name", cheap=True)
 
 
 @pytest.mark.parametrize("name", ["files/" + "a" * 94, "files" + "/a" * 8, "files/A_1-b.c/9", "files/_", "files/a..b"])
@@ -310,10 +311,10 @@ def test_names_that_may_be(path: Path, name: str) -> None:
         ([VECTORS], "before its documents"),
         ([VECTORS, DOCUMENTS], "before its documents"),
         ([DOCUMENTS, "vectors/000002.bin"], "before its documents"),
-        (["files/A", "files/a"], "beside another name"),
-        (["files/a", "files/a-b", "files/a/b"], "beside another name"),
-        (["files/A/b", "files/a"], "beside another name"),
-        (["files/A", "files/a/b"], "beside another name"),
+        (["files/A", "files/a"], "collides with another name"),
+        (["files/a", "files/a-b", "files/a/b"], "collides with another name"),
+        (["files/A/b", "files/a"], "collides with another name"),
+        (["files/A", "files/a/b"], "collides with another name"),
     ],
 )
 def test_names_out_of_their_order(path: Path, names: list[str], told: str) -> None:
@@ -339,11 +340,11 @@ def test_folders_may_take_turns(path: Path, names: list[str]) -> None:
 def test_the_manifest_lists_what_is_there(path: Path) -> None:
     one, two = (member(entry(*each)) for each in Made().held)
     refused(path, Made(members=[one]), f"{VECTORS} is missing")
-    refused(path, Made(members=[]), "more than is allowed", cheap=True)
+    refused(path, Made(members=[]), "exceeds a limit", cheap=True)
     refused(path, Made(members=[one, two, member(entry("files/more", b""))]), "more than its manifest lists")
     refused(path, Made(members=[one, two, b"\0"]), "more than its manifest lists")
-    refused(path, Made(members=[two, one]), "lies where its manifest lists")
-    refused(path, Made(members=[one, one, two]), "lies where its manifest lists")
+    refused(path, Made(members=[two, one]), "which its manifest lists")
+    refused(path, Made(members=[one, one, two]), "which its manifest lists")
     other = Made([(DOCUMENTS, b"{ }"), Made().held[1]])
     refused(path, Made(members=[member(entry(*each)) for each in other.held]), "is not what was written")
 
@@ -402,7 +403,7 @@ def test_the_manifest_lists_what_is_there(path: Path) -> None:
 def test_the_manifest_has_one_form(path: Path, text: bytes) -> None:
     made = Made(members=[member(entry("files/a", b""))], manifest=text)
     if len(text) > 100_000:
-        # Stored, since it would be refused for its compression before.
+        # StoredObject, since it would be refused for its compression before.
         made.manifest_member = member(entry("manifest.json", text) + bytes(1024), level=0)
     refused(path, made, "its manifest ", cheap=True)
 
@@ -411,12 +412,12 @@ def test_the_manifest_lies_where_the_trailer_says(path: Path) -> None:
     data, text = Made(), Made().text()
     size = len(data.file()) - 74
     for place in (size + 1, size + 74, 2**63, 2**64 - 1):
-        refused(path, Made(place=place), "leads nowhere", cheap=True)
+        refused(path, Made(place=place), "points outside the file", cheap=True)
     refused(path, Made(place=size), "ends within a gzip member", cheap=True)
-    refused(path, Made(place=0), "lies where its manifest should", cheap=True)
-    refused(path, Made(place=1), "header that no version", cheap=True)
+    refused(path, Made(place=0), "is in the place of its manifest", cheap=True)
+    refused(path, Made(place=1), "form that no version", cheap=True)
     last = member(entry(VECTORS, text) + bytes(1024))
-    refused(path, Made(manifest_member=last), "lies where its manifest should", cheap=True)
+    refused(path, Made(manifest_member=last), "is in the place of its manifest", cheap=True)
     for between in (b"\0", member(b""), member(bytes(512)), member(entry("files/a", b""))):
         refused(path, Made(between=between), "between its manifest and its trailer", cheap=True)
 
@@ -442,16 +443,16 @@ ENTRY = entry(DOCUMENTS, b"{}\n")
 DEFLATED = member(ENTRY)[10:]
 
 MEMBER_CHANGES: dict[str, tuple[list[bytes], str]] = {
-    "a name": ([_put(GZIP, 3, b"\x08") + b"../x\0" + DEFLATED], "header that no version"),
-    "a comment": ([_put(GZIP, 3, b"\x10") + b"hello\0" + DEFLATED], "header that no version"),
-    "an extra field": ([_put(GZIP, 3, b"\x04") + b"\1\0x" + DEFLATED], "header that no version"),
-    "a header check": ([_put(GZIP, 3, b"\x02") + b"\0\0" + DEFLATED], "header that no version"),
-    "unknown flags": ([_put(GZIP, 3, b"\x80") + DEFLATED], "header that no version"),
-    "a time": ([_put(GZIP, 4, b"\1") + DEFLATED], "header that no version"),
-    "extra flags": ([_put(GZIP, 8, b"\2") + DEFLATED], "header that no version"),
-    "a system": ([_put(GZIP, 9, b"\3") + DEFLATED], "header that no version"),
-    "another method": ([_put(GZIP, 2, b"\7") + DEFLATED], "header that no version"),
-    "zlib instead of gzip": ([zlib.compress(ENTRY)], "header that no version"),
+    "a name": ([_put(GZIP, 3, b"\x08") + b"../x\0" + DEFLATED], "form that no version"),
+    "a comment": ([_put(GZIP, 3, b"\x10") + b"hello\0" + DEFLATED], "form that no version"),
+    "an extra field": ([_put(GZIP, 3, b"\x04") + b"\1\0x" + DEFLATED], "form that no version"),
+    "a header check": ([_put(GZIP, 3, b"\x02") + b"\0\0" + DEFLATED], "form that no version"),
+    "unknown flags": ([_put(GZIP, 3, b"\x80") + DEFLATED], "form that no version"),
+    "a time": ([_put(GZIP, 4, b"\1") + DEFLATED], "form that no version"),
+    "extra flags": ([_put(GZIP, 8, b"\2") + DEFLATED], "form that no version"),
+    "a system": ([_put(GZIP, 9, b"\3") + DEFLATED], "form that no version"),
+    "another method": ([_put(GZIP, 2, b"\7") + DEFLATED], "form that no version"),
+    "zlib instead of gzip": ([zlib.compress(ENTRY)], "form that no version"),
     "check": ([member(ENTRY, check=0)], "checksum of a gzip member"),
     "size": ([member(ENTRY, size=len(ENTRY) + 1)], "checksum of a gzip member"),
     "two entries": ([member(ENTRY + entry("files/a", b""))], "holds more than its entry"),
@@ -489,8 +490,8 @@ def test_how_hard_a_member_is_compressed_is_free(path: Path) -> None:
 
 
 def test_the_trailer_has_one_form(path: Path) -> None:
-    refused(path, Made(trailer={"version": 0}), "says what no version", cheap=True)
-    refused(path, Made(trailer={"zero": 1}), "says what no version", cheap=True)
+    refused(path, Made(trailer={"version": 0}), "no version of Cortex", cheap=True)
+    refused(path, Made(trailer={"zero": 1}), "no version of Cortex", cheap=True)
     refused(path, Made(trailer={"digest": bytes(32)}), "bytes are not those that were written")
 
 

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 
 import cortex_py.errors as errors
-from cortex_py.backup.archive import Part, write_archive
-from cortex_py.backup.archive_reading import read_manifest, read_parts, verify_archive
-from cortex_py.store.document import KINDS
+from cortex_py.backup.snapshots.archive import Part, read_manifest, read_parts, verify_archive, write_archive
+from cortex_py.store.documents.document import KINDS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "vectors" / "archive"

@@ -11,12 +11,23 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.backup.entitlement import TIER_OF, Gate, allowed, configured, opened_by, required_tier
-from cortex_py.backup.licence import TIERS, Licence, Tier, issue, new_keypair
 from cortex_py.config import Settings, load_settings
 from cortex_py.errors import ConfigurationError, LicenceInvalid, LicenseRequired
+from cortex_py.licensing.licence import (
+    TIER_OF,
+    TIERS,
+    Gate,
+    Licence,
+    Tier,
+    allowed,
+    configured,
+    issue,
+    new_keypair,
+    opened_by,
+    required_tier,
+)
+from cortex_py.mcp.families.context.tools import ContextTools
 from cortex_py.mcp.registry import TOOLS
-from cortex_py.mcp.tools.context import ContextTools
 
 from helpers import FakeClock
 from stub_backend import StubBackend

@@ -12,10 +12,10 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from cortex_py import Cortex
-from cortex_py.backup import exchange
-from cortex_py.backup.passphrase import keep_in_keyring
+from cortex_py.backup.sync import sync as exchange
+from cortex_py.backup.vault.passphrase import keep_in_keyring
 from cortex_py.errors import BackupError, ConfigurationError, NetworkError, RateLimited, WrongKey
-from cortex_py.store.document import SHARED_KINDS
+from cortex_py.store.documents.document import SHARED_KINDS
 
 from cloud_servers import s3_server, webdav_server
 from helpers import FakeClock
@@ -29,7 +29,7 @@ WORDS = "correct horse battery staple"
 def _quick_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Deriving a key takes its time on purpose; that it does is tested elsewhere."""
     monkeypatch.setattr(exchange, "Sync", partial(exchange.Sync, parameters=FAST, limits=ANY))
-    monkeypatch.setattr(exchange, "change_passphrase", partial(exchange.change_passphrase, parameters=FAST, limits=ANY))
+    monkeypatch.setattr(exchange, "CollectionKey", partial(exchange.CollectionKey, parameters=FAST, limits=ANY))
 
 
 def machine(tmp_path: Path, name: str, project: Path, clock: FakeClock, **settings: object) -> Cortex:
@@ -181,6 +181,17 @@ def test_the_days_number_of_calls_is_kept(tmp_path: Path, project: Path, clock: 
         again.backups.pull()
 
 
+def test_a_call_that_failed_does_not_count(tmp_path: Path, project: Path, clock: FakeClock) -> None:
+    with machine(tmp_path, "one", project, clock) as one:
+        one.memories.capture("something")
+        for _ in range(25):
+            # Nothing was pushed yet.
+            with pytest.raises(BackupError):
+                one.backups.pull()
+        one.backups.push()
+        assert one.backups.sync_status().pulls_today == 0
+
+
 def test_without_a_place_or_a_passphrase_it_says_what_to_set(tmp_path: Path, project: Path, clock: FakeClock) -> None:
     with machine(tmp_path, "one", project, clock, cloud_url=None) as one, pytest.raises(ConfigurationError) as told:
         one.backups.push()
@@ -283,7 +294,7 @@ def test_a_copied_home_is_a_machine_of_its_own(tmp_path: Path, project: Path, cl
 class Keyring(KeyringBackend):
     """A keyring of the system, in memory."""
 
-    priority = 1.0  # type: ignore[assignment]
+    priority = -2.0  # type: ignore[assignment]  # never chosen by itself: later tests have no keyring
 
     def __init__(self) -> None:
         super().__init__()
@@ -296,7 +307,7 @@ class Keyring(KeyringBackend):
         self.kept[service, username] = password
 
     def delete_password(self, service: str, username: str) -> None:
-        self.kept.pop((service, username))
+        del self.kept[service, username]
 
 
 def test_the_passphrase_can_be_in_the_systems_keyring(tmp_path: Path, project: Path, clock: FakeClock) -> None:

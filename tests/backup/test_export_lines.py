@@ -14,12 +14,12 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.errors import InvalidInput, StorageError
-from cortex_py.store.document import KINDS
+from cortex_py.store.documents.document import KINDS
 
 from helpers import FakeClock
 from homes import OtherBackend, fill, opened, state
 
-SECRET = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 
 
 def everything(cortex: Cortex) -> list[str]:
@@ -52,7 +52,7 @@ def test_everything_comes_back_in_another_home(tmp_path: Path, project: Path, cl
         taken = other.backups.import_from([tmp_path / "all.jsonl"])
         assert spaces(other) == before
         assert dict(taken.added) == dict(done.documents)
-        assert (taken.conflicts, taken.left_out, taken.notes, taken.redacted) == ((), (), (), 0)
+        assert (taken.conflicts, taken.left_out, taken.notes, taken.redacted) == ([], [], [], 0)
         hits = [hit.memory.content for hit in other.memories.recall("Kafka events").results]
         assert hits[0] == "first: we decided on Kafka for events"
         assert not other.check()
@@ -106,7 +106,7 @@ def test_an_export_that_fails_leaves_the_file_before_it(
         fill(cortex)
         with pytest.raises(StorageError):
             cortex.backups.export_to(Full())
-        monkeypatch.setattr("cortex_py.backup.exporting.iso", lambda _moment: 1 / 0)
+        monkeypatch.setattr("cortex_py.backup.transfer.export.iso", lambda _moment: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             cortex.backups.export_to(path)
     assert path.read_text() == "the one before"
@@ -140,7 +140,7 @@ def test_a_second_import_and_a_dry_run_change_nothing(tmp_path: Path, project: P
         assert (tried.added, tried.replaced, tried.unchanged) == (taken.added, taken.replaced, taken.unchanged)
         before, revision = spaces(other), other.memories.revision()
         again = other.backups.import_from([tmp_path / "all.jsonl"], replace=True)
-        assert (again.added, again.replaced, again.conflicts) == ({}, {}, ())
+        assert (again.added, again.replaced, again.conflicts) == ({}, {}, [])
         assert again.unchanged == sum(taken.added.values())
         assert spaces(other) == before
         assert other.memories.revision() - revision <= 2, "only the counter of the transaction moves"
@@ -166,7 +166,7 @@ def test_what_differs_is_kept_and_told_unless_it_may_be_replaced(home: Path, pro
         assert f"{path}, line " in taken.conflicts[0].place
 
         replaced = cortex.backups.import_from([path], replace=True)
-        assert replaced.conflicts == ()
+        assert replaced.conflicts == []
         assert replaced.replaced["memory"] == 1
         kept = [line for line in state(cortex) if b'"kind":"memory"' in line or b'"kind":"saved"' in line]
         assert kept == [line for line in exported if b'"kind":"memory"' in line or b'"kind":"saved"' in line]
@@ -236,7 +236,7 @@ def test_a_reworded_memory_is_read_anew_for_the_graph(home: Path, project: Path,
         assert cortex.memories.verification(kept.id) is None, "another wording was checked by nobody"
         before = state(cortex)
         again = cortex.backups.import_from([path], replace=True)
-        assert (again.added, again.replaced, again.conflicts) == ({}, {}, ())
+        assert (again.added, again.replaced, again.conflicts) == ({}, {}, [])
         assert state(cortex) == before
 
 

@@ -14,9 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.backup.markdown_form import memory_data, memory_markdown, memory_name, plain_name, read_note
+from cortex_py.backup.transfer.markdown import memory_data, memory_markdown, memory_name, plain_name, read_note
 from cortex_py.errors import CortexError, InvalidInput
-from cortex_py.store.document import Document
+from cortex_py.store.documents.document import Document
 
 from helpers import FakeClock
 from homes import fill, opened, state
@@ -155,7 +155,7 @@ def test_a_folder_gives_the_same_memories_back(tmp_path: Path, project: Path, cl
         assert other.graph.get("PostgreSQL").mentions, "what came was read for the graph"
         before = state(other)
         again = other.backups.import_from([tmp_path / "notes"], replace=True)
-        assert (again.added, again.replaced, again.conflicts) == ({}, {}, ())
+        assert (again.added, again.replaced, again.conflicts) == ({}, {}, [])
         assert state(other) == before
         assert other.memories.recall("Kafka events").results[0].memory.content.endswith("Kafka for events")
 
@@ -177,7 +177,7 @@ def test_the_folder_is_private_complete_and_readable(home: Path, project: Path, 
         if os.name == "posix":
             modes = {stat.S_IMODE(one.stat().st_mode) for one in folder.rglob("*") if one.is_file()}
             assert modes == {0o600}
-        with pytest.raises(InvalidInput, match="no empty folder"):
+        with pytest.raises(InvalidInput, match="not an empty folder"):
             cortex.backups.export_to(folder, format="markdown")
         (tmp_path / "empty").mkdir()
         assert cortex.backups.export_to(tmp_path / "empty", format="markdown").files
@@ -222,7 +222,7 @@ def test_an_edited_file_is_a_conflict_or_the_next_version(home: Path, project: P
         assert [one.version for one in cortex.prompts.versions("first-review")] == [1, 2, 3]
         assert ids[1] in [one.memory_id for one in cortex.graph.get("Redis").mentions]
         again = cortex.backups.import_from([folder], replace=True)
-        assert (again.replaced, again.conflicts) == ({}, ())
+        assert (again.replaced, again.conflicts) == ({}, [])
 
 
 def test_another_project_takes_a_folder_as_its_own(tmp_path: Path, project: Path, clock: FakeClock) -> None:

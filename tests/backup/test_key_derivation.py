@@ -9,8 +9,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.backup import key_derivation
-from cortex_py.backup.key_derivation import DEFAULT_PARAMETERS, LIMITS, Kdf, KdfLimits, KdfParameters, derive
+from cortex_py.backup.vault import header as key_derivation
+from cortex_py.backup.vault.header import DEFAULT_PARAMETERS, LIMITS, Kdf, KdfLimits, KdfParameters, derive
 from cortex_py.errors import BackupCorrupt, BackupError, InvalidInput
 
 FAST = KdfParameters(Kdf.ARGON2ID, memory_kib=8, passes=1, lanes=1)
@@ -89,7 +89,7 @@ def test_a_passphrase_that_cannot_be_one_is_refused_without_telling_it(passphras
     ],
 )
 def test_numbers_no_function_takes_are_refused_before_it_is_called(numbers: tuple[Kdf, int, int, int]) -> None:
-    with pytest.raises(InvalidInput, match="cannot be"):
+    with pytest.raises(InvalidInput, match="impossible"):
         derive("x", KdfParameters(*numbers), SALT)
 
 
@@ -110,16 +110,16 @@ def test_the_default_is_within_the_bounds_in_every_slot() -> None:
         (KdfParameters(lanes=17), "costlier"),
         (KdfParameters(Kdf.SCRYPT, 2**31, 1, 1), "costlier"),
         (KdfParameters(Kdf.SCRYPT, 2**16, 2**32 - 1, 1), "costlier"),
-        (KdfParameters(passes=0), "cannot be"),
+        (KdfParameters(passes=0), "impossible"),
     ],
 )
 def test_a_header_out_of_bounds_is_refused_without_doing_the_work(parameters: KdfParameters, told: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(BackupCorrupt, match=told):
         LIMITS.check_read([DEFAULT_PARAMETERS, parameters])
     with pytest.raises(InvalidInput, match=told):
         LIMITS.check_written([parameters])
-    assert time.perf_counter() - begun < 0.5
+    assert time.process_time() - begun < 0.5
 
 
 def test_the_work_of_all_slots_is_bounded_together() -> None:

@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.backup.licence import (
+from cortex_py.errors import InvalidInput, LicenceInvalid, StorageError
+from cortex_py.licensing.licence import (
     TIERS,
     TOLERANCE,
     Licence,
@@ -32,7 +33,6 @@ from cortex_py.backup.licence import (
     unseal,
     write_keypair,
 )
-from cortex_py.errors import InvalidInput, LicenceInvalid, StorageError
 
 from helpers import FakeClock
 
@@ -184,7 +184,7 @@ def test_the_spare_bits_of_the_last_digit_have_one_value() -> None:
         assert base64.urlsafe_b64decode(other.split(".")[2] + "==") == base64.urlsafe_b64decode(
             TOKEN.split(".")[2] + "=="
         )
-        assert "one spelling" in _refused(other)
+        assert "canonical form" in _refused(other)
 
 
 @pytest.mark.parametrize(
@@ -291,11 +291,11 @@ def test_key_files_are_their_owners_alone_and_never_replaced(tmp_path: Path) -> 
     assert (read_private_key(private), read_public_key(public)) == (KEYS.private, KEYS.public)
     if os.name == "posix":
         assert {stat.S_IMODE(path.stat().st_mode) for path in (private, public)} == {0o600}
-    with pytest.raises(InvalidInput, match="there already"):
+    with pytest.raises(InvalidInput, match="exists already"):
         write_keypair(new_keypair(), private, tmp_path / "other.pem")
     assert private.read_bytes() == KEYS.private
     assert not (tmp_path / "other.pem").exists()
-    with pytest.raises(InvalidInput, match="there already"):
+    with pytest.raises(InvalidInput, match="exists already"):
         write_keypair(new_keypair(), tmp_path / "new.pem", public)
     assert not (tmp_path / "new.pem").exists()
     with pytest.raises(InvalidInput, match="no folder"):

@@ -22,24 +22,30 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.backup.compaction import pack_limit, to_rewrite
-from cortex_py.backup.frames import framed, unframed
-from cortex_py.backup.heads import (
+from cortex_py.backup.sync.merge import Entry, Name
+from cortex_py.backup.sync.packs import (
     Head,
     HeadName,
-    Leaving,
+    PackBuilder,
+    PackRef,
+    RetiredPack,
+    Versions,
+    framed,
     head_names,
     machine_mark,
     open_head,
+    pack_path,
+    read_pack,
     seal_head,
+    seal_pack,
     space_mark,
+    unframed,
 )
-from cortex_py.backup.packs import PackBuilder, PackRef, Versions, pack_path, read_pack, seal_pack
-from cortex_py.backup.replica import Entry, Name
-from cortex_py.backup.sealing import ObjectKeys, seal
-from cortex_py.backup.vault_chunks import padded_size
+from cortex_py.backup.sync.push import pack_limit, packs_to_rewrite
+from cortex_py.backup.vault.vault import padded_size
 from cortex_py.errors import BackupCorrupt, BackupError
-from cortex_py.store.document import Document
+from cortex_py.security.ciphers import ObjectKeys, seal_object
+from cortex_py.store.documents.document import Document
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "sync"
 ROOT_KEY = bytes(range(32))
@@ -251,7 +257,7 @@ def test_a_pack_under_another_name_is_refused() -> None:
     plain = framed(_ABOUT)
     name = "0" * 64
     with pytest.raises(BackupCorrupt):
-        list(read_pack(seal(plain, KEYS, context=b"pack" + name.encode()), KEYS, name, space="s", machine="m"))
+        list(read_pack(seal_object(plain, KEYS, context=b"pack" + name.encode()), KEYS, name, space="s", machine="m"))
 
 
 def test_two_machines_never_give_one_name_to_a_pack() -> None:
@@ -293,7 +299,7 @@ def test_heads_are_found_by_name_the_latest_first_and_once() -> None:
 def test_a_head_that_is_formed_wrongly_is_refused(change: dict[str, object]) -> None:
     told = {**_vector("head")["told"], **change}
     name = _head_name()
-    sealed = seal(
+    sealed = seal_object(
         framed(json.dumps(told).encode()), KEYS, context=b"head" + name.path.removeprefix("cortex-backups/").encode()
     )
     with pytest.raises(BackupCorrupt):
@@ -314,21 +320,21 @@ def test_packs_grow_with_what_is_stored() -> None:
 def test_what_is_mostly_dead_is_packed_anew_within_bounds() -> None:
     packs = _refs(*((f"{n:02}", 1_000_000, 100) for n in range(100)))
     live = {pack.name: 100 for pack in packs}
-    assert to_rewrite(packs, live) == set()
-    assert to_rewrite(packs, {**live, "07": 51}) == set()
-    assert to_rewrite(packs, {**live, "07": 50, "08": 0}) == {"07", "08"}
-    chosen = to_rewrite(packs, dict.fromkeys(live, 40))
+    assert packs_to_rewrite(packs, live) == set()
+    assert packs_to_rewrite(packs, {**live, "07": 51}) == set()
+    assert packs_to_rewrite(packs, {**live, "07": 50, "08": 0}) == {"07", "08"}
+    chosen = packs_to_rewrite(packs, dict.fromkeys(live, 40))
     # A 32nd of a hundred megabytes, in packs of which 400 kB live.
     assert len(chosen) == 7
-    assert len(to_rewrite(packs, dict.fromkeys(live, 20))) == 100
+    assert len(packs_to_rewrite(packs, dict.fromkeys(live, 20))) == 100
 
 
 def test_many_small_packs_become_one() -> None:
     large = _refs(*((f"{n:02}", 1_000_000, 100) for n in range(32)))
     live = {pack.name: 100 for pack in large} | {f"small {n}": 1 for n in range(40)}
     small = _refs(*((f"small {n}", 5_000, 1) for n in range(40)))
-    assert to_rewrite([*large, *small[:16]], live) == set()
-    assert to_rewrite([*large, *small[:17]], live) == {pack.name for pack in small[:17]}
+    assert packs_to_rewrite([*large, *small[:16]], live) == set()
+    assert packs_to_rewrite([*large, *small[:17]], live) == {pack.name for pack in small[:17]}
 
 
 # -- Making the vectors --------------------------------------------------------------------------
@@ -347,7 +353,7 @@ HEAD = Head(
     "00ff" * 8,
     1_767_357_296_000_000,
     (PackRef("0a" * 32, 4141, 3), PackRef("f1" * 32, 65_581, 120)),
-    (Leaving("5c" * 32, 1_767_000_000_000_000),),
+    (RetiredPack("5c" * 32, 1_767_000_000_000_000),),
 )
 
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex_py import Cortex
-from cortex_py.backup import archive
-from cortex_py.backup.retention import Kept, Retention, kept
+from cortex_py.backup.snapshots import archive
+from cortex_py.backup.snapshots.snapshots import Retention, ids_to_keep
 from cortex_py.errors import BackupCorrupt, BackupError, CortexError, InvalidId, SnapshotNotFound, StorageError
 
 from helpers import FakeClock
@@ -127,7 +127,8 @@ def test_vectors_of_another_model_are_made_anew(tmp_path: Path, project: Path, c
     folder = tmp_path / "two" / "backups" / cortex.project.id
     folder.mkdir(parents=True)
     shutil.copy(made.path, folder)
-    with Cortex.open(tmp_path / "two", project=project, backend=OtherBackend(), clock=clock) as other:
+    # The home has a snapshot and no store, as on a new machine.
+    with Cortex.open(tmp_path / "two", project=project, backend=OtherBackend(), clock=clock, new_store=True) as other:
         other.backups.restore(made.id)
         assert state(other) == before
         with other._store.database.read() as session:
@@ -294,7 +295,7 @@ def test_what_does_not_read_back_is_rolled_back(
         cortex.memories.update(ids[0], content="changed")
         before = state(cortex)
         monkeypatch.setattr(cortex._store.documents, "put", lambda *_given: None)
-        with pytest.raises(BackupCorrupt, match="does not read back"):
+        with pytest.raises(BackupCorrupt, match="do not read back"):
             cortex.backups.restore(made.id)
         assert state(cortex) == before
 
@@ -423,13 +424,12 @@ def test_retention_keeps_the_last_good_one_and_no_more_than_asked(
     made: list[tuple[int, bool]], hourly: int, daily: int, weekly: int
 ) -> None:
     start = FakeClock().now()
-    listed = [Kept(f"s{n}", start + timedelta(hours=hours), good) for n, (hours, good) in enumerate(made)]
-    staying = kept(listed, Retention(hourly, daily, weekly))
-    good = [one for one in listed if one.good]
-    assert staying <= {one.id for one in good}
+    good = [(start + timedelta(hours=hours), f"s{n}") for n, (hours, good) in enumerate(made) if good]
+    staying = ids_to_keep(good, Retention(hourly, daily, weekly))
+    assert staying <= {snapshot_id for _, snapshot_id in good}
     assert len(staying) <= max(1, hourly + daily + weekly)
     if good:
-        assert max(good, key=lambda one: (one.created_at, one.id)).id in staying
+        assert max(good)[1] in staying
 
 
 def test_a_call_with_too_long_a_description_makes_nothing(home: Path, project: Path) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cortex_py.store.document import KINDS
-from cortex_py.store.document_memories import MEMORY_FIELDS
-from cortex_py.store.document_shapes import SHAPES, columns
-from cortex_py.store.documents import check_document, key_order
+from cortex_py.store.documents.document import KINDS, SHAPES, columns
+from cortex_py.store.documents.documents import check_document, key_order
+from cortex_py.store.documents.memories import MEMORY_FIELDS
 
 from homes import fill, opened, state
 
@@ -18,7 +17,7 @@ def test_every_kind_of_thing_becomes_documents_in_their_order(home: Path, projec
         fill(cortex)
         store = cortex._store
         with store.database.read() as session:
-            found = list(store.documents.scan(session, cortex.project.id, vectors=True))
+            found = list(store.documents.scan(session, cortex.project.id, tag=bytes(8)))
     kinds = {one.kind for one in found}
     assert kinds >= {"branch", "entity", "memory", "mention", "saved", "use", "reference", "session"}
     assert kinds <= set(KINDS)
@@ -33,11 +32,11 @@ def test_documents_written_into_another_home_make_the_same_state(tmp_path: Path,
     with opened(tmp_path / "one", project) as cortex, opened(tmp_path / "two", project) as other:
         fill(cortex)
         space = cortex.project.id
-        held = other._desks.held(other._desk, "project")
+        held = other._sessions.source(None, "project")
         with cortex._store.database.read() as source, other._store.database.write() as target:
             seq = other._store.memories.next_seq(target)
-            for one in cortex._store.documents.scan(source, space, vectors=True):
-                other._store.documents.put(target, space, one, seq, held.prepared)
+            for one in cortex._store.documents.scan(source, space, tag=held.tag):
+                other._store.documents.put(target, space, one, seq, held.index)
         assert state(other) == state(cortex)
         hits = [
             [hit.memory.id for hit in one.memories.recall("PostgreSQL").results if hit.memory.domain == "project"]

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cortex_py.backup.replica import Name
-from cortex_py.backup.target import Stored
+from cortex_py.backup.sync.merge import Name
+from cortex_py.backup.targets.target import StoredObject
 from cortex_py.errors import BackupError, NetworkError, StorageError
 
 from in_memory import Machine, MemoryReplica, MemoryTarget, broken_home
@@ -31,7 +31,7 @@ class Machines(RuleBasedStateMachine):
         self.saved: dict[str, MemoryReplica] = {}
         self.wanted: set[str] = set()
         self.written = 0
-        self.old_list: list[Stored] | None = None
+        self.old_list: list[StoredObject] | None = None
 
     def _leaves(self, machine: Machine, name: Name) -> None:
         if name in machine.replica.held:

@@ -9,10 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.backup.conflict_copies import conflict_copy, same_work
-from cortex_py.backup.merging import CONFLICT_MAKER, Settled, copy_entry, local_changes, local_entry, settle
-from cortex_py.backup.replica import Entry, Name
-from cortex_py.store.document import Document
+from cortex_py.backup.sync.merge import (
+    CONFLICT_MAKER,
+    Entry,
+    MergeResult,
+    Name,
+    conflict_copy,
+    copy_entry,
+    local_changes,
+    local_entry,
+    same_work,
+    settle,
+)
+from cortex_py.store.documents.document import Document
 
 MACHINES = "abc"
 FAR_OFF = 10**16
@@ -55,8 +64,8 @@ def test_what_knows_the_other_supersedes_it_whatever_the_clocks_say() -> None:
     old = _entry({"a": 1}, 900, "old", "a")
     new = local_entry(old, "b", "new", 5)
     assert (new.stamp, new.versions) == (901, {"a": 1, "b": 1})
-    assert settle([old, new]) == Settled(new, 1, ())
-    assert settle([new, old]) == Settled(new, 0, ())
+    assert settle([old, new]) == MergeResult(new, 1, ())
+    assert settle([new, old]) == MergeResult(new, 0, ())
 
 
 def test_of_rivals_the_later_wins_and_the_other_is_told() -> None:
@@ -109,7 +118,7 @@ def test_a_text_that_lost_does_not_bring_back_a_deleted_winner() -> None:
     assert (at_a.entry.digest, at_a.losers) == ("winner", (0,))
     at_b = joined(local_entry(winner, "b", None, 30), loser)
     assert at_b.digest == "loser"
-    assert settle([at_a.entry, at_b]) == Settled(Entry({"a": 1, "b": 2}, 30, 30, None), None, ())
+    assert settle([at_a.entry, at_b]) == MergeResult(Entry({"a": 1, "b": 2}, 30, 30, None), None, ())
 
 
 def test_one_count_given_to_two_texts_loses_neither() -> None:

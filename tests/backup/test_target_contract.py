@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.backup.target import Stored, Target
-from cortex_py.backup.target_opening import open_target
+from cortex_py.backup.targets.addresses import open_target
+from cortex_py.backup.targets.target import StoredObject, Target
 from cortex_py.errors import InvalidInput, NetworkError
 
 from cloud_servers import S3Server, WebDavServer, s3_server, webdav_server
@@ -72,7 +72,7 @@ class TestContract:
         target.put("head", b"first, and longer")
         target.put("head", b"second")
         assert target.get("head", 100) == b"second"
-        assert list(target.list("")) == [Stored("head", 6)]
+        assert list(target.list("")) == [StoredObject("head", 6)]
 
     def test_nothing_is_there_before_anything_was_put(self, target: Target) -> None:
         assert target.get("packs/none", 10) is None
@@ -84,7 +84,7 @@ class TestContract:
         assert target.create("claims/one", b"mine") is True
         assert target.create("claims/one", b"theirs") is False
         assert target.get("claims/one", 10) == b"mine"
-        assert list(target.list("")) == [Stored("claims/one", 4)]
+        assert list(target.list("")) == [StoredObject("claims/one", 4)]
 
     def test_create_writes_again_after_a_deletion(self, target: Target) -> None:
         assert target.create("one", b"a")
@@ -122,7 +122,7 @@ class TestContract:
         assert [one.name for one in target.list("packs/a")] == ["packs/a.x", "packs/a/deep/er", "packs/ab"]
         assert [one.name for one in target.list("packs/")] == ["packs/a.x", "packs/a/deep/er", "packs/ab", "packs/b"]
         assert [one.name for one in target.list("pac")] == [one.name for one in target.list("") if one.name[0] == "p"]
-        assert list(target.list("packs/a/deep/er")) == [Stored("packs/a/deep/er", 15)]
+        assert list(target.list("packs/a/deep/er")) == [StoredObject("packs/a/deep/er", 15)]
         assert list(target.list("heads/zz")) == []
 
     def test_deleting_removes_that_object_alone(self, target: Target) -> None:
@@ -163,7 +163,7 @@ class TestContract:
         name = f"{'x' * 180}/{'y' * 180}"
         assert target.create(name, b"1")
         target.put(name, b"2")
-        assert list(target.list("x")) == [Stored(name, 1)]
+        assert list(target.list("x")) == [StoredObject(name, 1)]
 
     def test_it_is_shown_without_secrets(self, target: Target) -> None:
         assert target.shown
@@ -179,7 +179,7 @@ class TestContract:
             thread.start()
         for thread in threads:
             thread.join()
-        assert list(target.list("many/")) == [Stored(f"many/{number}", number) for number in range(8)]
+        assert list(target.list("many/")) == [StoredObject(f"many/{number}", number) for number in range(8)]
 
 
 def test_a_running_event_loop_is_no_obstacle(opened: Callable[[], Target]) -> None:

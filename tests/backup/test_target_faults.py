@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cortex_py.backup.target import Stored, Target
-from cortex_py.backup.target_opening import open_target
+from cortex_py.backup.targets.addresses import open_target
+from cortex_py.backup.targets.target import StoredObject, Target
 from cortex_py.errors import NetworkError
 
 from cloud_servers import KEYS, PASSWORD, USER, Asked, FaultyServer, Reply, always, closed_port, hang_up, s3_server
@@ -93,7 +93,7 @@ def test_a_server_that_recovers_is_asked_again(server: FaultyServer, target: Tar
 
 def test_a_list_is_asked_for_again(server: FaultyServer, target: Target, kind: str) -> None:
     server.script = [always(503), hang_up, lambda _: listing(kind, {"a": 1, "b": 2})]
-    assert list(target.list("")) == [Stored("a", 1), Stored("b", 2)]
+    assert list(target.list("")) == [StoredObject("a", 1), StoredObject("b", 2)]
 
 
 def test_one_that_stays_out_of_order_is_told_after_a_few_attempts(server: FaultyServer, kind: str) -> None:
@@ -105,7 +105,7 @@ def test_one_that_stays_out_of_order_is_told_after_a_few_attempts(server: Faulty
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [(401, "denies access"), (403, "denies access"), (507, "is full"), (400, "refuses"), (307, "lies elsewhere")],
+    [(401, "denies access"), (403, "denies access"), (507, "is full"), (400, "refuses"), (307, "redirects")],
 )
 def test_what_will_not_pass_is_told_at_once(server: FaultyServer, target: Target, status: int, said: str) -> None:
     server.usual = always(status, b"<Error><Code>Whatever</Code></Error>")
@@ -156,7 +156,7 @@ def test_a_body_that_ends_too_soon_is_never_taken_for_whole(server: FaultyServer
     server.script = [lambda _: cut, lambda _: FOUND]
     assert target.get("a", 5) == b"hello"
     server.usual = lambda _: cut
-    fault_of(lambda: target.get("a", 5), "broke the connection off")
+    fault_of(lambda: target.get("a", 5), "closed the connection")
 
 
 def test_an_upload_that_is_broken_off_is_sent_again(server: FaultyServer, target: Target) -> None:
@@ -175,7 +175,7 @@ def test_a_creation_with_an_unknown_end_is_not_repeated(server: FaultyServer, ta
         return Reply(201) if asked.method == "PUT" else Reply(404)
 
     server.usual = usual
-    fault_of(lambda: target.create("a", b"1"), "broke the connection off")
+    fault_of(lambda: target.create("a", b"1"), "closed the connection")
     assert [one.method for one in server.asked].count(decisive) == 1
 
 
@@ -256,7 +256,7 @@ def test_nothing_is_sent_to_another_host(server: FaultyServer, kind: str, status
             lambda: target.list(""),
             lambda: target.delete("a"),
         ):
-            fault_of(use, "lies elsewhere|cannot be reached")
+            fault_of(use, "redirects|cannot be reached")
         assert server.asked
         assert other.asked == []
 
@@ -306,14 +306,14 @@ def test_a_webdav_server_that_cannot_move_is_sent_the_object_itself(server: Faul
 def test_names_that_no_object_has_are_skipped(server: FaultyServer, target: Target, kind: str) -> None:
     odd = ["Foreign.txt", "a b", ".hidden", "x" * 200, "caf%C3%A9", "a.sync-conflict-1-2-3"]
     server.usual = lambda _: listing(kind, {**dict.fromkeys(odd, 1), "good": 7})
-    assert list(target.list("")) == [Stored("good", 7)]
+    assert list(target.list("")) == [StoredObject("good", 7)]
 
 
 def test_names_that_lead_out_are_never_taken(server: FaultyServer) -> None:
     hrefs = ["/in/../etc/passwd", "/other/a", "/in/%2e%2e/b", "http://elsewhere/in2/c", "/in//d", "/in/e/f", "%ff", ""]
     entries = "".join(ENTRY.format(href, "", 1) for href in [*hrefs, "http://127.0.0.1/in/good"])
     server.usual = lambda _: Reply(207, MULTISTATUS.format(entries).encode())
-    assert list(open_at("webdav", server.port).list("")) == [Stored("good", 1)]
+    assert list(open_at("webdav", server.port).list("")) == [StoredObject("good", 1)]
 
 
 def test_a_bucket_with_names_that_cannot_be_read_is_told(server: FaultyServer) -> None:
@@ -377,7 +377,7 @@ def test_old_drafts_on_a_webdav_server_are_removed(server: FaultyServer) -> None
         return Reply(207, MULTISTATUS.format(entries).encode(), {"Date": "Sat, 03 Jan 2026 12:00:00 GMT"})
 
     server.usual = usual
-    assert list(open_at("webdav", server.port).list("")) == [Stored("c", 1)]
+    assert list(open_at("webdav", server.port).list("")) == [StoredObject("c", 1)]
     assert [one.path for one in server.asked if one.method == "DELETE"] == ["/in/.a-0123456789abcdef.part"]
 
 
@@ -387,4 +387,4 @@ def test_what_others_put_into_a_bucket_is_not_listed() -> None:
         target.put("mine", b"1")
         for key in ("in/Foreign", "other/mine", "in/.hidden"):
             s3.place("bucket", key, b"x")
-        assert list(target.list("")) == [Stored("mine", 1)]
+        assert list(target.list("")) == [StoredObject("mine", 1)]

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from cortex_py.backup import target_folder
-from cortex_py.backup.target import Stored
-from cortex_py.backup.target_folder import FolderTarget
-from cortex_py.backup.target_opening import open_target
+from cortex_py.backup.targets import folder as target_folder
+from cortex_py.backup.targets.addresses import open_target
+from cortex_py.backup.targets.folder import FolderTarget
+from cortex_py.backup.targets.target import StoredObject
 from cortex_py.errors import NetworkError
 
 RACER = """
 import sys, pathlib
-from cortex_py.backup import target_folder
-from cortex_py.backup.target_folder import FolderTarget
+from cortex_py.backup.targets import folder as target_folder
+from cortex_py.backup.targets.folder import FolderTarget
 import os
 if sys.argv[2] == "claims":
     def no_link(*_):
@@ -79,7 +79,7 @@ def test_a_file_appears_only_when_it_is_whole(
     root: Path, target: FolderTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target.put("packs/a", b"old")
-    seen: list[list[Stored]] = []
+    seen: list[list[StoredObject]] = []
     real = os.fsync
 
     def looking(descriptor: int) -> None:
@@ -88,10 +88,10 @@ def test_a_file_appears_only_when_it_is_whole(
 
     monkeypatch.setattr(os, "fsync", looking)
     target.put("packs/a", b"newer")
-    assert seen[0] == [Stored("packs/a", 3)]
+    assert seen[0] == [StoredObject("packs/a", 3)]
     seen.clear()
     target.create("packs/b", b"1")
-    assert seen[0] == [Stored("packs/a", 5)]
+    assert seen[0] == [StoredObject("packs/a", 5)]
 
 
 def test_nobody_else_can_read_it(root: Path, target: FolderTarget) -> None:
@@ -121,7 +121,7 @@ def test_files_of_others_are_neither_listed_nor_touched(root: Path, target: Fold
         (root / name).parent.mkdir(exist_ok=True, parents=True)
         (root / name).write_bytes(b"x")
         os.utime(root / name, (0, 0))
-    assert list(target.list("")) == [Stored("packs/a.enc", 1)]
+    assert list(target.list("")) == [StoredObject("packs/a.enc", 1)]
     assert all((root / name).exists() for name in foreign)
 
 
@@ -142,11 +142,11 @@ def test_drafts_of_killed_processes_go_after_a_day(
             target.create("packs/c", b"c")
     drafts = [path for path in (root / "packs").iterdir() if path.name != "a"]
     assert len(drafts) == 2
-    assert list(target.list("")) == [Stored("packs/a", 1)]
+    assert list(target.list("")) == [StoredObject("packs/a", 1)]
     assert all(draft.exists() for draft in drafts)
     for draft in drafts:
         os.utime(draft, (time.time() - 90_000,) * 2)
-    assert list(target.list("")) == [Stored("packs/a", 1)]
+    assert list(target.list("")) == [StoredObject("packs/a", 1)]
     assert not any(draft.exists() for draft in drafts)
 
 
@@ -163,7 +163,7 @@ def test_links_are_not_followed(root: Path, target: FolderTarget, tmp_path: Path
         assert target.get(name, 10) is None
         target.delete(name)
         for write in (target.put, target.create):
-            with pytest.raises(NetworkError, match="not what Cortex made"):
+            with pytest.raises(NetworkError, match="Cortex did not create"):
                 write(name, b"overwritten")
     assert (outside / "secret").read_bytes() == b"s"
     assert [path.name for path in outside.iterdir()] == ["secret"]
@@ -211,7 +211,7 @@ def test_a_drive_that_is_not_mounted_is_told_and_nothing_is_made(tmp_path: Path)
         lambda: target.delete("a"),
     ]
     for use in uses:
-        with pytest.raises(NetworkError, match="not mounted"):
+        with pytest.raises(NetworkError, match="is it mounted"):
             use()
     assert not (tmp_path / "drive").exists()
 
@@ -220,7 +220,7 @@ def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
     target = FolderTarget(tmp_path / "file")
     for use in (lambda: target.put("a", b""), lambda: target.list("")):
-        with pytest.raises(NetworkError, match="not what Cortex made"):
+        with pytest.raises(NetworkError, match="Cortex did not create"):
             use()
     assert (tmp_path / "file").read_bytes() == b"mine"
 
@@ -232,8 +232,8 @@ def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
         (errno.EDQUOT, "is full"),
         (errno.EROFS, "can only be read"),
         (errno.EACCES, "may not be accessed"),
-        (errno.EIO, "not mounted"),
-        (errno.ESTALE, "not mounted"),
+        (errno.EIO, "is it mounted"),
+        (errno.ESTALE, "is it mounted"),
         (errno.EMFILE, "Too many open files"),
     ],
 )

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from obstore.store import S3Store
 
-from cortex_py.backup.target_opening import open_target
-from cortex_py.backup.target_store import BucketTarget
+from cortex_py.backup.targets.addresses import open_target
+from cortex_py.backup.targets.buckets import BucketTarget
 from cortex_py.errors import ConfigurationError
 
 from cloud_servers import KEYS, PASSWORD, Asked, FaultyServer, Reply
@@ -259,7 +259,7 @@ def test_google_takes_the_key_of_a_service_account_only(tmp_path: Path, content:
 @pytest.mark.parametrize("url", ["s3://bucket", "gs://bucket", "az://container"])
 def test_a_missing_library_is_told_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'cortex-py\[cloud\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install '\.\[cloud\]'"):
         open_target(url, environment=KEYS)
 
 

@@ -20,11 +20,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+from vault_files import add_passphrase
 
 import cortex_py.errors as errors
-from cortex_py.backup.key_derivation import LIMITS, Kdf, KdfLimits, KdfParameters
-from cortex_py.backup.sealing import ObjectKeys, content_name, open_sealed, seal
-from cortex_py.backup.vault import add_passphrase, decrypt, encrypt
+from cortex_py.backup.vault.header import LIMITS, Kdf, KdfLimits, KdfParameters
+from cortex_py.backup.vault.vault import decrypt, encrypt
+from cortex_py.security.ciphers import ObjectKeys, name_object, open_object, seal_object
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "vault"
 Vector = dict[str, Any]
@@ -174,9 +175,9 @@ def test_sealed_objects(vector: Vector) -> None:
     root, context, data = (bytes.fromhex(vector[name]) for name in ("root_key", "context", "data"))
     keys, sealed = ObjectKeys.of(root), bytes.fromhex(vector["sealed"])
     draws = io.BytesIO(bytes.fromhex(vector["random"]))
-    assert seal(data, keys, context=context, random=draws.read) == sealed
-    assert open_sealed(sealed, keys, context=context) == data
-    assert content_name(keys, data) == vector["content_name"]
+    assert seal_object(data, keys, context=context, random=draws.read) == sealed
+    assert open_object(sealed, keys, context=context) == data
+    assert name_object(keys, data) == vector["content_name"]
 
     sealing = _hkdf(root, b"", "cortex/object/1/sealing", 32)
     one = AESGCM(_hkdf(sealing, sealed[1:17], "cortex/object/1/one", 32))
@@ -287,12 +288,12 @@ def _make() -> None:
     root, context, content = bytes(range(32)), b"pack/1", b"a small object"
     random = hashlib.shake_256(b"object").digest(28)
     keys = ObjectKeys.of(root)
-    sealed = seal(content, keys, context=context, random=io.BytesIO(random).read)
+    sealed = seal_object(content, keys, context=context, random=io.BytesIO(random).read)
     told = {"root_key": root, "context": context, "data": content, "random": random, "sealed": sealed}
     _save(
         {"kind": "object", "name": "sealed object", "version": 1}
         | {name: value.hex() for name, value in told.items()}
-        | {"content_name": content_name(keys, content)}
+        | {"content_name": name_object(keys, content)}
     )
 
 

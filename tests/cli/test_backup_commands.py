@@ -10,6 +10,7 @@ from cortex_py import Cortex
 
 from shell import Shell
 from stub_backend import StubBackend
+from terminal import at_terminal
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def shell(home: Path, project: Path, tmp_path: Path) -> Shell:
 
 
 def test_a_project_is_saved_shown_checked_and_put_back(shell: Shell) -> None:
-    assert "There is no snapshot yet." in shell.text("snapshot", "list")
+    assert "There is no snapshot yet." in shell.run("snapshot", "list").stderr
     shell.text("capture", "we use PostgreSQL")
     made = shell.json("snapshot", "create", "before the change")
     assert made["verified"] is True
@@ -29,8 +30,9 @@ def test_a_project_is_saved_shown_checked_and_put_back(shell: Shell) -> None:
     assert (listed["snapshot_id"], listed["description"]) == (made["snapshot_id"], "before the change")
     assert "before the change" in shell.text("snapshot", "list")
     assert "is whole" in shell.text("snapshot", "verify")
-    refused = shell.run("snapshot", "restore", made["snapshot_id"], given="n\n")
-    assert refused.returncode == 130
+    refused = shell.run("snapshot", "restore", made["snapshot_id"], given="y\n")
+    assert (refused.returncode, "add --yes" in refused.stderr) == (2, True)
+    assert at_terminal(shell, "snapshot", "restore", made["snapshot_id"], keys="n\n").code == 130
     assert "Redis" in shell.text("recall", "what do we use")
     done = shell.json("snapshot", "restore", made["snapshot_id"], "--yes")
     assert done["memories"] == 1

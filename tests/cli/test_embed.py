@@ -13,11 +13,19 @@ import pytest
 from click.testing import CliRunner
 
 from cortex_py.cli import cli
-from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.backends.onnx import OnnxBackend
 
+from helpers import MODELS
 from stub_backend import StubBackend
 
 TEXTS = ["rotate the signing keys", "Grüße aus 東京", "def main() -> None: ..."]
+
+
+@pytest.fixture(scope="module")
+def model() -> Backend:
+    """What the service serves here: the model that is installed."""
+    return OnnxBackend(MODELS)
 
 
 def _run(*words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -90,7 +98,7 @@ def test_many_texts_in_their_order_and_how_far_it_is(monkeypatch: pytest.MonkeyP
         yield lambda done, total: told.append((done, total))
 
     monkeypatch.setattr("cortex_py.cli.embed.progress_bar", bar)
-    monkeypatch.setattr("cortex_py.embedding.backends.open_backend", lambda settings: StubBackend())
+    monkeypatch.setattr("cortex_py.embedding.backends.registry.open_backend", lambda settings: StubBackend())
     texts = [f"word {number}" for number in range(600)]
     done = CliRunner().invoke(cli, ["embed"], input="\n".join(texts), catch_exceptions=False)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -121,6 +129,7 @@ def test_what_cannot_be_embedded_is_named(words: tuple[str, ...], given: bytes, 
 
 def test_a_missing_model_is_told_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORTEX_MODELS_DIR", str(tmp_path))
+    monkeypatch.setenv("CORTEX_SERVICE_MODEL", "all-MiniLM-L6-v2")
     done = _run("text")
     assert done.returncode == 8
     assert b"cortex model install" in done.stderr

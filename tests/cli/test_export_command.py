@@ -39,7 +39,7 @@ def test_everything_goes_to_a_file_or_the_screen_and_comes_back(
     path = tmp_path / "all.jsonl"
     done = run("export", "-o", str(path))
     assert done.exit_code == 0, done.output
-    assert "7 memory" in done.output
+    assert "7 memories" in done.output
     assert str(path) in done.output
     printed = run("export", "--domain", "user")
     assert [json.loads(line).get("kind", "-") for line in printed.stdout.splitlines()].count("memory") == 1
@@ -75,7 +75,7 @@ def test_conflicts_have_an_exit_code_and_can_be_replaced(
 
 def test_plain_files_go_where_they_are_sent(run: Run, home: Path, project: Path, tmp_path: Path) -> None:
     path = tmp_path / "other.jsonl"
-    path.write_text('{"content": "token ghp_abcdefghijklmnopqrstuvwxyz0123456789", "score": 1}\n')
+    path.write_text('{"content": "token ghp_a1B2c3D4e5a1B2c3D4e5a1B2c3D4e5f6G7h8", "score": 1}\n')
     done = run("import", str(path), "--domain", "user")
     assert done.exit_code == 0, done.output
     assert "secrets taken out of: 1" in done.output
@@ -101,4 +101,4 @@ def test_the_library_says_the_same(home: Path, project: Path, filled: list[str],
         done = cortex.backups.export_to(tmp_path / "all.jsonl", domains=("org",), project_id=cortex.project.id)
         assert (done.domains, done.documents) == (("org",), {})
         taken = cortex.backups.import_from([str(tmp_path / "all.jsonl")], project_id=cortex.project.id)
-        assert (taken.added, taken.conflicts) == ({}, ())
+        assert (taken.added, taken.conflicts) == ({}, [])

@@ -14,8 +14,8 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.cli.graph import graph_command
-from cortex_py.cli.show import print_json
-from cortex_py.embedding.backend import Backend
+from cortex_py.cli.output import print_json
+from cortex_py.embedding.backends.backend import Backend
 
 from helpers import git
 from shell import Shell
@@ -62,7 +62,7 @@ def test_entities_on_the_command_line(shell: Shell) -> None:
     assert [one["name"] for one in shell.json("entities", "--limit", "1", "--offset", "1")["entities"]] == ["Anthropic"]
     table = shell.text("entities")
     assert "Zoë [bold]" in table
-    assert table.splitlines()[-1] == "6 of 6"
+    assert len(table.splitlines()) == 6
 
     view = shell.json("get", "rust")
     assert (view["entity"]["id"], view["entity"]["mention_count"]) == ("entity_rust", 1)
@@ -127,10 +127,10 @@ def test_likely_duplicates_are_shown(shell: Shell) -> None:
 
 def test_what_nothing_leads_to_is_shown_and_removed(shell: Shell) -> None:
     shell.text("create", "Lonely", "--type", "Concept")
-    assert shell.text("orphans") == "entity_lonely  Lonely\n1 found\n"
+    assert shell.text("orphans") == "entity_lonely\tLonely\n"
     kept = shell.json("orphans")
     assert ([one["id"] for one in kept["orphans"]], kept["deleted"]) == (["entity_lonely"], False)
-    assert shell.text("orphans", "--delete") == "entity_lonely  Lonely\n1 removed\n"
+    assert shell.text("orphans", "--delete") == "entity_lonely\tLonely\n"
     assert shell.json("orphans", "--delete") == {"orphans": [], "deleted": True}
 
 
@@ -150,7 +150,7 @@ def test_relationships_on_the_command_line(shell: Shell) -> None:
     assert [one["id"] for one in then["relationships"]] == [made["id"]]
     uses = shell.text("relationships", "--type", "uses", "-l", "1")
     assert "entity_rust" in uses
-    assert uses.splitlines()[-1] == "1 of 1"
+    assert len(uses.splitlines()) == 1
 
     id = shell.text("relate", "Acme", "Uses", "Rust").strip()
     assert id.startswith("relationship_")
@@ -190,7 +190,7 @@ def test_ways_on_the_command_line(shell: Shell) -> None:
     way = shell.json("path", "Rust", "Anthropic")
     assert (way["found"], [one["name"] for one in way["entities"]]) == (True, ["Rust", "Alice", "Anthropic"])
     assert [step["edge"]["type"] for step in way["steps"]] == ["Uses", "WorksAt"]
-    assert shell.text("path", "Rust", "Anthropic", "--max-hops", "1") == "There is no way of at most 1 hops.\n"
+    assert shell.text("path", "Rust", "Anthropic", "--max-hops", "1") == "There is no path of at most 1 hop.\n"
     assert shell.json("path", "Rust", "Anthropic", "--max-hops", "1")["found"] is False
 
     stats = shell.json("stats")

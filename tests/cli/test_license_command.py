@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cortex_py.backup.licence import issue, new_keypair, write_keypair
 from cortex_py.cli import cli
 from cortex_py.errors import InvalidInput, LicenceInvalid, LicenseRequired
+from cortex_py.licensing.licence import issue, new_keypair, write_keypair
 
 from helpers import FakeClock
 from shell import Shell
@@ -61,7 +61,7 @@ def test_from_keys_to_a_valid_licence(home: Path, project: Path) -> None:
     assert token[:-5] not in changed.stderr
     again = shell.run("keygen")
     assert again.returncode == 2
-    assert "there already" in again.stderr
+    assert "exists already" in again.stderr
 
 
 def test_show_tells_all_but_the_licence_itself(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_show_without_one_and_with_a_bad_one(run: Run, tmp_path: Path) -> None:
     assert "Acme" in told
     assert "expired at 2026-01-02T12:34:56Z" in told
     told = run("show", str(file)).output
-    assert "no key to check" in told
+    assert "No key to verify" in told
     assert ended not in told
 
 

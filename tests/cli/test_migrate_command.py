@@ -12,7 +12,7 @@ def test_everything_is_there_after_a_move_and_after_the_way_back(home: Path, pro
     assert shell.run("capture", "Kafka carries the events").returncode == 0
     done = shell.run("migrate", "--to", postgres_url)
     assert done.returncode == 0, done.stderr
-    assert "1 memories in 1 spaces" in done.stdout
+    assert "1 memory in 1 space" in done.stdout
     shared = Shell(home, project, CORTEX_DATABASE_URL=postgres_url)
     assert "Kafka carries" in shared.run("recall", "kafka").stdout
     assert shared.run("capture", "Redis caches the carts").returncode == 0

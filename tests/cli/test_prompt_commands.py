@@ -19,8 +19,7 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.cli import main
-from cortex_py.cli.prompt import prompt_command
-from cortex_py.cli.template import template_command
+from cortex_py.cli.saved.texts import prompt_command, template_command
 
 from shell import Done, Shell
 from stub_backend import StubBackend
@@ -107,8 +106,25 @@ def test_a_prompt_from_saving_to_deleting(shell: Shell) -> None:
     )
     filled = shell.json("run", "greet", "--variables", '{"name": "Z", "word": null}')
     assert (filled["content"], filled["values"]) == ("null, dear Z!\n", {"name": "Z", "word": None})
-    assert shell.text("delete", "greet", "--domain", "project") == "Deleted greet (project), 2 versions.\n"
+    assert shell.text("delete", "greet", "--domain", "project", "--yes") == "Deleted greet (project), 2 versions.\n"
     assert shell.json("list")["total"] == 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--variables", '{"file": "a.rs"}', "--variables", "kind=style"),
+        ("--variables", "file=a.rs", "--variables", "kind=style"),
+        ("-v", "kind=style", "--variables", ' {"file": "a.rs"}'),
+        ("--variables", '{"file": "b.rs", "kind": "style"}', "-v", "file=a.rs"),
+    ],
+)
+def test_variables_are_json_or_pairs(shell: Shell, given: tuple[str, ...]) -> None:
+    shell.run("save", "review", "Review {{file}} for {{kind}}.")
+    assert shell.text("run", "subcog:review", *given) == "Review a.rs for style.\n"
+    half = shell.run("run", "review", "--variables", '{"file": "a.rs"}')
+    assert (half.returncode, half.stdout) == (0, "Review a.rs for {{kind}}.\n")
+    assert "No value was given for kind." in half.stderr
 
 
 def test_the_list_shows_what_is_hidden_and_what_is_wrong(shell: Shell) -> None:
@@ -120,7 +136,7 @@ def test_the_list_shows_what_is_hidden_and_what_is_wrong(shell: Shell) -> None:
     assert (done.returncode, done.stdout) == (0, "note, version 1 (project)\n")
     assert "note.md has the same name" in done.stderr
     listing = shell.run("list")
-    assert listing.stdout.splitlines()[-1] == "2 of 2"
+    assert len(listing.stdout.splitlines()) == 2
     assert ".cortex/prompts/note.md" in listing.stdout
     assert "shadowed by project" in listing.stdout
     assert "note.md hides the prompt" in listing.stderr
@@ -146,7 +162,7 @@ def test_the_list_shows_what_is_hidden_and_what_is_wrong(shell: Shell) -> None:
         (("save", "greet", "{{a}}", "--variables", '{"a": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"}'), 5, "secret"),
         (("delete", "greet"), 2, "--domain"),
         (("delete", "greet", "--domain", "user"), 4, "no prompt 'greet'"),
-        (("get", "greet", "--version", "99999999999999999999"), 2, "Versions"),
+        (("get", "greet", "--version", "99999999999999999999"), 2, "version is a number"),
         (("list", "--limit", "0"), 2, "limit"),
         (("export",), 2, "--to"),
         (("import", "nowhere.md"), 2, "nowhere.md"),
@@ -157,7 +173,7 @@ def test_what_is_wrong_is_told_with_the_exit_code_of_its_kind(
     shell: Shell, words: tuple[str, ...], code: int, told: str
 ) -> None:
     with library(shell) as cortex:
-        cortex.prompts.save("greet", "{{a}} {{b}}")
+        cortex.prompts.save("greet", "{{a}} {{b}}", variables=["a", "b"])
     done = shell.run(*words)
     assert (done.returncode, done.stdout) == (code, "")
     assert told in done.stderr
@@ -182,7 +198,7 @@ def test_export_writes_the_very_bytes_and_import_takes_them(shell: Shell, tmp_pa
     )
     assert (printed.stdout, printed.stderr) == (expected, b"")
     folder = tmp_path / "out"
-    assert shell.text("export", "--to", str(folder)) == f"2 written to {folder}\n"
+    assert shell.text("export", "--to", str(folder)) == f"2 files written to {folder}.\n"
     assert sorted(one.name for one in folder.iterdir()) == ["one.md", "two.md"]
     assert (folder / "one.md").read_bytes().endswith(content.encode())
 
@@ -213,7 +229,7 @@ def test_templates_on_the_command_line(template_shell: Shell) -> None:
     assert (made["format"], made["memories"], made["warnings"]) == ("xml", 0, [])
     assert "<content># J\n</content>" in made["output"]
     assert shell.run("render", "note", "--filter", "since:whenever").returncode == 2
-    assert shell.text("delete", "note", "--domain", "project") == "Deleted note (project), 1 versions.\n"
+    assert shell.text("delete", "note", "--domain", "project", "--yes") == "Deleted note (project), 1 version.\n"
 
 
 # -- a person at a terminal ------------------------------------------------------------------------

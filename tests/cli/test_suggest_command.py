@@ -1,18 +1,14 @@
 """`cortex suggest` and `cortex automation`: as a person and as a script use them."""
 
-import os
-import pty
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from cortex_py import Cortex, NewMemory
 
-from helpers import MODELS
 from shell import Shell
+from terminal import at_terminal
 
 TASK = "Adding role-based access control"
 NOTE = "Permissions are checked in `guards.py` by the user's group"
@@ -52,24 +48,24 @@ def test_a_person_reads_a_table_and_what_is_unanswered(shell: Shell, note: str) 
     assert NOTE.split()[0] in text
     assert note[:8] in text
     assert "matches the task by meaning" in text
-    assert "answer with --accept or --reject" in text
     # It is no terminal, so nothing was asked and the session waits.
     told = shell.run("suggest", TASK)
+    assert "Answer within half an hour: cortex suggest --accept suggestion_session_" in told.stderr
     assert "Still unanswered: suggestion_session_" in told.stderr
-    assert "Nothing fits this task yet." in shell.text("suggest", "make coffee")
+    assert "Nothing fits this task yet." in shell.run("suggest", "make coffee").stderr
     assert "Unanswered: suggestion_session_" in shell.text("automation")
 
 
 def test_printed_ids_can_be_given_back(shell: Shell, cortex: Cortex) -> None:
-    texts = (NOTE, "Access control: only admins may delete users")
+    texts = (NOTE, f"{TASK}: begun last week, Ann reviews the tests")
     ids = {one.id for one in cortex.memories.capture_many([NewMemory(content=text) for text in texts])}
     cortex.close()
-    text = shell.text("suggest", TASK)
-    printed = set(re.findall(r"\b[0-9a-f]{12,40}\b", text.split("Session")[0]))
-    session = re.findall(r"suggestion_session_\w+", text)[0]
+    done = shell.run("suggest", TASK)
+    printed = {line.split("\t")[2] for line in done.stdout.splitlines()}
+    session = re.findall(r"suggestion_session_\w+", done.stderr)[0]
     assert len(printed) == len({one for one in ids if one.startswith(tuple(printed))}) == 2
     words = [word for one in printed for word in ("-c", one)]
-    assert shell.text("suggest", "--accept", session, *words) == "2 taken.\n"
+    assert shell.text("suggest", "--accept", session, *words) == "2 suggestions taken.\n"
 
 
 @pytest.mark.parametrize(
@@ -110,35 +106,20 @@ def test_actions_are_told_right_and_wrong(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("keys", "told"),
-    [("1\n", "1 taken."), ("a\n", "1 taken."), ("n\nwrong module\n", "Understood: wrong area."), ("\n", "")],
+    [
+        ("1\n", "1 suggestion taken."),
+        ("a\n", "1 suggestion taken."),
+        ("n\nwrong module\n", "Understood: wrong area."),
+        ("\n", ""),
+    ],
 )
 def test_on_a_terminal_it_asks(shell: Shell, note: str, keys: str, told: str) -> None:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cortex_py", "suggest", TASK],
-        cwd=shell.project,
-        env={**os.environ, "CORTEX_HOME": str(shell.home), "CORTEX_MODELS_DIR": str(MODELS), "COLUMNS": "200"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    os.write(ours, keys.encode())
-    shown = b""
-    while True:
-        try:
-            part = os.read(ours, 4096)
-        except OSError:
-            break
-        if not part:
-            break
-        shown += part
-    os.close(ours)
-    assert process.wait(60) == 0, shown.decode()
-    assert "Take which?" in shown.decode()
-    assert told in shown.decode()
+    shown = at_terminal(shell, "suggest", TASK, keys=keys)
+    assert shown.code == 0, shown.screen
+    assert "Take which?" in shown.screen
+    assert told in shown.screen
     left = shell.json("automation")
     assert (left["standing"]["feedback_count"], len(left["pending"])) == ((0, 1) if keys == "\n" else (1, 0))
     # What a person picks is told apart from what a script accepts.
-    picked = ["select"] if told == "1 taken." else []
+    picked = ["select"] if told == "1 suggestion taken." else []
     assert [one["kind"] for one in shell.json("suggest", "--history", "5")] == picked

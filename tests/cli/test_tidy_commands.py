@@ -1,10 +1,7 @@
 """Commands that tidy up: consolidate, enrich, supersede, doctor and `gc --suggest`, for people and as JSON."""
 
 import json
-import os
-import pty
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,11 +11,12 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex, Memory, cli
-from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.backends.backend import Backend
 from llm.chat_server import ChatServer, chat, refusal
 
 from helpers import FakeClock
 from shell import Shell
+from terminal import at_terminal
 
 SAME = (
     "Use PostgreSQL for primary storage because of JSONB support",
@@ -92,9 +90,9 @@ def test_memories_are_consolidated_and_taken_apart_again(
     tried = shell.text("consolidate", "decisions", "--dry-run")
     heading, content, count = tried.splitlines()
     assert heading.split()[0] == "decisions"
-    assert heading.endswith(f"{first.id[:12]}, {second.id[:12]}")
+    assert heading.endswith(f"{first.id[:16]}, {second.id[:16]}")
     assert "PostgreSQL" in content
-    assert count == "1 groups found."
+    assert count == "1 group found."
     assert seen().keys() == {first.id, second.id, elsewhere.id}
 
     done = shell.json("consolidate")
@@ -128,9 +126,9 @@ def test_every_option_of_a_consolidation_is_heeded(run: Run, kept: Kept, seen: C
     code, out, _ = run("consolidate", "decisions", "--strategy", "dedupe")
     assert code == 0
     heading, *_, count = out.splitlines()
-    assert count == "1 groups consolidated."
+    assert count == "1 group consolidated."
     made = heading.split(" -> ")[1]
-    assert run("consolidate", "decisions", "--strategy", "dedupe")[:2] == (0, "0 groups consolidated.\n")
+    assert run("consolidate", "decisions", "--strategy", "dedupe")[:2] == (0, "No memories say the same.\n")
     assert run("consolidate", "--undo", made)[:2] == (0, f"2 memories are back; {made} is deleted.\n")
     assert {same.id, alike.id, repeat.id} <= seen().keys()
     assert run("consolidate", "--undo", same.id)[0] == 2
@@ -151,39 +149,13 @@ def test_undoing_goes_alone(run: Run, kept: Kept, seen: Callable[[], dict[str, M
     assert len(seen()) == 3
 
 
-def _on_a_terminal(shell: Shell, *words: str) -> tuple[str, str]:
-    """What a command prints, and what it shows on a terminal meanwhile."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cortex_py", *words],
-        cwd=shell.project,
-        env={**os.environ, **shell.variables, "TERM": "xterm"},
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        text=True,
-    )
-    os.close(theirs)
-    out, _ = process.communicate(timeout=120)
-    shown = b""
-    try:
-        while part := os.read(ours, 65_536):
-            shown += part
-    except OSError:
-        # That is how a terminal ends.
-        pass
-    os.close(ours)
-    assert process.returncode == 0
-    return out, shown.decode()
-
-
 def test_progress_is_for_people_who_watch(shell: Shell, kept: Kept) -> None:
     kept(*SAME)
-    out, shown = _on_a_terminal(shell, "consolidate", "--dry-run")
-    assert out.endswith("1 groups found.\n")
-    assert "Consolidating" in shown
-    out, shown = _on_a_terminal(shell, "consolidate", "--dry-run", "--json")
-    assert len(json.loads(out)["groups"]) == 1
-    assert shown == ""
+    watched = at_terminal(shell, "consolidate", "--dry-run", pipe=True)
+    assert watched.piped.endswith("1 group found.\n")
+    assert "Consolidating" in watched.screen
+    for option in ("--json", "--quiet"):
+        assert at_terminal(shell, "consolidate", "--dry-run", option, pipe=True).screen == ""
 
 
 # -- enrich ------------------------------------------------------------------------------------------
@@ -230,8 +202,8 @@ def test_a_memory_takes_the_place_of_another(
     (old,) = kept("Production runs PostgreSQL 15")
     told = shell.run("capture", "-n", "decisions", "Production runs PostgreSQL 16")
     newer = told.stdout.strip()
-    assert (told.returncode, told.stderr) == (0, f"Contradicts {old.id[:12]} (version: 15 / 16).\n")
-    assert run("supersede", old.id[:16], newer) == (0, f"{old.id[:12]} is superseded by {newer[:12]}.\n", "")
+    assert (told.returncode, told.stderr) == (0, f"Contradicts {old.id[:16]} (version: 15 / 16).\n")
+    assert run("supersede", old.id[:16], newer) == (0, f"{old.id[:16]} is superseded by {newer[:16]}.\n", "")
     assert list(seen()) == [newer]
 
     captured = run("capture", "-n", "decisions", "Production runs PostgreSQL 17", "--supersedes", newer, "--json")
@@ -260,11 +232,14 @@ def test_all_is_well_and_nothing_leaves_this_machine(run: Run, kept: Kept) -> No
     assert (code, err) == (0, "")
     assert [line.split()[:2] for line in told.splitlines() if "ok" in line] == [
         ["store", "ok"],
+        ["encryption", "ok"],
         ["embedding", "model"],
         ["language", "model"],
         ["snapshots", "ok"],
+        ["personal", "data"],
     ]
-    assert told.splitlines()[-1] == "Nothing is sent to any other machine."
+    assert "Nothing is sent to any other machine." in told.splitlines()
+    assert told.splitlines()[-1].startswith("This home: ")
 
 
 def test_what_leaves_this_machine_is_told_and_no_key_is(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +254,7 @@ def test_what_leaves_this_machine_is_told_and_no_key_is(run: Run, monkeypatch: p
     assert KEY not in out
     code, out, _ = run("doctor", "--json")
     report = json.loads(out)
-    assert (code, [one["well"] for one in report["checks"]]) == (0, [True] * 4)
+    assert (code, [one["well"] for one in report["checks"]]) == (0, [True] * 6)
     assert [(one["purpose"], one["host"]) for one in report["outbound"]] == [("language model", "models.example")]
     assert KEY not in out
 
@@ -287,7 +262,11 @@ def test_what_leaves_this_machine_is_told_and_no_key_is(run: Run, monkeypatch: p
 @pytest.mark.parametrize(
     ("variables", "wrong", "told"),
     [
-        ({"CORTEX_MODELS_DIR": "/nowhere/at/all"}, "embedding model", "cortex model install"),
+        (
+            {"CORTEX_MODELS_DIR": "/nowhere/at/all", "CORTEX_EMBEDDING_MODEL": "all-MiniLM-L6-v2"},
+            "embedding model",
+            "cortex model install",
+        ),
         ({"CORTEX_LLM_PROVIDER": "openai", "CORTEX_LLM_MODEL": "m"}, "language model", "CORTEX_LLM_API_KEY"),
         (
             {
@@ -314,7 +293,7 @@ def test_what_is_wrong_is_told_and_is_the_exit_code(
     assert report["outbound"] == []
     code, shown, _ = run("doctor")
     assert code == 7
-    assert any(line.startswith(wrong) and " ! " in line for line in shown.splitlines())
+    assert any(line.startswith(wrong) and "\t!\t" in line for line in shown.splitlines())
     assert KEY not in out + shown
 
 
@@ -354,10 +333,10 @@ def test_what_is_suggested_mends_it_when_it_is_done(
         trouble: [memory.id for memory in memories] for trouble, memories in untidy.items()
     }
     assert all(one["reason"] for one in found)
-    code, shown, _ = run("gc", "--suggest")
+    code, shown, hint = run("gc", "--suggest")
     # Whole, however narrow the window: they are there to be copied.
     assert all(f"  {one['remedy']}\n" in shown for one in found)
-    assert shown.endswith(f"\n{len(found)} suggestions; nothing was changed.\n")
+    assert hint == f"{len(found)} suggestions; nothing was changed.\n"
     assert seen() == before
 
     for one in found:
@@ -373,7 +352,7 @@ def test_what_is_suggested_mends_it_when_it_is_done(
 
 def test_nothing_is_suggested_for_a_tidy_memory(run: Run, kept: Kept) -> None:
     kept("Deploy on Fridays", "Billing closes the books in March")
-    assert run("gc", "--suggest") == (0, "0 suggestions; nothing was changed.\n", "")
+    assert run("gc", "--suggest") == (0, "", "Nothing needs tidying up.\n")
     assert json.loads(run("gc", "--suggest", "--json")[1]) == []
 
 
@@ -445,7 +424,7 @@ def test_a_language_model_that_fails_is_an_exit_code_or_a_warning(
         assert (code, out, seen()) == (10, "", before)
         assert "is not welcome" in err
         code, out, warned = run("consolidate", "--dry-run")
-        assert (code, out.splitlines()[-1]) == (0, "1 groups found.")
+        assert (code, out.splitlines()[-1]) == (0, "1 group found.")
         assert "is not welcome" in warned
         assert KEY not in err + warned
         code, out, _ = run("consolidate", "--method", "llm", "--json")

@@ -9,6 +9,7 @@ import pytest
 
 from helpers import git
 from shell import Shell
+from terminal import at_terminal
 
 AUTH = '''"""JWT authentication."""
 
@@ -71,8 +72,7 @@ def test_warnings_can_be_accepted_and_rejections_cannot(shell: Shell) -> None:
 
 def test_people_see_claims_with_marks_and_places(shell: Shell) -> None:
     lines = shell.run(f"{HERE} {FALSE} {OPEN}").stdout.splitlines()
-    assert lines[0].split() == ["score", "claim", "evidence"]
-    shown = [re.split(r"\s{2,}", line.strip()) for line in lines[1:4]]
+    shown = [line.split("\t") for line in lines[:3]]
     assert [(row[0], *row[2:]) for row in shown] == [
         ("yes", HERE, "File: auth.py line 6"),
         ("NO", FALSE, "No symbol `rotate_all_tokens` in auth.py"),
@@ -81,9 +81,8 @@ def test_people_see_claims_with_marks_and_places(shell: Shell) -> None:
     assert lines[-1].startswith("1 of 3 claims is supported.")
 
 
-def test_a_narrow_screen_hides_nothing(home: Path, shell: Shell) -> None:
-    narrow = Shell(home, shell.project, "verify", COLUMNS="70")
-    shown = narrow.text(HERE)
+def test_a_narrow_screen_hides_nothing(shell: Shell) -> None:
+    shown = at_terminal(shell, HERE, "--no-color", COLUMNS="70").screen
     for word in ("yes", "score", "claim", "evidence", "`issue_refresh_token`", "auth.py line 6"):
         assert word in shown
     assert max(map(len, shown.splitlines())) <= 70
@@ -179,16 +178,16 @@ def test_a_pull_requests_description_is_checked(shell: Shell, tmp_path: Path) ->
     assert "No symbol `rotate_all_tokens`" in done.stdout
 
 
-def test_the_page_shows_what_is_printed(home: Path, shell: Shell) -> None:
+def test_the_page_shows_what_is_printed(shell: Shell) -> None:
     page = (Path(__file__).parents[2] / "docs" / "grounding.md").read_text("utf-8")
     example = re.search(r"```sh\ncortex verify '([^']+)'\n```\n\n```text\n(.*?)```", page, re.DOTALL)
     assert example
-    done = Shell(home, shell.project, "verify", COLUMNS="100").run(example[1])
+    done = at_terminal(shell, example[1], "--no-color", COLUMNS="100")
     # Probabilities move a little whenever the model is made anew.
     printed, shown = (
-        [re.sub(r"\d\.\d\d", "#", one).split() for one in text.splitlines()] for text in (done.stdout, example[2])
+        [re.sub(r"\d\.\d\d", "#", one).split() for one in text.splitlines()] for text in (done.screen, example[2])
     )
-    assert (done.returncode, printed) == (12, shown)
+    assert (done.code, printed) == (12, shown)
 
 
 def test_another_project_can_be_named(shell: Shell, tmp_path: Path) -> None:
@@ -200,8 +199,37 @@ def test_another_project_can_be_named(shell: Shell, tmp_path: Path) -> None:
 def test_a_record_shows_how_far_it_is_grounded(home: Path, shell: Shell) -> None:
     cortex = Shell(home, shell.project)
     line = cortex.json("branch", "create", "Signing in")["branch_id"]
-    cortex.text("branch", "add", line, FALSE, "--role", "assistant")
+    assert "REJECT  0.0" in cortex.text("branch", "add", line, FALSE, "--role", "assistant")
     (found,) = cortex.json("recall", "-f", "grounded:reject")["results"]
     assert found["grounding"] < 0.3
     assert "grounding: 0.0" in cortex.text("get", found["id"])
     assert "accept 0, warn 0, reject 1" in cortex.text("status")
+
+
+def test_adding_an_entry_prints_its_verdict(home: Path, shell: Shell) -> None:
+    cortex = Shell(home, shell.project)
+    line = cortex.json("branch", "create", "Signing in")["branch_id"]
+    added = cortex.json("branch", "add", line, FALSE, "--role", "assistant")
+    assert (added["verification"]["status"], added["unchecked"]) == ("REJECT", None)
+    assert added["verification"]["message"]
+    asked = cortex.json("branch", "add", line, FALSE, "--role", "user")
+    assert asked["verification"] is None
+
+
+def test_memories_that_the_project_contradicts_are_listed_and_marked_until_they_are_true(
+    shell: Shell, home: Path, project: Path
+) -> None:
+    note = Shell(home, project, "capture")
+    assert note.run("`ACCESS_SECONDS` is 900 in auth.py.").returncode == 0
+    assert _told(shell, "--memories")["stale"] == []
+    (project / "auth.py").write_text(AUTH.replace("900", "600"), "utf-8")
+    (stale,) = _told(shell, "--memories", code=11)["stale"]
+    assert stale["new"] and "600" in stale["reason"]
+    shown = shell.run("--memories")
+    assert shown.returncode == 11 and "1 stale" in shown.stdout + shown.stderr
+    (project / "auth.py").write_text(AUTH, "utf-8")
+    assert _told(shell, "--memories")["fresh"] == [stale["id"]]
+
+
+def test_memories_are_checked_alone(shell: Shell) -> None:
+    assert shell.run("--memories", HERE).returncode == 2

@@ -43,7 +43,8 @@ TOOLS = (test_missing_capability, test_logging_tool, test_trigger_tool_change, t
 
 
 async def _announce(context: Context, event: ServerEvent) -> ToolResult:
-    # The lists of the real server never change while it runs, so it has no call for this; its streams do.
+    # The real server's own lists never change while it runs, so it has no call for this; its streams do.
     entry = context.fastmcp._mcp_server.get_request_handler("subscriptions/listen")
-    await entry.handler.__self__._bus.publish(event)
+    for audience in entry.handler.__self__._audiences.values():
+        await audience.bus.publish(event)
     return ToolResult(content="Announced.")

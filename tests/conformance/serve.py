@@ -18,13 +18,14 @@ from fastmcp.tools import Tool
 
 from cortex_py.app import Cortex
 from cortex_py.cli import cli
-from cortex_py.http import serving
+from cortex_py.http import server as serving
+from cortex_py.mcp.server import MemoryServer
 
 from . import content, probes, questions
 
 
 def with_fixtures(server: FastMCP[Any]) -> FastMCP[Any]:
-    """The same server, with the fixtures registered."""
+    """Register the fixtures; the same server."""
     functions = (*content.TOOLS, *questions.TOOLS, *probes.TOOLS)
     tools = [*(Tool.from_function(function, output_schema=None) for function in functions), content.schema_tool()]
     for tool in tools:
@@ -50,8 +51,10 @@ def _know_schemas(server: FastMCP[Any], tools: list[Tool]) -> None:
 def main() -> None:
     plain = serving.build_server
 
-    def build(cortex: Cortex) -> FastMCP[Any]:
-        return with_fixtures(plain(cortex))
+    def build(cortex: Cortex, **options: Any) -> MemoryServer:
+        server = plain(cortex, **options)
+        with_fixtures(server)
+        return server
 
     # The application takes its server from this name, whatever command started it.
     serving.build_server = build

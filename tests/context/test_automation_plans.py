@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.context.automation import (
+from cortex_py.context.suggestions.automation import (
     ACTIONS,
     ENOUGH,
     FALL,
     RETURN,
     WINDOW,
     Plan,
+    assess,
+    assess_answers,
     next_plan,
     requires_confirmation,
-    standing,
-    standing_after,
 )
 
 counts = st.floats(0.0, 1e6) | st.integers(0, 100).map(float)
@@ -50,7 +50,7 @@ def test_the_plan_follows_the_answers(current: Plan, accepted: float, refused: f
 @given(plans, counts, counts, plans)
 def test_a_setting_wins(current: Plan, accepted: float, refused: float, override: Plan) -> None:
     assert next_plan(current, accepted, refused, override=override) == override
-    told = standing(current, accepted, refused, override=override)
+    told = assess(current, accepted, refused, override=override)
     assert told.plan == override
     assert "setting" in told.message
 
@@ -69,7 +69,7 @@ def test_a_better_rate_never_means_a_worse_plan(current: Plan, accepted: int, re
 
 @given(plans, counts, counts)
 def test_rates_are_shares_of_the_answers(current: Plan, accepted: float, refused: float) -> None:
-    told = standing(current, accepted, refused)
+    told = assess(current, accepted, refused)
     assert 0.0 <= told.acceptance_rate <= 1.0
     assert told.acceptance_rate + told.rejection_rate == pytest.approx(1.0 if accepted + refused > 0 else 0.0)
     assert told.feedback_count == round(accepted + refused)
@@ -77,28 +77,28 @@ def test_rates_are_shares_of_the_answers(current: Plan, accepted: float, refused
 
 
 def test_nothing_is_known_at_first() -> None:
-    told = standing("A", 0, 0)
+    told = assess("A", 0, 0)
     assert (told.plan, told.acceptance_rate, told.rejection_rate, told.feedback_count) == ("A", 0.0, 0.0, 0)
     assert told.message == ("Plan A: Cortex acts by itself. Nothing is known yet: no suggestion has been answered.")
 
 
 def test_messages_say_what_is_and_what_would_change_it() -> None:
-    assert standing("A", 1, 0).message == (
+    assert assess("A", 1, 0).message == (
         "Plan A: Cortex acts by itself. 1 answer so far; the plan can change after 10."
     )
-    assert standing("A", 80, 20).message == (
+    assert assess("A", 80, 20).message == (
         "Plan A: Cortex acts by itself. 80% of the last 100 answers accepted what it suggested; "
         "below 70% it will ask first."
     )
-    assert standing("A", 16, 7).message == (
+    assert assess("A", 16, 7).message == (
         "Plan B: Cortex asks before it acts. 69% of the last 23 answers accepted what it suggested; "
         "from 75% on it acts by itself again."
     )
-    assert standing("A", 10, 90, override="A").message == (
+    assert assess("A", 10, 90, override="A").message == (
         "Plan A: Cortex acts by itself. A setting says so, whatever the answers are. "
         "So far 10% of 100 answers accepted what it suggested."
     )
-    assert standing("A", 0, 0, override="B").message == (
+    assert assess("A", 0, 0, override="B").message == (
         "Plan B: Cortex asks before it acts. A setting says so, whatever the answers are."
     )
 
@@ -110,29 +110,29 @@ def test_only_plan_b_asks() -> None:
 
 
 def test_messages_speak_of_what_was_done() -> None:
-    told = {action: standing("A", 5, 15, action=action).message for action in ACTIONS}
-    assert told["suggest"] == standing("A", 5, 15).message
+    told = {action: assess("A", 5, 15, action=action).message for action in ACTIONS}
+    assert told["suggest"] == assess("A", 5, 15).message
     assert told["promote"] == (
         "Plan B: Cortex asks before it acts. 25% of the last 20 answers agreed with the memories it moved; "
         "from 75% on it acts by itself again."
     )
-    assert standing("A", 0, 0, action="consolidate").message == (
+    assert assess("A", 0, 0, action="consolidate").message == (
         "Plan A: Cortex acts by itself. Nothing is known yet: no merging of memories has been answered."
     )
     for rates in ((0, 0), (3, 3), (5, 15), (15, 5)):
         for override in (None, "A", "B"):
             for action in ("branch", "promote", "consolidate"):
-                message = standing("A", *rates, override=override, action=action).message
+                message = assess("A", *rates, override=override, action=action).message
                 assert "suggest" not in message
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), max_size=250))
 def test_only_the_last_answers_count(shares: list[float]) -> None:
-    told = standing_after(shares)
+    told = assess_answers(shares)
     assert told.feedback_count == min(WINDOW, len(shares))
     last = shares[-WINDOW:]
     assert told.acceptance_rate == pytest.approx(sum(last) / len(last) if last else 0.0)
-    assert standing_after([*[0.0] * 120, *[1.0] * WINDOW]).plan == "A"
+    assert assess_answers([*[0.0] * 120, *[1.0] * WINDOW]).plan == "A"
 
 
 def plans_over(rates: list[float], seed: int) -> list[Plan]:

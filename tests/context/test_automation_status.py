@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.context.automation import ACTIONS
+from cortex_py.context.suggestions.automation import ACTIONS
 from cortex_py.errors import InvalidInput, MemoryNotFound
 
 from helpers import FakeClock, git

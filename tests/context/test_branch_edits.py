@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.context.branch_edits import Plan, Removal, Update, plan
-from cortex_py.context.branch_file import BranchFile, Entry, parse, render
+from cortex_py.context.branches.file import BranchFile, Entry, parse, render
+from cortex_py.context.branches.projection import EditPlan, Removal, Update, plan
 from cortex_py.errors import InvalidInput
 from cortex_py.records import Branch
 
@@ -45,7 +45,7 @@ def changed(entry: Entry, content: str) -> Entry:
 def test_an_untouched_file_asks_for_nothing() -> None:
     planned = plan(parse(file_of(STORED)), STORED)
     assert not planned
-    assert planned == Plan()
+    assert planned == EditPlan()
 
 
 def test_a_store_that_moved_on_under_an_untouched_file_asks_for_nothing() -> None:
@@ -56,7 +56,7 @@ def test_a_store_that_moved_on_under_an_untouched_file_asks_for_nothing() -> Non
 
 def test_an_edit_updates_the_version_that_the_file_showed() -> None:
     planned = plan(parse(file_of(STORED).replace("second", "2nd\n")), STORED)
-    assert planned == Plan(updates=(Update(SECOND.id, "2nd\n", 4),))
+    assert planned == EditPlan(updates=(Update(SECOND.id, "2nd\n", 4),))
     assert bool(planned) is True
 
 
@@ -74,7 +74,7 @@ def test_the_same_edit_on_both_sides_is_no_change() -> None:
 def test_a_deleted_entry_is_removed() -> None:
     text = file_of(STORED)
     planned = plan(parse(text.replace(block(text, "second"), "")), STORED)
-    assert planned == Plan(removals=(Removal(SECOND.id, 4),))
+    assert planned == EditPlan(removals=(Removal(SECOND.id, 4),))
 
 
 def test_a_deleted_entry_that_the_store_changed_stays() -> None:
@@ -89,7 +89,7 @@ def test_an_entry_that_came_after_the_file_is_not_missing_from_it() -> None:
 @pytest.mark.parametrize("emptied", ["", " ", "\n\n", "\t"])
 def test_an_emptied_entry_is_removed(emptied: str) -> None:
     planned = plan(parse(file_of(STORED).replace("second", emptied)), STORED)
-    assert planned == Plan(removals=(Removal(SECOND.id, 4),))
+    assert planned == EditPlan(removals=(Removal(SECOND.id, 4),))
 
 
 def test_an_emptied_entry_that_the_store_changed_stays() -> None:

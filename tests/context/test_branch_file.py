@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.context.branch_edits import plan
-from cortex_py.context.branch_file import BranchFile, Entry, Parsed, append, parse, render
+from cortex_py.context.branches.file import BranchFile, Entry, ParsedFile, append, parse, render
+from cortex_py.context.branches.projection import plan
 from cortex_py.errors import InvalidInput
 from cortex_py.records import Branch
 
@@ -84,11 +84,11 @@ def rendered(*contents: str) -> str:
     return render(BranchFile(branch(), 7, found))
 
 
-def check_whole(parsed: Parsed, file: BranchFile) -> None:
+def check_whole(parsed: ParsedFile, file: BranchFile) -> None:
     assert parsed.branch == file.branch
     assert parsed.revision == file.revision
     assert parsed.count == len(file.entries)
-    assert parsed.ids == tuple(entry.id for entry in file.entries)
+    assert [entry.id for entry in parsed.entries] == [entry.id for entry in file.entries]
     assert [found.content for found in parsed.entries] == [entry.content for entry in file.entries]
     assert [found.version for found in parsed.entries] == [entry.version for entry in file.entries]
     assert not any(found.edited for found in parsed.entries)
@@ -175,7 +175,7 @@ def test_the_form_of_the_file_is_pinned() -> None:
 
 
 def test_yaml_is_imported_only_to_read() -> None:
-    code = "import sys, cortex_py.context.branch_store, cortex_py.context.branch_edits as _\nprint(sorted(sys.modules))"
+    code = "import sys\nfrom cortex_py.context.branches import projection, store\nprint(sorted(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "'yaml'" not in run.stdout and "'filelock'" not in run.stdout
 
@@ -212,7 +212,7 @@ def test_a_heading_left_over_from_a_deleted_entry_is_no_text() -> None:
     start = text.index("<!-- cortex:entry")
     text = text[:start] + text[text.index("<!-- cortex:end -->") + len("<!-- cortex:end -->") :]
     parsed = parse(text)
-    assert parsed.ids == (f"{1:040x}",)
+    assert [entry.id for entry in parsed.entries] == [f"{1:040x}"]
     assert parsed.loose == ()
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.context import branch_store
-from cortex_py.context.branch_store import BranchFiles
+from cortex_py.context.branches import store as branch_store
+from cortex_py.context.branches.store import BranchFiles
 from cortex_py.errors import InvalidInput, StorageError, StoreBusy, StoreDenied, StoreFull, StoreReadOnly
 
 PLACE = ("0123456789ab", "topic_20260102_123456")
-START = "import os, signal, sys\nfrom pathlib import Path\nfrom cortex_py.context.branch_store import BranchFiles\n"
+START = "import os, signal, sys\nfrom pathlib import Path\nfrom cortex_py.context.branches.store import BranchFiles\n"
 START += f"files, place = BranchFiles(Path(sys.argv[1])), {PLACE!r}\n"
 
 # Each cycle reads the file, adds an entry and writes it, as the owner of a branch does.
@@ -28,7 +28,7 @@ ADDER = (
     + """
 from dataclasses import replace
 from datetime import UTC, datetime
-from cortex_py.context.branch_file import BranchFile, Entry, append, render
+from cortex_py.context.branches.file import BranchFile, Entry, append, render
 from cortex_py.records import Branch
 now = datetime(2026, 1, 2, tzinfo=UTC)
 branch = Branch(place[1], place[0], "Topic", None, None, "active", now, now)
@@ -330,14 +330,16 @@ def test_threads_lose_nothing(files: BranchFiles, home: Path) -> None:
 
 
 def test_two_processes_lose_nothing(files: BranchFiles, home: Path) -> None:
-    from cortex_py.context.branch_file import parse
+    from cortex_py.context.branches.file import parse
 
     processes = [start(ADDER, home, name) for name in ("a", "b")]
     for process in processes:
         process.communicate(timeout=60)
     assert [process.returncode for process in processes] == [0, 0]
     parsed = parse(files.read(*PLACE) or "")
-    assert sorted(parsed.ids) == sorted(f"{name}-{number}" for name in ("a", "b") for number in range(100))
+    assert sorted(entry.id for entry in parsed.entries) == sorted(
+        f"{name}-{number}" for name in ("a", "b") for number in range(100)
+    )
     assert parsed.count == 200 and not parsed.loose
 
 

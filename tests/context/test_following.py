@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import BranchNotFound
 from cortex_py.records import MODES
 

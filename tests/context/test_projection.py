@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Branch, Cortex
-from cortex_py.context.branch_file import parse
+from cortex_py.context.branches.file import parse
 from cortex_py.errors import InvalidInput, StorageError
 
 from helpers import FakeClock, git

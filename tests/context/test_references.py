@@ -8,33 +8,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.context.references import (
+from cortex_py.context.suggestions.usage_log import (
     HALF_LIFE,
     WEIGHTS,
     WINDOW,
-    Event,
     EventKind,
     Strength,
     Window,
-    bursts,
-    coreferences,
-    faded,
+    fade,
     habits,
-    pairs,
-    uses,
 )
+from cortex_py.store.tables.suggestions import ReferenceRow
+
+from reference_model import bursts, coreferences, pairs, uses
 
 HOUR = 3_600_000_000
 NOW = 1_767_000_000_000_000
 
 
-def load(memory: str, at: int = NOW, branch: str | None = "b1", task: str = "", kind: EventKind = "load") -> Event:
-    return Event(memory, kind, branch, task, at)
+def load(
+    memory: str, at: int = NOW, branch: str | None = "b1", task: str = "", kind: EventKind = "load"
+) -> ReferenceRow:
+    return ReferenceRow(memory, kind, branch, task, at)
 
 
 moments = st.integers(NOW - 10 * HALF_LIFE, NOW)
 events = st.builds(
-    Event,
+    ReferenceRow,
     memory_id=st.sampled_from("abcdefgh"),
     kind=st.sampled_from(sorted(WEIGHTS)),
     branch_id=st.sampled_from([None, "b1", "b2"]),
@@ -49,10 +49,10 @@ def test_what_a_person_did_by_hand_weighs_most() -> None:
 
 def test_half_is_left_after_thirty_days() -> None:
     assert HALF_LIFE == 30 * 24 * HOUR
-    assert faded(1.0, NOW, NOW + HALF_LIFE) == 0.5
-    assert faded(1.0, NOW, NOW) == 1.0
-    assert faded(1.0, NOW, NOW - HALF_LIFE) == 1.0, "a clock that went back makes nothing stronger"
-    assert faded(1.0, 0, 10**30) == 0.0
+    assert fade(1.0, NOW, NOW + HALF_LIFE) == 0.5
+    assert fade(1.0, NOW, NOW) == 1.0
+    assert fade(1.0, NOW, NOW - HALF_LIFE) == 1.0, "a clock that went back makes nothing stronger"
+    assert fade(1.0, 0, 10**30) == 0.0
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 5.0), moments), max_size=40))
@@ -61,19 +61,21 @@ def test_one_number_is_the_sum_over_all_uses_in_any_order(added: list[tuple[floa
     for weight, at in added:
         kept = kept.plus(weight, at)
     for now in (NOW, NOW + HALF_LIFE // 3):
-        assert kept.at_time(now) == pytest.approx(sum(faded(weight, at, now) for weight, at in added), abs=1e-9)
+        assert fade(kept.value, kept.at, now) == pytest.approx(
+            sum(fade(weight, at, now) for weight, at in added), abs=1e-9
+        )
     assert kept.times == len(added)
 
 
 @given(st.lists(events, max_size=30))
-def test_uses_are_sums_over_events(done: list[Event]) -> None:
+def test_uses_are_sums_over_events(done: list[ReferenceRow]) -> None:
     for memory, strength in uses(done).items():
-        own = [faded(WEIGHTS[one.kind], one.at, NOW) for one in done if one.memory_id == memory]
-        assert strength.at_time(NOW) == pytest.approx(sum(own))
+        own = [fade(WEIGHTS[one.kind], one.at, NOW) for one in done if one.memory_id == memory]
+        assert fade(strength.value, strength.at, NOW) == pytest.approx(sum(own))
 
 
 @given(st.lists(events, max_size=40))
-def test_bursts_part_events_by_line_of_work_and_time_and_lose_none(done: list[Event]) -> None:
+def test_bursts_part_events_by_line_of_work_and_time_and_lose_none(done: list[ReferenceRow]) -> None:
     found = bursts(done)
     assert sorted(map(repr, done)) == sorted(repr(one) for burst in found for one in burst)
     for burst in found:
@@ -84,14 +86,14 @@ def test_bursts_part_events_by_line_of_work_and_time_and_lose_none(done: list[Ev
 
 
 @given(st.lists(events, max_size=12), st.randoms())
-def test_the_order_of_events_does_not_matter(done: list[Event], random: object) -> None:
+def test_the_order_of_events_does_not_matter(done: list[ReferenceRow], random: object) -> None:
     mixed = list(done)
     random.shuffle(mixed)  # type: ignore[attr-defined]
     assert coreferences(mixed) == coreferences(done)
 
 
 @given(st.lists(events, max_size=40))
-def test_a_burst_gives_a_memory_no_more_than_one_use(done: list[Event]) -> None:
+def test_a_burst_gives_a_memory_no_more_than_one_use(done: list[ReferenceRow]) -> None:
     for burst in bursts(done):
         shared = pairs(burst)
         assert all(a < b for a, b in shared)
@@ -135,7 +137,9 @@ def test_a_pair_is_as_strong_as_its_weaker_use_and_counts_its_bursts() -> None:
     for order in permutations(done):
         pair = coreferences(order)[("a", "b")]
         assert pair.times == 2
-        assert pair.at_time(NOW + 31 * HOUR) == pytest.approx(faded(WEIGHTS["recall"], NOW, NOW + 31 * HOUR) + 1.0)
+        assert fade(pair.value, pair.at, NOW + 31 * HOUR) == pytest.approx(
+            fade(WEIGHTS["recall"], NOW, NOW + 31 * HOUR) + 1.0
+        )
 
 
 def test_a_use_again_in_the_same_burst_is_no_further_time() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.context.rejection import ACCEPTANCE, KINDS, RejectionKind, classify, effects, lessons
-from cortex_py.context.suggesting import Counts, Signals, trust_keys
+from cortex_py.context.suggestions.feedback import ACCEPTANCE, EFFECTS, KINDS, RejectionKind, classify, trust_changes
+from cortex_py.context.suggestions.ranking import Counts, Signals, trust_keys
 
 PHASE, AREA, OLD, TWICE, KNOWN, OFF, UNCLEAR = KINDS
 
@@ -168,34 +168,34 @@ def test_a_long_reason_costs_little() -> None:
 
 
 def test_effects_lower_what_is_to_blame() -> None:
-    assert dict(effects(PHASE))["branch"] > dict(effects(PHASE))["age"] > 0
-    assert set(dict(effects(AREA))) == {"area", "branch"}
-    assert set(dict(effects(OLD))) == {"age", "memory"}
-    assert set(dict(effects(TWICE))) == set(dict(effects(KNOWN))) == {"memory"}
+    assert dict(EFFECTS[PHASE])["branch"] > dict(EFFECTS[PHASE])["age"] > 0
+    assert set(dict(EFFECTS[AREA])) == {"area", "branch"}
+    assert set(dict(EFFECTS[OLD])) == {"age", "memory"}
+    assert set(dict(EFFECTS[TWICE])) == set(dict(EFFECTS[KNOWN])) == {"memory"}
     for kind in (OFF, UNCLEAR):
-        assert dict(effects(kind))["source"] > dict(effects(kind))["memory"] > 0
-    assert all(0 < weight <= 1 for kind in KINDS for _, weight in effects(kind))
+        assert dict(EFFECTS[kind])["source"] > dict(EFFECTS[kind])["memory"] > 0
+    assert all(0 < weight <= 1 for kind in KINDS for weight in EFFECTS[kind].values())
 
 
 def test_an_answer_is_written_under_what_the_suggestion_was_made_of() -> None:
     keys = trust_keys(Signals("m1", age_days=400.0, branch_id="b1", area="src/auth"), "ai_analysis")
-    assert lessons(keys, classify("different project phase")) == {
+    assert trust_changes(keys, classify("different project phase")) == {
         ("branch", "b1"): Counts(0.0, 1.0),
         ("age", "older"): Counts(0.0, 0.3),
     }
-    assert lessons(keys, ("outdated", "wrong area")) == {
+    assert trust_changes(keys, ("outdated", "wrong area")) == {
         ("memory", "m1"): Counts(0.0, 1.0),
         ("age", "older"): Counts(0.0, 0.5),
         ("area", "src/auth"): Counts(0.0, 1.0),
         ("branch", "b1"): Counts(0.0, 0.3),
     }
     # There is no category, so nothing is learned of one.
-    assert lessons(keys, None) == {
-        (kind, keys[kind]): Counts(weight, 0.0) for kind, weight in ACCEPTANCE if kind != "category"
+    assert trust_changes(keys, None) == {
+        (kind, keys[kind]): Counts(weight, 0.0) for kind, weight in ACCEPTANCE.items() if kind != "category"
     }
 
 
 @given(st.sets(st.sampled_from(KINDS), min_size=1))
 def test_several_kinds_are_one_answer(kinds: set[RejectionKind]) -> None:
     keys = trust_keys(Signals("m1", branch_id="b1", area="src", category="decisions"), "reference_history")
-    assert all(counts.accepted == 0.0 and counts.refused <= 1.0 for counts in lessons(keys, kinds).values())
+    assert all(counts.accepted == 0.0 and counts.refused <= 1.0 for counts in trust_changes(keys, kinds).values())

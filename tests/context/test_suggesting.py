@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.context.rejection import lessons
-from cortex_py.context.suggesting import (
+from cortex_py.context.suggestions.feedback import trust_changes
+from cortex_py.context.suggestions.ranking import (
     BINS,
     FLOOR,
     MEMORY,
     PRIORS,
     SOURCES,
     Counts,
-    Ranked,
+    RankedMemory,
     Signals,
     Source,
     Trust,
     TrustKind,
     age_key,
     bin_of,
-    calibrated,
+    calibrate,
     posterior,
     rank,
     trust_keys,
@@ -68,7 +68,7 @@ trusts = st.dictionaries(
 tables = st.lists(st.tuples(st.floats(0.0, 200.0), st.floats(0.0, 200.0)), min_size=BINS, max_size=BINS)
 
 
-def one(candidate: Signals, trust: Trust = NOTHING) -> Ranked:
+def one(candidate: Signals, trust: Trust = NOTHING) -> RankedMemory:
     (found,) = rank([candidate], trust, 5)
     return found
 
@@ -236,7 +236,7 @@ def test_a_memory_that_is_refused_again_and_again_sinks_and_comes_back() -> None
     candidate, trust, raws = Signals("m", semantic=0.8), dict[tuple[TrustKind, str], Counts](), [0.0]
     for kinds in [("outdated",)] * 5 + [None] * 15:
         raws.append(one(candidate, trust).raw)
-        for key, lesson in lessons(trust_keys(candidate, "ai_analysis"), kinds).items():
+        for key, lesson in trust_changes(trust_keys(candidate, "ai_analysis"), kinds).items():
             trust[key] = trust.get(key, Counts()).plus(lesson)
     assert raws[6] < 0.6 * raws[1]
     assert raws[-1] > 0.85 * raws[1]
@@ -317,13 +317,13 @@ def test_what_is_passed_over_now_and_then_fills_all_places_still() -> None:
 @given(unit, unit, tables)
 def test_the_surer_stays_the_surer(a: float, b: float, bins: list[tuple[float, float]]) -> None:
     low, high = sorted((a, b))
-    assert 0.0 <= calibrated(low, bins) <= calibrated(high, bins) <= 1.0
+    assert 0.0 <= calibrate(low, bins) <= calibrate(high, bins) <= 1.0
 
 
 @given(unit)
 def test_without_answers_the_raw_confidence_stands(raw: float) -> None:
-    assert calibrated(raw, []) == raw
-    assert calibrated(raw, [(0.0, 0.0)] * BINS) == pytest.approx(raw)
+    assert calibrate(raw, []) == raw
+    assert calibrate(raw, [(0.0, 0.0)] * BINS) == pytest.approx(raw)
 
 
 def test_bins_part_zero_to_one() -> None:
@@ -363,7 +363,7 @@ def error_after(answers: int, world: Callable[[float], float], shown: Callable[[
         gaps = [0.0] * BINS
         for _ in range(300):
             raw = shown(chance)
-            confidence = calibrated(raw, bins)
+            confidence = calibrate(raw, bins)
             gaps[bin_of(confidence)] += confidence - world(raw)
         total += sum(map(abs, gaps)) / 300
     return total / runs
@@ -382,12 +382,12 @@ def test_the_surer_stays_the_surer_within_a_source(
     a: float, b: float, bins: list[tuple[float, float]], own: list[tuple[float, float]]
 ) -> None:
     low, high = sorted((a, b))
-    assert 0.0 <= calibrated(low, bins, own) <= calibrated(high, bins, own) <= 1.0
+    assert 0.0 <= calibrate(low, bins, own) <= calibrate(high, bins, own) <= 1.0
 
 
 @given(unit, tables)
 def test_a_source_without_answers_is_as_sure_as_all_are(raw: float, bins: list[tuple[float, float]]) -> None:
-    assert calibrated(raw, bins, [(0.0, 0.0)] * BINS) == pytest.approx(calibrated(raw, bins), abs=1e-6)
+    assert calibrate(raw, bins, [(0.0, 0.0)] * BINS) == pytest.approx(calibrate(raw, bins), abs=1e-6)
 
 
 def test_sources_that_are_right_more_and_less_often_part_as_answers_come() -> None:
@@ -404,8 +404,8 @@ def test_sources_that_are_right_more_and_less_often_part_as_answers_come() -> No
     for source, rate in rates.items():
         apart = [(yes, no) for yes, no in own[source]]
         places = [number / 20 for number in range(1, 20)]
-        gaps = [abs(calibrated(raw, together, apart) - rate) for raw in places]
-        shared = [abs(calibrated(raw, together) - rate) for raw in places]
+        gaps = [abs(calibrate(raw, together, apart) - rate) for raw in places]
+        shared = [abs(calibrate(raw, together) - rate) for raw in places]
         assert sum(gaps) / len(gaps) < 0.1 < sum(shared) / len(shared)
 
 
@@ -414,4 +414,17 @@ def test_sources_that_are_right_more_and_less_often_part_as_answers_come() -> No
 def test_confidence_is_the_raw_one_as_answers_correct_it(pool: list[Signals]) -> None:
     bins = [(0.0, 20.0)] * BINS
     for ranked in rank(pool, NOTHING, 5, bins=bins):
-        assert ranked.confidence == calibrated(ranked.raw, bins)
+        assert ranked.confidence == calibrate(ranked.raw, bins)
+
+
+def test_weak_evidence_is_not_offered_unless_a_link_can_be_named() -> None:
+    weak = Signals("weak", semantic=0.12)
+    linked = Signals("linked", semantic=0.02, graph=0.2, graph_entity="Redis", graph_with="a note")
+    assert [one.memory_id for one in rank([weak, linked], {}, 5)] == ["linked"]
+    assert rank([Signals("enough", semantic=0.2)], {}, 5)
+    assert rank([Signals("barely", graph=0.01, graph_entity="Redis")], {}, 5) == []
+
+
+def test_the_reason_names_what_the_task_and_the_memory_share() -> None:
+    (found,) = rank([Signals("m", semantic=0.9, shared=("CSV", "export"))], {}, 5)
+    assert found.reason == "matches the task by meaning (0.90): both mention “CSV” and “export”"

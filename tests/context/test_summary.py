@@ -4,14 +4,14 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cortex_py.context.sentences import sentences, shorten
-from cortex_py.context.summary import EMPTY, Summary, SummaryState, Turn, advance, render
+from cortex_py.context.summary.sentences import sentences, shorten
+from cortex_py.context.summary.summary import EMPTY, Summary, SummaryState, Turn, advance, render
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
 TOPIC = "User Authentication Implementation"
@@ -294,10 +294,10 @@ class TestHostileText:
         ids=lambda text: text[:8],
     )
     def test_a_megabyte_is_read_in_no_time(self, text: str) -> None:
-        began = perf_counter()
+        began = process_time()
         state = advance(EMPTY, turns((A, text), (U, text), (N, text)))
         render(state, TOPIC, max_tokens=300, count_tokens=len)
-        assert perf_counter() - began < 3
+        assert process_time() - began < 3
         assert len(state.to_json().encode()) <= 32_000
 
     def test_the_head_and_the_tail_of_a_long_turn_are_read(self) -> None:

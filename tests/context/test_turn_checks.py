@@ -8,7 +8,7 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.context import service
 from cortex_py.errors import CortexError
-from cortex_py.grounding import project_index
+from cortex_py.grounding.index import project_index
 
 from helpers import git
 from stub_backend import StubBackend
@@ -59,13 +59,13 @@ def test_without_time_to_read_nothing_is_proved(cortex: Cortex, line: str, monke
         assert found is not None
         assert [one.verdict for one in found.findings] == ["not checkable"]
         assert (found.status, found.contradictions) == ("WARN", ())
-        assert "not read to the end" in found.message
+        assert "not fully indexed" in found.message
 
 
 def test_the_file_that_is_named_is_read_first(
     cortex: Cortex, line: str, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.grounding.service._until", lambda _: lambda: len(read) >= 1)
+    monkeypatch.setattr("cortex_py.grounding.service._deadline", lambda _: lambda: len(read) >= 1)
     found = cortex.contexts.append(line, "`gross` is defined in prices.py.", "assistant").verification
     assert found is not None
     assert read == ["prices.py"]

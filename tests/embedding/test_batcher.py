@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cortex_py.embedding.batcher import Batcher, Job
+from cortex_py.embedding.batching import Batcher, Job
 from cortex_py.errors import EmbeddingError, ModelMissing
 
 PATIENCE = 20

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cortex_py.embedding.generators import GeneratorBackend, as_backend, of_length_one
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.backends.token_batches import normalize_rows
+from cortex_py.embedding.generators import GeneratorBackend, as_backend
 from cortex_py.errors import ConfigurationError, EmbeddingError
 
 from stub_backend import StubBackend
@@ -131,7 +132,7 @@ def test_an_answer_that_is_no_row_of_numbers_per_text_is_an_error(answer: Any) -
             return answer
 
     backend = GeneratorBackend(Odd())
-    with pytest.raises(EmbeddingError, match="The generator gave no usable vectors"):
+    with pytest.raises(EmbeddingError, match="The generator returned no usable vectors"):
         backend.embed(["a", "b"])
     assert backend.dimensions == 0
 
@@ -163,7 +164,7 @@ def test_normalising_is_done_if_asked() -> None:
 
 @pytest.mark.parametrize("scale", [1e-40, 1e-30, 1e-12, 1.0, 1e12, 1e30])
 def test_every_vector_but_zero_gets_length_one(scale: float) -> None:
-    found = of_length_one(np.array([[3 * scale, 4 * scale], [0, 0]], np.float32))
+    found = normalize_rows(np.array([[3 * scale, 4 * scale], [0, 0]], np.float32))
     assert found.dtype == np.float32
     assert found[0] == pytest.approx([0.6, 0.8], rel=1e-4)
     assert found[1].tolist() == [0, 0]

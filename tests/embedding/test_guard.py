@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cortex_py.config import Profile
-from cortex_py.embedding.guard import PROFILES, Guard
+from cortex_py.embedding.guards import PROFILES, Guard
 from cortex_py.errors import ConfigurationError, ContentBlocked, ContentTooLarge, CortexError, InvalidInput, wire_form
 
 CODE = Guard(100, 3)

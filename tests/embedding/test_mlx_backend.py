@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from model_folders import unpack
 
-from cortex_py.embedding.mlx_backend import MlxBackend
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.mlx import MlxBackend
+from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.errors import ConfigurationError, ModelCorrupt, ModelMissing
 
 needs_mlx = pytest.mark.skipif(not find_spec("mlx"), reason="MLX is not installed: it is made for Apple silicon")

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.embedding import model_files
-from cortex_py.embedding.backend import Backend
-from cortex_py.embedding.batches import batches
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.backends.token_batches import group_by_length
+from cortex_py.embedding.install import model_files
 from cortex_py.errors import ModelCorrupt, ModelMissing
 
 SENTENCE = "Agents keep decisions, patterns, lessons and the reasons behind them in one place. "
@@ -80,13 +80,13 @@ def test_tokens_beyond_the_limit_are_not_read(int8: OnnxBackend) -> None:
 
 @given(lengths=st.lists(st.integers(2, 256), max_size=80))
 def test_batches_take_every_text_once_and_stay_within_their_size(lengths: list[int]) -> None:
-    groups = list(batches(lengths, 1024))
+    groups = list(group_by_length(lengths, 1024))
     assert sorted(index for group in groups for index in group) == list(range(len(lengths)))
     assert all(len(group) * max(lengths[index] for index in group) <= 1024 for group in groups)
 
 
 def test_a_text_longer_than_a_batch_goes_alone() -> None:
-    assert list(batches([5, 3, 50, 4], 10)) == [[1, 3], [0], [2]]
+    assert list(group_by_length([5, 3, 50, 4], 10)) == [[1, 3], [0], [2]]
 
 
 def test_threads_share_a_backend(built: Path) -> None:
@@ -113,8 +113,8 @@ def _modules_after(code: str, models_dir: Path) -> set[str]:
     script = f"""
 import json, sys
 from pathlib import Path
-from cortex_py.embedding.onnx_backend import OnnxBackend
-import cortex_py.embedding.backend
+from cortex_py.embedding.backends.onnx import OnnxBackend
+import cortex_py.embedding.backends.backend
 backend = OnnxBackend(Path({str(models_dir)!r}))
 {code}
 print(json.dumps(sorted(sys.modules)))
@@ -138,7 +138,7 @@ def test_memory_does_not_grow_with_the_batch(built: Path) -> None:
     script = f"""
 import resource
 from pathlib import Path
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.onnx import OnnxBackend
 backend = OnnxBackend(Path({str(built)!r}))
 texts = [f"{{n}} " + "word " * 300 for n in range(64)]
 backend.embed(texts[:8])

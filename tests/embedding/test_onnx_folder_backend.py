@@ -13,11 +13,9 @@ import numpy as np
 import pytest
 from model_folders import INT64, export, unpack
 
-from cortex_py.embedding.onnx_backend import OnnxBackend
-from cortex_py.embedding.onnx_folder_backend import OnnxFolderBackend
-from cortex_py.embedding.onnx_signature import Slot, read_signature
-from cortex_py.embedding.onnx_writer import FLOAT, GraphWriter
-from cortex_py.embedding.protobuf import Message
+from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.backends.onnx_folder import OnnxFolderBackend, Slot, read_signature
+from cortex_py.embedding.install.onnx_writer import FLOAT, GraphWriter, Message
 from cortex_py.errors import ConfigurationError, EmbeddingError, ModelCorrupt, ModelMissing
 
 REFERENCE = Path(__file__).parent / "data" / "reference.json"
@@ -83,7 +81,7 @@ def test_what_the_file_says_is_read_without_a_runtime(exported: Path) -> None:
     script = f"""
 import json, sys
 from pathlib import Path
-from cortex_py.embedding.onnx_folder_backend import OnnxFolderBackend
+from cortex_py.embedding.backends.onnx_folder import OnnxFolderBackend
 backend = OnnxFolderBackend(Path({str(exported)!r}))
 backend.fingerprint, backend.dimensions, backend.max_tokens, backend.loaded, backend.count_tokens("text")
 print(json.dumps(sorted(sys.modules)))
@@ -177,8 +175,8 @@ def test_a_folder_without_a_tokeniser_says_so(own: Path) -> None:
 
 def test_a_tokeniser_that_needs_a_package_names_it(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (own / "vocab.txt").unlink()
-    monkeypatch.setattr("cortex_py.embedding.model_folder.find_spec", lambda _: None)
-    with pytest.raises(ConfigurationError, match=r"'tokenizers'. .*cortex-py\[onnx-folder\]"):
+    monkeypatch.setattr("cortex_py.embedding.backends.model_folder.find_spec", lambda _: None)
+    with pytest.raises(ConfigurationError, match=r"'tokenizers'. .*'\.\[onnx-folder\]'"):
         OnnxFolderBackend(own).count_tokens("x")
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from cortex_py.embedding.onnx_writer import FLOAT, GraphWriter
-from cortex_py.embedding.protobuf import Message
-from cortex_py.embedding.weights import parse_safetensors
+from cortex_py.embedding.install.onnx_writer import FLOAT, GraphWriter, Message
+from cortex_py.embedding.install.weights import parse_safetensors
 
 
 def _bytes(message: Message) -> bytes:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from endpoint import Endpoint, Step, answer, refusal, vectors
 
-from cortex_py.embedding import openai_backend
-from cortex_py.embedding.openai_backend import OpenAIBackend
+from cortex_py.embedding.backends import openai as openai_backend
+from cortex_py.embedding.backends.openai import OpenAIBackend
 from cortex_py.embedding.wordpiece import WordPiece
 from cortex_py.errors import ConfigurationError, CortexError, EmbeddingError
 

@@ -8,14 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from cortex_py.embedding.quantization import (
-    ATTENTION_INPUT,
-    ATTENTION_OUTPUT,
-    FEED_FORWARD_INNER,
-    FEED_FORWARD_INPUT,
-    quantize_columns,
-    quantize_rows,
-)
+from cortex_py.embedding.install.quantization import MINILM, quantize_columns, quantize_rows
 
 WEIGHTS = arrays.arrays(
     np.float32, (8, 3), elements=st.floats(0.015625, 2, width=32).flatmap(lambda x: st.sampled_from([x, -x]))
@@ -49,7 +42,8 @@ def test_rows_come_back_within_half_a_step(table: NDArray[np.float32]) -> None:
 
 
 def test_limits_use_all_of_the_eight_bits() -> None:
-    for activation in (ATTENTION_INPUT, ATTENTION_OUTPUT, FEED_FORWARD_INPUT, FEED_FORWARD_INNER):
+    sites = (MINILM.attention_input, MINILM.attention_output, MINILM.feed_forward_input, MINILM.feed_forward_inner)
+    for activation in sites:
         lowest = round(activation.low / float(activation.scale)) + int(activation.zero_point)
         highest = round(activation.high / float(activation.scale)) + int(activation.zero_point)
         assert abs(lowest) <= 1
@@ -57,7 +51,8 @@ def test_limits_use_all_of_the_eight_bits() -> None:
 
 
 def test_large_channels_are_stretched_to_the_limit_and_others_are_not() -> None:
-    factors = FEED_FORWARD_INPUT.stretch(384)
+    activation = MINILM.feed_forward_input
+    factors = activation.stretch(384)
     assert np.isclose(factors[99], 30.3 / 6.0)
-    assert (factors[list(FEED_FORWARD_INPUT.large)] > 1).all()
-    assert (np.delete(factors, list(FEED_FORWARD_INPUT.large)) == 1).all()
+    assert (factors[list(activation.large)] > 1).all()
+    assert (np.delete(factors, list(activation.large)) == 1).all()

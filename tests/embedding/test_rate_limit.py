@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.embedding import limits
-from cortex_py.embedding.limits import SlidingWindow
+from cortex_py.embedding import guards
+from cortex_py.embedding.guards import SlidingWindow
 from cortex_py.errors import RateLimited
 
 
@@ -122,7 +122,7 @@ def test_without_a_limit_nothing_is_refused_or_remembered() -> None:
 
 
 def test_callers_are_remembered_up_to_a_bound_the_silent_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_MOST_CALLERS", 3)
+    monkeypatch.setattr(guards, "_MOST_CALLERS", 3)
     window = SlidingWindow(1, 60, Ticking())
     assert [_taken(window, caller) for caller in "abc"] == [True, True, True]
     assert not _taken(window, "a")

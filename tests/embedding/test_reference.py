@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.onnx import OnnxBackend
 
 DATA = Path(__file__).parent / "data"
 TEXTS: list[dict[str, str]] = json.loads((DATA / "reference.json").read_text("utf-8"))

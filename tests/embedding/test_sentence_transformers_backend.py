@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 from model_folders import unpack
 
-from cortex_py.embedding.onnx_backend import OnnxBackend
-from cortex_py.embedding.sentence_transformers_backend import SentenceTransformersBackend
+from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.backends.sentence_transformers import SentenceTransformersBackend
 from cortex_py.errors import EmbeddingError, ModelCorrupt, ModelMissing
 
 # Other makers' libraries warn about themselves and each other.
@@ -71,7 +71,7 @@ def _rewrite(path: Path, content: str) -> None:
 def test_what_its_files_say_is_known_without_the_library(folder: Path) -> None:
     script = f"""
 import json, sys
-from cortex_py.embedding.sentence_transformers_backend import SentenceTransformersBackend
+from cortex_py.embedding.backends.sentence_transformers import SentenceTransformersBackend
 backend = SentenceTransformersBackend({str(folder)!r})
 print(backend.name, backend.model_name, backend.dimensions, backend.max_tokens, backend.loaded)
 print(backend.count_tokens("two words"), backend.fingerprint)

@@ -11,10 +11,10 @@ import apsw
 import numpy as np
 import pytest
 
-from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.cache import VectorCache
-from cortex_py.embedding.limits import SlidingWindow
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.guards import SlidingWindow
 from cortex_py.embedding.service import EmbeddingService, Metadata, Metrics
 from cortex_py.embedding.sqlite_vectors import SqliteVectors
 from cortex_py.errors import (
@@ -146,7 +146,7 @@ def test_the_shipped_model_gives_the_vectors_it_gives_itself(opened: Opened, mod
     assert found.vectors.shape == (3, 384)
     assert np.abs(found.vectors - model.embed(texts)).max() < 1e-4
     assert np.linalg.norm(found.vectors, axis=1) == pytest.approx([1, 1, 1], abs=1e-6)
-    assert (found.metadata.model_name, found.metadata.backend) == ("all-MiniLM-L6-v2", "onnx")
+    assert (found.metadata.model_name, found.metadata.backend) == ("cortex-recall", "onnx")
     assert found.metadata.truncated
     assert found.metadata.tokens == sum(model.count_tokens(text) for text in texts)
 
@@ -352,8 +352,12 @@ def test_a_missing_model_is_told_with_its_remedy_and_only_when_needed(opened: Op
 
 
 def test_a_backend_can_be_chosen_by_name(opened: Opened) -> None:
-    for service in (opened("onnx"), opened(backend="onnx"), opened()):
-        assert (service.backend.name, service.backend.model_name) == ("onnx", "all-MiniLM-L6-v2")
+    for service, model in (
+        (opened("onnx"), "cortex-recall"),
+        (opened(backend="onnx"), "cortex-recall"),
+        (opened(), "all-MiniLM-L6-v2"),  # served where it is installed
+    ):
+        assert (service.backend.name, service.backend.model_name) == ("onnx", model)
         assert not service.backend.loaded
     with pytest.raises(ConfigurationError, match="nonsense"):
         opened("nonsense")

@@ -17,11 +17,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cortex_py.embedding.batcher import Batcher, Job
+from cortex_py.embedding.batching import Batcher, Job
 from cortex_py.embedding.cache import VectorCache
-from cortex_py.embedding.service import EmbeddingService, Metrics
+from cortex_py.embedding.service import EmbeddingService, Metrics, embed_many, embed_one
 from cortex_py.embedding.sqlite_vectors import SqliteVectors
-from cortex_py.embedding.waiting import embed_many, embed_one
 from cortex_py.errors import CortexError, EmbeddingError, RateLimited, wire_form
 
 from stub_backend import StubBackend
@@ -362,7 +361,7 @@ if child == 0:
     try:
         used.generate("before")
     except EmbeddingError as error:
-        # Neither used nor closed: both belong to the parent.
+        # The cache opens the file for the child; the parent's connection is neither used nor closed.
         kept.put_many({b"k" * 32: np.zeros(2, np.float32)})
         used.close()
         kept.close()
@@ -381,4 +380,4 @@ def test_after_a_fork_the_child_is_told_to_open_its_own(home: Path) -> None:
     command = [sys.executable, "-c", _FORKING, str(home / "v.db")]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert run.stderr == ""
-    assert run.stdout.splitlines() == ["0", "['cache', 'generator', 'cache'] 2"]
+    assert run.stdout.splitlines() == ["0", "['cache', 'generator', 'cache'] 3"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import ConfigurationError, ModelMissing, StoreCorrupt, StoreFull, StoreTooNew
+from cortex_py.errors import ConfigurationError, StoreCorrupt, StoreFull, StoreTooNew
 
 from helpers import MODELS
 from stub_backend import StubBackend
@@ -60,21 +60,6 @@ def test_a_home_in_a_folder_that_may_not_be_written(open_to_all: Path) -> None:
     closed.mkdir(mode=0o555)
     assert _try_to_capture(closed / "home", open_to_all) == "StoreDenied True"
     assert list(closed.iterdir()) == []
-
-
-def test_a_store_that_may_only_be_read(open_to_all: Path) -> None:
-    home = open_to_all / "home"
-    with Cortex.open(home, project=open_to_all, backend=StubBackend()) as cortex:
-        cortex.memories.capture("kept")
-    for file in home.iterdir():
-        file.chmod(0o444)
-    home.chmod(0o555)
-    assert _try_to_capture(home, open_to_all) == "StoreReadOnly True"
-    home.chmod(0o755)
-    for file in home.iterdir():
-        file.chmod(0o644)
-    with Cortex.open(home, project=open_to_all, backend=StubBackend()) as cortex:
-        assert cortex.memories.recall().results[0].memory.content == "kept"
 
 
 def test_a_store_that_may_not_even_be_read(open_to_all: Path) -> None:
@@ -137,26 +122,16 @@ def test_a_full_disk_refuses_the_write_and_keeps_what_was(home: Path, project: P
         database = cortex._store.database
         with database.read() as session:
             (pages,) = session.rows("PRAGMA page_count")[0]
-        for connection in database._idle:
+        for connection in database._file._idle:
             connection.execute(f"PRAGMA max_page_count = {pages + 8}")
         with pytest.raises(StoreFull, match="space"):
             for number in range(200):
                 cortex.memories.capture(f"note {number} " + "x" * 2000)
-        for connection in database._idle:
+        for connection in database._file._idle:
             connection.execute("PRAGMA max_page_count = 1000000")
         assert cortex.check() == []
         assert "kept" in {hit.memory.content for hit in cortex.memories.recall(limit=1000).results}
         cortex.memories.capture("room again")
-
-
-def test_a_missing_model_is_told_with_the_remedy(home: Path, project: Path, tmp_path: Path) -> None:
-    with Cortex.open(home, project=project, models_dir=tmp_path / "none") as cortex:
-        with pytest.raises(ModelMissing, match="cortex model install"):
-            cortex.memories.capture("x")
-        with pytest.raises(ModelMissing):
-            cortex.memories.recall("x")
-        assert cortex.memories.recall("x", mode="text").total == 0
-        assert cortex.memories.recall().total == 0
 
 
 def test_a_home_that_is_a_file(open_to_all: Path) -> None:

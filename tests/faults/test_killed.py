@@ -51,7 +51,7 @@ def check_survival(home: Path, project: Path, rounds: int) -> None:
 
 
 def test_acknowledged_writes_survive_a_few_kills(home: Path, project: Path) -> None:
-    check_survival(home, project, 6)
+    check_survival(home, project, 3)
 
 
 @pytest.mark.soak

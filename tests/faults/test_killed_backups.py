@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.store.document import SHARED_KINDS
+from cortex_py.store.documents.document import SHARED_KINDS
 
 from helpers import FakeClock
 from homes import fill, opened, state
@@ -98,7 +98,7 @@ def check_syncs(tmp_path: Path, project: Path, rounds: int) -> None:
 
 
 def test_a_restore_that_is_killed_leaves_one_of_the_two_states(home: Path, project: Path, tmp_path: Path) -> None:
-    check_restores(home, project, tmp_path, 3)
+    check_restores(home, project, tmp_path, 2)
 
 
 def test_a_snapshot_that_is_killed_is_not_there(home: Path, project: Path, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_snapshot_that_is_killed_is_not_there(home: Path, project: Path, tmp_p
 
 
 def test_a_sync_that_is_killed_loses_nothing(project: Path, tmp_path: Path) -> None:
-    check_syncs(tmp_path, project, 3)
+    check_syncs(tmp_path, project, 2)
 
 
 @pytest.mark.soak

@@ -43,7 +43,7 @@ def check_nothing_lost(home: Path, project: Path, acknowledged: list[str], write
 
 
 def test_four_processes_write_while_another_reads(home: Path, project: Path) -> None:
-    check_nothing_lost(home, project, _run(home, project, 4, 60), 4, 60)
+    check_nothing_lost(home, project, _run(home, project, 4, 25), 4, 25)
 
 
 @pytest.mark.soak

@@ -85,8 +85,12 @@ class Client(threading.Thread):
         except BaseException as error:  # noqa: BLE001  # told where the threads are joined
             self.fault = error
         finally:
-            if self._to is not None:
-                self._to.close()
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._to is not None:
+            self._to.close()
+            self._to = None
 
     def _turn(self, turn: int) -> None:
         content = f"client c{self._number} noted t{turn} about c{self._number}x{turn}"
@@ -107,7 +111,7 @@ class Client(threading.Thread):
             try:
                 told = self._once(tool, arguments)
             except (OSError, HTTPException):
-                self._to = None
+                self._hang_up()
                 assert troubled or self._team.faults.is_set(), "a connection was lost without reason"
             else:
                 if "result" in told:
@@ -122,8 +126,7 @@ class Client(threading.Thread):
 
     def _once(self, tool: str, arguments: dict[str, Any]) -> Any:
         if self._to is None or random.random() < 0.2:
-            if self._to is not None:
-                self._to.close()
+            self._hang_up()
             self._to = connection(self._team.any())
         send_call(self._to, tool, arguments)
         return message(answer(self._to)[2])

@@ -1,4 +1,4 @@
-"""A process that captures notes which all name the same new things, batch by batch, and tells of each batch."""
+"""A process that captures notes which all name the same new things, batch by batch, and prints each batch."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What stands together more than chance allows is related, with evidence; and what a project's own files state."""
+"""Entities that are mentioned together more often than chance are related, with evidence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.graph.cooccur import Fact, Inferred, Thing, facts, infer
+from cortex_py.graph.relationships import InferredPair, infer
 from cortex_py.graph.values import EntityType, RelationshipType
 
 TYPES: dict[str, EntityType] = {
@@ -27,7 +27,7 @@ def _memories(times: int, *together: str, others: int = 20) -> dict[str, set[str
     return noise | {f"m{i:02}": set(together) for i in range(times)}
 
 
-def _only(memories: dict[str, set[str]], *stated: tuple[str, str, RelationshipType]) -> Inferred:
+def _only(memories: dict[str, set[str]], *stated: tuple[str, str, RelationshipType]) -> InferredPair:
     (found,) = infer(memories, TYPES, stated=stated)
     return found
 
@@ -110,34 +110,3 @@ def test_a_memory_that_names_very_much_is_bounded() -> None:
 
 def test_entities_without_a_type_are_passed_over() -> None:
     assert infer(_memories(4, "rust", "nobody knows"), TYPES) == []
-
-
-def test_a_project_states_what_it_uses() -> None:
-    found = facts(
-        "cortex",
-        ["numpy", "PyYAML", "scikit_learn", "@scope/kit", "react"],
-        [
-            ("src/a.py", "numpy.linalg"),
-            ("src/a.py", "numpy"),
-            ("src/a.py", "os.path"),
-            ("src/b.py", "yaml"),
-            ("src/b.py", ".values"),
-            ("src/b.py", "sklearn.svm"),
-            ("web/c.ts", "@scope/kit/deep"),
-            ("web/c.ts", "react"),
-            ("web/c.ts", "./react"),
-            ("web/c.ts", "reactive"),
-        ],
-    )
-    project = Thing("cortex", "Concept")
-    assert found[0] == Fact(project, Thing("@scope/kit", "Technology"), "Uses", 1.0, "manifest", "@scope/kit")
-    assert {(one.source.name, one.type, one.target.name) for one in found} == {
-        *(("cortex", "Uses", name) for name in ("numpy", "PyYAML", "scikit_learn", "@scope/kit", "react")),
-        *((path, "PartOf", "cortex") for path in ("src/a.py", "src/b.py", "web/c.ts")),
-        ("src/a.py", "Uses", "numpy"),
-        ("src/b.py", "Uses", "PyYAML"),
-        ("src/b.py", "Uses", "scikit_learn"),
-        ("web/c.ts", "Uses", "@scope/kit"),
-        ("web/c.ts", "Uses", "react"),
-    }
-    assert len(found) == 13

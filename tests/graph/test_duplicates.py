@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cortex_py.graph.duplicates import Duplicates, find_duplicates, folded
+from cortex_py.graph.entities import DuplicateGroup, find_duplicates, fold_name
 from cortex_py.graph.values import Entity, EntityType
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -83,7 +83,7 @@ def test_the_likeliest_come_first_and_the_order_of_entities_does_not_matter() ->
     found = find_duplicates(entities)
     assert found == find_duplicates(entities[::-1])
     assert [one.confidence for one in found] == sorted((one.confidence for one in found), reverse=True)
-    assert found[0] == Duplicates(
+    assert found[0] == DuplicateGroup(
         "Technology", ("000001", "000002"), ("PostgreSQL", "postgre-sql"), "same spelling", 0.95
     )
     assert set(found[1].ids) == {"000000", "000001", "000002"}
@@ -91,9 +91,9 @@ def test_the_likeliest_come_first_and_the_order_of_entities_does_not_matter() ->
 
 
 def test_folding_keeps_what_makes_a_name() -> None:
-    assert folded("C++", "Technology") == "c++"
-    assert folded("Node.js", "Technology") == "nodejs"
-    assert folded("…", "Concept") == "…"
+    assert fold_name("C++", "Technology") == "c++"
+    assert fold_name("Node.js", "Technology") == "nodejs"
+    assert fold_name("…", "Concept") == "…"
 
 
 def test_many_entities_take_little_time() -> None:

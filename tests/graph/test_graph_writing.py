@@ -1,4 +1,4 @@
-"""What memories name and state is in the graph as long as they are, exactly, and in the same transaction."""
+"""The graph has exactly what the existing memories name and state, written in the same transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from cortex_py import Cortex, NewMemory
 from cortex_py.errors import EntityNotFound
-from cortex_py.graph.writing import LEAST
+from cortex_py.graph.writer import MIN_CONFIDENCE
 from cortex_py.store.migrations import MIGRATIONS
 
 from helpers import FakeClock, git
@@ -81,7 +81,7 @@ def test_every_mention_is_the_very_stretch_of_text(desk: Cortex) -> None:
     for entity in desk.graph.entities()[0]:
         for one in desk.graph.get(entity.id).mentions:
             assert one.memory_id == memory.id
-            assert one.confidence >= LEAST
+            assert one.confidence >= MIN_CONFIDENCE
             spelled.setdefault(entity.name, []).append(text[one.start : one.end])
     assert all(set(places) == {name} for name, places in spelled.items())
     assert spelled["Redis"] == ["Redis", "Redis"]
@@ -262,9 +262,10 @@ def _as_of_schema_2(cortex: Cortex) -> None:
             # One that took the place of another goes by the name of that.
             if cortex._store.database.has_table(session, table):
                 session.run(f"DROP TABLE {table}")
-        for index in ("memory_ungraphed", "scanned_at", "memory_superseded", "memory_grounding"):
+        for index in ("memory_ungraphed", "scanned_at", "memory_superseded", "memory_grounding", "memory_unlooked"):
             session.run(f"DROP INDEX {index}")
-        session.run("ALTER TABLE memory DROP COLUMN graphed")
+        for column in ("graphed", "personal"):
+            session.run(f"ALTER TABLE memory DROP COLUMN {column}")
         session.run("DELETE FROM schema_step WHERE version >= 3")
 
 

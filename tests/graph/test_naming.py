@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.graph.naming import canonical
-from cortex_py.graph.values import ENTITY_TYPES, EntityType
+from cortex_py.graph.values import ENTITY_TYPES, EntityType, canonical
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,20 @@
-"""The shipped tagger is what the training script makes of the inputs it names, small and quick to load."""
+"""The tagger of the package fits the inputs that it records, is small, and loads quickly."""
 
 import subprocess
 import sys
 
 import pytest
 
-from cortex_py.graph.gazetteer import NAMES_FILE
-from cortex_py.graph.tagger import MODEL_FILE, TYPE_OF, shipped
+from cortex_py.graph.reading.network import NETWORK_FILE, load_network
+from cortex_py.graph.reading.shapes import NAMES_FILE
+from cortex_py.graph.reading.tagger import MODEL_FILE, TYPE_OF, load_tagger
 
 from datasets import DatasetMissing
 
 
 def test_the_file_fits_its_inputs() -> None:
     training = pytest.importorskip("train_entities")
-    recorded = shipped().model.provenance["inputs"]
+    recorded = load_tagger().model.provenance["inputs"]
     assert isinstance(recorded, dict)
     try:
         now = training.inputs()
@@ -24,35 +25,42 @@ def test_the_file_fits_its_inputs() -> None:
 
 def test_the_features_are_those_the_weights_were_learned_for() -> None:
     training = pytest.importorskip("train_entities")
-    model = shipped().model
+    model = load_tagger().model
     assert model.provenance["features"] == training.seen_digest(model.tables)
 
 
 def test_what_ships_is_small() -> None:
-    assert MODEL_FILE.stat().st_size + NAMES_FILE.stat().st_size < 2_000_000
+    assert sum(file.stat().st_size for file in (MODEL_FILE, NETWORK_FILE, NAMES_FILE)) < 2_200_000
 
 
 def test_nothing_is_loaded_before_it_is_asked_for() -> None:
-    code = "import cortex_py.graph.extract, cortex_py.graph.tagger as t; print(t.shipped.cache_info().currsize)"
+    code = "from cortex_py.graph.reading import extract, tagger; print(tagger.load_tagger.cache_info().currsize)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "0\n"
 
 
 def test_a_sentence_is_tagged_alone_as_among_others() -> None:
     rows = [["I", "use", "Django", "with", "PostgreSQL", "."], ["Open", "main.py", "."], ["x"] * 70, ["Thanks", "!"]]
-    together = shipped().tag(rows)
+    together = load_tagger().tag(rows)
     assert [[(n.first, n.last, n.type) for n in names] for names in together] == [
-        [(n.first, n.last, n.type) for n in shipped().tag([row])[0]] for row in rows
+        [(n.first, n.last, n.type) for n in load_tagger().tag([row])[0]] for row in rows
     ]
     assert {(name.first, name.type) for name in together[0]} == {(2, "Technology"), (4, "Technology")}
 
 
 def test_confidence_grows_with_likelihood() -> None:
-    tagger = shipped()
+    tagger = load_tagger()
     values = [tagger.sure(step / 20) for step in range(21)]
     assert values == sorted(values)
     assert 0 < values[0] < values[-1] < 1
 
 
 def test_labels_map_to_our_types() -> None:
-    named = {label[2:] for label in shipped().model.labels if label != "O"}
+    named = {label[2:] for label in load_tagger().model.labels if label != "O"}
     assert {name for name in named if not name.startswith("x")} == set(TYPE_OF)
+
+
+def test_the_network_reads_the_labels_of_the_chain() -> None:
+    network = load_network()
+    assert network.labels == load_tagger().model.labels
+    assert len(network.pieces) == len(load_tagger().model.tables.rows)
+    assert 0 < network.share < 1

@@ -1,4 +1,4 @@
-"""Walks find what a plain search over the same graph finds, and tell how they went."""
+"""Traversal finds what a plain search over the same graph finds, with the path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.graph.traverse import Edges, Joining, neighbours, path, search
+from cortex_py.graph.traversal import Edges, EdgesBetween, neighbours, search
 
 
 class Edge(NamedTuple):
@@ -34,7 +34,7 @@ def _asked(edges: Sequence[Edge], seed: int = 0) -> Edges:
     return at
 
 
-def _joining(edges: Sequence[Edge]) -> Joining:
+def _joining(edges: Sequence[Edge]) -> EdgesBetween:
     def between(ids: Sequence[str], others: Sequence[str]) -> list[Edge]:
         ends = {(a, b) for a in ids for b in others} | {(b, a) for a in ids for b in others}
         return [edge for edge in edges if (edge.source_id, edge.target_id) in ends]
@@ -69,7 +69,7 @@ def test_a_path_is_as_short_as_can_be_and_hangs_together(edges: list[Edge], hops
         ("n01", fewer, None),
         ("n09", fewer, _joining(edges)),
     ):
-        found = path("n00", b, _asked(edges), hops, some_edges=some, joining=joining)
+        found = search("n00", b, _asked(edges), hops, some_edges=some, joining=joining).steps
         expected = lengths["n00"].get(b)
         if expected is None or expected > hops:
             assert found is None
@@ -100,16 +100,16 @@ def test_neighbours_are_those_of_a_breadth_first_search(edges: list[Edge], depth
 @given(edges=graphs(), seed=st.integers(1, 1000))
 def test_the_order_in_which_edges_come_changes_nothing(edges: list[Edge], seed: int) -> None:
     assert neighbours("n00", _asked(edges), 3, 4) == neighbours("n00", _asked(edges, seed), 3, 4)
-    assert path("n00", "n01", _asked(edges), 6) == path("n00", "n01", _asked(edges, seed), 6)
+    assert search("n00", "n01", _asked(edges), 6) == search("n00", "n01", _asked(edges, seed), 6)
 
 
 def test_an_entity_is_no_hop_away_from_itself() -> None:
-    assert path("a", "a", _asked([])) == ()
+    assert search("a", "a", _asked([])).steps == ()
 
 
 def test_a_way_may_go_against_the_direction_in_which_a_fact_is_stored() -> None:
     edges = [Edge("1", "alice", "acme", "WorksAt"), Edge("2", "bob", "acme", "WorksAt")]
-    found = path("alice", "bob", _asked(edges))
+    found = search("alice", "bob", _asked(edges)).steps
     assert found is not None
     assert [(step.from_id, step.to_id, step.forward) for step in found] == [
         ("alice", "acme", True),

@@ -1,4 +1,4 @@
-"""Folders with a small model of entailment: "yes" in a passage is for any claim, "no" against it."""
+"""Folders with a small entailment model: "yes" in a passage supports any claim, "no" contradicts it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from cortex_py.embedding.onnx_writer import FLOAT, GraphWriter
+from cortex_py.embedding.install.onnx_writer import FLOAT, GraphWriter
 
 INT64 = 7
 CLS, SEP, PAD, YES, NO, WORD = range(6)

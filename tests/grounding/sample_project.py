@@ -1,4 +1,4 @@
-"""A small project of several languages with a history of eight commits, made anew for each test that asks for it."""
+"""A small project of several languages with a history of eight commits, made for each test that needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims: what an answer says to be so, atomic and typed, each with everything that belongs to it."""
+"""The claims of an answer: atomic, typed, each with all words that belong to it."""
 
 import time
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.grounding.claims import Claim, read_claims
+from cortex_py.grounding.claims.claims import Claim, read_claims
 
 SAID = [
     ("I implemented JWT authentication with refresh tokens in auth.py", "implemented", "auth.py"),
@@ -332,20 +332,23 @@ def test_offsets_point_at_any_text(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["`", "(", "1", " ", '"', "1 ", "**"])
 def test_a_megabyte_is_no_trouble(unit: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     read_claims(unit * (1_000_000 // len(unit)))
-    assert time.perf_counter() - begun < 20
+    assert time.process_time() - begun < 20
 
 
 @pytest.mark.parametrize(
     "unit", ["a, ", ". ", "- a\n", "a_", "added x and ", "a/", "I added `x` to a.py and removed y from b.py. "]
 )
 def test_the_time_is_linear(unit: str) -> None:
-    def seconds(length: int) -> float:
-        text = unit * (length // len(unit))
+    def once(text: str) -> float:
         begun = time.process_time()
         read_claims(text)
         return time.process_time() - begun
+
+    def seconds(length: int) -> float:
+        # The best of three: a collection of the whole heap in between is not the reader's time.
+        return min(once(unit * (length // len(unit))) for _ in range(3))
 
     seconds(2_000)
     assert seconds(32_000) < 12 * seconds(8_000) + 0.2

@@ -1,4 +1,4 @@
-"""A user's own model of entailment: which folders are taken, how pairs are read, and what is made of its numbers."""
+"""An entailment model of the user: which folders are accepted, how pairs are read, how its outputs are used."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 from entailment_folders import CLS, INT64, NO, PAIRED, SEP, YES, write_config, write_graph, write_tokeniser
 from tokenizers import processors
 
-from cortex_py.embedding.onnx_signature import Signature, Slot
-from cortex_py.embedding.onnx_writer import FLOAT, GraphWriter
+from cortex_py.embedding.backends.onnx_folder import Signature, Slot
+from cortex_py.embedding.install.onnx_writer import FLOAT, GraphWriter
 from cortex_py.errors import ConfigurationError, ModelCorrupt
-from cortex_py.grounding.entailment import EntailmentModel, _output
+from cortex_py.grounding.judges.entailment import EntailmentModel, _output
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ def test_opening_loads_nothing_heavy(folder: Path) -> None:
     script = f"""
 import json, sys
 from pathlib import Path
-from cortex_py.grounding.entailment import EntailmentModel
+from cortex_py.grounding.judges.entailment import EntailmentModel
 assert EntailmentModel(Path({str(folder)!r})).loaded is False
 print(json.dumps(sorted(sys.modules)))
 """
@@ -291,7 +291,7 @@ def test_more_numbers_than_declared_are_refused_when_they_come(folder: Path) -> 
 def test_what_is_no_number_is_refused(folder: Path) -> None:
     write_graph(folder, {YES: (math.nan, 0.0, 0.0)})
     model = EntailmentModel(folder)
-    with pytest.raises(ConfigurationError, match="not finite"):
+    with pytest.raises(ConfigurationError, match="non-finite"):
         ask(model, "yes")
 
 
@@ -313,8 +313,8 @@ def test_a_model_that_reads_next_to_nothing_is_refused(folder: Path) -> None:
 
 
 def test_the_package_that_reads_the_tokeniser_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cortex_py.grounding.entailment.find_spec", lambda _: None)
-    with pytest.raises(ConfigurationError, match=r"'tokenizers'. .*cortex-py\[onnx-folder\]"):
+    monkeypatch.setattr("cortex_py.grounding.judges.entailment.find_spec", lambda _: None)
+    with pytest.raises(ConfigurationError, match=r"'tokenizers'. .*'\.\[onnx-folder\]'"):
         EntailmentModel(folder)
 
 

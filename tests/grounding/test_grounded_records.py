@@ -1,4 +1,4 @@
-"""What checking a turn leaves beside its record, and how records are found by it."""
+"""The verification that is stored with a checked turn, and the filter for it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 from sample_project import commit, make_repository, make_sample, open_at
 
 from cortex_py import Cortex
+from cortex_py.context.session import ProjectSessions
 from cortex_py.errors import FilterSyntaxError
 from cortex_py.records import NewMemory
-from cortex_py.store import migrations, sqlite
 
+from old_schemas import use_schema
 from stub_backend import StubBackend
 
 TRUE = "`login` is defined in app/auth.py."
@@ -179,15 +180,14 @@ def test_a_home_from_before_checks_opens_and_gains_them(
     make_repository(project)
     commit(project, {"a.py": "def one():\n    return 1\n"}, "first")
     with monkeypatch.context() as old:
-        old.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:5])
-        old.setattr(migrations, "SCHEMA_VERSION", 5)
-        old.setattr(sqlite, "_ENGINE_STEPS", sqlite._ENGINE_STEPS[:5])
+        use_schema(old, 5)
+        old.setattr(ProjectSessions, "settle_files", lambda _sessions: None)
         with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
             note = cortex.memories.capture("The deploy runs at night.")
             with cortex._store.database.read() as session:
                 assert not cortex._store.database.has_table(session, "verification")
     with open_at(home, project) as cortex:
-        assert cortex.memories.get(note.id) == note
+        assert cortex.memories.get(note.id).content == note.content
         assert cortex.memories.verification(note.id) is None
         branch = cortex.contexts.create_branch("work")
         said = cortex.contexts.append(branch.id, "`one` is defined in a.py.", "assistant").memory

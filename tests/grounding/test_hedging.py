@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.grounding.hedging import BOOSTERS, HEDGES, confidence, hedging
+from cortex_py.grounding.claims.phrases import BOOSTERS, HEDGES, confidence, hedging
 
 PLAIN = "I added `login` to auth.py."
 WORDS = ["parser", "handles", "quotes", "not", "no", "about", "30", ".", "!", "\n", "May", "`might`"]

@@ -1,4 +1,4 @@
-"""Projects that are broken, hostile, or not there: checks stay inside, end, and keep secrets to themselves."""
+"""Broken, hostile and missing projects: checks stay inside the folder, finish, and reveal no secret."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 from sample_project import commit, fill, junit, locations, make_repository, only, open_at
 
 from cortex_py.errors import CortexError
-from cortex_py.grounding import project_index
-from cortex_py.grounding.record import as_json
-from cortex_py.grounding.verification import Verification
+from cortex_py.grounding.index import project_index
+from cortex_py.grounding.verification import Verification, to_stored_json
 
 from helpers import git
 
@@ -68,7 +67,7 @@ def test_a_folder_that_is_no_longer_there(home: Path, project: Path) -> None:
         shutil.rmtree(project)
         found = cortex.grounding.verify("`one` is defined in a.py.")
     assert (only(found).verdict, found.status) == ("not checkable", "WARN")
-    assert "The folder of the project is not there" in found.message
+    assert "The project folder does not exist" in found.message
 
 
 def test_a_repository_that_breaks_is_a_typed_error_or_an_answer(home: Path, project: Path) -> None:
@@ -119,7 +118,7 @@ def test_files_that_are_no_text_are_there_and_say_nothing(home: Path, project: P
     )
     found = verify(home, project, text)
     assert {one.verdict for one in found.findings} == {"supported"}
-    json.loads(as_json(found))
+    json.loads(to_stored_json(found))
 
 
 def test_links_are_not_followed(home: Path, project: Path, tmp_path: Path) -> None:
@@ -203,7 +202,7 @@ def test_odd_claims_are_answered(home: Path, project: Path, text: str) -> None:
 
 def all_of(found: Verification) -> str:
     """Everything that a caller may show or keep."""
-    return repr(found) + found.message + as_json(found)
+    return repr(found) + found.message + to_stored_json(found)
 
 
 def test_secrets_of_files_and_messages_do_not_come_back(home: Path, project: Path) -> None:
@@ -240,7 +239,7 @@ def test_secrets_in_claims_do_not_come_back(home: Path, project: Path) -> None:
     )
     found = verify(home, project, text)
     assert len(found.findings) >= 2
-    assert TOKEN[:20] not in found.message + as_json(found)
+    assert TOKEN[:20] not in found.message + to_stored_json(found)
     assert TOKEN[:20] not in repr([one.text for one in found.unchecked])
     assert TOKEN[:20] not in repr([(one.claim.text, one.reason, one.evidence) for one in found.findings])
     assert TOKEN[:20] not in repr(found.contradictions)
@@ -251,7 +250,7 @@ def test_a_setting_that_is_a_secret_is_not_kept_in_the_index(home: Path, project
     commit(project, {"config.yaml": f"api_token: {TOKEN}\nretries: 3\n", "a.py": ONE}, "first")
     with open_at(home, project) as cortex:
         cortex.grounding.refresh()
-    kept = b"".join(path.read_bytes() for path in (home / "evidence").iterdir())
+    kept = b"".join(path.read_bytes() for path in (home / "evidence").rglob("*.db*"))
     assert b"retries" in kept
     assert TOKEN.encode() not in kept
 
@@ -266,7 +265,7 @@ def test_private_files_are_never_read(home: Path, project: Path, monkeypatch: py
         opened.append(ref.path)
         return b""
 
-    for module in ("project_index", "lookup", "report_finding"):
+    for module in ("index.project_index", "index.lookup", "checks.values"):
         monkeypatch.setattr(f"cortex_py.grounding.{module}.read_file", read)
     with open_at(home, project) as cortex:
         for sources in (None, [name], ["test report"], ["files"]):

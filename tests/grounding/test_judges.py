@@ -13,12 +13,12 @@ from entailment_folders import write_config, write_graph, write_tokeniser
 
 from cortex_py.config import Settings, load_settings
 from cortex_py.errors import ConfigurationError
-from cortex_py.grounding.judges import open_judge
+from cortex_py.grounding.judges.judge import open_judge
 from cortex_py.llm.client import LanguageModel
-from cortex_py.llm.ledger import MemoryLedger
-from cortex_py.llm.open import open_language_model
+from cortex_py.llm.registry import open_language_model
 
 from helpers import FakeClock
+from ledgers import MemoryLedger
 
 LLM: dict[str, Any] = {"llm_provider": "openai", "llm_model": "m", "llm_url": "http://localhost:11434/v1"}
 
@@ -92,7 +92,7 @@ def test_opening_loads_nothing_heavy() -> None:
     script = (
         "import sys\n"
         "from cortex_py.config import load_settings\n"
-        "from cortex_py.grounding.judges import open_judge\n"
+        "from cortex_py.grounding.judges.judge import open_judge\n"
         "open_judge(load_settings(), lambda: None)\n"
         "assert not {'numpy', 'onnxruntime', 'tokenizers', 'httpx2', 'jsonschema'} & set(sys.modules)"
     )

@@ -1,10 +1,10 @@
-"""Mentions: what a clause speaks of, with its place and one spelling of its value."""
+"""Mentions in a clause, with their places and normalised values."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.grounding.mentions import mentions
+from cortex_py.grounding.claims.mentions import mentions
 
 
 @pytest.mark.parametrize(

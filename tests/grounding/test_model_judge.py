@@ -1,4 +1,4 @@
-"""The language model as a judge: what it is told, what its answers mean, and what is not believed."""
+"""The language model as a judge: what is sent, what its answers mean, and which are ignored."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import pytest
 
 from cortex_py.errors import LLMError
-from cortex_py.grounding.model_judge import LanguageModelJudge
+from cortex_py.grounding.judges.llm import LanguageModelJudge
 from cortex_py.llm.client import LanguageModel
-from cortex_py.llm.ledger import MemoryLedger
-from cortex_py.llm.openai_chat import OpenAIChat
+from cortex_py.llm.registry import OpenAIChat
 from llm.chat_server import Answer, Asked, ChatServer, chat, refusal
 
 from helpers import FakeClock
+from ledgers import MemoryLedger
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -29,8 +29,8 @@ class Question:
     passages: tuple[str, ...]
 
 
-def entry(number: int, verdict: str = "supported", confidence: float = 1.0) -> dict[str, object]:
-    return {"number": number, "verdict": verdict, "confidence": confidence}
+def entry(number: int, verdict: str = "supported", confidence: float = 1.0, passage: int = 1) -> dict[str, object]:
+    return {"number": number, "verdict": verdict, "passage": passage, "confidence": confidence}
 
 
 def judging(asked: Asked) -> Answer:
@@ -52,8 +52,25 @@ def judge(server: ChatServer) -> Iterator[LanguageModelJudge]:
     model.close()
 
 
+def likelihoods(judge: LanguageModelJudge, questions: list[Question]) -> list[float | None]:
+    return [answer.probability if answer else None for answer in judge.judge(questions)]
+
+
 def ask(judge: LanguageModelJudge, count: int) -> list[float | None]:
-    return judge.judge([Question(f"Claim of {number}.", (f"Passage of {number}.",)) for number in range(1, count + 1)])
+    questions = [Question(f"Claim of {number}.", (f"Passage of {number}.",)) for number in range(1, count + 1)]
+    return likelihoods(judge, questions)
+
+
+def test_a_verdict_must_cite_a_passage_that_was_sent(server: ChatServer, judge: LanguageModelJudge) -> None:
+    server.usual = chat({"answers": [entry(1, passage=2), entry(2, passage=0), entry(3, passage=9)]})
+    found = judge.judge([Question("It is so.", ("one", "two"))] * 3)
+    assert [answer.passage if answer else None for answer in found] == [1, None, None]
+
+
+def test_a_cited_passage_is_counted_without_the_empty_ones(server: ChatServer, judge: LanguageModelJudge) -> None:
+    server.usual = chat({"answers": [entry(1, passage=1)]})
+    (found,) = judge.judge([Question("It is so.", ("  ", "two"))])
+    assert found is not None and found.passage == 1
 
 
 def test_verdicts_become_likelihoods(server: ChatServer, judge: LanguageModelJudge) -> None:
@@ -105,6 +122,7 @@ def test_answers_that_fit_no_claim_are_no_answers(
         {"answers": [entry(1, "maybe")]},
         {"answers": [entry(1, confidence=1.5)]},
         {"answers": [{"number": 1, "verdict": "supported"}]},
+        {"answers": [{"number": 1, "verdict": "supported", "confidence": 1.0}]},
         {"answers": [entry(1) | {"why": "because"}]},
         {"verdicts": []},
     ],
@@ -121,7 +139,7 @@ def test_an_answer_of_another_shape_is_asked_for_again(
 def test_ten_claims_to_a_request(server: ChatServer, judge: LanguageModelJudge) -> None:
     server.usual = judging
     sure = [number / 100 for number in range(1, 26)]
-    found = judge.judge([Question(f"It is {one:.2f}", ("text",)) for one in sure])
+    found = likelihoods(judge, [Question(f"It is {one:.2f}", ("text",)) for one in sure])
     assert found == [pytest.approx(0.5 + one / 2) for one in sure]
     assert [asked.user.count(". claim ") for asked in server.asked] == [10, 10, 5]
 
@@ -129,7 +147,7 @@ def test_ten_claims_to_a_request(server: ChatServer, judge: LanguageModelJudge) 
 def test_long_passages_make_smaller_requests(server: ChatServer, judge: LanguageModelJudge) -> None:
     server.usual = judging
     questions = [Question("It is 0.5", ("漢" * 9_000, "b" * 9_000, *("c" * 50 for _ in range(1_000))))] * 3
-    assert judge.judge(questions) == [0.75] * 3
+    assert likelihoods(judge, questions) == [0.75] * 3
     assert len(server.asked) == 3
     for asked in server.asked:
         assert len(asked.user.encode()) < 48_000
@@ -155,7 +173,7 @@ def test_nothing_is_asked_where_there_is_nothing_to_judge_by(server: ChatServer,
     )
     assert not server.asked
     server.usual = chat({"answers": [entry(1, "contradicted")]})
-    assert judge.judge([Question("It is so.", ()), Question("It is not.", ("text",))]) == [None, 0.0]
+    assert likelihoods(judge, [Question("It is so.", ()), Question("It is not.", ("text",))]) == [None, 0.0]
 
 
 def test_a_model_that_fails_says_why(server: ChatServer, judge: LanguageModelJudge) -> None:

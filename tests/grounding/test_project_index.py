@@ -1,4 +1,4 @@
-"""The index of a folder: it notices every change, reads no more than it must, and tells what it has not read."""
+"""The index of a folder: it notices every change, reads only what changed, and says what it has not read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import apsw
 import pytest
 from sample_project import commit, fill, make_repository, make_sample, only, open_at
 
-from cortex_py.grounding import project_index
-from cortex_py.grounding.lookup import Lookup
-from cortex_py.grounding.project_index import ProjectIndex, Standing, index_path
+from cortex_py.grounding.index import project_index
+from cortex_py.grounding.index.lookup import Lookup
+from cortex_py.grounding.index.project_index import IndexState, ProjectIndex, index_name
 from cortex_py.grounding.sources import EVERYTHING
-from cortex_py.worktree.git import Repository
+from cortex_py.worktree.git.repository import Repository
 
 from helpers import git
 
@@ -57,8 +57,8 @@ def test_files_and_names_are_there_after_one_look(index: ProjectIndex) -> None:
     seen = look(index)
     assert list(seen.paths) == [".gitignore", "a.py", "deep/b.py"]
     assert [(one.path, one.line) for one in seen.definitions("two")] == [("deep/b.py", 1)]
-    assert seen.standing.complete
-    assert seen.standing.whole_history
+    assert seen.state.complete
+    assert seen.state.whole_history
 
 
 def _same_size(root: Path) -> None:
@@ -179,9 +179,9 @@ def test_another_process_reads_nothing_that_is_known(root: Path, tmp_path: Path)
     assert knows(again, "one") == ["a.py"]
 
 
-def test_two_working_trees_have_an_index_each(root: Path, tmp_path: Path) -> None:
-    assert index_path(tmp_path, root) != index_path(tmp_path, root.parent)
-    assert index_path(tmp_path, root) == index_path(tmp_path, root)
+def test_two_working_trees_have_an_index_each(root: Path) -> None:
+    assert index_name(root) != index_name(root.parent)
+    assert index_name(root) == index_name(Path(str(root)))
 
 
 # In a limited time
@@ -200,9 +200,9 @@ class Countdown:
 
 def test_what_is_named_is_read_first_and_the_rest_is_told_as_unread(index: ProjectIndex, root: Path) -> None:
     fill(root, {f"x{number}.py": f"def f{number}():\n    pass\n" for number in range(20)})
-    standing = index.refresh(["src/x17.py"], Countdown(1))
-    assert (standing.complete, standing.files) == (False, 23)
-    assert list(Lookup(index, standing, EVERYTHING).paths) == ["x17.py"]
+    state = index.refresh(["src/x17.py"], Countdown(1))
+    assert (state.complete, state.files) == (False, 23)
+    assert list(Lookup(index, state, EVERYTHING).paths) == ["x17.py"]
     more = index.refresh([], Countdown(5))
     assert not more.complete
     assert len(Lookup(index, more, EVERYTHING).paths) == 6
@@ -215,9 +215,9 @@ def test_what_was_known_of_a_changed_file_is_forgotten_when_there_is_no_time_to_
 ) -> None:
     assert knows(index, "one") == ["a.py"]
     fill(root, {"a.py": TWO})
-    standing = index.refresh([], Countdown(0))
-    assert not standing.complete
-    assert Lookup(index, standing, EVERYTHING).definitions("one") == []
+    state = index.refresh([], Countdown(0))
+    assert not state.complete
+    assert Lookup(index, state, EVERYTHING).definitions("one") == []
     assert sorted(knows(index, "two")) == ["a.py", "deep/b.py"]
 
 
@@ -230,11 +230,11 @@ def test_without_time_nothing_is_contradicted_and_later_everything_is_told(home:
     )
     with open_at(home, project) as cortex:
         hurried = cortex.grounding.verify(text, seconds=0)
-        assert "not read to the end yet" in hurried.message
+        assert "not fully indexed yet" in hurried.message
         assert {one.verdict for one in hurried.findings} <= {"not found", "not checkable"}
         assert hurried.status == "WARN"
         later = cortex.grounding.verify(text)
-        assert "not read to the end yet" not in later.message
+        assert "not fully indexed yet" not in later.message
         verdicts = [one.verdict for one in later.findings]
         assert cortex.grounding.verify(text, seconds=0) == later
     assert verdicts == [
@@ -253,7 +253,7 @@ def test_however_little_was_read_nothing_true_is_contradicted(home: Path, projec
     with open_at(home, project) as cortex:
         stop = Countdown(most)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("cortex_py.grounding.service._until", lambda seconds: stop)
+            patch.setattr("cortex_py.grounding.service._deadline", lambda seconds: stop)
             found = cortex.grounding.verify(true, seconds=1)
     assert [one for one in found.findings if one.verdict == "contradicted"] == []
 
@@ -268,7 +268,7 @@ def test_a_turn_is_kept_though_there_was_no_time_to_check_it(
         kept = cortex.contexts.append(branch.id, "I added `refresh_token` to app/auth.py.", "assistant")
         assert cortex.memories.get(kept.memory.id).content == "I added `refresh_token` to app/auth.py."
         assert kept.verification is not None
-        assert "not read to the end yet" in kept.verification.message
+        assert "not fully indexed yet" in kept.verification.message
         assert only(kept.verification).verdict != "contradicted"
 
 
@@ -313,7 +313,7 @@ def test_a_damaged_index_is_made_again(home: Path, project: Path, damage: Callab
     text = "I added `rotate_token` to app/auth.py. `refresh_token` is defined in app/auth.py."
     with open_at(home, project) as cortex:
         before = cortex.grounding.verify(text)
-    path = index_path(home, project.resolve())
+        path = home / "evidence" / cortex.project.id / index_name(project.resolve())
     assert path.exists()
     damage(path)
     with open_at(home, project) as cortex:
@@ -344,9 +344,9 @@ def test_where_no_index_can_be_kept_it_lives_in_memory(
         elif way == "no right to write":
             monkeypatch.setattr(Path, "touch", lambda *_, **__: (_ for _ in ()).throw(PermissionError("no")))
         else:
-            monkeypatch.setattr("cortex_py.grounding.sqlite_index._BUSY_MS", 1)
-            path = index_path(home, project.resolve())
-            path.parent.mkdir()
+            monkeypatch.setattr("cortex_py.grounding.index.sqlite_index._BUSY_MS", 1)
+            path = home / "evidence" / cortex.project.id / index_name(project.resolve())
+            path.parent.mkdir(parents=True)
             other = apsw.Connection(str(path))
             other.execute("BEGIN EXCLUSIVE")
         for _ in range(2):
@@ -363,11 +363,11 @@ def test_an_index_that_can_only_be_read_is_left_alone(root: Path, tmp_path: Path
         def refuse(*_: object) -> None:
             raise failed
 
-        patch.setattr(project_index, "put_file", lambda *_: refuse() if index.file._path is not None else None)
+        patch.setattr(project_index, "put_file", lambda *_: refuse() if index.file._file.path is not None else None)
         fill(root, {"a.py": "def new():\n    pass\n"})
         index.refresh()
     assert path.exists()
-    assert index.file._path is None
+    assert index.file._file.path is None
 
 
 def test_threads_that_ask_at_once_get_one_answer(home: Path, project: Path) -> None:
@@ -393,14 +393,14 @@ def test_who_has_no_time_does_not_wait_for_who_reads(index: ProjectIndex, root: 
         begun.set()
         return not go_on.wait(60)
 
-    done: list[Standing] = []
+    done: list[IndexState] = []
     reader = threading.Thread(target=lambda: done.append(index.refresh([], wait)), daemon=True)
     reader.start()
     assert begun.wait(60)
-    standing = index.refresh([], lambda: True, 0.01)
+    state = index.refresh([], lambda: True, 0.01)
     # Not only the lock of who reads, but the file too has to be free.
-    assert Lookup(index, standing, EVERYTHING).paths == {}
-    assert not standing.complete
+    assert Lookup(index, state, EVERYTHING).paths == {}
+    assert not state.complete
     go_on.set()
     reader.join(60)
     assert done[0].complete
@@ -409,15 +409,15 @@ def test_who_has_no_time_does_not_wait_for_who_reads(index: ProjectIndex, root: 
 _PROCESS = """
 import sys
 from pathlib import Path
-from cortex_py.grounding.lookup import Lookup
-from cortex_py.grounding.project_index import ProjectIndex
+from cortex_py.grounding.index.lookup import Lookup
+from cortex_py.grounding.index.project_index import ProjectIndex
 from cortex_py.grounding.sources import EVERYTHING
-from cortex_py.worktree.git import Repository
+from cortex_py.worktree.git.repository import Repository
 root = Path(sys.argv[1])
 index = ProjectIndex(Path(sys.argv[2]), root, Repository.discover(root))
 sys.stdin.readline()
 seen = Lookup(index, index.refresh(), EVERYTHING)
-print(len(seen.paths), [one.path for one in seen.definitions("rotate_token")], seen.standing.complete)
+print(len(seen.paths), [one.path for one in seen.definitions("rotate_token")], seen.state.complete)
 """
 
 

@@ -1,4 +1,4 @@
-"""Where evidence may come from, as callers write it."""
+"""The sources of evidence as callers write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether evidence bears a claim out: figures by value, negations, names and units; any text is answered."""
+"""Whether evidence supports a claim: figures by value, negations, names and units; any text gets an answer."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.grounding.figures import agreement, aligned, figures_of
-from cortex_py.grounding.support import FEATURE_NAMES, SupportModel, default_model, rank, support
-from cortex_py.grounding.support_features import read_passage
+from cortex_py.grounding.judges.support import (
+    FEATURE_NAMES,
+    SupportModel,
+    compare,
+    default_model,
+    find_counterpart,
+    rank,
+    read_figures,
+    read_passage,
+    support,
+)
 
 TEXTS = st.text(max_size=200)
 WORDS = ("The", "parser", "tested", "by", "53", "users", "since", "2019", "not", "over", "$", "5", "million")
@@ -71,19 +79,19 @@ def test_supporting_evidence_is_told_from_what_only_looks_like_it(claim: str, su
     ],
 )
 def test_figures_are_compared_by_value(claimed: str, told: str, verdict: str) -> None:
-    left, right = (figures_of(read_passage(f"There were {text}.").statement) for text in (claimed, told))
-    other = aligned(left[0], right)
+    left, right = (read_figures(read_passage(f"There were {text}.").statement) for text in (claimed, told))
+    other = find_counterpart(left[0], right)
     assert other is not None
-    assert agreement(left[0], other) == verdict
+    assert compare(left[0], other) == verdict
 
 
 def test_a_figure_is_laid_beside_the_one_with_the_same_words_around() -> None:
-    claim = figures_of(read_passage("There were 5 deaths.").statement)[0]
-    told = figures_of(read_passage("There were 5 recoveries and 7 deaths.").statement)
+    claim = read_figures(read_passage("There were 5 deaths.").statement)[0]
+    told = read_figures(read_passage("There were 5 recoveries and 7 deaths.").statement)
     assert [figure.value for figure in told] == [(5.0,), (7.0,)]
-    assert figures_of(read_passage("COVID-19 spread.").statement) == []
-    assert aligned(claim, told[1:]) is told[1]
-    assert aligned(claim, []) is None
+    assert read_figures(read_passage("COVID-19 spread.").statement) == []
+    assert find_counterpart(claim, told[1:]) is told[1]
+    assert find_counterpart(claim, []) is None
 
 
 def test_sentences_together_support_what_none_does_alone() -> None:
@@ -110,11 +118,11 @@ def test_nothing_supports_and_nothing_is_supported() -> None:
 
 
 def test_the_shipped_model_weighs_what_is_computed() -> None:
-    text = resources.files("cortex_py.grounding").joinpath("support_model.json").read_text("utf-8")
+    text = resources.files("cortex_py.grounding.judges").joinpath("support_model.json").read_text("utf-8")
     content = json.loads(text)
     assert set(FEATURE_NAMES) <= set(support("a claim", ["a fact"]).features)
     assert default_model() == SupportModel.from_json(text)
-    with pytest.raises(ValueError, match="other features"):
+    with pytest.raises(ValueError, match="differ from the computed"):
         SupportModel.from_json(json.dumps(content | {"weights": {}}))
 
 
@@ -143,9 +151,9 @@ def test_capitals_make_no_difference() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
 def test_a_bound_is_kept_by_arithmetic(bound: int, value: int) -> None:
-    claim = figures_of(read_passage(f"more than {bound:,} users").statement)[0]
-    told = figures_of(read_passage(f"{value:,} users").statement)[0]
-    assert (agreement(claim, told) == "follows") == (value > bound)
+    claim = read_figures(read_passage(f"more than {bound:,} users").statement)[0]
+    told = read_figures(read_passage(f"{value:,} users").statement)[0]
+    assert (compare(claim, told) == "follows") == (value > bound)
 
 
 @pytest.mark.parametrize("text", ["word " * 200_000, "9" * 1_000_000, "not " * 250_000, "a" * 1_000_000, "\ud800 x"])

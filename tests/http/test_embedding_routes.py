@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from cortex_py.embedding.backend import Backend
-from cortex_py.embedding.limits import SlidingWindow
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.guards import SlidingWindow
 from cortex_py.embedding.service import EmbeddingService
 from cortex_py.errors import EmbeddingError, ModelCorrupt, ModelMissing
 from cortex_py.http.embeddings import embedding_routes
@@ -236,7 +236,7 @@ def test_what_is_no_request_is_refused(asking: Asks, path: str, body: bytes) -> 
         ("/v1/embeddings", {"dimensions": "32"}, "dimensions"),
         ("/v1/embeddings", {"encoding_format": "hex"}, "encoding_format"),
         ("/v1/embeddings", {"truncate": True}, "truncate"),
-        ("/v1/embeddings", {"x" * 1000: True}, "x" * 80),
+        ("/v1/embeddings", {"x" * 1000: True}, "x" * 80 + "…"),
     ],
 )
 def test_wrong_fields_are_named(asking: Asks, path: str, changes: dict[str, Any], field: str) -> None:

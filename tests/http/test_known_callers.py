@@ -18,14 +18,13 @@ from starlette.testclient import TestClient
 
 from cortex_py import Cortex
 from cortex_py.errors import ConfigurationError
-from cortex_py.http.exposure import check_exposure
-from cortex_py.http.page_scopes import MCP_PATH, OPEN_PATHS, PAGE_SCOPES
-from cortex_py.http.serving import build_app
+from cortex_py.http.access import MCP_PATH, OPEN_PATHS, PAGE_SCOPES, check_exposure
+from cortex_py.http.server import build_app
 from cortex_py.ids import memory_uri
+from cortex_py.mcp.middleware.access import OPEN_METHODS, needed_scope, permits
 from cortex_py.mcp.registry import TOOLS
-from cortex_py.mcp.scopes import OPEN_METHODS, needed_scope, permits
 from cortex_py.mcp.server import build_server
-from cortex_py.security.scopes import SCOPES
+from cortex_py.security.rights import SCOPES
 
 from clients import MODES, Caller, connected
 from helpers import FakeClock

@@ -8,8 +8,8 @@ import numpy as np
 import openai
 import pytest
 
-from cortex_py.embedding.backend import Backend
-from cortex_py.embedding.limits import SlidingWindow
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.guards import SlidingWindow
 from cortex_py.embedding.service import EmbeddingService
 from cortex_py.errors import ModelMissing
 

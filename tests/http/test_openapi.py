@@ -15,12 +15,9 @@ from starlette.testclient import TestClient
 
 from cortex_py import Cortex
 from cortex_py.embedding.service import EmbeddingService
-from cortex_py.http.draining import Draining
-from cortex_py.http.embeddings import embedding_routes
-from cortex_py.http.guards import BearerToken, BodyLimit
-from cortex_py.http.openapi import openapi
-from cortex_py.http.readiness import Readiness
-from cortex_py.http.routes import health_routes
+from cortex_py.http.embeddings import embedding_routes, openapi
+from cortex_py.http.middleware import BearerToken, BodyLimit, DrainState
+from cortex_py.http.monitoring import Readiness, health_routes
 
 from stub_backend import StubBackend
 
@@ -38,7 +35,7 @@ def cortex(home: Path, project: Path) -> Iterator[Cortex]:
 
 @pytest.fixture
 def routes(cortex: Cortex, opened: Opens) -> list[Route]:
-    return [*health_routes(cortex, Readiness(cortex, Draining())), *embedding_routes(opened())]
+    return [*health_routes(cortex, Readiness(cortex, DrainState())), *embedding_routes(opened())]
 
 
 def test_requests_made_from_the_description(routes: list[Route]) -> None:

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from cortex_py.errors import ConfigurationError
-from cortex_py.llm.anthropic_messages import AnthropicMessages
-from cortex_py.llm.provider import Finish, Raw
-from cortex_py.llm.values import Messages
+from cortex_py.llm.registry import AnthropicMessages
+from cortex_py.llm.values import Finish, Messages, RawAnswer
 from cortex_py.remote import RemoteProblem
 
 from chat_server import GOOD, SCHEMA, Answer, ChatServer, answer, dripping, message, refusal, tool_use
@@ -32,12 +31,12 @@ def provider(server: ChatServer) -> Iterator[AnthropicMessages]:
     opened.close()
 
 
-def _ask(provider: AnthropicMessages, timeout: float = 10.0) -> Raw:
+def _ask(provider: AnthropicMessages, timeout: float = 10.0) -> RawAnswer:
     return provider.ask(MESSAGES, SCHEMA, 50, timeout)
 
 
 def test_it_asks_as_the_interface_wants(server: ChatServer, provider: AnthropicMessages) -> None:
-    assert _ask(provider) == Raw(json.dumps(GOOD), 13, 7, Finish.WHOLE)
+    assert _ask(provider) == RawAnswer(json.dumps(GOOD), 13, 7, Finish.WHOLE)
     (asked,) = server.asked
     assert asked.path == "/v1/messages"
     assert asked.headers["x-api-key"] == KEY
@@ -77,12 +76,12 @@ def test_endings(server: ChatServer, provider: AnthropicMessages, stop: str, fin
     assert (raw.finish, raw.text) == (finish, text)
 
 
-@pytest.mark.parametrize(("status", "passing"), [(529, True), (429, True), (500, True), (400, False), (401, False)])
-def test_which_refusals_pass(server: ChatServer, provider: AnthropicMessages, status: int, passing: bool) -> None:
+@pytest.mark.parametrize(("status", "retryable"), [(529, True), (429, True), (500, True), (400, False), (401, False)])
+def test_which_refusals_pass(server: ChatServer, provider: AnthropicMessages, status: int, retryable: bool) -> None:
     server.script = [refusal(status, f"no, {KEY}")]
     with pytest.raises(RemoteProblem, match=rf"answered {status}: no, \[key\]") as caught:
         _ask(provider)
-    assert caught.value.passing is passing
+    assert caught.value.retryable is retryable
     assert len(server.asked) == 1
 
 

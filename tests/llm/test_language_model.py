@@ -18,16 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex_py.errors import CortexError, InvalidInput, LLMBudgetSpent, LLMError, wire_form
-from cortex_py.llm.anthropic_messages import AnthropicMessages
-from cortex_py.llm.client import LanguageModel
-from cortex_py.llm.ledger import MemoryLedger
-from cortex_py.llm.openai_chat import OpenAIChat
-from cortex_py.llm.provider import Provider
-from cortex_py.llm.schema_check import Invalid, SchemaCheck
-from cortex_py.llm.values import Budget, Passage, Prompt, Reply, Usage, estimated_tokens
+from cortex_py.llm.client import InvalidAnswer, LanguageModel, SchemaCheck
+from cortex_py.llm.registry import AnthropicMessages, OpenAIChat
+from cortex_py.llm.values import Budget, Passage, Prompt, Provider, Reply, Usage, estimate_tokens
 
 from chat_server import GOOD, SCHEMA, Answer, Asked, ChatServer, Step, chat, message, refusal, tool_use
 from helpers import FakeClock
+from ledgers import MemoryLedger
 
 KEY = "sk-test-0123456789abcdef"
 PROMPT = Prompt("Find the name and the number.", [Passage("a note", "Alpha is number 3.")])
@@ -84,7 +81,7 @@ def test_a_good_answer_in_the_other_protocol(server: ChatServer) -> None:
 def test_what_nobody_counts_is_estimated(server: ChatServer, asker: Asker) -> None:
     server.script = [chat(GOOD, tokens=None)]
     reply = asker.ask()
-    assert reply.output_tokens == estimated_tokens(json.dumps(GOOD))
+    assert reply.output_tokens == estimate_tokens(json.dumps(GOOD))
     assert 50 < reply.input_tokens < 300
 
 
@@ -104,7 +101,7 @@ def test_instructions_and_data_are_kept_apart(server: ChatServer, asker: Asker) 
 
 
 def test_marks_are_new_every_time() -> None:
-    assert len({PROMPT.rendered().user for _ in range(50)}) == 50
+    assert len({PROMPT.render().user for _ in range(50)}) == 50
 
 
 _PIECES = st.sampled_from(
@@ -130,7 +127,7 @@ _TEXTS = st.lists(_PIECES | st.text(max_size=5), max_size=12).map("".join)
 def test_no_text_can_end_its_own_block(data: list[Passage]) -> None:
     # Marks that a text can guess: what protects then is that a mark found in a text is not used.
     guessable = (f"data-{number}" for number in range(100_000))
-    messages = Prompt("Do it.", data).rendered(lambda: next(guessable))
+    messages = Prompt("Do it.", data).render(lambda: next(guessable))
     mark = messages.user.split(" ", 1)[0].removeprefix("<<<")
     assert messages.user.count(mark) == 2 * len(data)
     rest = messages.user
@@ -144,7 +141,7 @@ def test_no_text_can_end_its_own_block(data: list[Passage]) -> None:
 
 
 def test_a_prompt_without_data_is_instructions_alone() -> None:
-    messages = Prompt("Say something.").rendered()
+    messages = Prompt("Say something.").render()
     assert messages.system == "Say something."
 
 
@@ -304,7 +301,7 @@ def test_what_repeating_does_not_mend_is_told_at_once(server: ChatServer, asker:
 def test_a_deep_answer_to_a_schema_that_goes_deep() -> None:
     schema = {"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": False}
     assert SchemaCheck(schema).read('{"a": {"a": {}}}') == {"a": {"a": {}}}
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidAnswer):
         SchemaCheck(schema).read('{"a":' * 900 + "{}" + "}" * 900)
 
 
@@ -513,10 +510,10 @@ def test_nothing_is_loaded_before_something_is_asked() -> None:
         "import sys\n"
         "from cortex_py.clock import SystemClock\n"
         "from cortex_py.config import load_settings\n"
-        "from cortex_py.llm.ledger import MemoryLedger\n"
-        "from cortex_py.llm.open import open_language_model\n"
+        "from types import SimpleNamespace\n"
+        "from cortex_py.llm.registry import open_language_model\n"
         "settings = load_settings(llm_provider='openai', llm_model='m', llm_api_key='k')\n"
-        "open_language_model(settings, MemoryLedger(), SystemClock()).describe()\n"
+        "open_language_model(settings, SimpleNamespace(spent=lambda day: 0), SystemClock()).describe()\n"
         "print(sorted({'httpx2', 'httpcore2', 'jsonschema', 'keyring', 'ssl'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

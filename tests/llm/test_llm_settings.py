@@ -14,12 +14,12 @@ from keyring.errors import KeyringError
 from cortex_py.config import load_settings
 from cortex_py.errors import ConfigurationError
 from cortex_py.llm.client import LanguageModel
-from cortex_py.llm.ledger import MemoryLedger
-from cortex_py.llm.open import open_language_model
+from cortex_py.llm.registry import open_language_model
 from cortex_py.llm.values import Budget, Prompt
 
 from chat_server import SCHEMA, ChatServer, message, tool_use
 from helpers import FakeClock
+from ledgers import MemoryLedger
 
 KEY = "sk-test-0123456789abcdef"
 OLLAMA = "http://localhost:11434/v1"

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from cortex_py.errors import ConfigurationError
-from cortex_py.llm.openai_chat import OpenAIChat
-from cortex_py.llm.provider import Finish, Raw
-from cortex_py.llm.values import Messages
+from cortex_py.llm.registry import OpenAIChat
+from cortex_py.llm.values import Finish, Messages, RawAnswer
 from cortex_py.remote import RemoteProblem
 
 from chat_server import GOOD, SCHEMA, Answer, Asked, ChatServer, Step, answer, chat, dripping, refusal
@@ -34,12 +33,12 @@ def provider(server: ChatServer) -> Iterator[OpenAIChat]:
     opened.close()
 
 
-def _ask(provider: OpenAIChat, timeout: float = 10.0) -> Raw:
+def _ask(provider: OpenAIChat, timeout: float = 10.0) -> RawAnswer:
     return provider.ask(MESSAGES, SCHEMA, 50, timeout)
 
 
 def test_it_asks_as_the_interface_wants(server: ChatServer, provider: OpenAIChat) -> None:
-    assert _ask(provider) == Raw(json.dumps(GOOD), 11, 7, Finish.WHOLE)
+    assert _ask(provider) == RawAnswer(json.dumps(GOOD), 11, 7, Finish.WHOLE)
     (asked,) = server.asked
     assert asked.path == "/v1/chat/completions"
     assert asked.headers["authorization"] == f"Bearer {KEY}"
@@ -123,7 +122,7 @@ def test_a_refusal_that_nothing_helps_against_is_told_and_not_remembered(
     server.script = [refusal(422, "no such model")] * 3
     with pytest.raises(RemoteProblem, match="answered 422: no such model") as caught:
         _ask(provider)
-    assert not caught.value.passing
+    assert not caught.value.retryable
     assert len(server.asked) == 3
     _ask(provider)
     assert server.asked[-1].body["response_format"]["type"] == "json_schema"
@@ -175,22 +174,22 @@ def test_an_answer_that_makes_no_sense_is_an_error(server: ChatServer, provider:
     server.script = [lambda _: Answer(200, content)]
     with pytest.raises(RemoteProblem) as caught:
         _ask(provider)
-    assert not caught.value.passing
+    assert not caught.value.retryable
 
 
 @pytest.mark.parametrize(
-    ("error", "passing"),
+    ("error", "retryable"),
     [({"code": 429, "message": "wait"}, True), ({"code": 402, "message": "pay"}, False), ("x", False)],
 )
 @pytest.mark.parametrize("inside", [False, True])
 def test_an_error_in_an_answer_of_status_200(
-    server: ChatServer, provider: OpenAIChat, error: Any, passing: bool, inside: bool
+    server: ChatServer, provider: OpenAIChat, error: Any, retryable: bool, inside: bool
 ) -> None:
     choice = {"message": {"content": ""}, "error": error}
     server.script = [lambda _: answer({"choices": [choice]} if inside else {"error": error})]
     with pytest.raises(RemoteProblem, match="answered with an error") as caught:
         _ask(provider)
-    assert caught.value.passing is passing
+    assert caught.value.retryable is retryable
 
 
 @pytest.mark.parametrize("what", ["head", "body"])
@@ -200,7 +199,7 @@ def test_a_server_that_drips_comes_to_an_end(server: ChatServer, provider: OpenA
     with pytest.raises(RemoteProblem, match=r"not all of it came within 0\.3 seconds|Timeout") as caught:
         _ask(provider, timeout=0.3)
     assert time.monotonic() - began < 5
-    assert caught.value.passing
+    assert caught.value.retryable
     assert caught.value.timed_out
 
 
@@ -218,7 +217,7 @@ def test_nobody_there() -> None:
     with pytest.raises(RemoteProblem, match="does not answer: ConnectError") as caught:
         _ask(provider)
     provider.close()
-    assert caught.value.passing
+    assert caught.value.retryable
     assert not caught.value.timed_out
 
 

@@ -159,7 +159,7 @@ def test_by_rule_alone_and_for_repeats_nothing_is_sent(cortex: Cortex, server: C
     cortex.memories.capture(NOTES[1])
     cortex.memories.consolidate(strategy="merge", method="local", dry_run=True)
     cortex.memories.enrich(note.id, method="local", dry_run=True)
-    cortex.memories.enrich(note.id, tags=False, structure=False, context=True, dry_run=True)
+    cortex.memories.enrich(note.id, tags=False, structure=False, context=True, method="local", dry_run=True)
     cortex.memories.suggest()
     assert cortex.memories.consolidate(strategy="dedupe", method="llm").groups
     assert not server.asked

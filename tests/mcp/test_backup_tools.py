@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.registry import BACKUP_TOOLS
+from cortex_py.mcp.registry import family_tools
 from cortex_py.mcp.server import build_server
 from documented_shapes import differences
 
@@ -116,7 +116,7 @@ def test_the_document_holds(
         (hit,) = other.call("subcog_recall", query="tokens")["results"]
         assert hit["content"] == "We sign tokens"
     assert told["sync_from_cloud"]["restored_contexts"] == 1
-    assert told.keys() == {spec.name for spec in BACKUP_TOOLS} == ANSWERS.keys()
+    assert told.keys() == {spec.name for spec in family_tools("backup")} == ANSWERS.keys()
     for tool, answer in ANSWERS.items():
         assert differences(answer, told[tool]) == [], tool
         assert told[tool]["message"] == answer.get("message", told[tool]["message"])
@@ -163,7 +163,7 @@ def test_what_cannot_be_done_is_told(
 def test_a_target_that_cannot_be_used_is_told_with_what_to_do(
     home: Path, project: Path, settings: dict[str, Any], code: str, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.backup.target_faults._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("cortex_py.backup.targets.target._FIRST_PAUSE", 0.01)
     with (
         Cortex.open(home, project=project, backend=StubBackend(), **settings) as cortex,
         connected(build_server(cortex), MODES[0]) as caller,

@@ -9,7 +9,7 @@ from mcp_types import PromptReference, ResourceTemplateReference
 from cortex_py import Cortex
 from cortex_py.mcp.server import build_server
 
-from clients import MODES, Caller, connected
+from clients import CURRENT, Caller, connected
 from helpers import FakeClock
 from stub_backend import StubBackend
 
@@ -25,7 +25,7 @@ def cortex(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
         yield opened
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=[CURRENT])
 def client(cortex: Cortex, request: pytest.FixtureRequest) -> Iterator[Caller]:
     with connected(build_server(cortex), request.param) as caller:
         yield caller

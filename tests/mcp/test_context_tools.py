@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.embedding.backend import Backend
-from cortex_py.mcp.registry import CONTEXT_TOOLS, TOOLS
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.mcp.registry import TOOLS, family_tools
 from cortex_py.mcp.server import build_server
 
-from clients import MODES, TRANSPORTS, Caller, connected, served, stdio_transport
+from clients import CURRENT, MODES, TRANSPORTS, Caller, connected, served, stdio_transport
 from helpers import FakeClock, git
 from servers import http_server
 from stub_backend import StubBackend
@@ -21,7 +21,7 @@ from stub_backend import StubBackend
 AWKWARD = "# Plan\r\n\r\n---\ntitle: x\n---\n  two  spaces \n\tand a tab, Zoë 東京 🐘, <!-- entry -->\x00\n\n\n"
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=[CURRENT])
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -303,7 +303,7 @@ def test_a_server_that_only_reads_lists_only_what_reads(home: Path, shop: Path, 
         listed = [tool.name for tool in caller.portal.call(caller.client.list_tools)]
         assert listed == [spec.name for spec in TOOLS if spec.read_only]
         assert caller.call("get_active_summary", project_id=id, branch_id=branch)["message_count"] == 0
-        for spec in CONTEXT_TOOLS:
+        for spec in family_tools("context"):
             if not spec.read_only:
                 assert caller.refused(spec.name).code == -32601
 
@@ -311,7 +311,7 @@ def test_a_server_that_only_reads_lists_only_what_reads(home: Path, shop: Path, 
 def test_a_toolset_of_contexts_lists_only_them(home: Path, shop: Path, mode: str) -> None:
     with connected(stdio_transport(home, shop, "--toolsets", "context"), mode) as caller:
         listed = [tool.name for tool in caller.portal.call(caller.client.list_tools)]
-    assert listed == [spec.name for spec in CONTEXT_TOOLS]
+    assert listed == [spec.name for spec in family_tools("context")]
 
 
 def test_what_only_reads_writes_nothing(quick: Cortex, project: Path, home: Path, mode: str) -> None:

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from cortex_py import Cortex
 from cortex_py.config import ToolBound
 from cortex_py.errors import StoreBusy
-from cortex_py.mcp.server import MemoryServer, build_server
-from cortex_py.mcp.upkeep import Upkeep
-from cortex_py.memory.compressing import Compressed
+from cortex_py.mcp.server import MemoryServer, Upkeep, build_server
+from cortex_py.memory.compression import CompressionResult
 
-from clients import MODES, Caller, connected
+from clients import CURRENT, Caller, connected
 from helpers import FakeClock
 from stub_backend import StubBackend
 from witness import Witness
@@ -43,7 +42,7 @@ class HeldBackend(StubBackend):
         return super().embed(texts, normalize=normalize)
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=[CURRENT])
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -140,14 +139,14 @@ class Rounds:
     """Stands before a Cortex's upkeep: counts its rounds, and can make them fail."""
 
     def __init__(self, cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._upkeep: Callable[..., Compressed] = cortex.upkeep
+        self._upkeep: Callable[..., CompressionResult] = cortex.upkeep
         self._done = threading.Condition()
         self._count = 0
         self.packed = 0
         self.errors: list[Exception] = []
         monkeypatch.setattr(cortex, "upkeep", self._round)
 
-    def _round(self, stop: Callable[[], bool]) -> Compressed:
+    def _round(self, stop: Callable[[], bool]) -> CompressionResult:
         try:
             if self.errors:
                 raise self.errors.pop()
@@ -170,7 +169,7 @@ class Rounds:
 def live(cortex: Cortex, backend: HeldBackend, monkeypatch: pytest.MonkeyPatch) -> MemoryServer:
     """A server that looks after its store all the time."""
     backend.released.set()
-    monkeypatch.setattr("cortex_py.mcp.upkeep.EVERY_SECONDS", 0.001)
+    monkeypatch.setattr("cortex_py.mcp.server.EVERY_SECONDS", 0.001)
     return build_server(cortex)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cortex_py.mcp.registry import BACKUP_TOOLS, CONTEXT_TOOLS
-from cortex_py.memory.ontology import CATEGORY_NAMES
+from cortex_py.mcp.registry import family_tools
+from cortex_py.memory.labels.ontology import CATEGORY_NAMES
 from documented_shapes import differences
 
 from clients import MODES, TRANSPORTS, Caller, served
@@ -422,5 +422,5 @@ def test_parameters_and_defaults_are_the_documented_ones(home: Path, project: Pa
 
 def test_every_documented_tool_is_served() -> None:
     # Those for snapshots and sync are replayed in test_backup_tools.py.
-    assert set(DOCUMENT) == {spec.name for spec in CONTEXT_TOOLS}
-    assert len(DOCUMENT) + len(BACKUP_TOOLS) == 18
+    assert set(DOCUMENT) == {spec.name for spec in family_tools("context")}
+    assert len(DOCUMENT) + len(family_tools("backup")) == 18

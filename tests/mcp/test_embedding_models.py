@@ -14,11 +14,11 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from cortex_py.embedding.onnx_backend import OnnxBackend
+from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.service import EmbeddingService
 from cortex_py.errors import WIRE_FORMS
 from cortex_py.mcp import models
-from cortex_py.mcp.tools.embedding import CortexPyMCPTools
+from cortex_py.mcp.families.embedding.tools import CortexPyMCPTools
 
 from helpers import FakeClock
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.mcp.frames import (
+from cortex_py.mcp.stdio.frames import (
     INVALID_REQUEST,
     PARSE_ERROR,
     Frame,

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from cortex_py.errors import ConfigurationError, StoreCorrupt
-from cortex_py.mcp.frames import TooLong
-from cortex_py.mcp.front import Front
 from cortex_py.mcp.registry import TOOLS
-from cortex_py.mcp.snapshot import Snapshot, envelope
+from cortex_py.mcp.stdio.frames import TooLong
+from cortex_py.mcp.stdio.front import Front, Snapshot, envelope
 
 MOST = 1000
 # How many requests may be under way at one time.
@@ -209,10 +208,52 @@ def test_a_failure_is_told_to_what_waits_and_to_what_comes(desk: Desk) -> None:
         }
         for id in (2, "three")
     ]
-    # Nothing is answered from the snapshot any more: a client should learn of the failure at once.
-    desk.send(_request(4, "initialize", **HELLO), _request(5, "resources/list"), _cancel(5), {"id": 6, "result": {}})
+    desk.send(_request(4, "prompts/list"), _request(5, "resources/read"), _cancel(5), {"id": 6, "result": {}})
     assert desk.errors() == [(4, -32603), (5, -32603)]
     assert desk.front.idle
+
+
+def test_a_client_connects_where_only_the_store_fails(desk: Desk) -> None:
+    desk.front.fail(StoreCorrupt("The store is damaged.", remedy="Restore a backup."))
+    desk.send(_request(1, "initialize", **HELLO), _request(2, "resources/list"))
+    assert desk.results() == [(1, {"hello": "legacy"}), (2, {"resources": ["legacy"]})]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("meta", [{}, MODERN])
+def test_a_failure_has_the_form_of_the_tools_family(desk: Desk, waits: bool, meta: dict[str, Any]) -> None:
+    if not meta:
+        desk.send(_request(0, "initialize", **HELLO))
+    calls = [
+        _request(id, "tools/call", name=name, **meta)
+        for id, name in enumerate(("search_context", "embedding.generate", "embedding_generate", "subcog_status"), 1)
+    ]
+    desk.received()
+    if waits:
+        desk.send(*calls)
+    desk.front.fail(StoreCorrupt("The store is damaged.", remedy="Restore a backup."))
+    if not waits:
+        desk.send(*calls)
+    context, embedding, portable, status = desk.received()
+    assert status["error"]["code"] == -32603
+    assert portable["result"] == embedding["result"]
+    assert context["result"].pop("resultType", None) == ("complete" if meta else None)
+    content = {
+        "success": False,
+        "error": "The store is damaged.",
+        "error_code": "STORAGE_ERROR",
+        "details": "StoreCorrupt. Restore a backup.",
+    }
+    (block,) = context["result"].pop("content")
+    assert json.loads(block["text"]) == content
+    assert context["result"] == {"structuredContent": content, "isError": True}
+    assert embedding["result"]["structuredContent"]["code"] == "INTERNAL_ERROR"
+
+
+def test_settings_that_cannot_be_read_are_told_at_once(desk: Desk) -> None:
+    desk.front.fail(ConfigurationError("No such setting."))
+    desk.send(_request(1, "initialize", **HELLO), _request(2, "resources/list"))
+    assert desk.errors() == [(1, -32602), (2, -32602)]
 
 
 def test_every_kind_of_failure_has_its_code(desk: Desk) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.registry import GRAPH_TOOLS, ToolSpec
+from cortex_py.mcp.registry import ToolSpec, family_tools
 from cortex_py.mcp.server import build_server
 
-from clients import MODES, Caller, connected
+from clients import CURRENT, Caller, connected
 from helpers import FakeClock
 from stub_backend import StubBackend
 
@@ -48,6 +48,8 @@ BAD = [
     _bad("relationships", -32602, "relationship_id", action="get"),
     _bad("relationships", -32602, "relationship_id", action="delete"),
     _bad("relationships", -32602, "entity_ids", action="infer"),
+    _bad("entities", -32602, "method", action="extract", content="x", method="guess"),
+    _bad("relationships", -32602, "method", action="infer", entity_ids=["One"], method="guess"),
     # What is not there.
     _bad("graph", -32604, "entity_id", operation="neighbors", entity_id=NOBODY),
     _bad("graph", -32604, "entity_id", operation="neighbors", entity_id="x" * 100_000),
@@ -116,7 +118,7 @@ BAD = [
 ]
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(scope="module", params=[CURRENT])
 def caller(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Caller]:
     """A client of a server with a small graph, which no test here changes."""
     home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("project")
@@ -149,12 +151,12 @@ def test_a_bad_call_is_refused_and_changes_nothing(
 
 def test_every_argument_is_tried(caller: Caller) -> None:
     listed = {tool.name: tool.input_schema for tool in caller.portal.call(caller.client.list_tools)}
-    for spec in GRAPH_TOOLS:
+    for spec in family_tools("graph"):
         tried = {case.values[2] for case in BAD if case.values[0] == spec.name}
         assert listed[spec.name]["properties"].keys() == tried
 
 
-@pytest.mark.parametrize("spec", GRAPH_TOOLS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", family_tools("graph"), ids=lambda spec: spec.name)
 def test_an_unknown_argument_is_named(caller: Caller, spec: ToolSpec) -> None:
     key = "operation" if spec.name == "subcog_graph" else "action"
     value = "stats" if spec.name == "subcog_graph" else "list"

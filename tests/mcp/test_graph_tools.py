@@ -10,10 +10,10 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES
-from cortex_py.mcp.graph_answers import HopItem
+from cortex_py.mcp.families.graph.models import HopItem
 from cortex_py.mcp.server import build_server
 
-from clients import MODES, Caller, connected
+from clients import CURRENT, Caller, connected
 from helpers import FakeClock, git
 from stub_backend import StubBackend
 
@@ -32,8 +32,8 @@ STATED = {
 }
 DEFAULTS = {
     "subcog_graph": {"max_hops": 5, "format": "mermaid", "limit": 50},
-    "subcog_entities": {"limit": 50, "store": False, "min_confidence": 0.6, "dry_run": False},
-    "subcog_relationships": {"limit": 50, "store": False, "min_confidence": 0.7},
+    "subcog_entities": {"limit": 50, "store": False, "min_confidence": 0.6, "dry_run": False, "method": "auto"},
+    "subcog_relationships": {"limit": 50, "store": False, "min_confidence": 0.7, "method": "auto"},
 }
 
 
@@ -108,7 +108,7 @@ def chain(graph: Graph) -> Graph:
 # -- what texts name and state -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("graph", MODES, indirect=True)
+@pytest.mark.parametrize("graph", [CURRENT], indirect=True)
 def test_the_documents_sentence_gives_its_entities_and_relationships(graph: Graph) -> None:
     told = graph.entities("extract", content=SENTENCE, store=True, min_confidence=0.7)
     assert {one["id"]: one["type"] for one in told["entities"]} == NAMED
@@ -280,7 +280,7 @@ def test_a_removed_entity_takes_its_relationships_and_mentions_along(graph: Grap
     assert graph.caller.call("subcog_get", memory_id=memory)["content"] == SENTENCE
 
 
-@pytest.mark.parametrize("graph", MODES, indirect=True)
+@pytest.mark.parametrize("graph", [CURRENT], indirect=True)
 def test_a_merge_is_told_before_it_is_done(graph: Graph) -> None:
     memory = graph.capture("Alice uses Rust.")
     lang, owner = graph.create("Rustlang", properties={"year": 2015}), graph.create("Mozilla", "Organization")
@@ -305,7 +305,27 @@ def test_a_merge_is_told_before_it_is_done(graph: Graph) -> None:
         ("entity_mozilla", "Created", "entity_rust"),
         ("entity_alice", "Uses", "entity_rust"),
     }
-    assert graph.caller.refused("subcog_entities", action="get", entity_id=lang).code == -32604
+    assert graph.mentions(lang) == [memory]
+
+
+def test_the_ids_of_merged_entities_keep_resolving(graph: Graph) -> None:
+    for name in ("Billing", "Invoicing", "Money Service", "Alice"):
+        graph.entities("create", name=name, entity_type="Person" if name == "Alice" else "Technology")
+    ids = ["entity_billing", "entity_invoicing", "entity_money_service"]
+    graph.entities("merge", entity_ids=ids[1::-1])
+    graph.entities("merge", entity_ids=[ids[2], ids[1]])
+    for one in ids:
+        assert graph.entities("get", entity_id=one)["entity"]["id"] == ids[2]
+    related = {"from_entity": "entity_alice", "relationship_type": "Uses"}
+    made = graph.relationships("create", to_entity=ids[0], **related)
+    assert made["relationship"]["to_entity"] == ids[2]
+    near = graph.walk("neighbors", entity_id=ids[1])
+    assert [one["id"] for one in near["entities"]] == ["entity_alice"]
+    assert graph.walk("path", from_entity=ids[0], to_entity="entity_alice")["found"] is True
+    # One that was removed is gone under all its ids.
+    graph.entities("delete", entity_id=ids[0])
+    for one in ids:
+        assert graph.caller.refused("subcog_entities", action="get", entity_id=one).code == -32604
 
 
 def test_a_merge_does_not_take_a_name_that_another_has(graph: Graph) -> None:
@@ -365,7 +385,7 @@ def test_relationships_are_listed_by_their_ends(chain: Graph) -> None:
     assert (len(page["relationships"]), page["total"]) == (2, 3)
 
 
-@pytest.mark.parametrize("graph", MODES, indirect=True)
+@pytest.mark.parametrize("graph", [CURRENT], indirect=True)
 def test_what_held_once_is_seen_by_looking_back(graph: Graph) -> None:
     """The clock stands at 2026-01-02."""
     for name, kind in (("Alice", "Person"), ("Acme", "Organization"), ("Initech", "Organization")):
@@ -493,7 +513,7 @@ def test_statistics_count_all_there_is(chain: Graph) -> None:
     assert [one["id"] for one in stats["entities"]][:1] == ["entity_alice"]
 
 
-@pytest.mark.parametrize("graph", MODES, indirect=True)
+@pytest.mark.parametrize("graph", [CURRENT], indirect=True)
 def test_an_empty_graph_has_statistics_and_a_drawing(graph: Graph) -> None:
     assert set(graph.walk("stats")["counts"].values()) == {0}
     assert graph.walk("visualize")["content"] == "flowchart LR\n"
@@ -530,7 +550,7 @@ def test_a_drawing_shows_what_was_asked_for(
     assert ({one["name"] for one in drawn["nodes"]}, drawn["left_out"]) == (shown, left_out)
 
 
-@pytest.mark.parametrize("graph", MODES, indirect=True)
+@pytest.mark.parametrize("graph", [CURRENT], indirect=True)
 def test_parameters_have_the_documented_defaults(graph: Graph) -> None:
     listed = {tool.name: tool.input_schema for tool in graph.caller.portal.call(graph.caller.client.list_tools)}
     for tool, defaults in DEFAULTS.items():

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.backup.entitlement import TIER_OF
-from cortex_py.backup.licence import KeyPair, issue, new_keypair
+from cortex_py.licensing.licence import TIER_OF, KeyPair, issue, new_keypair
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.mcp.server import build_server
 
-from clients import MODES, Caller, connected, served
+from clients import CURRENT, Caller, connected, served
 from helpers import FakeClock
 from stub_backend import StubBackend
 
@@ -84,7 +83,7 @@ def _because(caller: Caller, project_id: str) -> str:
     return str(caller.failed("verify_response", project_id=project_id, response_text="It works.")["error"])
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=[CURRENT])
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -153,7 +152,7 @@ def test_what_is_not_valid_opens_nothing_and_is_not_repeated(
             ) as cortex,
             connected(build_server(cortex), "auto") as caller,
         ):
-            assert "no key to check" in _because(caller, cortex.project.id)
+            assert "No key to verify" in _because(caller, cortex.project.id)
         return
     with _client(home, project, "auto", clock, license_key=token, **settings) as (caller, project_id):
         assert _opened(caller, project_id) == set()

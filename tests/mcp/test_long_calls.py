@@ -16,12 +16,11 @@ from fastmcp import Context, FastMCP
 from numpy.typing import NDArray
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.mcp.front import Front
-from cortex_py.mcp.long_calls import run_long
+from cortex_py.mcp.families.tool import run_long
 from cortex_py.mcp.server import build_server
-from cortex_py.mcp.snapshot import Snapshot, envelope
-from cortex_py.mcp.streams import MessageServer
-from cortex_py.memory.capture import Progress
+from cortex_py.mcp.stdio.front import Front, Snapshot, envelope
+from cortex_py.mcp.stdio.streams import MessageServer
+from cortex_py.memory.capture.capture import Progress
 
 from clients import MODES, Caller, connected
 from helpers import FakeClock

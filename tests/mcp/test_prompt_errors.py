@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.registry import PROMPT_TOOLS, ToolSpec
+from cortex_py.mcp.registry import ToolSpec, family_tools
 from cortex_py.mcp.server import build_server
 
-from clients import MODES, Caller, connected
+from clients import CURRENT, Caller, connected
 from helpers import FakeClock
 from stub_backend import StubBackend
 
@@ -128,7 +128,7 @@ BAD = [
 ]
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(scope="module", params=[CURRENT])
 def caller(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Caller]:
     """A client of a server with a few texts, which no test here changes."""
     home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("project")
@@ -136,7 +136,7 @@ def caller(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
         Cortex.open(home, project=project, clock=FakeClock(), backend=StubBackend()) as cortex,
         connected(build_server(cortex), request.param) as connection,
     ):
-        content, declared = "Hello {{who}}{{tone}}", {"tone": {"default": ".", "choices": [".", "!"]}}
+        content, declared = "Hello {{who}}{{tone}}", {"who": {}, "tone": {"default": ".", "choices": [".", "!"]}}
         for saved in (cortex.prompts, cortex.templates):
             saved.save("greet", content, variables=declared)
         cortex.templates.save("list", "{{memories}}")
@@ -183,7 +183,7 @@ def test_every_argument_is_tried(caller: Caller) -> None:
         assert listed[name]["properties"].keys() == tried
 
 
-@pytest.mark.parametrize("spec", PROMPT_TOOLS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", family_tools("prompts"), ids=lambda spec: spec.name)
 def test_an_unknown_argument_is_named(caller: Caller, spec: ToolSpec) -> None:
     error = caller.refused(spec.name, action="list", name="greet", domain="user", content="x", colour="red")
     assert error.code == -32602

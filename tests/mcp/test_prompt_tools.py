@@ -333,11 +333,20 @@ def test_a_value_is_text_or_json_and_never_read_again(prompts: Texts) -> None:
 
 
 def test_all_values_that_are_missing_are_named_at_once(prompts: Texts) -> None:
-    prompts.save("code-review", REVIEW)
+    prompts.save("code-review", REVIEW, variables=["file", "issue_type"])
     code, data = prompts.refused("run", name="code-review")
     assert (code, data["fields"]) == (-32602, ["file", "issue_type"])
     code, data = prompts.refused("run", name="code-review", variables={"file": "x"})
     assert (code, data["fields"]) == (-32602, ["issue_type"])
+
+
+@pytest.mark.parametrize("given", [{"file": "x"}, '{"file": "x"}'])
+def test_a_variable_that_was_not_declared_stays_and_is_told(prompts: Texts, given: object) -> None:
+    prompts.save("code-review", REVIEW)
+    told = prompts.use("code-review", variables=given)
+    assert told["content"] == REVIEW.replace("{{file}}", "x")
+    assert told["warnings"] == ["No value was given for issue_type."]
+    assert prompts.use("subcog:code-review", variables=given) == told
 
 
 def test_a_value_for_nothing_is_told(prompts: Texts) -> None:

@@ -17,7 +17,7 @@ from mcp_types import PromptReference
 from cortex_py import Cortex
 from cortex_py.mcp.server import build_server
 
-from clients import MODES, Caller, connected, stdio_transport
+from clients import CURRENT, Caller, connected, stdio_transport
 from helpers import git
 from servers import http_server
 from stub_backend import StubBackend
@@ -112,7 +112,7 @@ def cortex(home: Path, project: Path) -> Iterator[Cortex]:
         yield opened
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=[CURRENT])
 def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

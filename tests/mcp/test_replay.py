@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cortex_py.mcp.registry import TOOLS
+from cortex_py.mcp.registry import TOOL_BY_NAME, TOOLS
 from documented_shapes import differences
 
 from clients import MODES, TRANSPORTS, Caller, served
@@ -173,13 +173,28 @@ def _hold_of_saved_texts(answers: dict[str, Any]) -> None:
 
 
 def _hold_of_a_run(caller: Caller) -> None:
-    """The document's line for Claude Code gives one of two values: the other is asked for, and the rest works."""
+    """The document's lines for Claude Code work as printed; one of them gives one of two values."""
     run = {"action": "run", "name": "code-review"}
-    error = caller.refused("subcog_prompts", **run, variables={"file": "src/main.rs"})
-    assert (error.code, error.data["fields"]) == (-32602, ["issue_type"])
-    assert "issue_type" in error.message
+    for given in ({"file": "src/main.rs"}, '{"file":"src/main.rs"}'):
+        half = caller.call("subcog:prompts", **run, variables=given)
+        assert half["content"] == "Review src/main.rs for:\n- {{issue_type}} issues\n- Best practices"
+        assert half["warnings"] == ["No value was given for issue_type."]
     filled = caller.call("subcog_prompts", **run, variables={"file": "src/main.rs", "issue_type": "style"})
     assert filled["content"] == "Review src/main.rs for:\n- style issues\n- Best practices"
+    assert "warnings" not in filled
+    recalled = caller.call("subcog:recall", query="database decision", filter="ns:decisions since:7d")
+    assert recalled["results"][0]["namespace"] == "decisions"
+    shown = caller.portal.call(caller.client.get_prompt, "subcog:code-review", {"file": "a", "issue_type": "b"})
+    assert shown.messages[0].content.text == "Review a for:\n- b issues\n- Best practices"
+    assert caller.read("subcog:topics") == caller.read("subcog://topics")
+
+
+def test_every_tool_of_the_document_has_both_its_names() -> None:
+    """The document's table of names for Claude Code."""
+    memories = ("capture", "recall", "get", "update", "delete", "status", "gc", "namespaces", "reindex")
+    others = ("enrich", "consolidate", "prompts", "templates", "graph", "entities", "relationships")
+    for name in (*memories, *others):
+        assert TOOL_BY_NAME[f"subcog:{name}"] is TOOL_BY_NAME[f"subcog_{name}"]
 
 
 def test_every_documented_tool_is_served() -> None:

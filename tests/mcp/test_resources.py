@@ -85,6 +85,8 @@ def test_a_memory_is_read_by_its_id_and_by_a_prefix(client: Caller, memory: Memo
     assert (whole["tags"], whole["source"], whole["version"]) == (["database"], "a/b.md", 1)
     for spelling in (memory.id[:8], memory.id[:20], memory.id.upper(), f"context_{memory.id}"):
         assert _json(client, f"subcog://memory/{spelling}") == whole
+    assert _json(client, f"subcog:memory/{memory.id}") == whole
+    assert client.call("subcog:get", memory_id=f"subcog:project/decisions/{memory.id}") == whole
 
 
 def test_the_addresses_that_tools_answer_with_can_be_read(client: Caller) -> None:

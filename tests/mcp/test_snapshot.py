@@ -9,12 +9,11 @@ import anyio
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.frames import Frame
-from cortex_py.mcp.registry import TOOLS, ToolSpec
-from cortex_py.mcp.rendering import ask, render, requests_of
-from cortex_py.mcp.selection import select
+from cortex_py.mcp.reference.rendering import ask, render, requests_of
+from cortex_py.mcp.registry import TOOLS, ToolSpec, select_tools
 from cortex_py.mcp.server import build_server
-from cortex_py.mcp.snapshot import HANDSHAKE_VERSIONS, LISTS, MODERN_VERSIONS, SNAPSHOT_FILE, Snapshot, envelope
+from cortex_py.mcp.stdio.frames import Frame
+from cortex_py.mcp.stdio.front import HANDSHAKE_VERSIONS, LISTS, MODERN_VERSIONS, SNAPSHOT_FILE, Snapshot, envelope
 
 from stub_backend import StubBackend
 
@@ -60,7 +59,9 @@ def test_it_answers_as_the_server_does(opened: Callable[..., Cortex], settings: 
     if version in HANDSHAKE_VERSIONS:
         requests.append({"jsonrpc": "2.0", "id": len(requests), "method": "ping"})
     with opened(**settings) as cortex:
-        snapshot = Snapshot.load(select(TOOLS, cortex.settings.tool_bounds), portable=cortex.settings.portable_names)
+        snapshot = Snapshot.load(
+            select_tools(TOOLS, cortex.settings.tool_bounds), portable=cortex.settings.portable_names
+        )
         live = anyio.run(ask, build_server(cortex), requests)
     assert {request["method"]: snapshot.answer(Frame(request)) for request in requests} == live
     assert len(live) == len(requests)
@@ -73,7 +74,7 @@ def test_the_choices_of_tools_differ(opened: Callable[..., Cortex]) -> None:
     listed = {}
     for name, settings in SELECTIONS.items():
         with opened(**settings) as cortex:
-            snapshot = Snapshot.load(select(TOOLS, cortex.settings.tool_bounds), portable=False)
+            snapshot = Snapshot.load(select_tools(TOOLS, cortex.settings.tool_bounds), portable=False)
         answer = snapshot.answer(_frame("tools/list", envelope(MODERN)))
         assert answer is not None
         listed[name] = {tool["name"] for tool in answer["tools"]}
@@ -105,7 +106,7 @@ def test_the_committed_file_is_what_the_server_says_now(opened: Callable[..., Co
 
 
 def test_names_without_dots_are_listed_where_asked_for() -> None:
-    specs = [ToolSpec(name, "x", "x", "x", "x", ("embedding",)) for name in ("embedding.generate", "plain")]
+    specs = [ToolSpec("x", name, "x", "x", ("embedding",)) for name in ("embedding.generate", "plain")]
     tools = [{"name": "embedding.generate", "title": "E"}, {"name": "unwanted"}, {"name": "plain"}]
     for portable, name in ((False, "embedding.generate"), (True, "embedding_generate")):
         snapshot = Snapshot({MODERN: {"tools/list": {"tools": tools, "ttlMs": 0}}}, specs, portable=portable)

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from cortex_py import Cortex
 from cortex_py.mcp.server import build_server
 
-from clients import MODES, Caller, connected, served
+from clients import CURRENT, MODES, Caller, connected, served
 from helpers import FakeClock, git
 from stub_backend import StubBackend
 
@@ -42,7 +42,17 @@ class Desk:
         return str(told["error_code"])
 
 
-@pytest.fixture(params=MODES)
+NOTES = (
+    "We use PostgreSQL 15 for the orders service.",
+    "Retry failed webhooks three times with backoff.",
+    "Deploys happen on Tuesdays after the standup.",
+    "Redis caches sessions for 30 minutes.",
+    "The staging database is restored every Sunday.",
+    "Invoices are rounded to two decimals.",
+)
+
+
+@pytest.fixture(params=[CURRENT])
 def desk(request: pytest.FixtureRequest, home: Path, project: Path, clock: FakeClock) -> Iterator[Desk]:
     with (
         Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as cortex,
@@ -109,7 +119,7 @@ def test_where_nothing_fits_nothing_is_to_be_answered(home: Path, project: Path)
         desk = Desk(caller, cortex)
         told = desk.suggest()
         assert (told["suggestions"], told["total_suggestions"]) == ([], 0)
-        assert told["message"] == "Nothing fits this task yet, so there is nothing to answer"
+        assert told["message"].startswith("0 relevant contexts suggested: nothing fits this task yet")
         assert desk.failed("reject_suggestions", session_id=told["session_id"], reason="x") == "SESSION_NOT_FOUND"
 
 
@@ -186,3 +196,24 @@ def test_two_servers_share_sessions(home: Path, project: Path, tmp_path: Path) -
         assert second.call("accept_suggestions", **answer, context_ids=ids)["accepted_count"] == len(ids) == 1
         assert first.failed("reject_suggestions", **answer, reason="no")["error_code"] == "SESSION_CLOSED"
         assert first.call("get_automation_status", project_id=project_id)["feedback_count"] == 1
+
+
+@pytest.mark.parametrize("task", ["Bake sourdough bread for the party", "Translate a Finnish poem"])
+def test_nothing_is_offered_where_nothing_fits(home: Path, project: Path, task: str) -> None:
+    with Cortex.open(home, project=project) as cortex, connected(build_server(cortex), CURRENT) as caller:
+        for note in NOTES:
+            cortex.memories.capture(note)
+        told = Desk(caller, cortex).suggest(task)
+    assert told["suggestions"] == []
+    assert told["message"].startswith("0 relevant contexts")
+
+
+def test_what_is_offered_names_its_link_and_is_not_padded(home: Path, project: Path) -> None:
+    with Cortex.open(home, project=project) as cortex, connected(build_server(cortex), CURRENT) as caller:
+        for note in NOTES:
+            cortex.memories.capture(note)
+        told = Desk(caller, cortex).suggest("Change how often webhooks are retried")
+    one, *others = told["suggestions"]
+    assert "“webhooks”" in one["reason"]
+    assert len(others) < 5  # those that have nothing to do with it are left out
+    assert all(other["confidence"] >= 0.1 for other in others)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.backends.backend import Backend
 from cortex_py.mcp.server import build_server
 from llm.chat_server import ChatServer, chat
 
-from clients import MODES, Caller, connected, served
+from clients import CURRENT, MODES, Caller, connected, served
 
 SAME = (
     "Use PostgreSQL for primary storage because of JSONB support",
@@ -27,7 +27,7 @@ def cortex(home: Path, project: Path, model: Backend) -> Iterator[Cortex]:
         yield opened
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=[CURRENT])
 def client(cortex: Cortex, request: pytest.FixtureRequest) -> Iterator[Caller]:
     with connected(build_server(cortex), request.param) as caller:
         yield caller
@@ -186,6 +186,29 @@ def test_what_cannot_be_replaced_is_refused_and_nothing_is_stored(client: Caller
     assert client.call("subcog_get", memory_id=old)["superseded_by"] == new
 
 
+@pytest.mark.parametrize("fillers", ["pretty much ", "basically ", ""])
+def test_two_paraphrases_become_one_line(client: Caller, fillers: str) -> None:
+    _capture(client, f"We {fillers}use PostgreSQL 15 for the orders service.")
+    _capture(client, "The orders service runs on PostgreSQL 15.")
+    assert client.call("subcog_consolidate", namespace="decisions")["groups_found"] == 1
+    (left,) = client.call("subcog_recall", filter="ns:decisions", detail="everything")["results"]
+    assert left["content"] == "The orders service runs on PostgreSQL 15." or not fillers
+    assert "\n" not in left["content"]
+
+
+def test_one_word_contrasts_stay_two_memories(client: Caller) -> None:
+    for text in (
+        "Dana plays lead guitar in the company band.",
+        "Dana plays rhythm guitar in the company band.",
+        "We booked a single room for the conference.",
+        "We booked a twin room for the conference.",
+        "The team liked the new dashboard.",
+        "The team hated the new dashboard.",
+    ):
+        _capture(client, text)
+    assert client.call("subcog_consolidate", namespace="decisions")["groups_found"] == 0
+
+
 # -- enriching ---------------------------------------------------------------------------------------
 
 
@@ -227,6 +250,16 @@ def test_only_what_was_asked_for_is_enriched(client: Caller) -> None:
     context = client.call("subcog_enrich", memory_id=id, enrich_tags=False, enrich_structure=False, add_context=True)
     assert f"subcog://memory/{near}" in context["changes"]["context_added"]
     assert client.call("subcog_get", memory_id=id)["content"].startswith(f"{SAME[0]}\n")
+
+
+def test_a_note_gets_tags_to_search_by_and_nothing_where_there_is_nothing_to_add(client: Caller) -> None:
+    id = _capture(client, "The login endpoint returns 401 when the token is expired.")
+    added = client.call("subcog_enrich", memory_id=id, enrich_structure=False)["changes"]["tags_added"]
+    assert "login-endpoint" in added
+    assert not any("returns" in tag for tag in added)
+    plain = _capture(client, "ok thanks")
+    done = client.call("subcog_enrich", memory_id=plain, add_context=True)
+    assert (done["version"], done["changes"]) == (1, {"tags_added": [], "structure_improved": False})
 
 
 # -- with a language model ---------------------------------------------------------------------------

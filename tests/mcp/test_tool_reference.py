@@ -5,8 +5,7 @@ import re
 import pytest
 
 from cortex_py.errors import WIRE_FORMS
-from cortex_py.mcp import reference_words as words
-from cortex_py.mcp.reference import render
+from cortex_py.mcp.reference.tools_page import read_words, render
 from cortex_py.mcp.registry import TOOLS
 
 PAGE = render()
@@ -32,17 +31,18 @@ def test_every_parameter_and_field_has_a_meaning(tool: str) -> None:
 
 def test_every_word_is_of_something_that_is_there() -> None:
     """What a tool no longer takes or answers is no longer explained."""
-    parameters = {(tool.name, row[0].strip("`")) for tool in TOOLS for row in _rows(_section(tool.name))}
-    assert words.PARAMETERS.keys() - parameters == set()
-    fields = {name for _, name in parameters}
-    ends = {(tool, re.split(r"[.\]]", name)[-1]) for tool, name in parameters}
-    named = fields | {f"{tool}.{name}" for tool, name in {*parameters, *ends}} | {name for _, name in ends}
-    assert words.FIELDS.keys() - named == set()
+    for family in {spec.family for spec in TOOLS}:
+        words, tools = read_words(family), [spec.name for spec in TOOLS if spec.family == family]
+        rows = {(tool, row[0].strip("`")) for tool in tools for row in _rows(_section(tool))}
+        assert {(tool, name) for tool, named in words["parameters"].items() for name in named} - rows == set()
+        ends = {(tool, re.split(r"[.\]]", name)[-1]) for tool, name in rows}
+        named = {name for pair in {*rows, *ends} for name in (pair[1], ".".join(pair))}
+        assert words["fields"].keys() - named == set()
 
 
 def test_the_form_and_every_code_of_the_context_tools_is_explained() -> None:
     section = _section("Errors of the context tools")
     assert all(f'"{field}"' in section for field in ("success", "error", "error_code", "details"))
     assert {row[0].strip("`") for row in _rows(section)} == {form.cortex for _, form in WIRE_FORMS}
-    assert all(meaning in section for meaning in words.CORTEX_CODES.values())
+    assert all(meaning in section for meaning in read_words()["errors"].values())
     assert all(f"`{spec.name}`" in section for spec in TOOLS if spec.errors == "cortex")

@@ -13,20 +13,19 @@ from mcp.shared.exceptions import MCPError
 
 from cortex_py.config import ToolBound, load_settings
 from cortex_py.errors import ConfigurationError
-from cortex_py.mcp.answers import Answer
-from cortex_py.mcp.errors import WireErrors
-from cortex_py.mcp.registry import TOOLS, TOOLSETS, ToolSpec
-from cortex_py.mcp.selection import select
-from cortex_py.mcp.tool_making import make_tool
+from cortex_py.mcp.families.answer import Answer
+from cortex_py.mcp.families.tool import make_tool
+from cortex_py.mcp.middleware.errors import WireErrors
+from cortex_py.mcp.registry import TOOLS, TOOLSETS, ToolSpec, select_tools
 
 from clients import MODES, connected, stdio_transport
 
 SPECS = [
-    ToolSpec("read", "notes", "read", "Read", "Read a note.", ("core", "memory"), read_only=True),
-    ToolSpec("write", "notes", "write", "Write", "Write a note.", ("core", "memory")),
-    ToolSpec("clean", "notes", "clean", "Clean", "Throw notes away.", ("memory",), destructive=True),
-    ToolSpec("graph.show", "graph", "show", "Show", "Show the graph.", ("graph",), read_only=True),
-    ToolSpec("graph.link", "graph", "link", "Link", "Link two notes.", ("graph",)),
+    ToolSpec("notes", "read", "Read", "Read a note.", ("core", "memory"), read_only=True),
+    ToolSpec("notes", "write", "Write", "Write a note.", ("core", "memory")),
+    ToolSpec("notes", "clean", "Clean", "Throw notes away.", ("memory",), destructive=True),
+    ToolSpec("graph", "graph.show", "Show", "Show the graph.", ("graph",), read_only=True),
+    ToolSpec("graph", "graph.link", "Link", "Link two notes.", ("graph",)),
 ]
 NAMES = ["read", "write", "clean", "graph.show", "graph.link"]
 
@@ -49,7 +48,7 @@ def _served(
     variables = {f"CORTEX_{name.upper()}": _spelled(value) for name, value in (environment or {}).items()}
     spelled = {name: value if value is True else _spelled(value) for name, value in (flags or {}).items()}
     settings = load_settings(home, environment=variables, **spelled)
-    return [spec.name for spec in select(specs, settings.tool_bounds)]
+    return [spec.name for spec in select_tools(specs, settings.tool_bounds)]
 
 
 def _spelled(value: Any) -> str:
@@ -209,10 +208,10 @@ BOUNDS = st.builds(
 
 @given(st.lists(BOUNDS, max_size=4), BOUNDS)
 def test_every_further_bound_only_narrows(bounds: list[ToolBound], further: ToolBound) -> None:
-    before, after = select(SPECS, bounds), select(SPECS, [*bounds, further])
-    alone = select(SPECS, [further])
+    before, after = select_tools(SPECS, bounds), select_tools(SPECS, [*bounds, further])
+    alone = select_tools(SPECS, [further])
     assert after == [spec for spec in before if spec in alone]
-    assert after == select(SPECS, [further, *bounds])
+    assert after == select_tools(SPECS, [further, *bounds])
     assert not {spec.name for spec in after}.intersection(further.exclude_tools)
     assert not further.read_only or all(spec.read_only for spec in after)
 
@@ -228,7 +227,7 @@ def _greet(name: str = "you") -> Greeting:
     return Greeting(text=f"Hello {name}")
 
 
-DOTTED = ToolSpec("greeting.say", "greeting", "say", "Greet", "Say hello to somebody.", ("core",), read_only=True)
+DOTTED = ToolSpec("greeting", "greeting.say", "Greet", "Say hello to somebody.", ("core",), read_only=True)
 
 
 def _greeter(specs: list[ToolSpec], *, portable: bool) -> FastMCP[Any]:
@@ -259,8 +258,8 @@ def test_an_excluded_dotted_tool_answers_to_neither_name(mode: str) -> None:
 
 @pytest.mark.parametrize("name", ["greeting_say", "greeting.say"])
 def test_a_dotted_tool_is_chosen_and_excluded_by_both_names(name: str) -> None:
-    assert select([DOTTED], [ToolBound(tools=(name,))]) == [DOTTED]
-    assert select([DOTTED], [ToolBound(exclude_tools=(name,))]) == []
+    assert select_tools([DOTTED], [ToolBound(tools=(name,))]) == [DOTTED]
+    assert select_tools([DOTTED], [ToolBound(exclude_tools=(name,))]) == []
 
 
 # -- a real server ---------------------------------------------------------------------------------

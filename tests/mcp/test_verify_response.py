@@ -9,7 +9,7 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.mcp.server import build_server
 
-from clients import MODES, Caller, connected, served
+from clients import CURRENT, MODES, Caller, connected, served
 from helpers import git
 from stub_backend import StubBackend
 
@@ -115,7 +115,7 @@ def _status(score: float) -> str:
     return "ACCEPT" if score >= 0.7 else "WARN" if score >= 0.3 else "REJECT"
 
 
-@pytest.mark.parametrize("desk", MODES, indirect=True)
+@pytest.mark.parametrize("desk", [CURRENT], indirect=True)
 def test_what_the_project_has_is_accepted_with_the_place(desk: Desk) -> None:
     told = desk.verify(EXAMPLE, "auth.py", "git log")
     _has_the_published_types(told)
@@ -126,7 +126,7 @@ def test_what_the_project_has_is_accepted_with_the_place(desk: Desk) -> None:
     assert "supported" in told["message"]
 
 
-@pytest.mark.parametrize("desk", MODES, indirect=True)
+@pytest.mark.parametrize("desk", [CURRENT], indirect=True)
 def test_a_symbol_that_is_not_there_is_a_contradiction(desk: Desk) -> None:
     told = desk.verify(MISSING)
     _has_the_published_types(told)
@@ -250,7 +250,7 @@ def test_where_nothing_is_claimed_nothing_was_checked(desk: Desk, text: str) -> 
     assert ("not_checked" in told) is bool(text.strip())
 
 
-@pytest.mark.parametrize("desk", MODES, indirect=True)
+@pytest.mark.parametrize("desk", [CURRENT], indirect=True)
 def test_what_was_left_aside_is_told_with_the_reason(desk: Desk) -> None:
     told = desk.verify("`issue_refresh_token` is in auth.py. Will you merge it? Please review auth.py.")
     assert told["not_checked"] == [
@@ -275,7 +275,7 @@ def test_what_was_left_aside_is_told_with_the_reason(desk: Desk) -> None:
         ({"surprise": 1}, "INVALID_PARAMS", "surprise"),
     ],
 )
-@pytest.mark.parametrize("desk", MODES, indirect=True)
+@pytest.mark.parametrize("desk", [CURRENT], indirect=True)
 def test_a_bad_call_is_told_in_the_published_form(desk: Desk, arguments: dict[str, Any], code: str, named: str) -> None:
     told = desk.failed(**arguments)
     assert {name: type(value) for name, value in told.items()} == {
@@ -334,7 +334,7 @@ def _say(desk: Desk, branch: str, content: str, role: str = "assistant") -> dict
     return desk.call("update_memory", branch_id=branch, content=content, role=role)
 
 
-@pytest.mark.parametrize("desk", MODES, indirect=True)
+@pytest.mark.parametrize("desk", [CURRENT], indirect=True)
 def test_an_assistants_turn_is_checked(desk: Desk, branch: str) -> None:
     good, bad = _say(desk, branch, EXAMPLE), _say(desk, branch, MISSING)
     assert (good["hallucination_status"], good["risk_level"]) == ("ACCEPT", "low")
@@ -385,3 +385,37 @@ def test_what_an_assistant_said_before_proves_nothing(desk: Desk, branch: str) -
     _say(desk, branch, said)
     assert desk.verify(said) == before
     assert before["claims_verified"] == 0
+
+
+def test_a_summary_never_reports_what_was_rejected_as_done(desk: Desk) -> None:
+    branch = desk.call("create_branch", branch_topic="Signing in")["branch_id"]
+    for role, said in (
+        ("user", "I want people to sign in with tokens."),
+        ("assistant", "I added the function `issue_refresh_token` to auth.py."),
+        ("assistant", MISSING),
+        ("user", "thanks!"),
+    ):
+        desk.call("update_memory", branch_id=branch, content=said, role=role)
+    told = desk.call("get_active_summary", branch_id=branch)["summary"]
+    done, _, rest = told.partition("Unverified:")
+    assert "issue_refresh_token" in done
+    assert "rotate_all_tokens" not in done
+    assert MISSING.rstrip(".") in rest
+    assert "(" in rest  # the reason
+
+
+def test_a_question_stays_open_until_it_is_answered(desk: Desk) -> None:
+    branch = desk.call("create_branch", branch_topic="Signing in")["branch_id"]
+
+    def summary(*turns: tuple[str, str]) -> str:
+        for role, said in turns:
+            desk.call("update_memory", branch_id=branch, content=said, role=role)
+        return str(desk.call("get_active_summary", branch_id=branch)["summary"])
+
+    question = "How long should a refresh token live?"
+    asked = summary(("user", "I want people to sign in."), ("assistant", question), ("user", "thanks, looks great!"))
+    assert f"Open: {question}" in asked
+    later = summary(("user", "I'll come back to you tomorrow. Will keep you posted."))
+    assert f"Open: {question}" in later
+    answered = summary(("assistant", question), ("user", "A refresh token should live for 30 days."))
+    assert "Open:" not in answered

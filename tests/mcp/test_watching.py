@@ -14,7 +14,6 @@ from anyio.from_thread import BlockingPortal
 from fastmcp import FastMCP
 from fastmcp.client.transports import StreamableHttpTransport
 from mcp.client.subscriptions import Subscription, listen
-from mcp.server.connection import Connection
 from mcp.shared.exceptions import MCPError
 
 from cortex_py import Cortex
@@ -310,24 +309,6 @@ def test_a_server_that_is_stopped_ends_its_streams_in_order(home: Path, project:
             server.process.terminate()
             assert caller.portal.call(ended, subscription) == []
         assert server.process.wait(timeout=SECONDS) == 0
-
-
-def test_the_framework_still_has_the_private_parts_that_are_used() -> None:
-    server: FastMCP[Any] = FastMCP("guard")
-    seen: list[object] = []
-
-    async def subscribe(context: Any, params: mcp_types.SubscribeRequestParams) -> mcp_types.EmptyResult:
-        seen.append(context.session._connection)
-        return mcp_types.EmptyResult()
-
-    server._mcp_server.add_request_handler("resources/subscribe", mcp_types.SubscribeRequestParams, subscribe)
-    with watcher(server, "legacy") as watch:
-        watch.watch(TOPICS, TOPICS)
-    assert isinstance(seen[0], Connection)
-    assert seen[0] is seen[1]
-    assert callable(server._lifespan_manager)
-    assert callable(server._mcp_server.run)
-    assert callable(server._mcp_server.create_initialization_options)
 
 
 def test_known_callers_are_told_of_what_changed_for_them_alone(

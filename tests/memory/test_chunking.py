@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cortex_py.memory.chunking import Chunk, chunk, snippet
+from cortex_py.memory.capture.chunking import Chunk, chunk, snippet
 
 WORD = re.compile(r"\w+|[^\w\s]")
 

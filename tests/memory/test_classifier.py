@@ -12,19 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.embedding.backend import Backend
-from cortex_py.memory.classifier import (
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.memory.labels.classifier import (
+    BY_CATEGORY,
+    BY_SUBCATEGORY,
     FEATURE_NAMES,
+    FILING_FLOOR,
+    HEAD,
     SUBCATEGORY_NAMES,
-    Classified,
+    Classification,
     Classifier,
     OntologyModel,
+    cues_digest,
+    default_lexicon,
     default_model,
+    namespace_for,
 )
-from cortex_py.memory.cues import HEAD, cues_digest, default_lexicon
-from cortex_py.memory.filing import BY_CATEGORY, BY_SUBCATEGORY, FILING_FLOOR, namespace_for
+from cortex_py.memory.labels.ontology import CATEGORY_NAMES, PARENTS
 from cortex_py.memory.namespaces import canonical_namespace
-from cortex_py.memory.ontology import CATEGORY_NAMES, parent_of
 
 DATA = Path(__file__).parents[2] / "bench" / "data"
 CLEAR = [
@@ -58,8 +63,8 @@ def classifier(model: Backend) -> Classifier:
     return Classifier(model.fingerprint)
 
 
-def test_prototypes_fit_the_model_that_ships(classifier: Classifier) -> None:
-    assert classifier.reads_vectors
+def test_prototypes_fit_the_model_that_ships(model: Backend) -> None:
+    assert default_model().with_vector.fingerprint == model.fingerprint
 
 
 @pytest.mark.parametrize(("text", "category"), CLEAR, ids=[category for _, category in CLEAR])
@@ -68,7 +73,7 @@ def test_clear_notes_are_recognised_with_and_without_a_vector(
 ) -> None:
     found = classifier.classify(text, np.asarray(model.embed([text]), np.float32)[0])
     assert (found.category, found.basis) == (category, "vector")
-    assert found.subcategory is None or parent_of(found.subcategory) == category
+    assert found.subcategory is None or PARENTS[found.subcategory] == category
     alone = classifier.classify(text, None)
     assert (alone.category, alone.basis, alone.subcategory) == (category, "cues", None)
 
@@ -76,7 +81,6 @@ def test_clear_notes_are_recognised_with_and_without_a_vector(
 def test_vectors_of_another_embedding_model_are_left_aside(model: Backend) -> None:
     stranger = Classifier("some other model")
     text = CLEAR[8][0]
-    assert not stranger.reads_vectors
     assert stranger.classify(text, np.ones(7, np.float32)) == Classifier(model.fingerprint).classify(text, None)
 
 
@@ -126,7 +130,7 @@ def test_any_text_gets_the_same_answer_each_time(text: str, seed: int) -> None:
     assert first == Classifier(fingerprint).classify(text, vector)
     assert first.category in CATEGORY_NAMES
     assert 0.0 <= first.confidence <= 1.0
-    assert first.subcategory is None or parent_of(first.subcategory) == first.category
+    assert first.subcategory is None or PARENTS[first.subcategory] == first.category
 
 
 def test_the_length_of_a_vector_does_not_matter(classifier: Classifier, model: Backend) -> None:
@@ -163,7 +167,7 @@ def test_the_model_was_made_from_these_notes_and_cues() -> None:
 
 
 def test_a_model_for_another_ontology_or_other_cues_is_refused() -> None:
-    path = Path(__file__).parents[2] / "src" / "cortex_py" / "memory" / "ontology_model.json"
+    path = Path(__file__).parents[2] / "src" / "cortex_py" / "memory" / "labels" / "ontology_model.json"
     content = json.loads(path.read_text("utf-8"))
     fewer = content | {"cues_alone": content["cues_alone"] | {"subcategories": ["conversation"]}}
     with pytest.raises(ValueError, match="another ontology"):
@@ -174,12 +178,12 @@ def test_a_model_for_another_ontology_or_other_cues_is_refused() -> None:
 
 
 def test_certain_notes_are_filed_and_others_stay() -> None:
-    sure = Classified("security", None, FILING_FLOOR, "vector")
+    sure = Classification("security", None, FILING_FLOOR, "vector")
     assert namespace_for(sure) == "security"
     assert namespace_for(replace(sure, confidence=FILING_FLOOR - 0.01)) is None
-    assert namespace_for(Classified("general", "conversation", 1.0, "vector")) is None
-    assert namespace_for(Classified("architecture", "technology_choice", 0.99, "vector")) == "decisions"
-    assert namespace_for(Classified("architecture", "interface_design", 0.99, "vector")) == "apis"
+    assert namespace_for(Classification("general", "conversation", 1.0, "vector")) is None
+    assert namespace_for(Classification("architecture", "technology_choice", 0.99, "vector")) == "decisions"
+    assert namespace_for(Classification("architecture", "interface_design", 0.99, "vector")) == "apis"
 
 
 def test_notes_are_only_filed_in_namespaces_that_exist() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, Memory, NewMemory
-from cortex_py.embedding.backend import Backend
-from cortex_py.memory.compressing import Compressed
+from cortex_py.embedding.backends.backend import Backend
+from cortex_py.memory.compression import CompressionResult
 
 from helpers import FakeClock
 from stub_backend import StubBackend
@@ -38,14 +38,14 @@ def _packed(cortex: Cortex) -> int:
 def test_nothing_is_packed_before_half_an_hour(quick: Cortex, clock: FakeClock) -> None:
     memory = quick.memories.capture(LONG)
     clock.advance(minutes=29, seconds=59)
-    assert quick.upkeep() == Compressed(0, 0, 0)
+    assert quick.upkeep() == CompressionResult(0, 0, 0)
     assert not quick.memories.get(memory.id).compressed
     clock.advance(seconds=1)
     done = quick.upkeep()
     assert (done.records, done.bytes_before) == (1, len(LONG.encode()))
     assert 0 < done.bytes_after < 0.5 * done.bytes_before
     assert quick.memories.get(memory.id).compressed
-    assert quick.upkeep() == Compressed(0, 0, 0)
+    assert quick.upkeep() == CompressionResult(0, 0, 0)
 
 
 def test_the_packed_text_is_really_gone_from_the_file(quick: Cortex, clock: FakeClock) -> None:
@@ -162,7 +162,7 @@ def test_zero_minutes_mean_never(home: Path, project: Path, clock: FakeClock) ->
     with Cortex.open(home, project=project, clock=clock, backend=StubBackend(), compress_after_minutes=0) as opened:
         opened.memories.capture(LONG)
         clock.advance(days=365)
-        assert opened.upkeep() == Compressed(0, 0, 0)
+        assert opened.upkeep() == CompressionResult(0, 0, 0)
         opened.memories.gc()
         assert _packed(opened) == 0
 
@@ -172,10 +172,10 @@ def test_tiny_memories_are_left_and_not_tried_again(
 ) -> None:
     memory = quick.memories.capture("Use tabs.")
     clock.advance(hours=1)
-    assert quick.upkeep() == Compressed(0, 0, 0)
+    assert quick.upkeep() == CompressionResult(0, 0, 0)
     assert not quick.memories.get(memory.id).compressed
-    monkeypatch.setattr("cortex_py.memory.compressing.pack", lambda *_: pytest.fail("tried again"))
-    assert quick.upkeep() == Compressed(0, 0, 0)
+    monkeypatch.setattr("cortex_py.memory.compression.pack", lambda *_: pytest.fail("tried again"))
+    assert quick.upkeep() == CompressionResult(0, 0, 0)
 
 
 def test_another_process_and_a_later_one_read_packed_memories(home: Path, project: Path, clock: FakeClock) -> None:
@@ -215,7 +215,7 @@ def test_packing_stops_when_asked_and_goes_on_later(quick: Cortex, clock: FakeCl
         asked += 1
         return asked > 1
 
-    assert quick.memories.compress(lambda: True) == Compressed(0, 0, 0)
+    assert quick.memories.compress(lambda: True) == CompressionResult(0, 0, 0)
     first = quick.memories.compress(stop).records
     assert 0 < first < 450
     assert quick.memories.compress().records == 450 - first
@@ -225,7 +225,7 @@ def test_packing_stops_when_asked_and_goes_on_later(quick: Cortex, clock: FakeCl
 def test_a_memory_that_changes_meanwhile_is_not_damaged(
     quick: Cortex, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cortex_py.memory import compressing
+    from cortex_py.memory import compression as compressing
 
     changed, deleted, purged = (quick.memories.capture(f"{LONG} {name}") for name in ("changed", "deleted", "purged"))
     clock.advance(hours=1)
@@ -293,7 +293,7 @@ def _check_mixed(cortex: Cortex, clock: FakeClock, count: int, large: int) -> No
 
 def _cheaply_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the beginning is cut and indexed: packing is what is tested, and a megabyte has thousands of chunks."""
-    from cortex_py.memory import prepare
+    from cortex_py.memory.capture import prepare
 
     real = prepare._passages
     monkeypatch.setattr(prepare, "_passages", lambda content, *rest: real(content[:2_000], *rest))

@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex, Memory, NewMemory
+from cortex_py.context.session import ProjectSessions
 from cortex_py.errors import Conflict, InvalidInput, MemoryNotFound, UnknownNamespace
-from cortex_py.memory.consolidation import STRATEGIES, Consolidated
-from cortex_py.store import migrations, sqlite
+from cortex_py.memory.consolidation.consolidation import STRATEGIES, ConsolidationResult
 
 from helpers import FakeClock, git
+from old_schemas import use_schema
 from stub_backend import StubBackend
 
 CONSOLIDATOR = Path(__file__).with_name("consolidator.py")
@@ -39,11 +40,11 @@ def desk(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
         yield opened
 
 
-def groups(done: Consolidated) -> set[frozenset[str]]:
+def groups(done: ConsolidationResult) -> set[frozenset[str]]:
     return {frozenset(group.memories) for group in done.groups}
 
 
-def shown(done: Consolidated) -> list[tuple[object, ...]]:
+def shown(done: ConsolidationResult) -> list[tuple[object, ...]]:
     return [(one.memories, one.similarity, one.content, one.method, one.namespace) for one in done.groups]
 
 
@@ -324,7 +325,7 @@ def test_what_was_undone_or_never_made_cannot_be_undone(desk: Cortex) -> None:
     twins(desk)
     (group,) = desk.memories.consolidate(strategy="dedupe").groups
     result = str(group.result_id)
-    with pytest.raises(InvalidInput, match="not made of others"):
+    with pytest.raises(InvalidInput, match="not made by a consolidation"):
         desk.memories.undo(plain.id)
     with pytest.raises(InvalidInput):
         desk.memories.undo(group.memories[0])
@@ -334,7 +335,7 @@ def test_what_was_undone_or_never_made_cannot_be_undone(desk: Cortex) -> None:
     with pytest.raises(MemoryNotFound):
         desk.memories.undo(result)
     desk.memories.restore(result)
-    with pytest.raises(InvalidInput, match="not made of others"):
+    with pytest.raises(InvalidInput, match="not made by a consolidation"):
         desk.memories.undo(result)
 
 
@@ -510,9 +511,8 @@ def test_a_home_from_before_consolidation_opens_and_gains_it(
 ) -> None:
     tables = ("consolidation", "consolidation_part", "llm_use", "recalled")
     with monkeypatch.context() as old:
-        old.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:4])
-        old.setattr(migrations, "SCHEMA_VERSION", 4)
-        old.setattr(sqlite, "_ENGINE_STEPS", sqlite._ENGINE_STEPS[:4])
+        use_schema(old, 4)
+        old.setattr(ProjectSessions, "settle_files", lambda _sessions: None)
         with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
             notes = twins(cortex)
             with cortex._store.database.read() as session:

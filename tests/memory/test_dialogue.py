@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.memory.dialogue import turns
+from cortex_py.memory.capture.chunking import split_turns
 
 
 def _parts(content: str) -> list[tuple[str, bool]]:
-    return [(content[turn.start : turn.end], turn.by_assistant) for turn in turns(content)]
+    return [(content[turn.start : turn.end], turn.by_assistant) for turn in split_turns(content)]
 
 
 def test_turns_are_cut_at_the_labels() -> None:
@@ -28,7 +28,7 @@ def test_people_have_turns_too_and_an_introduction_is_kept() -> None:
 
 
 def test_a_question_and_its_answer_are_a_dialogue() -> None:
-    assert [turn.by_assistant for turn in turns("Human: why?\nAssistant: because")] == [False, True]
+    assert [turn.by_assistant for turn in split_turns("Human: why?\nAssistant: because")] == [False, True]
 
 
 def test_other_texts_are_one_turn() -> None:

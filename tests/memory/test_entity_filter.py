@@ -99,7 +99,7 @@ def test_what_is_deleted_or_changed_is_found_no_more(desk: Cortex) -> None:
 def test_it_goes_with_other_conditions(desk: Cortex) -> None:
     desk.memories.capture("Kubernetes again.", tags=["ops"], namespace="decisions")
     assert found(desk, "entity:k8s tag:ops") == found(desk, "entity:k8s ns:decisions") == {"Kubernetes again."}
-    assert found(desk, "entity:k8s -tag:ops") == {"kubernetes"}
+    assert found(desk, "entity:k8s -tag:ops") == {"kubernetes", "words"}
 
 
 def test_a_name_is_no_pattern(desk: Cortex) -> None:

@@ -15,12 +15,23 @@ from hypothesis import strategies as st
 
 from cortex_py.clock import from_micros
 from cortex_py.errors import FilterSyntaxError, InvalidInput, UnknownNamespace
-from cortex_py.memory.filters import FILTER_KEYS, format_filter, parse_filter, parse_moment
+from cortex_py.memory.labels.ontology import CATEGORY_NAMES
 from cortex_py.memory.namespaces import NAMESPACES
-from cortex_py.memory.ontology import CATEGORY_NAMES
+from cortex_py.memory.recall.filters import FILTER_KEYS, parse_filter, parse_moment
 from cortex_py.records import KINDS, STATUSES
-from cortex_py.store.conditions import EVERYTHING, Condition, Filter, Key, Value
-from cortex_py.store.globs import glob_literal_prefix, glob_matches, glob_to_regex, has_glob
+from cortex_py.security.personal import PERSONAL_KINDS
+from cortex_py.store.search.filters import (
+    EVERYTHING,
+    Condition,
+    Filter,
+    Key,
+    Value,
+    glob_literal_prefix,
+    glob_matches,
+    glob_to_regex,
+    has_glob,
+)
+from filter_text import format_filter
 
 NOW = datetime(2026, 3, 31, 12, 0, 0, tzinfo=UTC)
 # Drawn by hand: hypothesis, which finds the smallest fault, takes twenty times as long for each.
@@ -82,7 +93,8 @@ def test_each_key_and_alias_in_any_case_and_negated(spelled: str, key: Key) -> N
 def test_a_category_and_a_kind_are_of_closed_lists() -> None:
     assert conditions("category:Bug-Fix,general") == (Condition("category", ("bug_fix", "general")),)
     assert conditions("-kind:FILE") == (Condition("kind", ("file",), negated=True),)
-    for wrong in ("category:gardening", "kind:picture"):
+    assert conditions("personal:Email,*") == (Condition("personal", ("email", "any")),)
+    for wrong in ("category:gardening", "kind:picture", "personal:shoe-size", "personal:ip-*"):
         with pytest.raises(FilterSyntaxError, match="position"):
             conditions(wrong)
 
@@ -247,7 +259,7 @@ def test_a_time_takes_one_value() -> None:
         ('tag:5"', 5),
         ('tag:"a"b', 7),
         ('loose "words', 6),
-        ('unknown:"x', 8),
+        ('unknown:"x', 0),
         ("status:deleted", 7),
         ("status:active,gone", 14),
         ("tag:a\x00b", 5),
@@ -271,14 +283,19 @@ def test_an_unknown_namespace_is_told_with_the_valid_ones_and_its_place() -> Non
     assert "decisions, patterns, learnings" in str(caught.value)
 
 
-def test_an_unknown_key_is_left_out_and_told_once() -> None:
-    parsed = parse_filter('foo:bar tag:a -foo:"b c" http://x,,', now=NOW)
-    assert parsed.filter == Filter((Condition("tag", ("a",)),))
-    keys = ", ".join(FILTER_KEYS)
-    assert parsed.warnings == (
-        f"unknown filter key 'foo' was ignored; known keys: {keys}",
-        f"unknown filter key 'http' was ignored; known keys: {keys}",
-    )
+@pytest.mark.parametrize(
+    ("text", "position", "remedy"),
+    [
+        ("ns:decisions tgs:a", 13, "Did you mean 'tags'? The keys are: ns, "),
+        ("-Statsu:active", 1, "Did you mean 'status'? "),
+        ("http://x,,", 0, "The keys are: "),
+    ],
+)
+def test_an_unknown_key_is_an_error_with_the_nearest_one(text: str, position: int, remedy: str) -> None:
+    with pytest.raises(FilterSyntaxError, match="There is no filter key") as caught:
+        parse_filter(text, now=NOW)
+    assert caught.value.position == position
+    assert (caught.value.remedy or "").startswith(remedy)
 
 
 def test_words_without_a_key_are_sent_to_the_query() -> None:
@@ -334,6 +351,7 @@ SCORES = ("<0.3", ">=0.7", "0.5", "=1", ">.25", "accept", "warn", "none")
 CLOSED: dict[str, Sequence[str]] = {
     "status": STATUSES,
     "kind": KINDS,
+    "personal": ("any", *PERSONAL_KINDS),
     "category": CATEGORY_NAMES,
     "grounded": SCORES,
     "namespace": [namespace.name for namespace in NAMESPACES],

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, Memory
-from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import StoreReadOnly
-from cortex_py.memory.hygiene import Finding
+from cortex_py.memory.consolidation.consolidation import HygieneFinding
 
 from helpers import FakeClock
 from shell import Shell
@@ -24,7 +24,7 @@ def desk(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
         yield opened
 
 
-def found(cortex: Cortex, trouble: str) -> list[Finding]:
+def found(cortex: Cortex, trouble: str) -> list[HygieneFinding]:
     return [one for one in cortex.memories.suggest() if one.trouble == trouble]
 
 

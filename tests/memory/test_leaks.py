@@ -36,6 +36,7 @@ CASES = {
     "role": ("role:assistant", {"role": "assistant"}, {"role": "user"}),
     "user": ("user:ann", {"user_id": "ann"}, {"user_id": "bob"}),
     "agent": ("agent:coder", {"agent_id": "coder"}, {"agent_id": "tester"}),
+    "personal": ("personal:email", {"content": TEXT + " of anna@parts-shop.de"}, {"content": TEXT}),
     "quoted": ('tag:"two words"', {"tags": ("two words",)}, {"tags": ("two", "words")}),
 }
 NEGATED = {

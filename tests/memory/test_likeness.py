@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.memory.likeness import (
+from cortex_py.memory.comparison.likeness import (
     FEATURE_NAMES,
     LikenessModel,
     conflict,
@@ -17,9 +17,8 @@ from cortex_py.memory.likeness import (
     difference,
     judge,
     likeness_features,
-    same_text,
 )
-from cortex_py.memory.statements import plain_text, read_statement
+from cortex_py.memory.comparison.statements import plain_text, read_statement
 
 VOCABULARY = """
     the cache service listens on port 8080 and 5 workers retry 3 times in production because Redis is not slow; get_user
@@ -27,6 +26,11 @@ VOCABULARY = """
     nicht キャッシュ every some only"""
 WORDS = st.sampled_from(VOCABULARY.split())
 TEXTS = st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=14).map(" ".join))
+
+
+def same_text(a: str, b: str) -> bool:
+    one, other = read_statement(a), read_statement(b)
+    return one.plain == other.plain and one.fences == other.fences
 
 
 @pytest.mark.parametrize(
@@ -166,6 +170,10 @@ def test_a_contradiction_is_one_difference_about_one_thing(a: str, b: str, kind:
         ("From v2 to v3 the API breaks.", "From v3 to v4 the API breaks."),
         ("Mobile requests end after 10 s.", "Database queries end after 20 s."),
         ("The cache is slow.", "The cache is slow."),
+        ("Note 1 about the harbour", "Note 2 about the harbour"),  # two of a series
+        ("Step 1: stop the workers.", "Step 2: stop the workers."),
+        ("Ticket #4521 is about the slow basket.", "Ticket #4522 is about the slow basket."),
+        ("The importer reads CSV files.", "The importer also reads Parquet files."),
     ],
 )
 def test_what_can_hold_together_is_no_contradiction(a: str, b: str) -> None:
@@ -190,7 +198,7 @@ def test_a_contradiction_needs_likeness() -> None:
         ("3.11", "311", False),
     ],
 )
-def test_same_text(a: str, b: str, same: bool) -> None:
+def test_what_makes_no_difference(a: str, b: str, same: bool) -> None:
     assert same_text(a, b) is same
 
 
@@ -244,3 +252,51 @@ def test_marks_case_and_spaces_are_no_other_text(words: list[str], mark: str, po
         assert same_text(plain, variant)
         assert same_text(variant, plain)
         assert same_text(variant, variant)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("He plays lead guitar in the band.", "He plays rhythm guitar in the band."),
+        ("We booked a single room.", "We booked a twin room."),
+        ("The team liked the new dashboard.", "The team hated the new dashboard."),
+        ("The case gets matte paint.", "The case gets glossy paint."),
+        ("Dana prefers window seats.", "Dana prefers aisle seats."),
+        ("The release is planned for week 5.", "The release is planned for week 6."),
+    ],
+)
+def test_one_word_in_place_of_another_tells_two_statements_apart(left: str, right: str) -> None:
+    judged = judge(read_statement(left), read_statement(right), 0.99)
+    assert not judged.same
+    assert judged.reason
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("Customers buy the licence online.", "Customers purchase the licence online."),
+        ("The physician signs the form.", "The doctor signs the form."),
+        ("We select the fastest mirror.", "We choose the fastest mirror."),
+    ],
+)
+def test_a_synonym_in_place_of_a_word_changes_nothing(left: str, right: str) -> None:
+    assert judge(read_statement(left), read_statement(right), 0.9).same
+
+
+@pytest.mark.parametrize(
+    ("filled", "bare"),
+    [
+        ("The migration is pretty much finished.", "The migration is finished."),
+        ("So yeah, we retry the upload three times, I think.", "We retry the upload three times."),
+        ("We fixed a couple of bugs in the parser.", "We fixed bugs in the parser."),
+        ("Basically, the cache is kind of flushed every night.", "The cache is flushed every night."),
+    ],
+)
+def test_filler_words_do_not_count(filled: str, bare: str) -> None:
+    assert read_statement(filled).words == read_statement(bare).words
+    assert judge(read_statement(filled), read_statement(bare), 0.9).same
+
+
+def test_a_filler_inside_a_name_or_code_is_a_word() -> None:
+    assert "really" in read_statement("`really` is a flag; really-long is another.").plain
+    assert read_statement("Set kind of-type to pod.").words != read_statement("Set type to pod.").words

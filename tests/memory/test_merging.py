@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.memory.merging import Piece, added_numbers, digest, facts, lost_facts, merge
+from cortex_py.memory.consolidation.merging import Piece, added_numbers, digest, facts, lost_facts, merge
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -226,7 +226,7 @@ def test_long_texts_of_anything_take_linear_time() -> None:
     # In a process of its own, under a limit that only something quadratic reaches: for this it would take an hour.
     code = (
         "from datetime import datetime, UTC\n"
-        "from cortex_py.memory.merging import Piece, merge\n"
+        "from cortex_py.memory.consolidation.merging import Piece, merge\n"
         "now = datetime.now(UTC)\n"
         f"for unit in {HOSTILE!r}:\n"
         "    long = unit * (150_000 // len(unit))\n"
@@ -237,3 +237,32 @@ def test_long_texts_of_anything_take_linear_time() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("texts", "merged"),
+    [
+        (
+            ("We use PostgreSQL 15 for the orders service.", "The orders service runs on PostgreSQL 15 since March."),
+            "The orders service runs on PostgreSQL 15 since March.",
+        ),
+        (("Never deploy on Fridays.", "Do not deploy on a Friday."), "Do not deploy on a Friday."),
+        (("Physicians sign the form.", "Doctors sign the form."), "Doctors sign the form."),
+        (("so basically we retry uploads 3 times", "We retry uploads 3 times."), "We retry uploads 3 times."),
+        (
+            ("Dana reviews billing on Mondays at 9:00.", "Billing is reviewed by Dana on Mondays, since Bob left."),
+            "Billing is reviewed by Dana on Mondays, since Bob left (at 9:00).",
+        ),
+    ],
+)
+def test_two_paraphrases_become_one_line_with_the_details_of_both(texts: tuple[str, str], merged: str) -> None:
+    assert merge(pieces(*texts)) == merged
+    assert lost_facts(texts, merged) == frozenset()
+
+
+def test_a_summary_lists_a_statement_once_in_whatever_words() -> None:
+    listed = digest(
+        pieces("Customers buy the licence online.", "Customers purchase the licence online.", "Ask Ann first.")
+    )
+    assert listed.count("licence") == 1
+    assert "Ann" in listed

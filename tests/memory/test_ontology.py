@@ -12,15 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex_py.errors import InvalidInput
-from cortex_py.memory.ontology import (
+from cortex_py.memory.labels.ontology import (
     CATEGORIES,
     CATEGORY_NAMES,
     FALLBACK,
+    PARENTS,
     canonical_category,
-    canonical_subcategory,
-    expand_category,
-    parent_of,
-    subcategories_of,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -68,16 +65,15 @@ def test_the_page_lists_every_entry_with_its_description() -> None:
 @pytest.mark.parametrize("spelled", ["bug_fix", "Bug-Fix", "  BUG FIX\n", "bugfix", "bug__fix", "BugFix"])
 def test_the_way_of_spelling_does_not_matter(spelled: str) -> None:
     assert canonical_category(spelled) == "bug_fix"
-    assert expand_category(spelled) == ("bug_fix",)
 
 
 @given(
-    st.sampled_from([*CATEGORY_NAMES, *SUBCATEGORIES]),
+    st.sampled_from(CATEGORY_NAMES),
     st.sampled_from(["_", "-", " ", "", " - "]),
     st.sampled_from([str.lower, str.upper, str.title]),
 )
-def test_every_entry_is_found_under_all_spellings(name: str, joint: str, case) -> None:
-    assert expand_category(f" {case(name.replace('_', joint))} ") == (name,)
+def test_every_category_is_found_under_all_spellings(name: str, joint: str, case) -> None:
+    assert canonical_category(f" {case(name.replace('_', joint))} ") == name
 
 
 @pytest.mark.parametrize("spelled", ["", " ", "bugs", "bug_fix,feature", "x" * 500, "\u0131nfrastructure"])
@@ -87,8 +83,6 @@ def test_an_unknown_category_is_refused_with_the_valid_ones(spelled: str) -> Non
     assert "development, bug_fix, feature" in str(caught.value)
     assert caught.value.field == "category"
     assert len(caught.value.message) < 130
-    with pytest.raises(InvalidInput):
-        expand_category(spelled)
 
 
 def test_a_subcategory_is_no_category_and_the_answer_names_where_it_belongs() -> None:
@@ -96,26 +90,21 @@ def test_a_subcategory_is_no_category_and_the_answer_names_where_it_belongs() ->
         canonical_category("Root Cause", field="filter_category")
     assert "subcategory of bug_fix" in caught.value.message
     assert caught.value.field == "filter_category"
-    assert expand_category("Root Cause") == ("root_cause",)
 
 
 def test_both_levels_know_each_other() -> None:
     for category in CATEGORIES:
-        for name in subcategories_of(category.name):
-            assert parent_of(name) == category.name
-            assert canonical_subcategory(name.upper()) == name
-    with pytest.raises(InvalidInput) as caught:
-        canonical_subcategory("bug_fix")
-    assert caught.value.field == "subcategory"
+        for name, _ in category.subcategories:
+            assert PARENTS[name] == category.name
 
 
 @given(st.text(max_size=40))
 def test_any_text_is_either_an_entry_or_refused(text: str) -> None:
     try:
-        (name,) = expand_category(text)
+        name = canonical_category(text)
     except InvalidInput:
         return
-    assert name in CATEGORY_NAMES or name in SUBCATEGORIES
+    assert name in CATEGORY_NAMES
 
 
 @pytest.mark.parametrize("path", [*TRAINING, CHECK], ids=lambda path: path.stem)
@@ -125,7 +114,7 @@ def test_labelled_notes_are_well_formed(path: Path) -> None:
         assert row["text"] == row["text"].strip() != ""
         assert row["role"] in ("user", "assistant")
         assert row["category"] in CATEGORY_NAMES
-        assert parent_of(row["subcategory"]) == row["category"]
+        assert PARENTS[row["subcategory"]] == row["category"]
 
 
 def test_there_are_enough_notes_of_every_kind() -> None:

@@ -154,8 +154,10 @@ def test_filters_are_refused_or_answered_with_warnings(notes: Cortex) -> None:
         notes.memories.recall("x", filter="ns:nonsense")
     with pytest.raises(UnknownNamespace):
         notes.memories.recall("x", namespace="nonsense")
-    page = notes.memories.recall("storage", filter="colour:blue")
-    assert "colour" in page.warnings[0]
+    with pytest.raises(FilterSyntaxError, match="There is no filter key 'colour'"):
+        notes.memories.recall("storage", filter="colour:blue")
+    page = notes.memories.recall("storage", filter="blue")
+    assert "blue" in page.warnings[0]
     assert page.results
 
 
@@ -192,3 +194,35 @@ def test_any_string_is_a_valid_query(notes: Cortex, query: str, mode) -> None:
     page = notes.memories.recall(query, mode=mode, limit=3)
     assert len(page.results) <= max(3, 0)
     assert page.total >= len(page.results)
+
+
+PARAPHRASED = {
+    "undo a bad deployment": "To roll back, run make rollback RELEASE=<tag>; it repoints the load balancer and leaves "
+    "the database alone.",
+    "login secrets protection": "Passwords are hashed with argon2id, 64 MiB and 3 passes.",
+    "which timezone do we save dates in": "Store every timestamp in UTC; convert it in the template only.",
+}
+
+
+def test_paraphrases_in_a_small_store_reach_the_threshold_and_other_subjects_do_not(cortex: Cortex) -> None:
+    cortex.memories.capture_many([NewMemory(content=note) for note in PARAPHRASED.values()])
+    for query, note in PARAPHRASED.items():
+        first = cortex.memories.recall(query).results[0]
+        assert (first.memory.content, first.score >= 0.3) == (note, True), (query, first.score)
+    for query in ("best recipe for sourdough bread", "how tall is the Eiffel Tower"):
+        assert cortex.memories.recall(query).results[0].score < 0.3
+
+
+def test_one_note_in_an_empty_store_reaches_the_threshold(cortex: Cortex) -> None:
+    cortex.memories.capture("Use PostgreSQL for JSONB")
+    assert cortex.memories.recall("database choice").results[0].score >= 0.3
+
+
+def test_near_identical_notes_do_not_lower_each_other(cortex: Cortex) -> None:
+    cortex.memories.capture("The nightly backup is encrypted with age and kept for 35 days")
+    alone = cortex.memories.recall("how long are backups kept").results[0].score
+    for day in ("Monday", "Tuesday", "Wednesday"):
+        cortex.memories.capture(f"The nightly backup is encrypted with age and kept for 35 days, checked on {day}")
+    scores = [hit.score for hit in cortex.memories.recall("how long are backups kept").results]
+    assert min(scores) > 0.3
+    assert max(scores) > alone - 0.15

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.memory.statements import code_blocks, plain_text, read_statement
+from cortex_py.memory.comparison.statements import plain_text, read_statement
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_other_languages_are_told_from_english() -> None:
 
 def test_code_is_kept_to_the_letter() -> None:
     text = "Run\n```\nFor i in X:\n    go(i)\n```\nand wait"
-    assert code_blocks(text) == read_statement(text).fences == ("For i in X:\n    go(i)",)
+    assert read_statement(text).fences == ("For i in X:\n    go(i)",)
 
 
 def test_plain_text_leaves_what_matters() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.memory.structuring import structure
+from cortex_py.memory.labels.structuring import structure
 
 _ADDED = {"Decision", "Reason", "Alternatives", "Consequence", "console", "json", "sql", "yaml", "python", "javascript"}
 

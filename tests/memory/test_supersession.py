@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.embedding.backend import Backend
+from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import Conflict, CortexError, InvalidId, InvalidInput, MemoryNotFound
 
 from helpers import FakeClock

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.memory.traits import HEAD, QueryKind, Trait, query_traits, record_traits
+from cortex_py.memory.capture.traits import HEAD, QueryKind, Trait, query_traits, record_traits
 
 
 def has(content: str, *traits: Trait) -> bool:
@@ -106,10 +106,9 @@ def test_kind_is_that_of_the_first_question_word(query: str, kind: QueryKind) ->
 def test_names_and_words_of_a_query() -> None:
     traits = query_traits("What is Caroline's plan for March?")
     assert traits.names == {"caroline"}
-    assert traits.met_by("caroline")
-    assert not traits.met_by("melanie")
-    assert not traits.met_by(None)
-    assert query_traits("what did caroline say").met_by("caroline")
+    assert "caroline" in traits.words
+    assert "melanie" not in traits.words
+    assert "caroline" in query_traits("what did caroline say").words
 
 
 @pytest.mark.parametrize(
@@ -121,6 +120,11 @@ def test_names_and_words_of_a_query() -> None:
         ("in May", ((0, 5, 0),)),
         ("on 2023-04-05", ((2023, 4, 5),)),
         ("back in 2019", ((2019, 0, 0),)),
+        ("in October 2023", ((2023, 10, 0),)),
+        ("what did we decide last spring", ((0, 3, 0), (0, 4, 0), (0, 5, 0))),
+        ("during the summer of 2022", ((2022, 0, 0), (2022, 6, 0), (2022, 7, 0), (2022, 8, 0))),
+        ("on Christmas eve", ((0, 12, 24),)),
+        ("the fall of Rome", ()),
         ("may I use it?", ()),
         ("since 2023-13-41", ()),
     ],
@@ -154,3 +158,22 @@ def test_any_text_has_traits(text: str) -> None:
 def test_only_the_head_of_a_long_text_is_read() -> None:
     for text in ("(" * 50_000, "A: " * 20_000, "a b " * 20_000 + "?", "1/" * 30_000, '"' * 30_000):
         assert record_traits(text) == record_traits(text[:HEAD])
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        ("def add(a, b):\n    return a + b\n", True),
+        ("for (let i = 0; i < n; i++) {\n  total += i;\n}", True),
+        ("Call add(a, b) to sum.\nIt returns a number.\nSee also sub.", False),
+        ("We use Redis.\n- as a cache\n- as a queue", False),
+        ("Ann: I went to the gym today.", False),
+    ],
+)
+def test_program_text_is_told_from_prose(content: str, code: bool) -> None:
+    assert bool(record_traits(content).flags & Trait.CODE) is code
+
+
+def test_a_record_that_speaks_to_somebody_says_so() -> None:
+    assert record_traits("Ann: How was your trip?").flags & Trait.SECOND_PERSON
+    assert not record_traits("Ann: I had a good trip.").flags & Trait.SECOND_PERSON

@@ -65,4 +65,5 @@ def message(body: bytes) -> Any:
 
 
 def _read(response: HTTPResponse) -> tuple[int, Mapping[str, str], bytes]:
-    return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+    with response:  # also when the server ends in the middle of its answer
+        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()

@@ -15,7 +15,7 @@ import yaml
 
 from cortex_py.cli import cli
 from cortex_py.config import Settings, load_settings, setting_names
-from cortex_py.http.page_scopes import OPEN_PATHS
+from cortex_py.http.access import OPEN_PATHS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
@@ -132,7 +132,7 @@ def test_the_image_is_built_from_hashes_and_runs_without_rights() -> None:
     assert len(installs) == 2
     assert all("--require-hashes" in line or "--no-deps" in line for line in installs)
     locked = (DEPLOY.parent / "requirements-server.txt").read_text("utf-8")
-    for package in ("psycopg-binary", "opentelemetry-sdk", "fastmcp"):
+    for package in ("psycopg-binary", "opentelemetry-sdk", "fastmcp-slim"):
         assert re.search(rf"^{package}==\S+ \\\n    --hash=sha256:", locked, re.MULTILINE), package
     assert "://" not in locked
     users = re.findall(r"^USER (\S+)", DOCKERFILE, re.MULTILINE)

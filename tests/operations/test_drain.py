@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cortex_py.clock import SystemClock
-from cortex_py.http.draining import Draining
+from cortex_py.http.middleware import DrainState
 from cortex_py.store.sqlite import open_sqlite
 from operations.raw_calls import answer, call, connection, get, message, send_call
 
@@ -72,15 +72,15 @@ def test_what_is_under_way_is_finished_and_the_rest_refused(home: Path, project:
 
 
 def test_the_waiting_is_bounded_and_can_be_cut_short() -> None:
-    draining = Draining()
+    draining = DrainState()
     draining.in_flight = 1
-    assert asyncio.run(draining.quiet(0.05, lambda: False)) is False
+    assert asyncio.run(draining.wait_until_idle(0.05, lambda: False)) is False
     began = time.monotonic()
-    assert asyncio.run(draining.quiet(600, lambda: True)) is False
+    assert asyncio.run(draining.wait_until_idle(600, lambda: True)) is False
     assert time.monotonic() - began < 60
 
     async def answered() -> bool:
-        waiting = asyncio.create_task(draining.quiet(600, lambda: False))
+        waiting = asyncio.create_task(draining.wait_until_idle(600, lambda: False))
         await asyncio.sleep(0)
         draining.in_flight = 0
         return await waiting

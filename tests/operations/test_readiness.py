@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py.errors import StoreUnavailable
-from cortex_py.http import readiness
-from cortex_py.http.draining import Draining
-from cortex_py.http.readiness import Readiness
+from cortex_py.http import monitoring as readiness
+from cortex_py.http.middleware import DrainState
+from cortex_py.http.monitoring import Readiness
 from operations.raw_calls import call, get
 
 from postgres_server import running_server
@@ -76,7 +76,7 @@ class _Hanging:
 def test_a_database_that_says_nothing_is_told_in_time_and_not_crowded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "_LIMIT_SECONDS", 0.1)
     store = _Hanging()
-    asked = Readiness(store, Draining())  # type: ignore[arg-type]
+    asked = Readiness(store, DrainState())  # type: ignore[arg-type]
 
     async def probes() -> list[readiness.Fault]:
         found = [await asked.fault() for _ in range(3)]

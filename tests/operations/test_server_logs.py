@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from cortex_py.mcp.logs import REQUEST_ID, JsonLines, PlainLines
+from cortex_py.mcp.middleware.logs import REQUEST_ID, JsonLines, PlainLines, RepeatFilter
+from cortex_py.security.rate_limit import TokenBuckets
 from operations.raw_calls import call, get
 
 from servers import serve_command, serve_environment, stdio_server
@@ -73,7 +74,10 @@ def test_lines_for_machines(home: Path, project: Path) -> None:
 def test_lines_for_people_begin_at_warnings(home: Path, project: Path) -> None:
     assert _served(home, project) == []
     lines = _served(home, project, CORTEX_LOG_LEVEL="info")
-    assert any(line.startswith("cortex: INFO cortex_py.mcp.observing: call (request_id=from-a-proxy") for line in lines)
+    assert any(
+        line.startswith("cortex: INFO cortex_py.mcp.middleware.telemetry: call (request_id=from-a-proxy")
+        for line in lines
+    )
 
 
 def test_standard_output_is_the_protocols_alone(home: Path, project: Path) -> None:
@@ -102,7 +106,7 @@ def _record(name: str, message: str, *, error: bool = False, **extra: Any) -> lo
 
 
 def test_an_unforeseen_error_is_told_by_type_and_place() -> None:
-    line = json.loads(JsonLines().format(_record("cortex_py.mcp.upkeep", "upkeep failed", error=True)))
+    line = json.loads(JsonLines().format(_record("cortex_py.mcp.server", "upkeep failed", error=True)))
     assert (line["error"], line["level"]) == ("KeyError", "error")
     assert line["trace"][-1].endswith(" _record")
     assert "zanzibar" not in str(line)
@@ -122,3 +126,25 @@ def test_details_are_of_known_names_and_of_one_line(lines: logging.Formatter) ->
 def test_of_a_library_the_first_line_is_told() -> None:
     line = json.loads(JsonLines().format(_record("asyncio", f"Task exception was never retrieved\nfuture: {CONTENT}")))
     assert line["message"] == "Task exception was never retrieved"
+
+
+def test_a_line_that_clients_can_cause_does_not_fill_the_log() -> None:
+    few = RepeatFilter(per_minute=10)
+    lost = [_record("asyncio", f"socket.accept() out of system resource\nsocket: {n}") for n in range(10_000)]
+    assert sum(map(few.filter, lost)) == 10
+    # Others are not left out with them: other words, another place of an error, and what is no fault.
+    assert few.filter(_record("asyncio", "Task was destroyed but it is pending!"))
+    assert few.filter(_record("asyncio", "socket.accept() out of system resource", error=True))
+    plain = logging.LogRecord("cortex_py.http.middleware", logging.INFO, __file__, 1, "request", (), None)
+    assert all(few.filter(plain) for _ in range(100))
+
+
+def test_the_next_line_says_how_many_were_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("cortex_py.mcp.middleware.logs.TokenBuckets", lambda most: TokenBuckets(most, lambda: now))
+    few = RepeatFilter(per_minute=1)
+    assert [few.filter(_record("asyncio", "again")) for _ in range(5)] == [True, False, False, False, False]
+    now = 60.0
+    record = _record("asyncio", "again")
+    assert few.filter(record)
+    assert json.loads(JsonLines().format(record))["left_out"] == 4

@@ -16,7 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from cortex_py.config import load_settings
 from cortex_py.errors import ConfigurationError
-from cortex_py.mcp.traces import traced
+from cortex_py.mcp.middleware.telemetry import send_traces
 from cortex_py.tracing import span
 from operations.raw_calls import call
 
@@ -116,18 +116,21 @@ def test_a_collector_that_is_not_there_stops_nobody(home: Path, project: Path) -
 
 
 def test_without_the_setting_nothing_of_it_is_loaded(home: Path) -> None:
-    with traced(load_settings(home)):
+    with send_traces(load_settings(home)):
         assert span("work", {}) is span("other work", {})
 
 
 @pytest.mark.parametrize("address", ["collector:4318", "ftp://x", "http://"])
 def test_an_address_that_is_none_is_refused(home: Path, address: str) -> None:
-    with pytest.raises(ConfigurationError, match="otel_endpoint"), traced(load_settings(home, otel_endpoint=address)):
+    with (
+        pytest.raises(ConfigurationError, match="otel_endpoint"),
+        send_traces(load_settings(home, otel_endpoint=address)),
+    ):
         pass
 
 
 def test_a_missing_package_is_told_with_its_remedy(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     settings = load_settings(home, otel_endpoint="http://127.0.0.1:4318")
-    with pytest.raises(ConfigurationError, match=r"pip install .*cortex-py\[otel\]"), traced(settings):
+    with pytest.raises(ConfigurationError, match=r"pip install '\.\[otel\]'"), send_traces(settings):
         pass

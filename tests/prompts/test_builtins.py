@@ -11,9 +11,9 @@ import pytest
 
 import cortex_py
 from cortex_py.mcp.registry import TOOLS
-from cortex_py.prompts.builtins import builtins
-from cortex_py.prompts.draft import Draft
-from cortex_py.prompts.marks import Mark, fenced, split
+from cortex_py.prompts.checks import Draft
+from cortex_py.prompts.files import builtins
+from cortex_py.prompts.language.placeholders import Mark, fenced, split
 
 FOLDER = Path(cortex_py.__file__).parent / "prompts" / "builtin"
 TOOL_NAMES = {tool.name for tool in TOOLS}
@@ -88,9 +88,7 @@ def test_it_teaches_what_matters(draft: Draft) -> None:
 
 
 def test_nothing_is_read_before_it_is_asked_for() -> None:
-    code = (
-        "import sys, cortex_py.prompts.builtins as b; assert 'yaml' not in sys.modules; assert len(b.builtins()) == 4"
-    )
+    code = "import sys, cortex_py.prompts.files as b; assert 'yaml' not in sys.modules; assert len(b.builtins()) == 4"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 
 

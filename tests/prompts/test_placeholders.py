@@ -7,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex_py.errors import ContentSyntaxError, CortexError, LimitExceeded
-from cortex_py.prompts.marks import Mark, fenced, split
-from cortex_py.prompts.names import RESERVED_PREFIXES
-from cortex_py.prompts.placeholders import FILLED_MOST, find_blanks
+from cortex_py.prompts.language.placeholders import FILLED_MOST, RESERVED_PREFIXES, Mark, fenced, find_blanks, split
 
 # What the syntax is made of, so that random texts meet all of it.
 SIGNS = st.text(st.sampled_from("{}\\`~ab_1 \t\n\r\u2028é"), max_size=60)

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from cortex_py.prompts import folder as module
-from cortex_py.prompts.draft import Draft
+from cortex_py.prompts.checks import Draft
 from cortex_py.prompts.files import FILE_MOST
-from cortex_py.prompts.folder import FILES_MOST, PromptFolder, Shared
+from cortex_py.prompts.folder import FILES_MOST, FolderTexts, PromptFolder
 
 SECRET = "the private file"
 
@@ -57,7 +57,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def names(shared: Shared) -> list[str]:
+def names(shared: FolderTexts) -> list[str]:
     return [item.draft.name for item in shared.items]
 
 
@@ -94,13 +94,13 @@ class TestReading:
         (place / ".git" / "x.md").write_text("x")
         (place / ".#lock.md").symlink_to("nobody@nowhere:1")
         os.mkfifo(place / "pipe.txt")
-        assert folder.read() == Shared()
+        assert folder.read() == FolderTexts()
 
     def test_no_folder_has_no_texts(self, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
         (tmp_path / "file").write_text("")
         for root in (None, tmp_path / "nowhere", tmp_path / "empty", tmp_path / "file"):
-            assert PromptFolder(root, "prompt").read() == Shared()
+            assert PromptFolder(root, "prompt").read() == FolderTexts()
             assert PromptFolder(root, "template").fingerprint() == PromptFolder(root, "prompt").fingerprint()
 
     def test_sub_folders_have_an_end(self, place: Path, folder: PromptFolder) -> None:
@@ -173,7 +173,7 @@ class TestProblems:
     def test_a_file_in_the_place_of_the_folder(self, project: Path) -> None:
         (project / ".cortex").mkdir()
         (project / ".cortex" / "prompts").write_text("x")
-        assert PromptFolder(project, "prompt").read().problems == (".cortex/prompts: it is no folder.",)
+        assert PromptFolder(project, "prompt").read().problems == (".cortex/prompts: it is not a folder.",)
 
     def test_names_of_any_bytes(self, place: Path, folder: PromptFolder) -> None:
         (place / os.fsdecode(b"caf\xe9.md")).write_text("---\nname: cafe\n---\n")
@@ -248,7 +248,9 @@ class TestNothingFromOutside:
 
     def test_a_link_to_a_folder(self, place: Path, outside: Path, folder: PromptFolder) -> None:
         (place / "sub").symlink_to(outside, target_is_directory=True)
-        assert folder.read() == Shared((), (".cortex/prompts/sub: it is a symbolic link, and those are not followed.",))
+        assert folder.read() == FolderTexts(
+            (), (".cortex/prompts/sub: it is a symbolic link, and those are not followed.",)
+        )
 
     @pytest.mark.parametrize("linked", [".cortex", ".cortex/prompts"])
     def test_a_link_in_the_place_of_the_folder(self, project: Path, outside: Path, linked: str) -> None:
@@ -257,7 +259,7 @@ class TestNothingFromOutside:
         (project / linked).parent.mkdir(exist_ok=True)
         (project / linked).symlink_to(outside, target_is_directory=True)
         shared = PromptFolder(project, "prompt").read()
-        assert shared == Shared((), (f"{linked}: it is a symbolic link, and those are not followed.",))
+        assert shared == FolderTexts((), (f"{linked}: it is a symbolic link, and those are not followed.",))
 
     @pytest.mark.parametrize("swap", ["file", "folder"])
     def test_a_link_swapped_in_after_the_look(
@@ -300,7 +302,7 @@ class TestNothingFromOutside:
         (place / "b.md").write_text("x")
         shared = within_seconds(folder.read)
         assert names(shared) == ["b"]
-        odd = () if kind == "folder" else (".cortex/prompts/odd.md: it is no regular file.",)
+        odd = () if kind == "folder" else (".cortex/prompts/odd.md: it is not a regular file.",)
         assert shared.problems == odd
 
     def test_a_pipe_swapped_in_after_the_look_does_not_block(
@@ -316,11 +318,11 @@ class TestNothingFromOutside:
 
         monkeypatch.setattr(os, "open", swapped)
         shared = within_seconds(folder.read)
-        assert shared == Shared((), (".cortex/prompts/a.md: it was replaced while it was read.",))
+        assert shared == FolderTexts((), (".cortex/prompts/a.md: it is not a regular file.",))
 
 
-def within_seconds(call: Callable[[], Shared]) -> Shared:
-    found: list[Shared] = []
+def within_seconds(call: Callable[[], FolderTexts]) -> FolderTexts:
+    found: list[FolderTexts] = []
     worker = threading.Thread(target=lambda: found.append(call()), daemon=True)
     worker.start()
     worker.join(20)
@@ -406,7 +408,7 @@ class TestCaching:
         for number in range(50):
             (place / f"p{number:02}.md").write_text("x")
         barrier = threading.Barrier(8)
-        found: list[Shared] = []
+        found: list[FolderTexts] = []
 
         def work() -> None:
             barrier.wait()

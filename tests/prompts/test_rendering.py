@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cortex_py.errors import ContentSyntaxError, LimitExceeded
-from cortex_py.prompts.printing import STEPS_MOST, VALUE_LONGEST, ListText
-from cortex_py.prompts.rendering import ITEMS_MOST, OUTPUT_LONGEST, render
-from cortex_py.prompts.template_syntax import parse
+from cortex_py.prompts.language.printing import STEPS_MOST, VALUE_LONGEST, ListText
+from cortex_py.prompts.language.rendering import ITEMS_MOST, OUTPUT_LONGEST, render
+from cortex_py.prompts.language.syntax import parse
 
 PUBLISHED = "# {{title}}\n\n{{#each memories}}\n- **{{memory.namespace}}**: {{memory.content}}\n{{/each}}"
 
@@ -478,7 +478,11 @@ def test_any_template_over_any_values(content: str, outer: list[list[object]], v
             continue
         assert set(rendered.missing) <= {*template.names, *template.inner_names}
         assert not set(rendered.missing) & set(values)
-        used = {name: value for name, value in {**values, "outer": outer}.items() if template.may_use(name)}
+        used = {
+            name: value
+            for name, value in {**values, "outer": outer}.items()
+            if (name in (*template.names, *template.inner_names))
+        }
         assert render(template, used, seconds=600) == rendered
 
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex
+from cortex_py.context.session import ProjectSessions
 from cortex_py.errors import (
     BadArguments,
     ContentBlocked,
@@ -21,12 +22,12 @@ from cortex_py.errors import (
     LimitExceeded,
     PromptNotFound,
 )
-from cortex_py.prompts.results import Listing
+from cortex_py.prompts.saved_texts import Listing
 from cortex_py.prompts.service import Prompts
 from cortex_py.records import DOMAINS, JsonValue, Variable
-from cortex_py.store import migrations, sqlite
 
 from helpers import FakeClock, git
+from old_schemas import use_schema
 from stub_backend import StubBackend
 
 TABLES = ("saved", "saved_version", "saved_tag", "saved_use", "saved_change")
@@ -71,7 +72,7 @@ def test_what_is_saved_is_found_as_it_was_given(prompts: Prompts, clock: FakeClo
     assert found == stored.saved
     assert (found.kind, found.name, found.domain, found.content) == ("prompt", "code-review", "project", content)
     assert (found.description, found.tags, found.version) == ("For reviews", ("Review", "code"), 1)
-    assert found.variables == (Variable("path"), Variable("focus"))
+    assert found.variables == (Variable("path", required=None), Variable("focus", required=None))
     assert (found.created_at, found.updated_at, found.uses, found.used_at) == (clock.now(), clock.now(), 0, None)
     assert (found.path, found.redactions) == (None, ())
     page = prompts.list()
@@ -248,7 +249,7 @@ def test_variables_are_declared_as_a_list_or_by_name(prompts: Prompts) -> None:
         Variable("b", choices=("x", "y")),
         Variable("a", "what", "A", required=False),
         Variable("c", required=False),
-        Variable("d"),
+        Variable("d", required=None),
     )
     assert prompts.save("listed", content, variables=listed).saved.variables == wanted
     by_name = {"a": {"description": "what", "default": "A"}, "b": {"choices": ("x", "y")}, "c": {"required": False}}
@@ -256,7 +257,7 @@ def test_variables_are_declared_as_a_list_or_by_name(prompts: Prompts) -> None:
     assert prompts.save("made", content, variables=wanted).saved.variables == wanted
     assert prompts.save("short", "{{a}} {{b}}", variables={"a": [1, {"x": None}]}).saved.variables == (
         Variable("a", default=[1, {"x": None}], required=False),
-        Variable("b"),
+        Variable("b", required=None),
     )
     assert prompts.save("texts", "{{a}}", variables=["a"]).saved.variables == (Variable("a"),)
 
@@ -278,7 +279,6 @@ def test_a_declaration_of_what_does_not_occur_is_left_out_and_told(prompts: Prom
         [{"name": 7}],
         [{"name": "a", "odd": 1}],
         [{"name": "a", "required": "yes"}],
-        [{"name": "a", "required": None}],
         [{"name": "a", "description": 7}],
         [{"name": "a", "description": " "}],
         [{"name": "a", "choices": "xy"}],
@@ -477,13 +477,39 @@ def test_values_stand_as_text_or_json_and_are_never_read_again(prompts: Prompts,
 
 def test_all_that_is_missing_is_told_at_once(desk: Cortex) -> None:
     prompts = desk.prompts
-    prompts.save("note", "{{c}} {{a}} {{b}} {{d}} {{e}}", variables={"d": "D", "e": {"required": False}})
+    needed = {"c": {"required": True}, "b": {"description": "why"}, "d": "D", "e": {"required": False}}
+    prompts.save("note", "{{c}} {{a}} {{b}} {{d}} {{e}} {{f}}", variables=needed)
     before = everything(desk)
     with pytest.raises(BadArguments) as caught:
         prompts.run("note", {"a": "A", "unknown": "x"})
     assert caught.value.fields == ("c", "b")
     assert "c, b" in str(caught.value)
+    with pytest.raises(BadArguments) as caught:
+        prompts.run("note", {"a": "A"}, all_of_them=True)
+    assert caught.value.fields == ("c", "b", "f")
     assert everything(desk) == before
+
+
+def test_a_variable_that_nobody_declared_stays_until_it_has_a_value(prompts: Prompts) -> None:
+    prompts.save("note", "{{ a }} \\{{b}} {{c}}{{d}} {{a}}", variables={"d": {"required": False}})
+    filled = prompts.run("note", {"c": "{{a}}"})
+    assert filled.content == "{{a}} {{b}} {{a}} {{a}}"
+    assert (filled.values, filled.warnings) == ({"c": "{{a}}"}, ("No value was given for a.",))
+    assert prompts.run("note", {"a": "A", "c": ""}).warnings == ()
+
+
+@pytest.mark.parametrize("how", ["get", "run", "versions", "delete"])
+def test_a_name_may_have_the_prefix_of_the_server(prompts: Prompts, how: str) -> None:
+    assert prompts.save("subcog:note", "Hello").saved.name == "note"
+    {
+        "get": lambda: prompts.get("subcog:note"),
+        "run": lambda: prompts.run("subcog:note"),
+        "versions": lambda: prompts.versions("subcog:note"),
+        "delete": lambda: prompts.delete("subcog:note", domain="project"),
+    }[how]()
+    for other in ("subcog:subcog:note", "cortex:note", " subcog:note", "subcog:"):
+        with pytest.raises(PromptNotFound):
+            prompts.get(other)
 
 
 @pytest.mark.parametrize(
@@ -582,7 +608,7 @@ def test_secrets_are_taken_out_of_what_is_kept(home: Path, project: Path) -> Non
         )
         assert stored.saved.redactions == ("github-token",)
         assert stored.saved.content == "Use [REDACTED:github-token] for {{host}}"
-        assert stored.saved.variables == (Variable("host"),)
+        assert stored.saved.variables == (Variable("host", required=None),)
         assert TOKEN not in repr(everything(cortex))
         # What must stay as it is cannot be redacted.
         for declared in ({"description": TOKEN}, {"default": TOKEN}, {"choices": [TOKEN]}, {"default": {"k": [TOKEN]}}):
@@ -618,15 +644,14 @@ def test_a_home_from_before_there_were_prompts_opens_and_takes_them(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as old:
-        old.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:3])
-        old.setattr(migrations, "SCHEMA_VERSION", 3)
-        old.setattr(sqlite, "_ENGINE_STEPS", sqlite._ENGINE_STEPS[:3])
+        use_schema(old, 3)
+        old.setattr(ProjectSessions, "settle_files", lambda _sessions: None)
         with _open(home, project) as cortex:
             memory = cortex.memories.capture("kept from before")
             with cortex._store.database.read() as session:
                 assert not any(cortex._store.database.has_table(session, table) for table in TABLES)
     with _open(home, project) as cortex:
-        assert cortex.memories.get(memory.id) == memory
+        assert cortex.memories.get(memory.id).content == memory.content
         assert cortex.prompts.list().total == 0
         assert cortex.prompts.save("note", "x").saved.version == 1
         assert cortex.check() == []

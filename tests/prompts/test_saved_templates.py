@@ -23,7 +23,7 @@ from cortex_py.errors import (
     LimitExceeded,
     PromptNotFound,
 )
-from cortex_py.prompts.facts import AUTOMATIC
+from cortex_py.prompts.language.placeholders import AUTOMATIC
 from cortex_py.prompts.templates import Templates
 from cortex_py.records import JsonValue, Variable
 
@@ -221,11 +221,11 @@ def test_what_nobody_gives_is_empty_and_told(templates: Templates) -> None:
     assert templates.render("note", variables={"a": None, "c": ""}).warnings == ()
 
 
-def test_what_recall_warns_of_is_told_here_too(desk: Cortex) -> None:
+def test_warnings_of_the_recall_are_passed_on(desk: Cortex) -> None:
     desk.templates.save("note", "{{memories}}{{a}}")
-    warned = desk.memories.recall("x", filter="nokey:x").warnings
+    warned = desk.memories.recall("x", filter="plain").warnings
     assert warned
-    assert desk.templates.render("note", query="x", filter="nokey:x").warnings == (*warned, "No value was given for a.")
+    assert desk.templates.render("note", query="x", filter="plain").warnings == (*warned, "No value was given for a.")
 
 
 # -- saving ----------------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ def test_a_value_outside_the_declared_choices_is_refused(cortex: Cortex) -> None
     declared = [{"name": "tone", "choices": ["short", "long"], "default": "short"}]
     cortex.templates.save("toned", "{{tone}}", variables=declared)
     assert cortex.templates.render("toned", variables={"tone": "long"}).output == "long"
-    with pytest.raises(InvalidInput, match="none of the choices"):
+    with pytest.raises(InvalidInput, match="not one of the choices"):
         cortex.templates.render("toned", variables={"tone": "loud"})
 
 

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cortex_py.errors import ContentSyntaxError, LimitExceeded
-from cortex_py.prompts.names import NAME_LONGEST, RESERVED_PREFIXES, check_name, singular
-from cortex_py.prompts.template_syntax import CONTENT_LONGEST, DEPTH_MOST, FAULTS_MOST, NODES_MOST, parse
+from cortex_py.prompts.language.placeholders import NAME_LONGEST, RESERVED_PREFIXES, check_name, singular
+from cortex_py.prompts.language.syntax import CONTENT_LONGEST, DEPTH_MOST, FAULTS_MOST, NODES_MOST, parse
 
 PUBLISHED = "# {{title}}\n\n{{#each memories}}\n- **{{memory.namespace}}**: {{memory.content}}\n{{/each}}"
 
@@ -54,9 +54,9 @@ def test_names_in_a_list_block_may_be_fields_or_variables() -> None:
     inner = parse("{{#each users}}{{name}}{{#each ../teams}}{{team}}{{user}}{{total_count}}{{/each}}{{/each}}")
     assert inner.names == ("users", "teams")
     assert inner.inner_names == ("name", "total_count")
-    assert inner.may_use("total_count")
-    assert inner.may_use("users")
-    assert not inner.may_use("user")
+    assert "total_count" in (*inner.names, *inner.inner_names)
+    assert "users" in (*inner.names, *inner.inner_names)
+    assert "user" not in (*inner.names, *inner.inner_names)
 
 
 def test_the_else_of_a_list_block_stands_outside_of_it() -> None:
@@ -170,9 +170,9 @@ def test_fenced_code_is_read_too() -> None:
         ("{{x | date '%'}}", 1, 7, "does not know '%'"),
         ("{{x | date '" + "%Y" * 60 + "'}}", 1, 7, "longer than 100"),
         ("{{x | default 'a}}", 1, 15, "opened but not closed"),
-        ("{{x | default 'a\\q'}}", 1, 17, "no escape"),
+        ("{{x | default 'a\\q'}}", 1, 17, "not an escape"),
         ("{{x.}}", 1, 3, "After `.` a name is missing"),
-        ("{{x.-1}}", 1, 3, "no name of a field"),
+        ("{{x.-1}}", 1, 3, "name of a field"),
         ("{{x" + ".a" * 16 + "}}", 1, 3, "at most 16 parts"),
         ("{{@index}}", 1, 3, "none is around it"),
         ("{{#each x}}{{else}}{{@index}}{{/each}}", 1, 22, "none is around it"),
@@ -183,7 +183,7 @@ def test_fenced_code_is_read_too() -> None:
         ("{{../x}}", 1, 3, "more `#each` blocks than there are"),
         ("{{#each x}}{{#if y}}{{../../z}}{{/if}}{{/each}}", 1, 23, "more `#each` blocks"),
         ("{{x" + "|upper" * 9 + "}}", 1, 52, "More than 8 filters"),
-        ("{{>partial}}", 1, 3, "no name"),
+        ("{{>partial}}", 1, 3, "not a valid name"),
     ],
 )
 def test_a_fault_says_what_and_where(content: str, line: int, column: int, part: str) -> None:

@@ -10,19 +10,19 @@ from cortex_py.errors import InvalidInput, RateLimited
 from cortex_py.security.audit import (
     BEGINNING,
     AuditEvent,
-    Head,
-    Link,
-    decode,
-    encode,
-    first_broken,
+    ChainHead,
+    ChainLink,
+    decode_event,
+    encode_event,
+    find_broken_link,
     link_hash,
     seal_head,
 )
-from cortex_py.security.buckets import TokenBuckets
 from cortex_py.security.callers import Caller, acting_as, check_name, current_caller
-from cortex_py.security.scopes import check_scopes, known_scopes
-from cortex_py.security.tokens import digest, is_token, new_token
-from cortex_py.security.tokens import encode as token_of
+from cortex_py.security.rate_limit import TokenBuckets
+from cortex_py.security.rights import check_scopes, parse_scopes
+from cortex_py.security.tokens import encode_token as token_of
+from cortex_py.security.tokens import hash_token, is_token, new_token
 
 KEY = b"k" * 32
 TEXT = st.text(max_size=20)
@@ -39,20 +39,20 @@ EVENTS = st.builds(
 )
 
 
-def _chain(events: list[AuditEvent], key: bytes = KEY) -> tuple[list[Link], Head]:
+def _chain(events: list[AuditEvent], key: bytes = KEY) -> tuple[list[ChainLink], ChainHead]:
     links, before = [], BEGINNING
     for number, event in enumerate(events, 1):
-        text = encode(event)
+        text = encode_event(event)
         before = link_hash(key, before, number, text)
-        links.append(Link(number, text, before))
-    return links, Head(len(links), before, seal_head(key, len(links), before)) if links else Head(0, "", "")
+        links.append(ChainLink(number, text, before))
+    return links, ChainHead(len(links), before, seal_head(key, len(links), before)) if links else ChainHead(0, "", "")
 
 
 @given(st.binary(min_size=32, max_size=32))
 def test_a_token_has_one_spelling(secret: bytes) -> None:
     token = token_of(secret)
     assert is_token(token)
-    assert len(digest(token)) == 64
+    assert len(hash_token(token)) == 64
     for other in (token[:-1], token + "=", token + "A", token.swapcase(), " " + token, token[4:]):
         assert not is_token(other)
     # The last sign carries two bits that count for nothing; only one way to write them is taken.
@@ -70,28 +70,28 @@ def test_tokens_differ() -> None:
 
 @given(EVENTS)
 def test_an_event_comes_back(event: AuditEvent) -> None:
-    assert decode(encode(event)) == event
+    assert decode_event(encode_event(event)) == event
 
 
 @given(EVENTS, EVENTS)
 def test_two_events_have_two_texts(one: AuditEvent, other: AuditEvent) -> None:
-    assert (encode(one) == encode(other)) == (one == other)
+    assert (encode_event(one) == encode_event(other)) == (one == other)
 
 
 @given(st.lists(EVENTS, min_size=3, max_size=6), st.data())
 def test_every_change_of_a_chain_is_seen_where_it_is(events: list[AuditEvent], data: st.DataObject) -> None:
     links, head = _chain(events)
-    assert first_broken(KEY, links, head) is None
+    assert find_broken_link(KEY, links, head) is None
     place = data.draw(st.integers(0, len(links) - 1))
-    changed = links[place]._replace(text=encode(AuditEvent(events[place].at, "mallory", None, "x", "y", "z")))
+    changed = links[place]._replace(text=encode_event(AuditEvent(events[place].at, "mallory", None, "x", "y", "z")))
     edited = [*links[:place], changed, *links[place + 1 :]]
-    seen = first_broken(KEY, edited, head)
+    seen = find_broken_link(KEY, edited, head)
     assert seen is not None
     assert (seen.at, seen.reason[:14]) == (place + 1, "it was changed")
-    without = first_broken(KEY, links[:place] + links[place + 1 :], head)
+    without = find_broken_link(KEY, links[:place] + links[place + 1 :], head)
     assert without is not None
     assert without.at == place + 1
-    cut = first_broken(KEY, links[:place], head)
+    cut = find_broken_link(KEY, links[:place], head)
     assert cut is not None
     assert cut.at == place + 1
     if place:
@@ -99,7 +99,7 @@ def test_every_change_of_a_chain_is_seen_where_it_is(events: list[AuditEvent], d
         # Numbers as they should be, contents exchanged.
         moved[place - 1] = links[place]._replace(number=place)
         moved[place] = links[place - 1]._replace(number=place + 1)
-        reordered = first_broken(KEY, moved, head)
+        reordered = find_broken_link(KEY, moved, head)
         assert reordered is not None
         assert reordered.at == place
 
@@ -107,14 +107,14 @@ def test_every_change_of_a_chain_is_seen_where_it_is(events: list[AuditEvent], d
 @given(st.lists(EVENTS, min_size=1, max_size=4))
 def test_without_the_key_no_chain_can_be_made(events: list[AuditEvent]) -> None:
     links, head = _chain(events, b"another key")
-    assert first_broken(KEY, links, head) is not None
+    assert find_broken_link(KEY, links, head) is not None
     own, own_head = _chain(events)
-    more = Link(len(own) + 1, own[0].text, own[0].hash)
-    assert first_broken(KEY, [*own, more], own_head) == (len(own) + 1, "it was added after the end")
-    shorter = Head(0, "", "")
-    assert first_broken(KEY, own, shorter) is not None
-    assert first_broken(KEY, own, own_head._replace(events=len(own) - 1)) is not None
-    assert first_broken(KEY, own, None) is not None
+    more = ChainLink(len(own) + 1, own[0].text, own[0].hash)
+    assert find_broken_link(KEY, [*own, more], own_head) == (len(own) + 1, "it was added after the end")
+    shorter = ChainHead(0, "", "")
+    assert find_broken_link(KEY, own, shorter) is not None
+    assert find_broken_link(KEY, own, own_head._replace(events=len(own) - 1)) is not None
+    assert find_broken_link(KEY, own, None) is not None
 
 
 @pytest.mark.parametrize("scopes", [[], ["root"], ["tool:"], ["tool:a b"], ["read "], ["READ"]])
@@ -124,7 +124,7 @@ def test_what_is_no_scope_is_refused(scopes: list[str]) -> None:
 
 
 def test_foreign_scopes_of_an_issuer_mean_nothing() -> None:
-    assert known_scopes("openid read profile tool:subcog_get admin2") == {"read", "tool:subcog_get"}
+    assert parse_scopes("openid read profile tool:subcog_get admin2") == {"read", "tool:subcog_get"}
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", " a", "a\x00", "x" * 201])

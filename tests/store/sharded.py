@@ -18,9 +18,8 @@ import psycopg
 from routing import Route, route
 
 from cortex_py.clock import Clock
-from cortex_py.store.database import Row, Session, Sql
-from cortex_py.store.placement import DISTRIBUTED
-from cortex_py.store.postgres import PostgresDatabase, open_postgres
+from cortex_py.store.database import DISTRIBUTED, Row, Session, Sql
+from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
 
 from postgres_server import PostgresServer
 
@@ -118,6 +117,10 @@ class _Session:
         self._written = False
         self._ending = ExitStack()
 
+    @property
+    def as_is(self) -> Session:
+        return self
+
     def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
         found, places = self._where(sql, params)
         if found.writes:
@@ -196,7 +199,7 @@ class ShardedDatabase:
     """The `Database` protocol over all of them. Commits are one after the other: a real one would need two phases."""
 
     name = "postgresql"
-    nearest = None
+    vector_index = None
 
     def __init__(self, shards: Shards, clock: Clock) -> None:
         self.shards = shards
@@ -236,9 +239,9 @@ class ShardedDatabase:
         self._databases[0].unindex_text(session, space, num)
 
     def text_matches(
-        self, session: Session, space: str, words: Sequence[str], space_words: Sequence[str], limit: int, above: int = 0
-    ) -> list[list[int]]:
-        return self._databases[0].text_matches(session, space, words, space_words, limit, above)
+        self, session: Session, space: str, word: str, space_words: Sequence[str], limit: int, above: int = 0
+    ) -> list[int]:
+        return self._databases[0].text_matches(session, space, word, space_words, limit, above)
 
     def text_condition(self, session: Session, spaces: Sequence[str], words: Sequence[str]) -> tuple[str, list[Sql]]:
         return self._databases[0].text_condition(session, spaces, words)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.store.by_words import Held, by_words
+from cortex_py.store.search.process_space import WordMatches, by_words
 
 SIZE = 10_000
 
@@ -28,11 +28,11 @@ class _Held:
 
         return by_words(self.shares, SIZE, open_records, self._look, in_sight)[0]
 
-    def _look(self, i: int, most: int) -> Held:
+    def _look(self, i: int, most: int) -> WordMatches:
         found = list(self.held[i])[:most]
         self.looked.append(i)
         self.read += len(found)
-        return Held(len(found), len(found), found)
+        return WordMatches(len(found), len(found), found)
 
 
 def test_a_rare_word_weighs_more_and_both_words_weigh_most() -> None:

@@ -14,12 +14,13 @@ from typing import TypeVar
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.backup import exchange
-from cortex_py.backup.key_derivation import Kdf, KdfLimits, KdfParameters
+from cortex_py.backup.sync import sync as exchange
+from cortex_py.backup.vault.header import Kdf, KdfLimits, KdfParameters
 from cortex_py.errors import ConfigurationError, Conflict, MemoryNotFound
 from cortex_py.ids import IdMaker
-from cortex_py.memory.capture import NewMemory
-from cortex_py.store.document import SHARED_KINDS
+from cortex_py.memory.capture.capture import NewMemory
+from cortex_py.store.documents.document import SHARED_KINDS
+from cortex_py.store.rows import space_word
 
 from helpers import FakeClock
 from homes import fill, opened, state
@@ -209,8 +210,8 @@ def test_the_text_index_answers_alike(both: Both) -> None:
         words = [store._names.words(word)[0] for word in ("kafka", "redis", "absent")]
         with store.database.read() as session:
             places = {num: n for n, num in enumerate(store.memories.all_numbers(session, cortex.project.id))}
-            within = [store._space_word(one) for one in narrowed]
-            found = store.database.text_matches(session, space, words, within, 7)
+            within = [space_word(one) for one in narrowed]
+            found = [store.database.text_matches(session, space, word, within, 7) for word in words]
         return [[places[num] for num in nums] for nums in found]
 
     assert [len(nums) for nums in both.do(lambda cortex: matches(cortex, cortex.project.id))] == [7, 7, 0]
@@ -314,7 +315,7 @@ def test_a_snapshot_of_one_engine_is_restored_on_the_other(both: Both, onto: str
     snapshot = made_on.backups.create("to be carried")
     both.clock.advance(hours=1)
     fill(taken_to, "replaced")
-    target = taken_to.backups.folder / taken_to.project.id / snapshot.path.name
+    target = taken_to.settings.home / "backups" / taken_to.project.id / snapshot.path.name
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(snapshot.path.read_bytes())
     done = taken_to.backups.restore(snapshot.id)

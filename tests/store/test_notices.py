@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from cortex_py.clock import SystemClock
-from cortex_py.store.postgres import PostgresDatabase, open_postgres
+from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
 
 from helpers import FakeClock
 from homes import opened

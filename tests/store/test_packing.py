@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cortex_py import Cortex
 from cortex_py.store import migrations, sqlite
-from cortex_py.store.packing import pack, trained, unpack
+from cortex_py.store.packing import pack, train_dictionary, unpack
 
 from helpers import FakeClock
 from stub_backend import StubBackend
@@ -30,7 +30,7 @@ def _notes(count: int, words: int = 30) -> list[str]:
 
 @pytest.fixture(scope="module")
 def dictionary() -> bytes:
-    made = trained(_notes(1500))
+    made = train_dictionary(_notes(1500))
     assert made is not None
     return made
 
@@ -74,11 +74,13 @@ def test_a_dictionary_makes_similar_texts_smaller(dictionary: bytes) -> None:
 
 def test_there_is_no_dictionary_where_it_would_not_pay() -> None:
     noise = random.Random(4)
-    assert trained([]) is None
-    assert trained(_notes(20)) is None
-    assert trained(["the same"] * 50_000) is None
+    assert train_dictionary([]) is None
+    assert train_dictionary(_notes(20)) is None
+    assert train_dictionary(["the same"] * 50_000) is None
     # Nothing in common: every text is noise of its own.
-    assert trained(["".join(chr(noise.randrange(0x21, 0xD7FF)) for _ in range(300)) for _ in range(800)]) is None
+    assert (
+        train_dictionary(["".join(chr(noise.randrange(0x21, 0xD7FF)) for _ in range(300)) for _ in range(800)]) is None
+    )
 
 
 def test_a_damaged_packing_is_never_taken_for_a_text() -> None:
@@ -130,7 +132,7 @@ def _carry_over(cortex: Cortex, home: Path, names: set[str], clock: FakeClock) -
             assert table != "memory" or set(known) == names
             old.execute(f"DELETE FROM {table}")
             old.executemany(f"INSERT INTO {table} ({', '.join(known)}) VALUES ({', '.join('?' * len(known))})", rows)
-        from cortex_py.memory.prepare import index_entry
+        from cortex_py.memory.capture.prepare import index_entry
 
         for num, space in session.rows("SELECT num, space FROM memory"):
             terms = [row[0] for row in session.rows("SELECT terms FROM chunk WHERE num = ? ORDER BY n", (num,))]

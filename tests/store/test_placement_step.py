@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.store import migrations, postgres, sqlite
+from cortex_py.context.session import ProjectSessions
+from cortex_py.store import migrations
 from cortex_py.store.database import Session
-from cortex_py.store.placement import PLACEMENT_STEP
-from cortex_py.store.postgres import PostgresDatabase
-from cortex_py.store.postgres_nearest import PostgresNearest
+from cortex_py.store.postgres import engine as postgres
+from cortex_py.store.postgres.engine import PostgresDatabase
+from cortex_py.store.postgres.vector_index import VectorIndex
 
 from helpers import FakeClock
 from homes import opened, state
+from old_schemas import use_schema
 from postgres_server import PostgresServer
 
 BEFORE = 9
@@ -31,13 +33,12 @@ def _released(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             session.run("INSERT INTO memory_text (num, words) VALUES (?, string_to_array(?, ' '))", (num, words))
 
     with monkeypatch.context() as old:
-        old.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:BEFORE])
-        old.setattr(migrations, "SCHEMA_VERSION", BEFORE)
-        old.setattr(sqlite, "_ENGINE_STEPS", sqlite._ENGINE_STEPS[:BEFORE])
+        use_schema(old, BEFORE)
+        old.setattr(ProjectSessions, "settle_files", lambda _sessions: None)
         old.setattr(postgres, "POSTGRES_STEPS", postgres.POSTGRES_STEPS[:BEFORE])
         old.setattr(PostgresDatabase, "index_texts", index_texts)
-        old.setattr(PostgresNearest, "add", lambda *_: None)
-        old.setattr(PostgresNearest, "covered", lambda *_: set())
+        old.setattr(VectorIndex, "add", lambda *_: None)
+        old.setattr(VectorIndex, "covered", lambda *_: set())
         yield
 
 
@@ -63,7 +64,7 @@ def test_a_store_of_the_version_before_keeps_all_it_had(
     home: Path, project: Path, clock: FakeClock, url: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CORTEX_DATABASE_URL", raising=False)
-    assert migrations.MIGRATIONS.index(PLACEMENT_STEP) > BEFORE
+    assert "CREATE TABLE recalled_placed" in "".join("".join(step) for step in migrations.MIGRATIONS[BEFORE:])
     with _released(monkeypatch), opened(home, project, clock, database_url=url) as cortex:
         note = cortex.memories.capture("The ledger rounds half to even", tags=["money"])
         own = cortex.memories.capture("Everybody uses tabs", domain="user")

@@ -17,10 +17,9 @@ import pytest
 
 from cortex_py.clock import SystemClock
 from cortex_py.errors import StorageError, StoreUnavailable
-from cortex_py.store.database import Session
-from cortex_py.store.postgres import PostgresDatabase, open_postgres
-from cortex_py.store.postgres_pool import Pool
-from cortex_py.store.repeating import repeated
+from cortex_py.store.database import Session, retry_once
+from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
+from cortex_py.store.postgres.pool import Pool
 
 from helpers import FakeClock
 from homes import opened
@@ -176,10 +175,10 @@ def test_work_is_repeated_only_where_that_adds_nothing() -> None:
 
     for perhaps_written, keyed in ((False, False), (False, True), (True, True)):
         done, work = failing(perhaps_written)
-        assert repeated(work, keyed=keyed) == 2  # type: ignore[arg-type]
+        assert retry_once(work, keyed=keyed) == 2  # type: ignore[arg-type]
     done, work = failing(True)
     with pytest.raises(StoreUnavailable):
-        repeated(work)  # type: ignore[arg-type]
+        retry_once(work)  # type: ignore[arg-type]
     assert done == [1]
 
 
@@ -252,7 +251,7 @@ def test_a_capture_is_repeated_unless_it_may_be_there_already(
 HOLDER = """
 import sys, time
 from cortex_py.clock import SystemClock
-from cortex_py.store.postgres import open_postgres
+from cortex_py.store.postgres.engine import open_postgres
 database = open_postgres(sys.argv[1], SystemClock())
 print(database.leads("upkeep"), flush=True)
 sys.stdin.read()

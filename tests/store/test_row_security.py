@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from cortex_py.clock import SystemClock
 from cortex_py.errors import AccessDenied, ConfigurationError, StorageError, StoreDenied
 from cortex_py.store import migrations
-from cortex_py.store.bounds import Bounds
-from cortex_py.store.database import Session, Sql
-from cortex_py.store.postgres import PostgresDatabase, open_postgres
-from cortex_py.store.postgres_policies import RIGHTS, granted, protection
+from cortex_py.store.database import Bounds, Session, Sql
+from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
+from cortex_py.store.postgres.security import RIGHTS, granted, protection
 
 from postgres_server import PostgresServer
 
@@ -220,8 +219,8 @@ def test_words_are_found_in_readable_spaces_and_put_into_writable_ones(base: Bas
         word = str(words[space])
         expected = [] if space == THEIRS else [nums[space]]
         with base.bound(), base.database.read() as session:
-            assert base.database.text_matches(session, space, [word], [], 5) == [expected]
-            assert base.database.text_matches(session, space, [word], [word], 5) == [expected]
+            assert base.database.text_matches(session, space, word, [], 5) == expected
+            assert base.database.text_matches(session, space, word, [word], 5) == expected
             condition, params = base.database.text_condition(session, SPACES, [word])
             found = session.rows(f"SELECT m.num FROM (SELECT num FROM memory_text) m WHERE {condition}", params)
             assert [row[0] for row in found] == expected
@@ -231,9 +230,9 @@ def test_words_are_found_in_readable_spaces_and_put_into_writable_ones(base: Bas
         with pytest.raises(_TakenBackError), base.bound(), base.database.write() as session:
             base.database.index_text(session, space, int(str(memories[space])), "first words")
             base.database.index_text(session, space, int(str(memories[space])), "second words")
-            found = base.database.text_matches(session, space, ["first", "second"], [], 5)
+            found = [base.database.text_matches(session, space, word, [], 5) for word in ("first", "second")]
             base.database.unindex_text(session, space, int(str(memories[space])))
-            assert base.database.text_matches(session, space, ["second"], [], 5) == [[]]
+            assert base.database.text_matches(session, space, "second", [], 5) == []
             raise _TakenBackError
         return found
 
@@ -309,7 +308,7 @@ def alone(base: Base) -> Iterator[Base]:
     """The same store through one connection, which everything in a test goes over."""
     opened = _opened(base.url)
     yield opened
-    assert len(opened.database._pool._idle) == 1
+    assert len(opened.database.pool._idle) == 1
     opened.database.close()
 
 
@@ -346,14 +345,14 @@ def test_a_plan_that_was_made_for_one_caller_serves_no_other(alone: Base) -> Non
 
 def test_without_settings_no_row_is_there(base: Base) -> None:
     ((role,),) = base.rows("SELECT current_user")
-    with base.database._pool.connection("BEGIN") as connection:
+    with base.database.pool.connection("BEGIN") as connection:
         connection.execute(f"SET LOCAL ROLE {role}".encode())
         for table in PROTECTED:
             assert connection.execute(f'SELECT count(*) FROM "{table}"'.encode()).fetchall() == [(0,)]
         connection.execute("ROLLBACK")
     # A setting that once was there is an empty text afterwards, not a missing one.
     base.rows("SELECT 1")
-    with base.database._pool.connection("BEGIN") as connection:
+    with base.database.pool.connection("BEGIN") as connection:
         connection.execute(f"SET LOCAL ROLE {role}".encode())
         assert connection.execute("SELECT count(*) FROM memory").fetchall() == [(0,)]
         connection.execute("ROLLBACK")
@@ -484,9 +483,8 @@ def test_the_text_index_is_used_for_callers_too(large: Base) -> None:
     with large.bound(bounds), large.database.read() as session:
         ((by_index, by_table),) = session.rows(scans)
         for _ in range(7):
-            assert large.database.text_matches(session, "plan_1", ["w31"], [], 600) == [
-                [1_015_001, 1_010_001, 1_005_001, 1_000_001]
-            ]
+            found = large.database.text_matches(session, "plan_1", "w31", [], 600)
+            assert found == [1_015_001, 1_010_001, 1_005_001, 1_000_001]
             condition, params = large.database.text_condition(session, ["plan_1", "plan_9"], ["w31"])
             assert len(session.rows(f"SELECT m.num FROM memory m WHERE {condition}", params)) == 4
         assert session.rows(scans) == [(by_index + 14, by_table)]

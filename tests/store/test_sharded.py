@@ -32,9 +32,9 @@ from test_engines import (
 import cortex_py
 from cortex_py import Cortex
 from cortex_py.context.project import identify
-from cortex_py.store import postgres
-from cortex_py.store.placement import DISTRIBUTED, FAN_OUTS, REFERENCE
-from cortex_py.store.postgres_dialect import as_postgres
+from cortex_py.store.database import DISTRIBUTED, FAN_OUTS, REFERENCE
+from cortex_py.store.postgres import engine as postgres
+from cortex_py.store.postgres.engine import as_postgres
 
 from helpers import FakeClock
 from homes import fill, opened
@@ -202,7 +202,7 @@ def test_only_what_is_listed_goes_everywhere_and_all_of_it_does(
     clock.advance(days=40)
     spread.upkeep()
     spread.memories.reindex()
-    monkeypatch.setattr("cortex_py.store.process_space.SMALL", -1)
+    monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)
     spread.memories.recall("PostgreSQL")
     assert set(shards.fanned_out) == set(FAN_OUTS)
 
@@ -214,7 +214,7 @@ def test_the_list_of_such_statements_is_short() -> None:
         for module in source.rglob("*.py")
         for name in re.findall(r'everywhere\(\s*"([^"]+)"', module.read_text("utf-8"))
     )
-    assert called == {**dict.fromkeys(FAN_OUTS, 1), "all spaces": 2}
+    assert called == {**dict.fromkeys(FAN_OUTS, 1), "all spaces": 4}
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_a_statement_with_the_key_touches_one_partition_of_a_foreign_table(
     spread.memories.recall("PostgreSQL", filter="-tag:ops -entity:kafka")
     spread.memories.recall(filter="since:3d")
     spread._store.search.forget_all()
-    monkeypatch.setattr("cortex_py.store.process_space.SMALL", -1)
+    monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)
     spread.memories.recall("Kafka events")
     spread.graph.relationships()
     spread.graph.neighbors("PostgreSQL", depth=2)

@@ -6,22 +6,22 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.store import migrations, sqlite
-from cortex_py.store.suggestions import SUGGESTION_STEP
+from cortex_py.context.session import ProjectSessions
+from cortex_py.store import migrations
 
+from old_schemas import use_schema
 from stub_backend import StubBackend
 
-TABLES = re.findall(r"CREATE TABLE (\w+)", " ".join(SUGGESTION_STEP))
+BEFORE = next(n for n, step in enumerate(migrations.MIGRATIONS) if "CREATE TABLE reference" in step[0])
+TABLES = re.findall(r"CREATE TABLE (\w+)", " ".join(migrations.MIGRATIONS[BEFORE]))
 
 
 def test_a_home_from_before_suggestions_opens_and_gains_them(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = migrations.MIGRATIONS.index(SUGGESTION_STEP)
     with monkeypatch.context() as old:
-        old.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:before])
-        old.setattr(migrations, "SCHEMA_VERSION", before)
-        old.setattr(sqlite, "_ENGINE_STEPS", sqlite._ENGINE_STEPS[:before])
+        use_schema(old, BEFORE)
+        old.setattr(ProjectSessions, "settle_files", lambda _sessions: None)
         with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
             note = cortex.memories.capture("The ledger rounding is half to even")
             with cortex._store.database.read() as session:
@@ -38,7 +38,7 @@ def test_a_home_from_before_suggestions_opens_and_gains_them(
 
 
 def test_only_so_many_events_are_kept(home: Path, project: Path) -> None:
-    from cortex_py.store.suggestions import ReferenceRow
+    from cortex_py.store.tables.suggestions import ReferenceRow
 
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
         table = cortex._store.suggestions

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cortex_py.store.vectors import VectorMatrix
+from cortex_py.store.search.vectors import VectorMatrix
 
 SIZE, DIMENSIONS = 6_000, 384
 

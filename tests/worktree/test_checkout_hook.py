@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py.errors import InvalidInput, StoreDenied
-from cortex_py.worktree import checkout_hook
-from cortex_py.worktree.checkout_hook import Installed, install, installed, remove
-from cortex_py.worktree.git import Repository
+from cortex_py.worktree.git import checkout_hook
+from cortex_py.worktree.git.checkout_hook import HookChange, find_hook, install_hook, remove_hook
+from cortex_py.worktree.git.repository import Repository
 
 from helpers import git
 
@@ -86,9 +86,9 @@ def switch(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_switching_branches_runs_the_command_with_the_hooks_arguments(root: Path, command: Command) -> None:
-    assert installed(repository(root)) is None
-    assert install(repository(root), command.line) == Installed(hook_of(root), "created")
-    assert installed(repository(root)) == hook_of(root)
+    assert find_hook(repository(root)) is None
+    assert install_hook(repository(root), command.line) == HookChange(hook_of(root), "created")
+    assert find_hook(repository(root)) == hook_of(root)
     main, side = git(root, "rev-parse", "main"), git(root, "rev-parse", "side")
     done = switch(root, "side")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -97,39 +97,39 @@ def test_switching_branches_runs_the_command_with_the_hooks_arguments(root: Path
 
 
 def test_checking_out_a_file_does_not(root: Path, command: Command) -> None:
-    install(repository(root), command.line)
+    install_hook(repository(root), command.line)
     git(root, "checkout", "-q", "side", "--", "f.txt")
     assert command.calls() == []
 
 
 def test_a_new_worktree_and_what_is_checked_out_there_run_it(tmp_path: Path, root: Path, command: Command) -> None:
     git(root, "worktree", "add", "-q", "-b", "first", str(tmp_path / "w"))
-    assert install(repository(tmp_path / "w"), command.line).path == hook_of(root)
+    assert install_hook(repository(tmp_path / "w"), command.line).path == hook_of(root)
     git(tmp_path / "w", "switch", "-q", "side")
     git(root, "worktree", "add", "-q", "-b", "second", str(tmp_path / "w2"))
     assert len(command.calls()) == 2
-    assert installed(repository(root)) == hook_of(root)
-    assert remove(repository(tmp_path / "w2"))
+    assert find_hook(repository(root)) == hook_of(root)
+    assert remove_hook(repository(tmp_path / "w2"))
     assert not hook_of(root).exists()
 
 
 def test_a_worktree_of_a_bare_repository(tmp_path: Path, root: Path, command: Command) -> None:
     bare = tmp_path / "b.git"
     git(tmp_path, "clone", "-q", "--bare", str(root), str(bare))
-    assert install(repository(bare), command.line).path == bare / "hooks" / "post-checkout"
+    assert install_hook(repository(bare), command.line).path == bare / "hooks" / "post-checkout"
     git(bare, "worktree", "add", "-q", str(tmp_path / "w"), "side")
     assert len(command.calls()) == 1
 
 
 def test_a_command_found_by_name(root: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{command.path.parent}{os.pathsep}{os.environ['PATH']}")
-    install(repository(root), [command.path.name])
+    install_hook(repository(root), [command.path.name])
     switch(root, "side")
     assert len(command.calls()) == 1
 
 
 def test_a_command_that_is_gone_is_no_harm(root: Path, command: Command) -> None:
-    install(repository(root), command.line)
+    install_hook(repository(root), command.line)
     command.path.unlink()
     done = switch(root, "side")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -137,7 +137,7 @@ def test_a_command_that_is_gone_is_no_harm(root: Path, command: Command) -> None
 
 def test_a_command_that_fails_is_no_harm(tmp_path: Path, root: Path) -> None:
     failing = Command(tmp_path / "failing", "exit 3")
-    install(repository(root), failing.line)
+    install_hook(repository(root), failing.line)
     done = switch(root, "side")
     assert (done.returncode, done.stderr, len(failing.calls())) == (0, "", 1)
 
@@ -155,7 +155,7 @@ def test_a_command_that_hangs_is_ended(
         (tools / name).symlink_to(found)
     monkeypatch.setattr(checkout_hook, "_SECONDS", 1)
     hanging = Command(tmp_path / "hanging", "exec sleep 60")
-    install(repository(root), hanging.line)
+    install_hook(repository(root), hanging.line)
     monkeypatch.setenv("PATH", str(tools))
     began = time.monotonic()
     done = switch(root, "side")
@@ -171,7 +171,7 @@ def test_without_any_limiter_it_still_runs(
     tools.mkdir()
     for name in ("git", "sh", "cat"):
         (tools / name).symlink_to(str(shutil.which(name)))
-    install(repository(root), command.line)
+    install_hook(repository(root), command.line)
     monkeypatch.setenv("PATH", str(tools))
     assert switch(root, "side").returncode == 0
     assert len(command.calls()) == 1
@@ -197,7 +197,7 @@ def test_a_shell_script_goes_on_as_before(
     alone = switch(root, "side")
     switch(root, "main")
     log.unlink()
-    assert install(repository(root), command.line).change == "added"
+    assert install_hook(repository(root), command.line).change == "added"
     done = switch(root, "side")
     assert (done.returncode, done.stdout, done.stderr) == (alone.returncode, "", "")
     assert bool(done.returncode) == bool(status)
@@ -207,7 +207,7 @@ def test_a_shell_script_goes_on_as_before(
     directly = [*([] if first else ["sh"]), hook_of(root), "a", "b", "1"]
     assert subprocess.run(directly, stdin=subprocess.DEVNULL, check=False).returncode == status
     assert stat.S_IMODE(hook_of(root).stat().st_mode) == 0o750
-    assert remove(repository(root))
+    assert remove_hook(repository(root))
     assert hook_of(root).read_bytes() == before
     assert stat.S_IMODE(hook_of(root).stat().st_mode) == 0o750
 
@@ -229,34 +229,34 @@ def test_a_shell_script_goes_on_as_before(
 )
 def test_taking_the_block_out_leaves_what_was_there(root: Path, command: Command, script: bytes) -> None:
     write_hook(hook_of(root), script)
-    install(repository(root), command.line)
+    install_hook(repository(root), command.line)
     switch(root, "side")
     assert len(command.calls()) == 1
-    assert install(repository(root), ["other"]).change == "renewed"
-    assert remove(repository(root))
+    assert install_hook(repository(root), ["other"]).change == "renewed"
+    assert remove_hook(repository(root))
     assert hook_of(root).read_bytes() == script
-    assert not remove(repository(root))
+    assert not remove_hook(repository(root))
 
 
 def test_installing_twice_is_installing_once(root: Path, command: Command) -> None:
-    install(repository(root), command.line)
+    install_hook(repository(root), command.line)
     once = hook_of(root).read_bytes()
-    assert install(repository(root), command.line) == Installed(hook_of(root), "none")
+    assert install_hook(repository(root), command.line) == HookChange(hook_of(root), "none")
     assert hook_of(root).read_bytes() == once
-    assert install(repository(root), ["other"]).change == "renewed"
+    assert install_hook(repository(root), ["other"]).change == "renewed"
     assert b"the program" not in hook_of(root).read_bytes()
-    assert remove(repository(root))
+    assert remove_hook(repository(root))
     assert not hook_of(root).exists()
-    assert not remove(repository(root))
-    assert installed(repository(root)) is None
+    assert not remove_hook(repository(root))
+    assert find_hook(repository(root)) is None
     assert [path.name for path in hook_of(root).parent.iterdir() if path.name.startswith(".")] == []
 
 
 def test_what_was_added_to_a_made_hook_stays(root: Path, command: Command) -> None:
-    install(repository(root), command.line)
+    install_hook(repository(root), command.line)
     with hook_of(root).open("a") as file:
         file.write("echo mine\n")
-    assert remove(repository(root))
+    assert remove_hook(repository(root))
     assert hook_of(root).read_text() == "#!/bin/sh\necho mine\n"
 
 
@@ -336,17 +336,17 @@ def test_any_other_hook_is_left_alone_and_the_line_to_add_is_told(
     make(path)
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(InvalidInput, match="was left as it is") as caught:
-        install(repository(root), command.line)
+        install_hook(repository(root), command.line)
     assert str(command.path) in (caught.value.remedy or "")
     assert (path.read_bytes() if path.is_file() else None) == before
-    assert installed(repository(root)) is None
-    assert not remove(repository(root))
+    assert find_hook(repository(root)) is None
+    assert not remove_hook(repository(root))
 
 
 def test_the_line_that_is_told_works(root: Path, command: Command) -> None:
     _python(hook_of(root))
     with pytest.raises(InvalidInput) as caught:
-        install(repository(root), command.line)
+        install_hook(repository(root), command.line)
     line = (caught.value.remedy or "").partition(": ")[2]
     write_hook(hook_of(root), f"#!/bin/sh -e\n{line}\n")
     assert switch(root, "side").returncode == 0
@@ -358,7 +358,7 @@ def test_a_hook_that_is_switched_off_is_not_switched_on(root: Path, command: Com
     before = write_hook(hook_of(root), "#!/bin/sh\nrm -rf everything\n")
     hook_of(root).chmod(0o644)
     with pytest.raises(InvalidInput, match="may not be executed"):
-        install(repository(root), command.line)
+        install_hook(repository(root), command.line)
     assert hook_of(root).read_bytes() == before
 
 
@@ -368,11 +368,11 @@ def test_a_hook_that_is_switched_off_is_not_switched_on(root: Path, command: Com
 def test_a_folder_of_hooks_below_the_root_of_the_worktree(root: Path, command: Command) -> None:
     git(root, "config", "core.hooksPath", "my hooks")
     (root / "deep").mkdir()
-    assert install(repository(root / "deep"), command.line).path == root / "my hooks" / "post-checkout"
+    assert install_hook(repository(root / "deep"), command.line).path == root / "my hooks" / "post-checkout"
     switch(root, "side")
     assert len(command.calls()) == 1
     assert not hook_of(root).exists()
-    assert remove(repository(root))
+    assert remove_hook(repository(root))
 
 
 @pytest.mark.parametrize("value", ["{home}/hooks of mine", "~/hooks of mine"])
@@ -382,7 +382,7 @@ def test_a_folder_of_hooks_elsewhere(
     home = tmp_path / "own home"
     monkeypatch.setenv("HOME", str(home))
     git(root, "config", "core.hooksPath", value.format(home=home))
-    assert install(repository(root), command.line).path == home / "hooks of mine" / "post-checkout"
+    assert install_hook(repository(root), command.line).path == home / "hooks of mine" / "post-checkout"
     switch(root, "side")
     assert len(command.calls()) == 1
 
@@ -394,16 +394,16 @@ def test_hooks_of_all_repositories_are_changed_only_when_that_is_said(
     settings.write_text(f"[core]\n\thooksPath = {tmp_path / 'everyone'}\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
     with pytest.raises(InvalidInput, match="other repositories") as caught:
-        install(repository(root), command.line)
+        install_hook(repository(root), command.line)
     assert "shared" in str(caught.value)
     assert not (tmp_path / "everyone").exists()
-    path = install(repository(root), command.line, shared=True).path
+    path = install_hook(repository(root), command.line, shared=True).path
     assert path == tmp_path / "everyone" / "post-checkout"
     switch(root, "side")
     assert len(command.calls()) == 1
-    assert remove(repository(root))
+    assert remove_hook(repository(root))
     settings.write_text("[core]\n\thooksPath = .githooks\n")
-    assert install(repository(root), command.line).path == root / ".githooks" / "post-checkout"
+    assert install_hook(repository(root), command.line).path == root / ".githooks" / "post-checkout"
 
 
 def test_a_linked_folder_of_hooks_is_shared_too(tmp_path: Path, root: Path, command: Command) -> None:
@@ -411,26 +411,26 @@ def test_a_linked_folder_of_hooks_is_shared_too(tmp_path: Path, root: Path, comm
     (tmp_path / "everyone").mkdir()
     hook_of(root).parent.symlink_to(tmp_path / "everyone")
     with pytest.raises(InvalidInput, match="other repositories"):
-        install(repository(root), command.line)
-    install(repository(root), command.line, shared=True)
+        install_hook(repository(root), command.line)
+    install_hook(repository(root), command.line, shared=True)
     switch(root, "side")
     assert len(command.calls()) == 1
 
 
 def test_hooks_that_are_switched_off_stay_so(root: Path, command: Command) -> None:
-    install(repository(root), command.line)
+    install_hook(repository(root), command.line)
     git(root, "config", "core.hooksPath", os.devnull)
     with pytest.raises(InvalidInput, match="switched off"):
-        install(repository(root), command.line)
-    assert installed(repository(root)) is None
+        install_hook(repository(root), command.line)
+    assert find_hook(repository(root)) is None
     # The block from before is found where hooks usually live.
-    assert remove(repository(root))
+    assert remove_hook(repository(root))
     assert not hook_of(root).exists()
 
 
 def test_a_repository_without_a_folder_of_hooks_gets_one(root: Path, command: Command) -> None:
     shutil.rmtree(hook_of(root).parent, ignore_errors=True)
-    install(repository(root), command.line)
+    install_hook(repository(root), command.line)
     switch(root, "side")
     assert len(command.calls()) == 1
 
@@ -439,7 +439,7 @@ def test_a_folder_that_cannot_be_written_is_a_typed_error(root: Path, command: C
     shutil.rmtree(hook_of(root).parent, ignore_errors=True)
     git(root, "config", "core.hooksPath", "f.txt/hooks")
     with pytest.raises(StoreDenied, match="post-checkout"):
-        install(repository(root), command.line)
+        install_hook(repository(root), command.line)
 
 
 def test_a_git_that_does_not_answer_is_a_typed_error(
@@ -447,12 +447,12 @@ def test_a_git_that_does_not_answer_is_a_typed_error(
 ) -> None:
     asked = repository(root)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InvalidInput, match="git does not tell"):
-        install(asked, command.line)
+    with pytest.raises(InvalidInput, match="git did not report"):
+        install_hook(asked, command.line)
 
 
 @pytest.mark.parametrize("line", [[], [""], ["./cortex"], ["-x"], ["cortex", "a\nb"], ["cortex", "a\0b"]])
 def test_a_command_that_cannot_stand_in_a_hook_is_refused(root: Path, line: list[str]) -> None:
     with pytest.raises(InvalidInput):
-        install(repository(root), line)
+        install_hook(repository(root), line)
     assert not hook_of(root).exists()

@@ -13,15 +13,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex_py.worktree import diffs
-from cortex_py.worktree.diffs import Change, Line, PatchReader, added_lines, added_whole, label, names, split_lines
+from cortex_py.worktree.git import diffs
+from cortex_py.worktree.git import runner as git_runner
+from cortex_py.worktree.git.diffs import (
+    ChangedLine,
+    FileChange,
+    PatchReader,
+    find_names,
+    new_file_change,
+    new_file_lines,
+    path_label,
+)
+from cortex_py.worktree.git.runner import split_lines
 
 from helpers import git
 
 PLAIN = re.compile(r"(?<![\w$])[A-Za-z_$][\w$]{1,80}(?![\w$])")
 
 
-def changes(text: str | bytes) -> tuple[tuple[Change, ...], bool]:
+def changes(text: str | bytes) -> tuple[tuple[FileChange, ...], bool]:
     data = text.encode() if isinstance(text, str) else text
     return PatchReader(split_lines(BytesIO(data).read)).changes()
 
@@ -38,21 +48,21 @@ def test_names_are_whole_words() -> None:
         b"+alpha = beta.gamma(x, _y, $el, 9lives, 0xff)",
         b"+caf\xc3\xa9 na\xefve \xc3\xa9cole \xe2\x80\x9cquoted\xe2\x80\x9d",
     ]
-    assert names(lines) == {"alpha", "beta", "gamma", "_y", "$el", "café", "quoted"}
-    assert names([b"a" * 81, b"b" * 82]) == {"a" * 81}
-    assert names([]) == frozenset()
+    assert find_names(lines) == {"alpha", "beta", "gamma", "_y", "$el", "café", "quoted"}
+    assert find_names([b"a" * 81, b"b" * 82]) == {"a" * 81}
+    assert find_names([]) == frozenset()
 
 
 def test_a_long_line_is_read_up_to_the_end_of_a_word() -> None:
     line = b"first " + b"x " * 990 + b"cut_in_the_middle_of_this_name last"
     assert len(line) > 2_000
-    assert names([line]) == {"first"}
-    assert names([b"y" * 50_000]) == frozenset()
+    assert find_names([line]) == {"first"}
+    assert find_names([b"y" * 50_000]) == frozenset()
 
 
 @given(st.lists(st.text(alphabet="ab_$ \u00e9\u65e5.9-+\\@\r", max_size=12), max_size=6))
 def test_names_are_those_of_the_lines_one_by_one(lines: list[str]) -> None:
-    found = names([line.encode() for line in lines])
+    found = find_names([line.encode() for line in lines])
     assert found == {name for line in lines for name in PLAIN.findall(line)}
 
 
@@ -66,7 +76,7 @@ def test_lines_are_the_same_however_the_stream_is_cut(lines: list[bytes], size: 
 
 
 def test_a_line_of_any_length_is_held_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diffs, "_LONGEST_BYTES", 10)
+    monkeypatch.setattr(git_runner, "_LONGEST_LINE", 10)
     for size in (1, 3, 7, 64, 1000):
         stream = BytesIO(b"short\n" + b"0123456789abcdef" * 9 + b"\nend")
         assert list(split_lines(partial(lambda size, stream, _: stream.read(size), size, stream))) == [
@@ -84,7 +94,7 @@ def test_names_that_came_went_and_stayed() -> None:
         patch("a.py", "@@ -3,2 +3 @@ def outer(one):\n-old(kept)\n-gone\n+new(kept)\n", "@@ -9 +8,0 @@\n-new\n")
     )
     assert found == (
-        Change(
+        FileChange(
             "a.py",
             None,
             "modified",
@@ -113,7 +123,7 @@ def test_lines_that_look_like_headers_are_content() -> None:
 def test_a_copy_is_an_added_file_that_tells_where_it_was() -> None:
     header = 'diff --git "a/o\\tld" b/new b/x\nsimilarity index 90%\ncopy from "o\\tld"\ncopy to new b/x\n'
     assert changes(header + "@@ -0,0 +1 @@\n+xx\n")[0] == (
-        Change("new b/x", "o\tld", "added", 1, 0, frozenset(("xx",))),
+        FileChange("new b/x", "o\tld", "added", 1, 0, frozenset(("xx",))),
     )
 
 
@@ -147,9 +157,9 @@ def test_a_context_that_git_cut_loses_its_last_word() -> None:
 )
 def test_files_that_nobody_wrote_or_should_tell_give_no_names(path: str) -> None:
     found, whole = changes(patch(path, "@@ -1 +1 @@ context\n-old_name\n+new_name\n"))
-    assert found == (Change(path, None, "modified", 1, 1),)
+    assert found == (FileChange(path, None, "modified", 1, 1),)
     assert whole
-    assert added_whole(path.encode(), b"new_name\n") == Change(path, None, "added", 1, 0)
+    assert new_file_change(path.encode(), b"new_name\n") == FileChange(path, None, "added", 1, 0)
 
 
 def test_minified_code_gives_no_names_but_prose_does() -> None:
@@ -191,16 +201,16 @@ def test_lines_of_one_file_bear_their_numbers() -> None:
         "a", "@@ -3,2 +4 @@ f\n-one\r\n-two\n+three\n", "@@ -9,0 +9,2 @@\n+four\n+five\n"
     )
     expected = (
-        Line("-", 3, "one"),
-        Line("-", 4, "two"),
-        Line("+", 4, "three"),
-        Line("+", 9, "four"),
-        Line("+", 10, "five"),
+        ChangedLine("-", 3, "one"),
+        ChangedLine("-", 4, "two"),
+        ChangedLine("+", 4, "three"),
+        ChangedLine("+", 9, "four"),
+        ChangedLine("+", 10, "five"),
     )
     assert PatchReader(iter(text.encode().split(b"\n"))).lines_of(b"a", 1_000) == (expected, True)
     assert PatchReader(iter(text.encode().split(b"\n"))).lines_of(b"a", 11) == (expected[:2], False)
-    assert added_lines(b"one\ntwo", 100) == ((Line("+", 1, "one"), Line("+", 2, "two")), True)
-    assert added_lines(b"\0", 100) == added_lines(b"", 100) == ((), True)
+    assert new_file_lines(b"one\ntwo", 100) == ((ChangedLine("+", 1, "one"), ChangedLine("+", 2, "two")), True)
+    assert new_file_lines(b"\0", 100) == new_file_lines(b"", 100) == ((), True)
 
 
 # What git makes of it
@@ -264,7 +274,7 @@ def git_bytes(root: Path, *arguments: str) -> bytes:
     return subprocess.run(["git", "-C", root, *arguments], check=True, capture_output=True).stdout
 
 
-def applied(old: str, lines: Iterable[Line]) -> list[str]:
+def applied(old: str, lines: Iterable[ChangedLine]) -> list[str]:
     """The new version, made from the old one by the changed lines alone."""
     listed = list(lines)
     gone = {line.number for line in listed if line.sign == "-"}
@@ -277,4 +287,4 @@ def applied(old: str, lines: Iterable[Line]) -> list[str]:
 
 
 def test_labels_show_odd_bytes() -> None:
-    assert label(b"a\xff\xc3\xa4") == "a\\xffä"
+    assert path_label(b"a\xff\xc3\xa4") == "a\\xffä"

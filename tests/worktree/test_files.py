@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py.errors import CortexError, InvalidInput
-from cortex_py.worktree import files
-from cortex_py.worktree.choice import choose, content_reason, name_reason
-from cortex_py.worktree.decoding import decode
-from cortex_py.worktree.files import FileRef, blob_id, project_files, read_file
+from cortex_py.worktree.files import files
+from cortex_py.worktree.files.choice import choose, decode_text, skip_by_content, skip_by_name
+from cortex_py.worktree.files.files import FileRef, blob_id, project_files, read_file
 
 from helpers import git
 
@@ -56,8 +55,10 @@ def test_an_unmodified_file_is_not_read(tmp_path: Path, monkeypatch: pytest.Monk
     root = make(tmp_path / "r", {"a.txt": "one\n", "b.txt": "two\n"})
     (root / "b.txt").write_text("2\n")
     read: list[bytes] = []
-    plain = files._read
-    monkeypatch.setattr(files, "_read", lambda place, limit: read.append(place) or plain(place, limit))
+    plain = files.read_regular
+    monkeypatch.setattr(
+        files, "read_regular", lambda place, most, **how: read.append(place) or plain(place, most, **how)
+    )
     found = {file.path: file.blob for file in project_files(root)}
     assert found == {"a.txt": blob_id(b"one\n"), "b.txt": blob_id(b"2\n")}
     assert [place.rpartition(b"/")[2] for place in read] == [b"b.txt"]
@@ -313,7 +314,7 @@ def test_an_id_is_the_hash_of_a_header_and_the_content() -> None:
     ],
 )
 def test_decoding(data: bytes, text: str | None) -> None:
-    assert decode(data) == text
+    assert decode_text(data) == text
 
 
 # Reasons
@@ -352,14 +353,14 @@ def test_decoding(data: bytes, text: str | None) -> None:
     ],
 )
 def test_what_a_name_tells(path: str, reason: str | None) -> None:
-    assert name_reason(path) == reason
+    assert skip_by_name(path) == reason
 
 
 def test_a_folder_of_built_things_is_known_by_the_manifest_beside_it() -> None:
     manifests = {"": ["package.json"], "native": ["cargo.toml"], "net": ["app.csproj"], "go": ["go.mod"]}
     built = ["build/a.js", "out/a.js", "native/target/debug/x.rs", "net/obj/x.cs"]
     own = ["go/build/ci.go", "src/build/a.js", "target/a.js", "native/build/x.rs", "bin/run.sh"]
-    assert [path for path in built + own if name_reason(path, manifests) == "vendored"] == built
+    assert [path for path in built + own if skip_by_name(path, manifests) == "vendored"] == built
 
 
 @pytest.mark.parametrize(
@@ -389,7 +390,7 @@ def test_a_folder_of_built_things_is_known_by_the_manifest_beside_it() -> None:
     ],
 )
 def test_what_the_content_tells(path: str, text: str, reason: str | None) -> None:
-    assert content_reason(path, text.encode()) == reason
+    assert skip_by_content(path, text.encode()) == reason
 
 
 def test_a_full_choice_takes_every_text_and_tells_why_not_the_rest(tmp_path: Path) -> None:

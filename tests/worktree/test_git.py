@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py.errors import CortexError
-from cortex_py.worktree.git import Head, Repository
+from cortex_py.worktree.git.repository import Head, Repository
 
 from helpers import git
 

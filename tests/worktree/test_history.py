@@ -11,21 +11,22 @@ from pathlib import Path
 import pytest
 
 from cortex_py.errors import CortexError
-from cortex_py.worktree import diffs, history
-from cortex_py.worktree.git import Repository
-from cortex_py.worktree.history import (
-    Change,
+from cortex_py.worktree.git import diffs
+from cortex_py.worktree.git import runner as git_runner
+from cortex_py.worktree.git.history import (
+    ChangedLine,
     Commit,
-    Line,
+    FileChange,
     Patch,
     WorkingChanges,
-    commit_facts,
-    commits,
-    patch,
-    reachable,
-    tags,
-    working_changes,
+    find_commit,
+    list_reachable,
+    read_commits,
+    read_patch,
+    read_tags,
+    read_working_changes,
 )
+from cortex_py.worktree.git.repository import Repository
 
 from helpers import git
 
@@ -60,14 +61,14 @@ def repository(path: Path) -> Repository:
 
 
 def read(root: Path) -> list[Commit]:
-    return list(commits(repository(root)))
+    return list(read_commits(repository(root)))
 
 
-def last(root: Path) -> dict[str, Change]:
-    return {change.path: change for change in next(commits(repository(root))).changes}
+def last(root: Path) -> dict[str, FileChange]:
+    return {change.path: change for change in next(read_commits(repository(root))).changes}
 
 
-def told(change: Change) -> tuple[str, str | None, str, int, int]:
+def told(change: FileChange) -> tuple[str, str | None, str, int, int]:
     return change.path, change.old_path, change.status, change.added, change.removed
 
 
@@ -88,14 +89,14 @@ def test_commits_are_told_newest_first_with_what_they_did(tmp_path: Path, monkey
         author="Ada É",
         subject="Load it",
         body="Because.\n\nReally.",
-        changes=(Change("a.py", None, "added", 2, 0, frozenset(("def", "load", "path", "return"))),),
+        changes=(FileChange("a.py", None, "added", 2, 0, frozenset(("def", "load", "path", "return"))),),
         complete=True,
     )
     assert (newest.id, newest.parents, newest.subject, newest.body) == (second, (first,), "Read it", "")
     context = frozenset(("return", "path", "def", "load"))
     assert newest.changes == (
-        Change("a.py", None, "modified", 1, 1, frozenset(("read",)), frozenset(), context),
-        Change("b.py", None, "added", 1, 0, frozenset(("import", "load"))),
+        FileChange("a.py", None, "modified", 1, 1, frozenset(("read",)), frozenset(), context),
+        FileChange("b.py", None, "added", 1, 0, frozenset(("import", "load"))),
     )
 
 
@@ -125,7 +126,7 @@ def test_times_and_encodings_that_no_one_expects(tmp_path: Path) -> None:
     for text in texts:
         command = ["git", "-C", root, "hash-object", "-t", "commit", "-w", "--stdin", "--literally"]
         name = subprocess.run(command, input=start + text, check=True, capture_output=True).stdout.decode().strip()
-        facts = commit_facts(repository(root), name)
+        facts = find_commit(repository(root), name)
         assert facts is not None
         assert facts.time == datetime(1970, 1, 1, tzinfo=UTC)
         found.append((facts.author, facts.subject, facts.body))
@@ -142,13 +143,13 @@ def test_only_what_is_new_is_told_and_vanished_commits_are_passed_over(tmp_path:
     root = make(tmp_path / "r")
     names = [commit(root, {"a": f"{n}\n"}) for n in range(5)]
     here = repository(root)
-    found = commits(here, since=[names[2], "0" * 40, "HEAD", "--all", git(root, "rev-parse", "HEAD^{tree}")])
+    found = read_commits(here, since=[names[2], "0" * 40, "HEAD", "--all", git(root, "rev-parse", "HEAD^{tree}")])
     assert [one.id for one in found] == [names[4], names[3]]
-    assert [one.id for one in commits(here, since=[names[4]])] == []
-    assert [one.id for one in commits(here, most=2)] == [names[4], names[3]]
-    assert list(commits(here, most=0)) == []
-    assert reachable(here) == names[::-1]
-    assert reachable(here, 2) == [names[4], names[3]]
+    assert [one.id for one in read_commits(here, since=[names[4]])] == []
+    assert [one.id for one in read_commits(here, most=2)] == [names[4], names[3]]
+    assert list(read_commits(here, most=0)) == []
+    assert list_reachable(here) == names[::-1]
+    assert list_reachable(here, 2) == [names[4], names[3]]
 
 
 def test_the_deadline_is_asked_between_commits(tmp_path: Path) -> None:
@@ -156,7 +157,7 @@ def test_the_deadline_is_asked_between_commits(tmp_path: Path) -> None:
     for n in range(4):
         commit(root, {"a": f"{n}\n"})
     answers = iter([False, False, True])
-    assert len(list(commits(repository(root), deadline=lambda: next(answers)))) == 2
+    assert len(list(read_commits(repository(root), deadline=lambda: next(answers)))) == 2
 
 
 def test_git_is_stopped_when_no_more_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,8 +173,8 @@ def test_git_is_stopped_when_no_more_is_wanted(tmp_path: Path, monkeypatch: pyte
         return process  # type: ignore[no-any-return]
 
     here = repository(root)
-    monkeypatch.setattr(history.subprocess, "Popen", spy)
-    found = commits(here)
+    monkeypatch.setattr(git_runner.subprocess, "Popen", spy)
+    found = read_commits(here)
     newest = next(found)
     assert not newest.complete
     assert [told(one) for one in newest.changes] == [("big.txt", None, "modified", 150_000, 150_000)]
@@ -194,7 +195,7 @@ def test_all_sides_of_merges_are_walked_and_merges_have_no_changes(tmp_path: Pat
     assert len(merge.parents) > 2
     assert (merge.changes, merge.complete) == ((), True)
     assert sorted(one.path for commit in found for one in commit.changes) == ["base", "one", "three", "two"]
-    assert patch(repository(root), merge.id, "one") == Patch("one")
+    assert read_patch(repository(root), merge.id, "one") == Patch("one")
 
 
 # Files
@@ -269,20 +270,20 @@ def test_names_of_any_bytes(tmp_path: Path) -> None:
     assert sorted(last(root)) == sorted(labels)
     here = repository(root)
     for name in labels:
-        assert patch(here, second, name).lines == (Line("+", 3, "added"),), name
+        assert read_patch(here, second, name).lines == (ChangedLine("+", 3, "added"),), name
     commit(root, dict.fromkeys(texts) | {f"in {path}": text + "added\n" for path, text in texts.items()})
     assert {(one.old_path, one.path) for one in last(root).values() if one.status != "renamed"} == set()
     assert sorted(last(root)) == sorted(f"in {name}" for name in labels)
     fill(root, {f"in {path}": "all new\n" for path in texts} | {f"un {path}": "fresh" for path in texts})
     for name in labels:
-        assert patch(here, None, f"in {name}").lines[-1] == Line("+", 1, "all new")
-        assert patch(here, None, f"un {name}").lines == (Line("+", 1, "fresh"),)
+        assert read_patch(here, None, f"in {name}").lines[-1] == ChangedLine("+", 1, "all new")
+        assert read_patch(here, None, f"un {name}").lines == (ChangedLine("+", 1, "fresh"),)
 
 
 def test_a_name_that_two_files_would_show_means_the_plain_one(tmp_path: Path) -> None:
     root = make(tmp_path / "r")
     name = commit(root, {"a\\xff": "plain\n", os.fsdecode(b"a\xff"): "odd\n"})
-    assert patch(repository(root), name, "a\\xff").lines == (Line("+", 1, "plain"),)
+    assert read_patch(repository(root), name, "a\\xff").lines == (ChangedLine("+", 1, "plain"),)
 
 
 def test_submodules_are_told_without_names(tmp_path: Path) -> None:
@@ -292,11 +293,11 @@ def test_submodules_are_told_without_names(tmp_path: Path) -> None:
     commit(root, {"a": "1\n"})
     git(root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "sub")
     commit(root, {})
-    assert last(root)["sub"] == Change("sub", None, "added", 1, 0)
+    assert last(root)["sub"] == FileChange("sub", None, "added", 1, 0)
     commit(root / "sub", {"lib.py": "y\n"})
-    assert working_changes(repository(root)).unstaged == (Change("sub", None, "modified", 1, 1),)
+    assert read_working_changes(repository(root)).unstaged == (FileChange("sub", None, "modified", 1, 1),)
     commit(root, {})
-    assert last(root)["sub"] == Change("sub", None, "modified", 1, 1)
+    assert last(root)["sub"] == FileChange("sub", None, "modified", 1, 1)
 
 
 def test_counts_are_those_of_git(tmp_path: Path) -> None:
@@ -338,8 +339,8 @@ def test_taste_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     fill(root, {"z": "3\n", "ü.py": body})
     git(root, "add", "z")
     here = repository(root)
-    name = reachable(here)[0]
-    plain = read(root), working_changes(here), patch(here, name, "c.py"), patch(here, None, "ü.py")
+    name = list_reachable(here)[0]
+    plain = read(root), read_working_changes(here), read_patch(here, name, "c.py"), read_patch(here, None, "ü.py")
     assert plain[2].old_path == "a b.py"
     taste = {
         "diff.noprefix": "true",
@@ -374,7 +375,12 @@ def test_taste_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     }.items():
         monkeypatch.setenv(key, value)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
-    assert (read(root), working_changes(here), patch(here, name, "c.py"), patch(here, None, "ü.py")) == plain
+    assert (
+        read(root),
+        read_working_changes(here),
+        read_patch(here, name, "c.py"),
+        read_patch(here, None, "ü.py"),
+    ) == plain
 
 
 def test_an_unborn_branch_has_no_history_but_work(tmp_path: Path) -> None:
@@ -382,13 +388,13 @@ def test_an_unborn_branch_has_no_history_but_work(tmp_path: Path) -> None:
     fill(root, {"staged.py": "name_a\n", "new.py": "name_b\n"})
     git(root, "add", "staged.py")
     here = repository(root)
-    assert (read(root), reachable(here), tags(here), commit_facts(here, "main")) == ([], [], {}, None)
-    assert working_changes(here) == WorkingChanges(
-        (Change("staged.py", None, "added", 1, 0, frozenset(("name_a",))),),
+    assert (read(root), list_reachable(here), read_tags(here), find_commit(here, "main")) == ([], [], {}, None)
+    assert read_working_changes(here) == WorkingChanges(
+        (FileChange("staged.py", None, "added", 1, 0, frozenset(("name_a",))),),
         (),
-        (Change("new.py", None, "added", 1, 0, frozenset(("name_b",))),),
+        (FileChange("new.py", None, "added", 1, 0, frozenset(("name_b",))),),
     )
-    assert patch(here, None, "staged.py").lines == (Line("+", 1, "name_a"),)
+    assert read_patch(here, None, "staged.py").lines == (ChangedLine("+", 1, "name_a"),)
 
 
 def test_where_a_shallow_clone_was_cut_nothing_seems_new(tmp_path: Path) -> None:
@@ -399,8 +405,11 @@ def test_where_a_shallow_clone_was_cut_nothing_seems_new(tmp_path: Path) -> None
     newest, oldest = read(tmp_path / "r")
     assert ([one.path for one in newest.changes], newest.complete) == (["a"], True)
     assert (oldest.parents, oldest.changes, oldest.complete) == ((), (), False)
-    assert not patch(repository(tmp_path / "r"), oldest.id, "a").complete
-    assert patch(repository(tmp_path / "r"), name, "a").lines == (Line("-", 1, "1"), Line("+", 1, "2"))
+    assert not read_patch(repository(tmp_path / "r"), oldest.id, "a").complete
+    assert read_patch(repository(tmp_path / "r"), name, "a").lines == (
+        ChangedLine("-", 1, "1"),
+        ChangedLine("+", 1, "2"),
+    )
 
 
 def test_a_partial_clone_tells_commits_without_changes(tmp_path: Path) -> None:
@@ -419,15 +428,15 @@ def test_worktrees_detached_heads_and_bare_repositories(tmp_path: Path) -> None:
     git(root, "worktree", "add", "-q", "--detach", str(tmp_path / "w"), first)
     assert [one.id for one in read(tmp_path / "w")] == [first]
     fill(tmp_path / "w", {"a": "name\n"})
-    assert [told(one) for one in working_changes(repository(tmp_path / "w")).unstaged] == [
+    assert [told(one) for one in read_working_changes(repository(tmp_path / "w")).unstaged] == [
         ("a", None, "modified", 1, 1)
     ]
-    assert working_changes(repository(root)) == WorkingChanges()
+    assert read_working_changes(repository(root)) == WorkingChanges()
     git(tmp_path, "clone", "-q", "--bare", str(root), str(tmp_path / "b.git"))
     bare = repository(tmp_path / "b.git")
-    assert [one.id for one in commits(bare)] == [second, first]
-    assert working_changes(bare) == WorkingChanges()
-    assert patch(bare, None, "a") == Patch("a")
+    assert [one.id for one in read_commits(bare)] == [second, first]
+    assert read_working_changes(bare) == WorkingChanges()
+    assert read_patch(bare, None, "a") == Patch("a")
 
 
 def test_a_repository_with_long_ids(tmp_path: Path) -> None:
@@ -436,9 +445,9 @@ def test_a_repository_with_long_ids(tmp_path: Path) -> None:
     second = commit(root, {"a": "2\n"})
     assert len(second) == 64
     here = repository(root)
-    assert [one.id for one in commits(here, since=[first])] == [second]
-    assert patch(here, second, "a").lines == (Line("-", 1, "1"), Line("+", 1, "2"))
-    facts = commit_facts(here, second[:12])
+    assert [one.id for one in read_commits(here, since=[first])] == [second]
+    assert read_patch(here, second, "a").lines == (ChangedLine("-", 1, "1"), ChangedLine("+", 1, "2"))
+    facts = find_commit(here, second[:12])
     assert facts is not None and facts.id == second
 
 
@@ -454,7 +463,7 @@ def test_tags_are_told_at_their_commits(tmp_path: Path) -> None:
     git(root, "tag", "tree", "HEAD^{tree}")
     second = commit(root, {"a": "2\n"})
     git(root, "tag", "@scope/pkg@1.0.0")
-    assert tags(repository(root)) == {first: ("heavy", "light", "nested"), second: ("@scope/pkg@1.0.0",)}
+    assert read_tags(repository(root)) == {first: ("heavy", "light", "nested"), second: ("@scope/pkg@1.0.0",)}
 
 
 def test_a_commit_is_found_by_its_names_alone(tmp_path: Path) -> None:
@@ -469,7 +478,7 @@ def test_a_commit_is_found_by_its_names_alone(tmp_path: Path) -> None:
     here = repository(root)
 
     def found(revision: str) -> str | None:
-        facts = commit_facts(here, revision)
+        facts = find_commit(here, revision)
         return facts and facts.id
 
     assert found(first) == found(first[:8]) == found("v1.0") == found("@scope/pkg@1.0.0") == first
@@ -498,7 +507,7 @@ def test_a_commit_is_found_by_its_names_alone(tmp_path: Path) -> None:
         "../main",
     ):
         assert found(revision) is None, revision
-        assert patch(here, revision, "a") == Patch("a"), revision
+        assert read_patch(here, revision, "a") == Patch("a"), revision
 
 
 def test_an_ambiguous_id_is_no_answer(tmp_path: Path) -> None:
@@ -514,8 +523,8 @@ def test_an_ambiguous_id_is_no_answer(tmp_path: Path) -> None:
         seen[name[:4]] = name
     else:
         pytest.fail("no two alike")
-    assert commit_facts(repository(root), name[:4]) is None
-    facts = commit_facts(repository(root), name)
+    assert find_commit(repository(root), name[:4]) is None
+    facts = find_commit(repository(root), name)
     assert facts is not None and facts.id == name
 
 
@@ -539,38 +548,42 @@ def test_what_is_not_committed(tmp_path: Path) -> None:
     git(root, "mv", "moved.py", "place.py")
     fill(root, {"a.py": "both\n", "b.py": None})
     (root / "n.link").symlink_to("/etc/passwd")
-    found = working_changes(repository(root))
+    found = read_working_changes(repository(root))
     assert [told(one) for one in found.staged] == [
         ("a.py", None, "modified", 1, 1),
         ("place.py", "moved.py", "renamed", 0, 0),
     ]
     assert [told(one) for one in found.unstaged] == [("a.py", None, "modified", 1, 1), ("b.py", None, "deleted", 0, 1)]
     assert found.untracked == (
-        Change("d/n.py", None, "added", 2, 0, frozenset(("fresh", "end"))),
-        Change("n.bin", None, "added", 0, 0),
-        Change("n.link", None, "added", 0, 0),
-        Change("n.lock", None, "added", 1, 0, frozenset(("text_name",))),
+        FileChange("d/n.py", None, "added", 2, 0, frozenset(("fresh", "end"))),
+        FileChange("n.bin", None, "added", 0, 0),
+        FileChange("n.link", None, "added", 0, 0),
+        FileChange("n.lock", None, "added", 1, 0, frozenset(("text_name",))),
     )
     assert found.complete
     here = repository(root)
-    assert patch(here, None, "a.py") == Patch("a.py", None, (Line("-", 1, "one"), Line("+", 1, "both")))
-    assert patch(here, None, "place.py") == Patch("place.py", "moved.py")
-    assert patch(here, None, "d/n.py").lines == (Line("+", 1, "fresh = 1"), Line("+", 2, "end"))
-    assert patch(here, None, "n.log") == Patch("n.log")
-    assert [patch(here, None, path).lines for path in ("", ".", "d", "../r/a.py", "*.py", "\0", "\ud800")] == [()] * 7
-    assert patch(here, None, "a.py", most_bytes=5) == Patch("a.py", None, (Line("-", 1, "one"),), False)
+    assert read_patch(here, None, "a.py") == Patch(
+        "a.py", None, (ChangedLine("-", 1, "one"), ChangedLine("+", 1, "both"))
+    )
+    assert read_patch(here, None, "place.py") == Patch("place.py", "moved.py")
+    assert read_patch(here, None, "d/n.py").lines == (ChangedLine("+", 1, "fresh = 1"), ChangedLine("+", 2, "end"))
+    assert read_patch(here, None, "n.log") == Patch("n.log")
+    assert [read_patch(here, None, path).lines for path in ("", ".", "d", "../r/a.py", "*.py", "\0", "\ud800")] == [
+        ()
+    ] * 7
+    assert read_patch(here, None, "a.py", most_bytes=5) == Patch("a.py", None, (ChangedLine("-", 1, "one"),), False)
 
 
 def test_large_new_files_are_not_read(tmp_path: Path) -> None:
     root = make(tmp_path / "r")
     fill(root, {"big.txt": b"x" * 1_000_001, "small.txt": "yes\n"})
-    found = working_changes(repository(root))
+    found = read_working_changes(repository(root))
     assert [told(one) for one in found.untracked] == [
         ("big.txt", None, "added", 0, 0),
         ("small.txt", None, "added", 1, 0),
     ]
     assert not found.complete
-    assert patch(repository(root), None, "big.txt") == Patch("big.txt", complete=False)
+    assert read_patch(repository(root), None, "big.txt") == Patch("big.txt", complete=False)
 
 
 def test_files_in_conflict_are_compared_with_our_side(tmp_path: Path) -> None:
@@ -582,10 +595,10 @@ def test_files_in_conflict_are_compared_with_our_side(tmp_path: Path) -> None:
     commit(root, {"both": "main\n", "theirs": None})
     with pytest.raises(subprocess.CalledProcessError):
         git(root, "merge", "-q", "side")
-    found = working_changes(repository(root))
+    found = read_working_changes(repository(root))
     assert {one.path for one in found.unstaged} <= {"both", "theirs"}
     assert next(one for one in found.unstaged if one.path == "both").added == 4
-    assert Line("+", 2, "main") not in patch(repository(root), None, "both").lines
+    assert ChangedLine("+", 2, "main") not in read_patch(repository(root), None, "both").lines
 
 
 # Without git, or with a broken one
@@ -596,10 +609,15 @@ def test_without_git_there_is_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     name = commit(root, {"a": "1\n"})
     here = repository(root)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert (list(commits(here)), list(commits(here, since=[name])), reachable(here), tags(here)) == ([], [], [], {})
-    assert working_changes(here) == WorkingChanges()
-    assert patch(here, name, "a") == patch(here, None, "a") == Patch("a")
-    assert commit_facts(here, name) is None
+    assert (
+        list(read_commits(here)),
+        list(read_commits(here, since=[name])),
+        list_reachable(here),
+        read_tags(here),
+    ) == ([], [], [], {})
+    assert read_working_changes(here) == WorkingChanges()
+    assert read_patch(here, name, "a") == read_patch(here, None, "a") == Patch("a")
+    assert find_commit(here, name) is None
 
 
 def test_a_history_that_breaks_off_is_an_error(tmp_path: Path) -> None:
@@ -609,15 +627,15 @@ def test_a_history_that_breaks_off_is_an_error(tmp_path: Path) -> None:
     commit(root, {"a": "3\n"})
     blob = git(root, "rev-parse", "HEAD~2:a")
     (root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    found = commits(repository(root))
+    found = read_commits(repository(root))
     assert next(found).subject == "work"
     with pytest.raises(CortexError, match="broke off"):
         list(found)
     shutil.rmtree(root / ".git" / "objects")
     with pytest.raises(CortexError):
-        list(commits(repository_of(root)))
+        list(read_commits(repository_of(root)))
     with pytest.raises(CortexError):
-        reachable(repository_of(root))
+        list_reachable(repository_of(root))
 
 
 def repository_of(root: Path) -> Repository:

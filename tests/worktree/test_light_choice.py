@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from cortex_py.worktree.choice import choose
-from cortex_py.worktree.files import FileRef
-from cortex_py.worktree.roles import Role, declared_entries, role_of
+from cortex_py.worktree.files.choice import Role, choose, declared_entries, role_of
+from cortex_py.worktree.files.files import FileRef
 
 
 def light(contents: dict[str, str] | list[str], limit: int = 200) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cortex_py.worktree.settings_keys import Setting, settings_in
+from cortex_py.worktree.formats import Setting, read_settings
 
 Row = tuple[str, str, int]
 FILES: dict[str, tuple[str, list[Row]]] = {
@@ -88,20 +88,20 @@ FILES: dict[str, tuple[str, list[Row]]] = {
 @pytest.mark.parametrize("path", FILES)
 def test_a_file_holds_its_settings(path: str) -> None:
     text, rows = FILES[path]
-    assert settings_in(path, text) == [Setting(*row) for row in rows]
-    assert settings_in(f"deep/{path.upper()}", text) == [Setting(*row) for row in rows]
+    assert read_settings(path, text) == [Setting(*row) for row in rows]
+    assert read_settings(f"deep/{path.upper()}", text) == [Setting(*row) for row in rows]
 
 
 @pytest.mark.parametrize("path", FILES)
 def test_lines_that_end_as_on_windows_are_counted_alike(path: str) -> None:
     text, rows = FILES[path]
-    found = settings_in(path, "\ufeff" + text.replace("\n", "\r\n"))
+    found = read_settings(path, "\ufeff" + text.replace("\n", "\r\n"))
     assert [(one.key, one.line) for one in found] == [(key, line) for key, _, line in rows]
 
 
 @pytest.mark.parametrize("path", [".env", "app/.env.local", "notes.md", "Makefile", "a.py"])
 def test_secrets_and_other_files_are_left_alone(path: str) -> None:
-    assert settings_in(path, "A=1\n") == []
+    assert read_settings(path, "A=1\n") == []
 
 
 @pytest.mark.parametrize(
@@ -124,28 +124,28 @@ def test_secrets_and_other_files_are_left_alone(path: str) -> None:
     ],
 )
 def test_what_is_broken_is_silent(path: str, text: str) -> None:
-    assert settings_in(path, text) == []
+    assert read_settings(path, text) == []
 
 
 def test_settings_and_text_are_bounded() -> None:
     many = "".join(f"k{n} = {n}\n" for n in range(5_200))
-    assert [len(settings_in(path, many)) for path in ("a.toml", "a.properties", "a.ini")] == [5_000] * 3
-    assert settings_in("a.ini", "a=1\n")
-    assert settings_in("a.ini", "a=1\n#" + "x" * 1_000_000) == []
+    assert [len(read_settings(path, many)) for path in ("a.toml", "a.properties", "a.ini")] == [5_000] * 3
+    assert read_settings("a.ini", "a=1\n")
+    assert read_settings("a.ini", "a=1\n#" + "x" * 1_000_000) == []
 
 
 def test_an_alias_does_not_multiply() -> None:
     text = "a: &a [x, x]\n" + "".join(f"b{n}: &b{n} [*{'a' if n == 0 else f'b{n - 1}'}, z]\n" for n in range(40))
-    assert len(settings_in("a.yaml", text)) == 42
+    assert len(read_settings("a.yaml", text)) == 42
 
 
 def test_a_value_that_is_an_alias_keeps_the_numbers_of_its_list() -> None:
-    assert settings_in("a.yaml", "- &x 1\n- *x\n- 2\n") == [Setting("0", "1", 1), Setting("2", "2", 3)]
+    assert read_settings("a.yaml", "- &x 1\n- *x\n- 2\n") == [Setting("0", "1", 1), Setting("2", "2", 3)]
 
 
 @pytest.mark.parametrize("path", FILES)
 def test_no_text_takes_long(path: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for unit in (
         "[",
         "{a: ",
@@ -164,8 +164,8 @@ def test_no_text_takes_long(path: str) -> None:
         "&a ",
         "? ",
     ):
-        settings_in(path, unit * (60_000 // len(unit)))
-    assert time.perf_counter() - started < 5
+        read_settings(path, unit * (60_000 // len(unit)))
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -173,7 +173,7 @@ def test_no_text_takes_long(path: str) -> None:
 @given(text=st.text(max_size=120), marks=st.text("[]{}\"'=:,.\\ \n#&*-|>?!a1/", max_size=60))
 def test_no_text_is_too_strange(path: str, text: str, marks: str) -> None:
     for one in (text, marks, FILES[path][0] + marks):
-        for found in settings_in(path, one):
+        for found in read_settings(path, one):
             assert found.key is not None
             assert found.line >= 1
 
@@ -196,4 +196,4 @@ def test_every_item_is_found_where_it_was_written(lists: dict[str, list[str]]) -
             lines.append(f"  '{value}',  # [ '")
             wanted.append(Setting(f"{key}.{number}", value, len(lines)))
         lines.append("]")
-    assert settings_in("a.toml", "\n".join(lines)) == wanted
+    assert read_settings("a.toml", "\n".join(lines)) == wanted

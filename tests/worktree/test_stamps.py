@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.worktree.git import Repository
-from cortex_py.worktree.stamps import stamp
+from cortex_py.worktree.files.files import compute_stamp
+from cortex_py.worktree.git.repository import Repository
 
 from helpers import git
 
@@ -26,7 +26,7 @@ def make(root: Path) -> Path:
 
 
 def take(root: Path) -> str:
-    found = stamp(root, Repository.discover(root))
+    found = compute_stamp(root, Repository.discover(root))
     assert found is not None
     return found
 
@@ -123,13 +123,13 @@ def test_a_plain_folder_is_told_by_its_files(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a.py").write_text("x = 1\n")
     (tmp_path / ".gitignore").write_text("*.log\n")
-    before = stamp(tmp_path, None)
+    before = compute_stamp(tmp_path, None)
     (tmp_path / "noise.log").write_text("x\n")
-    assert stamp(tmp_path, None) == before
+    assert compute_stamp(tmp_path, None) == before
     (tmp_path / "deep" / "a.py").write_text("x = 22\n")
-    edited = stamp(tmp_path, None)
+    edited = compute_stamp(tmp_path, None)
     (tmp_path / "b.py").write_text("")
-    assert len({before, edited, stamp(tmp_path, None)}) == 3
+    assert len({before, edited, compute_stamp(tmp_path, None)}) == 3
 
 
 def test_a_bare_and_an_unborn_repository_have_stamps(tmp_path: Path) -> None:
@@ -148,5 +148,5 @@ def test_a_bare_and_an_unborn_repository_have_stamps(tmp_path: Path) -> None:
 def test_where_git_does_not_answer_there_is_no_stamp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make(tmp_path / "r")
     repository = Repository.discover(root)
-    monkeypatch.setattr("cortex_py.worktree.stamps.run_git", lambda *_, **__: None)
-    assert stamp(root, repository) is None
+    monkeypatch.setattr("cortex_py.worktree.files.files.run_git", lambda *_, **__: None)
+    assert compute_stamp(root, repository) is None

@@ -7,16 +7,18 @@ from textwrap import dedent
 import pytest
 
 from code_samples import BASH, CPP, CSHARP, GO, JAVA, JAVASCRIPT, LUA, PHP, PYTHON, RUBY, RUST, TYPESCRIPT, C
-from cortex_py.worktree.languages import language_of
-from cortex_py.worktree.syntax import Import, Symbol, imports, symbols
+from cortex_py.worktree.code.imports import Import
+from cortex_py.worktree.code.naming import language_of
+from cortex_py.worktree.code.outline import Symbol
+from cortex_py.worktree.code.syntax import analyse
 
 
 def outline(path: str, text: str) -> list[str]:
-    return [f"{one.line}-{one.end_line} {one.kind} {one.qualified}" for one in symbols(path, text)]
+    return [f"{one.line}-{one.end_line} {one.kind} {one.qualified}" for one in analyse(path, text).symbols]
 
 
 def taken(path: str, text: str) -> list[tuple[int, str, tuple[str, ...]]]:
-    return [(one.line, one.module, one.names) for one in imports(path, text)]
+    return [(one.line, one.module, one.names) for one in analyse(path, text).imports]
 
 
 @pytest.mark.parametrize(
@@ -300,8 +302,8 @@ def test_imports(path: str, text: str, expected: list[tuple[int, str, tuple[str,
 
 def test_a_symbol_and_an_import_in_full() -> None:
     text = "import os\n\n\nclass A:\n    def f(self):\n        pass\n"
-    assert symbols("a.py", text) == [Symbol("A", "A", "class", 4, 6), Symbol("f", "A.f", "method", 5, 6)]
-    assert imports("a.py", text) == [Import("os", (), 1)]
+    assert analyse("a.py", text).symbols == [Symbol("A", "A", "class", 4, 6), Symbol("f", "A.f", "method", 5, 6)]
+    assert analyse("a.py", text).imports == [Import("os", (), 1)]
 
 
 def test_what_can_be_read_between_errors_is_found() -> None:
@@ -338,5 +340,5 @@ def test_a_language_is_known_by_name_or_first_line(path: str, first_line: str, n
 
 
 def test_text_that_is_no_code_defines_nothing() -> None:
-    assert symbols("README.md", "# def f(): pass\n") == []
-    assert imports("notes.txt", "import os\n") == []
+    assert analyse("README.md", "# def f(): pass\n").symbols == []
+    assert analyse("notes.txt", "import os\n").imports == []

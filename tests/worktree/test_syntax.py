@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from code_samples import BASH, CPP, CSHARP, GO, JAVA, JAVASCRIPT, LUA, PHP, PYTHON, RUBY, RUST, TYPESCRIPT, C
-from cortex_py.worktree import languages, parsing
-from cortex_py.worktree.cutting import LARGEST, TINY, rows_of
-from cortex_py.worktree.parsing import grammar
-from cortex_py.worktree.syntax import Part, analyse, cut
+from cortex_py.worktree.code import naming
+from cortex_py.worktree.code import outline as parsing
+from cortex_py.worktree.code.outline import load_grammar
+from cortex_py.worktree.code.syntax import LARGEST, TINY, SourcePart, analyse, rows_of
 
 SOURCES = {
     "a.py": PYTHON,
@@ -47,8 +47,8 @@ def shown(path: str, text: str) -> list[str]:
     return [f"{part.first_line}-{part.last_line} {part.kind} {part.symbol or '-'}" for part in parts]
 
 
-def checked(path: str, text: str) -> list[Part]:
-    parts = cut(path, text)
+def checked(path: str, text: str) -> list[SourcePart]:
+    parts = analyse(path, text).parts
     assert "".join(part.text for part in parts) == text
     at = 0
     for part in parts:
@@ -242,10 +242,10 @@ def test_little_or_nothing(path: str, text: str, count: int) -> None:
 
 def test_without_a_grammar_code_is_cut_by_its_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
-    grammar.cache_clear()
+    load_grammar.cache_clear()
     functions = "\n\n".join(f"def f{n}():\n{body(f'v{n}', 30)}" for n in range(5))
     found = analyse("a.py", functions)
-    grammar.cache_clear()
+    load_grammar.cache_clear()
     assert found.symbols == found.imports == []
     assert "".join(part.text for part in found.parts) == functions
     assert [part.text.partition("(")[0] for part in found.parts] == ["def f0", "def f1", "def f2", "def f3", "def f4"]
@@ -254,22 +254,22 @@ def test_without_a_grammar_code_is_cut_by_its_looks(monkeypatch: pytest.MonkeyPa
 
 def test_a_grammar_that_is_not_installed_makes_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter_go", None)
-    grammar.cache_clear()
+    load_grammar.cache_clear()
     found = analyse("a.go", GO)
-    grammar.cache_clear()
+    load_grammar.cache_clear()
     assert found.symbols == []
     assert "".join(part.text for part in found.parts) == GO
 
 
 def test_every_grammar_is_installed() -> None:
-    missing = [one.name for one in set(languages._BY_SUFFIX.values()) if grammar(one) is None]
+    missing = [one.name for one in set(naming._index().by_suffix.values()) if load_grammar(one) is None]
     assert missing == []
 
 
 def test_grammars_are_loaded_when_a_file_needs_them() -> None:
     program = """
 import sys
-from cortex_py.worktree.syntax import analyse
+from cortex_py.worktree.code.syntax import analyse
 analyse("README.md", "# Title")
 print([name for name in sys.modules if name.startswith("tree_sitter")])
 analyse("a.go", "package a")

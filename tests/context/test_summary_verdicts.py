@@ -1,0 +1,130 @@
+"""What the check of a turn said, in the summary of its branch."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cortex_py import Cortex
+from cortex_py.context.summary.summary import EMPTY, SummaryState, Turn, advance, render
+from cortex_py.context.summary.verdicts import Doubt, find_doubt, read_doubts
+
+from helpers import git
+from stub_backend import StubBackend
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ALL_PASS = Doubt("All 38 tests pass.", True, "2 failures in the newest report")
+
+
+def state(*turns: tuple[str, str, tuple[Doubt, ...]]) -> SummaryState:
+    return advance(EMPTY, [Turn(str(n), role, said, NOW, doubts) for n, (role, said, doubts) in enumerate(turns)])
+
+
+def sections(*turns: tuple[str, str, tuple[Doubt, ...]]) -> dict[str, list[str]]:
+    return render(state(*turns), "", max_tokens=500, count_tokens=lambda text: len(text) // 4).sections
+
+
+def stored(status: str, *claims: tuple[str, str, str]) -> str:
+    rows = [{"claim": claim, "verdict": verdict, "evidence": evidence} for claim, verdict, evidence in claims]
+    return json.dumps({"status": status, "claims": rows})
+
+
+def test_a_rejected_claim_stands_under_unverified_with_its_reason() -> None:
+    found = sections(("assistant", "Fixed the parser. All 38 tests pass.", (ALL_PASS,)))
+    assert found["done"] == ["Fixed the parser"]
+    assert found["unverified"] == ["All 38 tests pass (2 failures in the newest report)"]
+
+
+def test_a_claim_without_evidence_is_marked() -> None:
+    doubt = Doubt("Added `rotate` to auth.py.", False, "no function rotate")
+    found = sections(("assistant", "Added `rotate` to auth.py.", (doubt,)))
+    assert found["done"] == ["Added `rotate` to auth.py (unverified: no function rotate)"]
+
+
+def test_a_rejected_claim_finishes_nothing() -> None:
+    doubt = Doubt("I wrote the migration script.", True, "there is none")
+    found = sections(
+        ("assistant", "Next: write the migration script.", ()),
+        ("assistant", "I wrote the migration script.", (doubt,)),
+    )
+    assert found["next_step"] == ["write the migration script"]
+
+
+def test_what_is_done_later_is_no_longer_unverified() -> None:
+    found = sections(
+        ("assistant", "All 38 tests pass.", (ALL_PASS,)),
+        ("assistant", "Fixed the last failures, all 38 tests pass now.", ()),
+    )
+    assert "unverified" not in found
+
+
+def test_doubts_are_read_from_what_is_stored() -> None:
+    rows = (("a is b", "contradicted", "c.py:1"), ("d", "not found", ""), ("e", "supported", "e.py"))
+    assert read_doubts(stored("REJECT", *rows)) == (Doubt("a is b", True, "c.py:1"), Doubt("d", True, ""))
+    assert [one.rejected for one in read_doubts(stored("WARN", *rows))] == [True, False]
+
+
+@pytest.mark.parametrize("damaged", ["", "{", "[]", '{"status": "REJECT"}', '{"status": 1, "claims": [{}]}'])
+def test_a_damaged_result_holds_no_doubt(damaged: str) -> None:
+    assert read_doubts(damaged) == ()
+
+
+def test_a_rejection_counts_before_a_doubt() -> None:
+    doubts = (Doubt("the cache is warm", False, "x"), Doubt("the cache is warm now", True, "y"))
+    found = find_doubt("The cache is warm now.", doubts)
+    assert found is not None
+    assert found.rejected
+    assert find_doubt("Something else entirely.", doubts) is None
+
+
+def test_a_stored_state_keeps_the_doubts() -> None:
+    before = state(("assistant", "Fixed the parser. All 38 tests pass.", (ALL_PASS,)))
+    assert SummaryState.from_json(before.to_json()) == before
+
+
+@pytest.fixture
+def cortex(home: Path, project: Path) -> Iterator[Cortex]:
+    git(project, "init", "-q", "-b", "main")
+    (project / "auth.py").write_text("def issue() -> None: ...\n", "utf-8")
+    git(project, "add", ".")
+    git(project, "commit", "-q", "-m", "begin")
+    with Cortex.open(home, project=project, backend=StubBackend()) as opened:
+        yield opened
+
+
+def test_a_long_branch_keeps_its_verdicts_when_its_state_is_stored(cortex: Cortex) -> None:
+    line = cortex.contexts.create_branch("Signing in").id
+    for number in range(40):
+        cortex.contexts.append(line, f"Added `missing_{number}` to auth.py.", "assistant")
+    found = cortex.contexts.summary(line).summary.sections
+    assert found["done"] == []
+    assert all("missing_" in one for one in found["unverified"])
+    with cortex._store.database.read() as session:
+        text, _ = cortex._store.branches.summary(session, cortex.contexts.branches()[0].project_id, line)
+    assert text is not None
+    assert '"done"' not in text
+
+
+def test_an_answer_of_thanks_or_plans_leaves_a_question_open() -> None:
+    asked = ("assistant", "Does the nightly job hold a long transaction?", ())
+    for reply in ("thanks!", "Great, I'll schedule it for Sunday.", "sounds good. Will keep you posted"):
+        assert sections(asked, ("user", reply, ()))["open_questions"] == [asked[1]]
+    assert sections(asked, ("user", "No, it commits every 100 rows.", ()))["open_questions"] == []
+
+
+def test_a_person_answers_their_own_question_by_what_others_said() -> None:
+    found = sections(
+        ("user", "Does iOS have the same bug?", ()),
+        ("assistant", "I don't know, I have no access there.", ()),
+        ("user", "Lena says iOS uses a serial queue, so no.", ()),
+    )
+    assert found["open_questions"] == []
+
+
+def test_another_count_replaces_the_earlier_one() -> None:
+    found = sections(
+        ("assistant", "Split the jobs over four runners.", ()), ("assistant", "Changed the matrix to two runners.", ())
+    )
+    assert found["done"] == ["Changed the matrix to two runners"]

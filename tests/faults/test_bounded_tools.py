@@ -1,0 +1,63 @@
+"""No tool takes long over any text of 100 KB, in whichever of its parameters the text stands.
+
+The embedding model is a stand-in: what the real one costs grows with the length of the text and no faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cortex_py.mcp.registry import TOOLS
+from hostile_texts import HOSTILE, hostile
+from tool_calls import Meter, opened, use_every_parameter, use_every_tool
+
+_CEILING = 2.0  # seconds of CPU for one call
+# A busy machine counts more seconds for the same work; what is quadratic takes many times as long.
+_BUSY_CEILING = 2 * _CEILING
+# Those that were slowest in some tool once; the long run has all of them.
+_WORST = ("question-blank",)
+_ORDINARY = "Alice uses Redis. Is it fast?"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Meter:
+    """Tables are loaded by the first calls."""
+    with opened(tmp_path_factory.mktemp("warm")) as meter:
+        use_every_tool(meter, _ORDINARY)
+        use_every_parameter(meter, _ORDINARY)
+    return meter
+
+
+@pytest.fixture
+def meter(tmp_path: Path) -> Iterator[Meter]:
+    with opened(tmp_path) as made:
+        yield made
+
+
+def test_every_tool_that_takes_a_text_is_called_with_it(warm: Meter) -> None:
+    without_text = {"subcog_status", "subcog_namespaces", "subcog_sync", "model.info", "health.status"}
+    assert {label.split()[0] for label in warm.seconds} >= {spec.name for spec in TOOLS} - without_text
+    # The main uses succeed with an ordinary text: the code behind them is reached.
+    tools = {spec.name for spec in TOOLS}
+    assert {label for label in warm.refused if label.split()[0] not in tools} == {"import bare.jsonl"}
+
+
+@pytest.mark.parametrize("pattern", _WORST)
+def test_a_tool_is_quick_with_the_worst_texts(meter: Meter, pattern: str) -> None:
+    use_every_tool(meter, hostile(pattern))
+    assert meter.slow(_BUSY_CEILING) == {}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("pattern", HOSTILE)
+def test_a_tool_is_quick_with_every_text_in_every_parameter(meter: Meter, pattern: str) -> None:
+    use_every_tool(meter, hostile(pattern))
+    use_every_parameter(meter, hostile(pattern))
+    slow = meter.slow(_CEILING)
+    if pattern == "slash":
+        # As a path it names the root folder: the call reads the whole machine, as it was asked to.
+        slow.pop("initialize_context project_path", None)
+    assert slow == {}

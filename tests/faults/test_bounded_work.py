@@ -1,0 +1,57 @@
+"""No reader of text takes long over any text of 100 KB, however odd it is."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import pytest
+
+from cortex_py.errors import CortexError
+from hostile_texts import HOSTILE, hostile
+from text_readers import READERS
+
+_CEILING = 2.0  # seconds of CPU for one reader and one text
+# A busy machine counts more seconds for the same work; what is quadratic takes many times as long.
+_BUSY_CEILING = 2 * _CEILING
+# Parsers of source code stop by the clock; the rest reads to the end.
+_SOURCES = sorted(name for name in READERS if name.startswith(("source-", "facts-")))
+_PLAIN = sorted(READERS.keys() - set(_SOURCES))
+# Those that were slow in some reader once, with one of each kind beside them.
+_WORST = ("open-square", "blank", "question-blank", "random-text")
+
+
+def _seconds(reader: str, text: str) -> float:
+    """The CPU time that a reader takes; it may refuse the text."""
+    began = time.process_time()
+    try:
+        with warnings.catch_warnings():
+            # Python warns of odd escapes in the source that it is asked to compile.
+            warnings.simplefilter("ignore")
+            READERS[reader](text)
+    except (CortexError, ValueError, RecursionError):
+        pass
+    return time.process_time() - began
+
+
+def _slow(reader: str, patterns: tuple[str, ...], ceiling: float) -> dict[str, float]:
+    _seconds(reader, "Tables are loaded by the first call.")
+    taken = {name: _seconds(reader, hostile(name)) for name in patterns}
+    return {name: round(seconds, 2) for name, seconds in taken.items() if seconds > ceiling}
+
+
+def test_there_are_enough_hostile_texts_and_readers() -> None:
+    assert len(HOSTILE) >= 110
+    assert len(READERS) >= 110
+    assert all(90_000 <= len(hostile(name)) <= 110_000 for name in HOSTILE)
+
+
+@pytest.mark.parametrize("reader", _PLAIN)
+def test_a_reader_is_quick_with_the_worst_texts(reader: str) -> None:
+    assert _slow(reader, _WORST, _BUSY_CEILING) == {}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("reader", [*_PLAIN, *_SOURCES])
+def test_a_reader_is_quick_with_every_text(reader: str) -> None:
+    assert _slow(reader, tuple(HOSTILE), _CEILING) == {}

@@ -1,0 +1,392 @@
+"""What is fuzzed: everything that reads bytes from outside, each as a function of some bytes.
+
+A target ends without an error or with one that its reader documents. Where a reader has a writer, what was read is
+written and read again.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from cortex_py.backup.snapshots import archive as archive_members
+from cortex_py.backup.snapshots.archive import Limits, Part, parse_manifest, verify_archive
+from cortex_py.backup.snapshots.replacement import StateDigest, documents_in
+from cortex_py.backup.sync.packs import framed, unframed
+from cortex_py.backup.targets import webdav as target_propfind
+from cortex_py.backup.targets.target import TargetProblem
+from cortex_py.backup.transfer import import_reader as import_lines
+from cortex_py.backup.transfer import markdown as markdown_form
+from cortex_py.backup.transfer import markdown as plain_memories
+from cortex_py.backup.vault.header import KdfLimits, read_header
+from cortex_py.clients.json_edit import read_json, remove_member, set_member
+from cortex_py.context.branches import file as branch_file
+from cortex_py.embedding.wordpiece import WordPiece
+from cortex_py.errors import CortexError, InvalidInput
+from cortex_py.grounding.claims.claims import read_claims
+from cortex_py.grounding.claims.passages import read_passages
+from cortex_py.grounding.claims.phrases import confidence
+from cortex_py.hooks.dialects import CLIENTS, read_event
+from cortex_py.hooks.turns import turns_of
+from cortex_py.licensing import licence
+from cortex_py.mcp.stdio.frames import Malformed, read_frame, read_lines
+from cortex_py.memory.capture.chunking import chunk, split_turns
+from cortex_py.memory.recall.filters import parse_filter
+from cortex_py.prompts import files as prompt_files
+from cortex_py.prompts.language.placeholders import find_blanks
+from cortex_py.prompts.language.rendering import render
+from cortex_py.prompts.language.syntax import parse as parse_template
+from cortex_py.security.policy import Screen
+from cortex_py.worktree import formats
+from cortex_py.worktree.code.syntax import analyse
+from cortex_py.worktree.files.choice import decode_text
+from cortex_py.worktree.files.ignore_rules import IgnoreRules
+from cortex_py.worktree.formats import read_settings
+from cortex_py.worktree.git.diffs import PatchReader, new_file_change, new_file_lines, parse_raw_listing
+from cortex_py.worktree.git.runner import split_lines
+from cortex_py.worktree.manifests.manifests import read_dependencies, read_own_version
+from cortex_py.worktree.test_reports import read_report
+from filter_text import format_filter
+
+__all__ = ["CORPUS", "TARGETS", "Target"]
+
+CORPUS = Path(__file__).parent / "corpus"
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+# A broken manifest or configuration file is one without facts; these readers say so by the errors of Python's parsers.
+_PARSERS_OWN = (ValueError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`read` takes bytes; `documented` are the errors that may come of them."""
+
+    read: Callable[[bytes], object]
+    documented: tuple[type[BaseException], ...] = (CortexError,)
+    # Words of the language that is read, for mutations.
+    words: tuple[bytes, ...] = ()
+
+
+def _text(data: bytes) -> str:
+    """Any text at all, with half surrogate pairs too: clients can send these in JSON."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _choice(data: bytes, names: tuple[str, ...]) -> tuple[str, str]:
+    """A file name, by the first line of the data, and the text below."""
+    first, _, rest = data.partition(b"\n")
+    chosen = first.decode("ascii", "replace")
+    return (chosen if chosen in names else names[sum(first) % len(names)]), _text(rest)
+
+
+# -- Messages ------------------------------------------------------------------------------------------
+
+
+def _frame(data: bytes) -> None:
+    frame = read_frame(data)
+    again = read_frame(json.dumps(frame.message).encode())
+    assert again.message == frame.message
+    assert (frame.id, frame.method, frame.is_request) == (again.id, again.method, again.is_request)
+
+
+def _frame_lines(data: bytes) -> None:
+    file = io.BytesIO(data)
+    found = list(read_lines(lambda size: file.read(min(size, 7)), 50))
+    whole = [line for line in found if isinstance(line, bytes)]
+    assert all(len(line) <= 50 for line in whole)
+
+
+# -- Queries and texts ---------------------------------------------------------------------------------
+
+
+def _filter(data: bytes) -> None:
+    filter = parse_filter(_text(data), now=NOW).filter
+    try:
+        text = format_filter(filter)
+    except InvalidInput:
+        return
+    assert parse_filter(text, now=NOW).filter == filter
+
+
+def _template(data: bytes) -> None:
+    template = parse_template(_text(data))
+    values = {"name": "x", "items": [{"name": "a", "tags": ["b"]}, {"name": None}], "count": 3, "on": True}
+    first = render(template, values)
+    assert render(template, values) == first
+
+
+def _placeholders(data: bytes) -> None:
+    blanks = find_blanks(_text(data))
+    filled = blanks.fill(dict.fromkeys(blanks.names, "{{name}}"))
+    assert filled.count("{{name}}") >= len(blanks.names)
+
+
+def _prompt_file(data: bytes) -> None:
+    name, text = _choice(data, ("a.md", "a.yaml", "a.json", "a.txt"))
+    for kind in ("prompt", "template"):
+        prompt_files.load(text.encode("utf-8", "surrogateescape"), filename=name, kind=kind)  # type: ignore[arg-type]
+
+
+def _claims(data: bytes) -> None:
+    text = _text(data)
+    read_claims(text)
+    for passage in read_passages(text):
+        assert 0 <= passage.start <= passage.end <= len(text)
+    assert 0 <= confidence(text) <= 1
+
+
+def _dialogue(data: bytes) -> None:
+    split_turns(_text(data))
+
+
+def _chunks(data: bytes) -> None:
+    text = _text(data)
+    for one in chunk(text, count_tokens=lambda part: len(part) // 4 + 1):
+        assert 0 <= one.start <= one.end <= len(text)
+
+
+_PIECES = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "##a", "##b", "the", "##ing", "!", "中"])
+
+
+def _wordpiece(data: bytes) -> None:
+    text = _text(data)
+    ids = _PIECES.encode(text, 64)
+    assert 2 <= len(ids) <= 64
+    assert _PIECES.count(text) >= len(ids)
+
+
+def _branch_file(data: bytes) -> None:
+    parsed = branch_file.parse(_text(data))
+    assert len({one.id for one in parsed.entries}) == len(parsed.entries)
+
+
+# -- Backups -------------------------------------------------------------------------------------------
+
+_SMALL = Limits(part_bytes=1 << 20, parts=50, total_bytes=1 << 21, manifest_bytes=1 << 20)
+
+
+def _archive(data: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        verify_archive(Path(file.name), _SMALL)
+
+
+def _archive_parts(data: bytes) -> None:
+    """What stands behind the digests, which random bytes do not pass: the manifest, an entry, documents."""
+    kind, _, rest = data.partition(b"\n")
+    if kind == b"manifest":
+        parse_manifest(rest, 0, _SMALL)
+    elif kind == b"entry":
+        block = bytearray(rest[: archive_members.BLOCK].ljust(archive_members.BLOCK, b"\0"))
+        block[148:156] = b"        "
+        block[148:156] = b"%06o\0 " % sum(block)
+        entry = archive_members.read_entry(bytes(block))
+        assert archive_members.tar_header(entry.name, entry.size) == block
+    elif kind == b"trailer":
+        archive_members.read_trailer(rest)
+    else:
+        lines, _, vectors = rest.partition(b"\0\0")
+        made = [Part("documents/000001.jsonl", lines), Part("vectors/000001.bin", vectors, compress=False)]
+        list(documents_in(made, StateDigest()))
+
+
+def _vault_header(data: bytes) -> None:
+    for whole in (data, data[:-32] + hashlib.sha256(data[:-32]).digest()):
+        try:
+            header = read_header(io.BytesIO(whole), KdfLimits())
+        except CortexError:
+            continue
+        encoded = header.encoded()
+        assert whole[: len(encoded)] == encoded
+
+
+def _object_frame(data: bytes) -> None:
+    text, raw = unframed(data)
+    assert unframed(framed(text, raw)) == (text, raw)
+
+
+def _import_lines(data: bytes) -> None:
+    for line in import_lines.json_values(io.BytesIO(data), "x.jsonl"):
+        try:
+            plain_memories.from_object(line.value, "project")
+        except CortexError:
+            continue
+
+
+def _import_note(data: bytes) -> None:
+    note = markdown_form.read_note("x.md", _text(data))
+    plain_memories.from_note(note, "x.md", "project")
+    if note.front is not None:
+        markdown_form.memory_data(note, NOW)
+
+
+_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
+_PUBLIC = _KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+_PRIVATE = _KEY.private_bytes(
+    serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+)
+_FORM = licence.issue(_PRIVATE, holder="h", tier="pro").partition(".")[0]
+
+
+def _licence(data: bytes) -> None:
+    """A text as it is, and as the payload of one that was signed."""
+    for token in (_text(data), _signed(data)):
+        try:
+            licence.unseal(token, _PUBLIC)
+        except CortexError:
+            continue
+
+
+def _signed(payload: bytes) -> str:
+    def plain(part: bytes) -> str:
+        return base64.urlsafe_b64encode(part).decode().rstrip("=")
+
+    said = f"{_FORM}.{plain(payload)}"
+    return f"{said}.{plain(_KEY.sign(said.encode()))}"
+
+
+def _propfind(data: bytes) -> None:
+    list(target_propfind.resources(data))
+
+
+# -- Repositories --------------------------------------------------------------------------------------
+
+
+def _git_patch(data: bytes) -> None:
+    def lines() -> Iterator[bytes]:
+        return split_lines(io.BytesIO(data).read)
+
+    changes, _ = PatchReader(lines()).changes()
+    for change in changes[:5]:
+        PatchReader(lines()).lines_of(change.path.encode("utf-8", "surrogateescape"), 10_000)
+    new_file_change(b"a.py", data)
+    new_file_lines(data, 1_000)
+
+
+def _git_listing(data: bytes) -> None:
+    parse_raw_listing(data)
+
+
+def _ignore_file(data: bytes) -> None:
+    rules = IgnoreRules(data, b"a", IgnoreRules(data))
+    for path in (b"a/b", b"a/b/c.py", b"a/" + b"a" * 100):
+        rules.ignored(path, is_folder=False)
+        rules.ignored(path, is_folder=True)
+
+
+_MANIFESTS = (
+    *("pyproject.toml", "requirements.txt", "setup.cfg", "setup.py", "Pipfile", "PKG-INFO", "environment.yml"),
+    *("package.json", "Cargo.toml", "go.mod", "Gemfile", "build.gradle", "pom.xml", "x.csproj", "composer.json"),
+    *("Pipfile.lock", "poetry.lock", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "go.sum", "composer.lock"),
+    *("Gemfile.lock", "VERSION", "x.py"),
+)
+
+
+def _manifest(data: bytes) -> None:
+    name, text = _choice(data, _MANIFESTS)
+    read_dependencies(name, text)
+    read_own_version(name, text)
+
+
+def _settings_file(data: bytes) -> None:
+    read_settings(*_choice(data, ("a.toml", "a.json", "a.yaml", "a.ini", ".env.example", "a.properties", "a.cfg")))
+
+
+def _structured(data: bytes) -> None:
+    name, text = _choice(data, ("json", "yaml", "toml", "xml"))
+    read: dict[str, Callable[[str], object]] = {
+        "json": formats.read_json,
+        "yaml": formats.read_yaml,
+        "toml": formats.read_toml,
+        "xml": formats.read_xml,
+    }
+    read[name](text)
+
+
+def _test_report(data: bytes) -> None:
+    read_report(*_choice(data, ("a.xml", "a.json", "a.txt")))
+
+
+def _source_file(data: bytes) -> None:
+    names = ("a.py", "a.md", "a.js", "a.ts", "a.go", "a.rs", "a.c", "a.cpp", "a.java", "a.rb", "a.sh", "a.php", "a.txt")
+    name, text = _choice(data, names)
+    found = analyse(name, text)
+    assert "".join(part.text for part in found.parts) == text
+
+
+def _decoding(data: bytes) -> None:
+    decode_text(data)
+
+
+def _hook_event(data: bytes) -> None:
+    for client, hooks in CLIENTS.items():
+        for hook in hooks:
+            event = {**read_event(client, hook, data), "id": "1"}
+            assert event["kind"] == hook.kind
+            turns_of(event, Screen("redact"), at="2026-01-02T03:04:05Z")
+
+
+def _client_settings(data: bytes) -> None:
+    """What is put into a file of settings comes out again, and nothing else changes."""
+    text = data.decode("utf-8", "replace")
+    try:
+        content = read_json(text)
+    except ValueError:
+        return
+    if isinstance(content, dict) and "cortex" not in content and text.strip():
+        done = set_member(text, ("cortex",), {"a": [1]})
+        assert read_json(done) == {**content, "cortex": {"a": [1]}}
+        assert read_json(remove_member(done, ("cortex",))) == content
+
+
+TARGETS: dict[str, Target] = {
+    "frame": Target(_frame, (Malformed,), (b'"jsonrpc"', b'"2.0"', b'"id"', b'"method"', b'"params"', b"[", b"{")),
+    "frame_lines": Target(_frame_lines, (), (b"\n", b"\r\n")),
+    "filter": Target(_filter, words=(b"ns:", b"-tag:", b"since:7d", b'"', b",", b"path:**/*.py", b"before:2026-01-02")),
+    "template": Target(_template, words=(b"{{", b"}}", b"{{#each items}}", b"{{/each}}", b"{{#if on}}", b"|", b"\\{{")),
+    "placeholders": Target(_placeholders, words=(b"{{", b"}}", b"```", b"\\{{", b"{{name}}", b"\n")),
+    "prompt_file": Target(_prompt_file, words=(b"---\n", b"name: ", b"content: |\n", b"variables:\n", b"&a", b"*a")),
+    "claims": Target(_claims, words=(b"`a.py`", b"? ", b". ", b"\n- ", b"```\n", b"added ", b"tests pass", b"v1.2.3 ")),
+    "dialogue": Target(_dialogue, words=(b"User: ", b"Assistant: ", b"\n\n", b"**", b"Human:")),
+    "chunks": Target(_chunks, words=(b"# ", b"\n\n", b"```\n", b". ", "。".encode(), b"    ")),
+    "wordpiece": Target(_wordpiece, words=("中".encode(), "e\u0301".encode(), b"\xf0\x9f\x98\x80", b"ing ")),
+    "branch_file": Target(_branch_file, words=(b"---\n", b"<!-- cortex:", b" -->", b"entries: 1\n", b"revision: 1\n")),
+    "archive": Target(_archive),
+    "archive_parts": Target(_archive_parts, words=(b'{"', b'":', b'"parts"', b'"size"', b"ustar\x0000", b"\0\0")),
+    "vault_header": Target(_vault_header),
+    "object_frame": Target(_object_frame),
+    "import_lines": Target(
+        _import_lines, words=(b'"content"', b'"tags"', b'"created_at"', b"\n", b"[", b"1e999", b"NaN")
+    ),
+    "import_note": Target(_import_note, words=(b"---\n", b"tags: ", b"created_at: ", b"- ", b"&a ", b"*a", b"!!int ")),
+    "licence": Target(_licence, words=(b'"holder"', b'"tier"', b'"expires_at"', b".")),
+    "propfind": Target(_propfind, (TargetProblem,), (b"<D:response>", b"<D:href>", b"&amp;", b"<!DOCTYPE x [", b"%zz")),
+    "git_patch": Target(
+        _git_patch, (), (b"diff --git a/x b/x\n", b"@@ -1,2 +3,4 @@\n", b"+++ b/x\n", b"\\ No newline", b"rename to ")
+    ),
+    "git_listing": Target(_git_listing, (), (b":100644 100644 a b R100\0", b"\0", b":000000 100644 a b A\0")),
+    "ignore_file": Target(_ignore_file, (), (b"**/", b"[!a-", b"\\", b"*", b"!", b"?", b"[[:alpha:]]", b"/")),
+    "manifest": Target(
+        _manifest, (), (b"[project]\n", b"==1.0", b">=", b"[[", b"<dependency>", b"${a}", b'"dependencies"')
+    ),
+    "settings_file": Target(_settings_file, (), (b"[a]\n", b"a = 1\n", b"- ", b"&a ", b"*a", b"\\\n", b'"""')),
+    "structured": Target(_structured, _PARSERS_OWN, (b"[" * 50, b"{" * 50, b"&a [*a]", b"<a>", b"]]>", b"'''", b"/*")),
+    "test_report": Target(_test_report, (), (b"<testcase>", b"</testsuite>", b'"tests"', b"ok 1 - ", b" passed in ")),
+    "source_file": Target(_source_file, (), (b"def f(", b"):\n", b"{", b"}", b"class A", b"import ", b"\r", b"\x0c")),
+    "hook_event": Target(_hook_event, (), (b'"prompt"', b'"tool_response"', b'"cwd"', b"<cortex-memory", b"\\ud800")),
+    "client_settings": Target(
+        _client_settings, (), (b"{", b"}", b'"a": ', b",", b"// x\n", b"/* x */", b"[]", b'"\\u"')
+    ),
+    "decoding": Target(_decoding, (), (b"\xff\xfe", b"\xef\xbb\xbf", b"\0", b"\xc3", b"\x80")),
+}

@@ -1,0 +1,91 @@
+"""Threads of the process's own: they come back after a fork, and end with the last Cortex that needs them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cortex_py import Cortex
+from cortex_py.store.search import vectors
+from cortex_py.store.search.vectors import VectorMatrix
+
+from stub_backend import StubBackend
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+
+
+def _ours() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("cortex-")]
+
+
+def _in_a_fork(work: Callable[[], bool]) -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child == 0:
+        code = 3
+        try:
+            # Without its threads it would wait for ever.
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(20)
+            code = 0 if work() else 1
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@forks
+def test_a_fork_recalls_with_threads_of_its_own(home: Path, project: Path) -> None:
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+        cortex.memories.capture("PostgreSQL rounds down")
+        assert cortex.memories.recall("rounds").results
+        assert any(name.startswith("cortex-embed") for name in _ours())
+
+        def work() -> bool:
+            cortex.memories._recall._embed("rounds").result()
+            return any(name.startswith("cortex-embed") for name in _ours())
+
+        assert _in_a_fork(work) == 0
+        assert cortex.memories.recall("rounds").results
+
+
+@forks
+def test_a_fork_scans_vectors_with_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "_BLOCK", 8)
+    sample = np.random.default_rng(7).random((64, 16), np.float32)
+    matrix = VectorMatrix(sample, 64)
+    places = np.arange(64, dtype=np.int32)
+    matrix.append(sample, places)
+
+    def nearest() -> list[int]:
+        found: list[int] = matrix.nearest(sample[0], places >= 0, 5).tolist()
+        return found
+
+    expected = nearest()
+    assert any(name.startswith("cortex-scan") for name in _ours())
+    assert _in_a_fork(lambda: nearest() == expected and any(one.startswith("cortex-scan") for one in _ours())) == 0
+    vectors._HELPER.close()
+
+
+def test_the_last_to_close_leaves_no_thread(home: Path, project: Path, tmp_path: Path) -> None:
+    first = Cortex.open(home, project=project, backend=StubBackend())
+    second = Cortex.open(tmp_path / "second", project=project, backend=StubBackend())
+    for cortex in (first, second):
+        cortex.memories.capture("PostgreSQL rounds down")
+        assert cortex.memories.recall("rounds").results
+    first.close()
+    first.close()
+    assert second.memories.recall("rounds").results
+    assert _ours()
+    second.close()
+    assert _ours() == []
+    with Cortex.open(home, project=project, backend=StubBackend()) as again:
+        assert again.memories.recall("rounds").results
+    assert _ours() == []
