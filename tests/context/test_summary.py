@@ -47,6 +47,16 @@ def sections(*said: tuple[str | None, str]) -> dict[str, list[str]]:
 
 
 class TestSections:
+    def test_a_decision_with_its_label_is_said_once(self) -> None:
+        assert summary((U, "Decided: refresh tokens live 30 days.")).text == (
+            "Working on User Authentication Implementation. Decided: refresh tokens live 30 days."
+        )
+
+    def test_a_goal_does_not_swallow_the_decision_before_it(self) -> None:
+        found = sections((U, "Decision: use Redis for sessions. Fix the login page first."))
+        assert found["decisions"] == ["use Redis for sessions"]
+        assert found["goal"] == ["Fix the login page first"]
+
     def test_a_conversation_reads_as_flowing_text(self) -> None:
         text = summary(
             (U, "I want a login for the API."),

@@ -258,7 +258,10 @@ class _Reader:
         whole = ""
         for sentence in _harmless(sentences(self.turn.content)):
             longer = f"{whole} {sentence.text}".strip()
-            if fit_item(sentence.text) in others or fit_item(longer) != longer or (whole and not sentence.follows):
+            known = any(
+                sentence.text.endswith(other) for other in others
+            )  # a label such as "Decided:" may stand before
+            if known or fit_item(longer) != longer or (whole and not sentence.follows):
                 break
             whole = longer
         if goals[0].text in whole:
@@ -271,7 +274,7 @@ class _Reader:
         opens = self.turn.role == "user" and self.number < _FEW and self._main_goal() is None
         if first and not said:
             self._add(Cue(GOAL if opens else RECENT, 1, first), None)
-        elif first and opens and fit_item(first) not in said:
+        elif first and opens and not any(text.casefold() in fit_item(first).casefold() for text in said):
             self._add(Cue(GOAL, 1, first), None)
 
     def _take(self, sentence: Sentence, cue: Cue | None, role: str | None, before: str, doubt: Doubt | None) -> None:
@@ -284,12 +287,21 @@ class _Reader:
         if cue is None:
             return
         both = f"{before} {sentence.text}"
-        if before and self._leans(cue) and fit_item(both) == both:
+        if (
+            before
+            and self._leans(cue)
+            and fit_item(both) == both
+            and not (cue.section == GOAL and self._decides(before))
+        ):
             self._drop(lambda old: old.turn == self.number and old.text in before)
             cue = cue._replace(text=both)
         if not content_words(cue.text) and (cue.strength < _PLAIN or len(all_words(cue.text)) < _TELLING):
             return
         self._add(cue, role, (doubt.reason or _NO_EVIDENCE) if doubt else "")
+
+    def _decides(self, text: str) -> bool:
+        """Whether a decision of this turn stands in a text; a goal that follows it does not swallow it."""
+        return any(old.section == DECISIONS and old.turn == self.number and old.text in text for old in self.items)
 
     def _leans(self, cue: Cue) -> bool:
         """Whether a sentence needs the one before it: a wish after its reason, "I'm stuck there"."""
