@@ -14,6 +14,8 @@ def echo(text: str) -> dict[str, str]:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        server.run(transport="http", host="127.0.0.1", port=int(sys.argv[1]), show_banner=False, log_level="ERROR")
+        # Neither server speaks WebSocket, and the package for it is not installed.
+        options = {"host": "127.0.0.1", "port": int(sys.argv[1]), "uvicorn_config": {"ws": "none"}}
+        server.run(transport="http", show_banner=False, log_level="ERROR", **options)
     else:
         server.run(show_banner=False, log_level="ERROR")
