@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,12 @@ _ENGINE = os.environ.get("CORTEX_TEST_ENGINE", "sqlite")
 # No deadline: on a busy machine the first example may wait for tables to load.
 settings.register_profile("short", max_examples=30, deadline=None)
 settings.load_profile("short")
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays until the end: the collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

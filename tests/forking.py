@@ -32,16 +32,9 @@ from typing import Any
 __all__ = ["cortex_command"]
 
 _LAUNCHER = Path(__file__).with_name("forked_launcher.py")
-# What commands import only when they need it.
+# What commands import only when they need it, beside the modules of Cortex. Not onnxruntime: it begins a thread.
 _LATER = (
     "anyio._backends._asyncio",
-    "cortex_py.app",
-    "cortex_py.embedding.backends.onnx",
-    "cortex_py.http.server",
-    "cortex_py.mcp.middleware.logs",
-    "cortex_py.mcp.server",
-    "cortex_py.mcp.stdio.serve",
-    "cortex_py.mcp.stdio.streams",
     "numpy",
     "rich.console",
     "rich.markup",
@@ -96,13 +89,29 @@ def _origin() -> str:
 
 def _import_all() -> None:
     gc.disable()
-    cli = import_module("cortex_py.cli")
-    for name in [*(f"cortex_py.cli.{found.name}" for found in pkgutil.iter_modules(cli.__path__)), *_LATER]:
+    package = import_module("cortex_py")
+    modules = [found.name for found in pkgutil.walk_packages(package.__path__, "cortex_py.")]
+    for name in [*(name for name in modules if not name.endswith("__main__")), *_LATER]:
         import_module(name)
+    _use_everything()
     assert len(os.listdir("/proc/self/task")) == 1, "a library has begun a thread: it would be missing in every fork"  # noqa: PTH208
     gc.enable()
     gc.collect()
     gc.freeze()
+
+
+def _use_everything() -> None:
+    """Do once what most tests do, so that tables are read and expressions compiled before a fork."""
+    from cortex_py import Cortex
+
+    from stub_backend import StubBackend
+
+    with tempfile.TemporaryDirectory(prefix="cortex-forks-") as folder:
+        project = Path(folder, "project")
+        project.mkdir()
+        with Cortex.open(Path(folder, "home"), project=project, backend=StubBackend(), snapshot_every="off") as cortex:
+            cortex.memories.capture("We decided that BillingService uses PostgreSQL 18, since Redis lost data.")
+            cortex.memories.recall("which database")
 
 
 class _Origin:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex_py.graph.traversal import Edges, EdgesBetween, neighbours, search
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class Edge(NamedTuple):
@@ -51,6 +53,9 @@ def graphs(draw: st.DrawFn) -> list[Edge]:
 
 
 def _networkx(edges: Sequence[Edge]) -> nx.Graph:
+    # Not above: every run of any test would load it.
+    import networkx as nx
+
     graph = nx.Graph()
     graph.add_nodes_from(f"n{i:02}" for i in range(14))
     graph.add_edges_from((edge.source_id, edge.target_id) for edge in edges)
@@ -60,6 +65,8 @@ def _networkx(edges: Sequence[Edge]) -> nx.Graph:
 @given(edges=graphs(), hops=st.integers(1, 8))
 @settings(max_examples=60, deadline=None)
 def test_a_path_is_as_short_as_can_be_and_hangs_together(edges: list[Edge], hops: int) -> None:
+    import networkx as nx
+
     lengths = dict(nx.all_pairs_shortest_path_length(_networkx(edges)))
     # Some edges only: where they are enough the way must be as short, and where not it must still be found.
     fewer = _asked(edges[::2])
@@ -86,6 +93,8 @@ def test_a_path_is_as_short_as_can_be_and_hangs_together(edges: list[Edge], hops
 @given(edges=graphs(), depth=st.integers(1, 3))
 @settings(max_examples=60, deadline=None)
 def test_neighbours_are_those_of_a_breadth_first_search(edges: list[Edge], depth: int) -> None:
+    import networkx as nx
+
     expected = nx.single_source_shortest_path_length(_networkx(edges), "n00", depth)
     found = neighbours("n00", _asked(edges), depth)
     assert found.complete

@@ -1,11 +1,13 @@
 """OpenAI's own client, pointed at a server on loopback."""
 
+from __future__ import annotations
+
 import base64
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
-import openai
 import pytest
 
 from cortex_py.embedding.backends.backend import Backend
@@ -15,6 +17,9 @@ from cortex_py.errors import ModelMissing
 
 from stub_backend import StubBackend
 
+if TYPE_CHECKING:
+    import openai
+
 Opens = Callable[..., EmbeddingService]
 Serves = Callable[[EmbeddingService], str]
 
@@ -23,6 +28,8 @@ TEXTS = ["rotate the signing keys", "def main() -> None: ...", "Grüße aus 東�
 
 @contextmanager
 def _client(url: str) -> Iterator[openai.OpenAI]:
+    import openai
+
     # No retries: a refusal shall be seen at once.
     with openai.OpenAI(base_url=f"{url}/v1", api_key="not needed", max_retries=0) as client:
         yield client
@@ -65,12 +72,16 @@ def test_models(client: openai.OpenAI, model: Backend) -> None:
     "request_", [{"model": "gpt-9"}, {"input": [1, 2]}, {"input": ""}, {"dimensions": 64}], ids=str
 )
 def test_what_is_not_understood(client: openai.OpenAI, model: Backend, request_: dict) -> None:
+    import openai
+
     with pytest.raises(openai.UnprocessableEntityError) as caught:
         client.embeddings.create(**{"input": "text", "model": model.model_name, **request_})
     assert caught.value.code == "VALIDATION_ERROR"
 
 
 def test_the_rate_limit(opened: Opens, served: Serves) -> None:
+    import openai
+
     with _client(served(opened(limiter=SlidingWindow(1)))) as client:
         client.embeddings.create(input="one", model="stub")
         with pytest.raises(openai.RateLimitError) as caught:
@@ -80,6 +91,8 @@ def test_the_rate_limit(opened: Opens, served: Serves) -> None:
 
 
 def test_a_missing_model(opened: Opens, served: Serves) -> None:
+    import openai
+
     class Missing(StubBackend):
         @property
         def fingerprint(self) -> str:

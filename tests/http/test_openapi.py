@@ -6,8 +6,6 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
-import schemathesis
-from schemathesis.engine import events, from_schema
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
@@ -39,6 +37,10 @@ def routes(cortex: Cortex, opened: Opens) -> list[Route]:
 
 
 def test_requests_made_from_the_description(routes: list[Route]) -> None:
+    # Not above: every run of any test would load it.
+    import schemathesis
+    from schemathesis.engine import events, from_schema
+
     config = schemathesis.Config.from_dict({"generation": {"max-examples": 12, "deterministic": True}})
     schema = schemathesis.openapi.from_asgi("/openapi.json", Starlette(routes=routes), config=config)
     asked: Counter[str] = Counter()
