@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import random
 from collections.abc import Callable
+from functools import cache
 
 __all__ = ["HOSTILE", "hostile"]
 
@@ -236,6 +237,7 @@ _MADE: dict[str, Callable[[int], str]] = {
 HOSTILE: dict[str, Callable[[int], str]] = {name: _repeated(unit) for name, unit in _UNITS.items()} | _MADE
 
 
+@cache
 def hostile(name: str, size: int = 100_000) -> str:
     """One of the texts, about `size` characters long."""
     return HOSTILE[name](size)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import cortex_py
+from cases import each
 from cortex_py.cli import cli
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.version import __version__
@@ -112,7 +113,7 @@ def test_a_bundle_is_the_same_for_the_same_files(distribution: ModuleType, sourc
     assert package["fileSha256"] == hashlib.sha256(second.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize("wrong", ["http://host/owner/name", "owner/name", 'https://host/"\nx = "1', "https://host"])
+@each("wrong", ["http://host/owner/name", "owner/name", 'https://host/"\nx = "1', "https://host"])
 def test_an_address_that_is_none_is_refused(wrong: str) -> None:
     command = [sys.executable, str(ROOT / "tools/distribution.py"), wrong]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from cortex_py.access.audit import Audit
 from cortex_py.access.service import Access
 from cortex_py.access.tenants import Tenants
@@ -97,7 +98,7 @@ def test_every_method_is_documented() -> None:
                 assert getattr(service, name).__doc__, name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):
         assert (page.parent / target).exists(), target
@@ -148,7 +149,7 @@ def test_the_reference_explains_every_parameter_and_field() -> None:
         assert not line.endswith("|  |"), line
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each("client", CLIENTS)
 def test_every_client_has_a_page_and_the_readme_leads_there(client: str) -> None:
     path = f"docs/clients/{client}.md"
     assert (ROOT / path).exists()
@@ -159,7 +160,7 @@ def test_no_client_page_is_forgotten() -> None:
     assert {page.stem for page in PAGES if page.parent.name == "clients"} == set(CLIENTS)
 
 
-@pytest.mark.parametrize(("language", "text"), CONFIGURATIONS)
+@each(("language", "text"), CONFIGURATIONS)
 def test_configurations_can_be_read_and_name_real_options(language: str, text: str) -> None:
     content = json.loads(text) if language == "json" else tomllib.loads(text)
     servers = next(value for value in content.values() if isinstance(value, dict))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.errors import InvalidId
 from cortex_py.ids import IdMaker, context_id, memory_uri, memory_urn, parse_ref
 
@@ -45,7 +46,7 @@ def test_order_holds_from_year_to_year() -> None:
     assert made == sorted(made)
 
 
-@pytest.mark.parametrize(
+@each(
     "spelling",
     [
         WHOLE,
@@ -63,12 +64,12 @@ def test_every_spelling_of_an_id_names_the_same_memory(spelling: str) -> None:
     assert parse_ref(spelling).is_whole
 
 
-@pytest.mark.parametrize("spelling", ["dc58d23a", "context_dc58d23a", "subcog://memory/dc58d23a...", "dc58d23a…"])
+@each("spelling", ["dc58d23a", "context_dc58d23a", "subcog://memory/dc58d23a...", "dc58d23a…"])
 def test_a_prefix_of_eight_digits_is_enough(spelling: str) -> None:
     assert parse_ref(spelling).prefix == "dc58d23a"
 
 
-@pytest.mark.parametrize("wrong", ["", "dc58d23", "xyz12345", WHOLE + "0", "subcog://memory/", "../../etc", "🦀" * 8])
+@each("wrong", ["", "dc58d23", "xyz12345", WHOLE + "0", "subcog://memory/", "../../etc", "🦀" * 8])
 def test_anything_else_is_refused(wrong: str) -> None:
     with pytest.raises(InvalidId):
         parse_ref(wrong)

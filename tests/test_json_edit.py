@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.clients.json_edit import add_item, read_json, remove_items, remove_member, set_member
 
 COMMENTED = """{
@@ -48,12 +49,12 @@ def test_what_is_missing_is_made_and_goes_again() -> None:
     assert remove_items(done, ("hooks", "Stop"), lambda one: one == "x", with_empty=1) == '{\n  "a": 1\n}\n'
 
 
-@pytest.mark.parametrize("text", ["", "{}", "{}\n", "\ufeff{}"])
+@each("text", ["", "{}", "{}\n", "\ufeff{}"])
 def test_an_empty_file_becomes_one_with_the_member(text: str) -> None:
     assert read_json(set_member(text, ("a", "b"), 1)) == {"a": {"b": 1}}
 
 
-@pytest.mark.parametrize("text", ["[", "{1}", '{"a" 1}', '{"a": 1 "b": 2}', "{} {}", "[" * 200, '{"a": nope}'])
+@each("text", ["[", "{1}", '{"a" 1}', '{"a": 1 "b": 2}', "{} {}", "[" * 200, '{"a": nope}'])
 def test_what_is_no_json_is_an_error(text: str) -> None:
     with pytest.raises(ValueError):
         read_json(text)

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import jsonschema
 import pytest
 
+from cases import each
 from cortex_py.hooks.dialects import CLIENTS
 from cortex_py.version import __version__
 
@@ -38,7 +39,7 @@ def test_what_is_committed_is_what_the_source_says(plugins: ModuleType) -> None:
     assert there == {name for name in files if name.startswith("plugins/")}
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@each("name", SCHEMAS)
 def test_each_file_has_the_form_its_client_reads(name: str) -> None:
     content = json.loads((ROOT / name).read_text("utf-8"))
     jsonschema.validate(content, SCHEMAS[name])

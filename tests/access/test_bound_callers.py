@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.http.server import build_app
 from cortex_py.mcp.registry import TOOLS
@@ -443,7 +444,7 @@ def test_every_tool_has_a_case() -> None:
             assert case.purges, spec.name
 
 
-@pytest.mark.parametrize("tool", CASES)
+@each("tool", CASES)
 def test_what_is_secret_is_as_if_it_were_not_there(world: World, tool: str) -> None:
     nothing = world.of_nothing()
     for arguments in CASES[tool].probes:
@@ -470,7 +471,7 @@ def test_what_can_be_seen_does_not_tell_of_what_cannot(world: World) -> None:
                 assert name not in told, (asked, key)
 
 
-@pytest.mark.parametrize("address", RESOURCE_PROBES)
+@each("address", RESOURCE_PROBES)
 def test_no_address_shows_what_is_secret(world: World, address: str) -> None:
     nothing = world.of_nothing()
     secret = world.read("eve", world.filled(address, world.names))
@@ -487,7 +488,7 @@ def test_completions_offer_nothing_that_is_secret(world: World) -> None:
         assert "result" in told
 
 
-@pytest.mark.parametrize("tool", [name for name, case in CASES.items() if case.writes])
+@each("tool", [name for name, case in CASES.items() if case.writes])
 def test_whoever_may_only_read_cannot_write(world: World, tool: str) -> None:
     before = world.state()
     for arguments in CASES[tool].writes:
@@ -496,7 +497,7 @@ def test_whoever_may_only_read_cannot_write(world: World, tool: str) -> None:
     assert world.state() == before
 
 
-@pytest.mark.parametrize("tool", [name for name, case in CASES.items() if case.purges])
+@each("tool", [name for name, case in CASES.items() if case.purges])
 def test_whoever_may_only_write_cannot_do_what_cannot_be_undone(world: World, tool: str) -> None:
     before = world.state()
     for arguments in CASES[tool].purges:

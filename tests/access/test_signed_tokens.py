@@ -15,6 +15,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
+from cases import each
 from cortex_py.access.oidc import LEEWAY_SECONDS, KeySet, KeysUnavailable, SignedTokens, key_fetcher
 from cortex_py.errors import AccessDenied, ConfigurationError
 
@@ -247,9 +248,7 @@ def test_keys_come_from_a_file_or_over_the_network(tmp_path: Path, clock: FakeCl
         key_fetcher(f"{at}/keys")()
 
 
-@pytest.mark.parametrize(
-    "source", ["http://id.example/keys", "ftp://id.example/keys", "https://", "https://u:p@id.example"]
-)
+@each("source", ["http://id.example/keys", "ftp://id.example/keys", "https://", "https://u:p@id.example"])
 def test_only_encrypted_addresses_are_asked(source: str) -> None:
     with pytest.raises(ConfigurationError):
         key_fetcher(source)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.errors import AccessDenied, InvalidInput, NotFound, ProjectNotFound
 from cortex_py.http.server import build_app
@@ -99,7 +100,7 @@ def test_one_project_more(level: Level, granted: Level) -> None:
     assert more == compute_rights("ann", "acme", level, {"p1": False, "p2": True}, [("p2", granted)])
 
 
-@pytest.mark.parametrize(
+@each(
     ("scopes", "level"),
     [({"read"}, "read"), ({"write"}, "write"), ({"read", "admin"}, "admin"), ({"embed"}, "read"), ({"tool:x"}, "read")],
 )

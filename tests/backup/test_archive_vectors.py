@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import cortex_py.errors as errors
+from cases import each
 from cortex_py.backup.snapshots.archive import Part, read_manifest, read_parts, verify_archive, write_archive
 from cortex_py.store.documents.document import KINDS
 
@@ -192,7 +193,7 @@ def test_cortex_reads_the_vector(vector: Vector, tmp_path: Path) -> None:
     assert manifest.content_sha256 == vector["content_sha256"]
 
 
-@pytest.mark.parametrize("vector", _vectors())
+@each("vector", _vectors())
 def test_the_document_is_enough_to_read_the_vector(vector: Vector) -> None:
     facts, held = independent(bytes.fromhex(vector["file"]))
     assert facts == vector["facts"]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py import Cortex, NewMemory
 from cortex_py.backup.transfer.markdown import memory_data, memory_markdown, memory_name, plain_name, read_note
 from cortex_py.errors import CortexError, InvalidInput
@@ -87,7 +88,7 @@ def test_any_memory_reads_back_from_its_file(document: Document) -> None:
     assert (data, ignored) == (document.data, ())
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         "---\n",

@@ -9,6 +9,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.backup.vault import header as key_derivation
 from cortex_py.backup.vault.header import DEFAULT_PARAMETERS, LIMITS, Kdf, KdfLimits, KdfParameters, derive
 from cortex_py.errors import BackupCorrupt, BackupError, InvalidInput
@@ -66,7 +67,7 @@ def test_everything_goes_into_the_key() -> None:
     assert len({derive("x", FAST, SALT), *others}) == 7
 
 
-@pytest.mark.parametrize("passphrase", ["", "x" * 4097, "é" * 2049, "a\ud800b"])
+@each("passphrase", ["", "x" * 4097, "é" * 2049, "a\ud800b"])
 def test_a_passphrase_that_cannot_be_one_is_refused_without_telling_it(passphrase: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         derive(passphrase, FAST, SALT)
@@ -75,7 +76,7 @@ def test_a_passphrase_that_cannot_be_one_is_refused_without_telling_it(passphras
     assert not passphrase or passphrase not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "numbers",
     [
         (Kdf.ARGON2ID, 0, 1, 1),
@@ -98,7 +99,7 @@ def test_the_default_is_within_the_bounds_in_every_slot() -> None:
     LIMITS.check_read([DEFAULT_PARAMETERS] * 8)
 
 
-@pytest.mark.parametrize(
+@each(
     ("parameters", "told"),
     [
         (KdfParameters(memory_kib=19 * 1024 - 1), "weaker"),

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.errors import InvalidInput, LicenceInvalid, StorageError
 from cortex_py.licensing.licence import (
     TIERS,
@@ -125,7 +126,7 @@ def test_moments_are_whole_seconds_of_utc() -> None:
     assert read(token, KEYS.public, clock=CLOCK).expires_at == datetime(2027, 5, 1, 0, 30, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "field"),
     [
         ({"holder": " \n"}, "holder"),
@@ -187,7 +188,7 @@ def test_the_spare_bits_of_the_last_digit_have_one_value() -> None:
         assert "canonical form" in _refused(other)
 
 
-@pytest.mark.parametrize(
+@each(
     "form",
     [" {}", "{}\n", "{}==", "{}.", "{0}.{0}", "{}.e30", "", ".", "..", "cortex1..", "cortex1.e30.", "x" * 20_000],
 )
@@ -215,7 +216,7 @@ def test_parts_of_two_licences_do_not_fit_together() -> None:
     assert "another key" in _refused(mixed)
 
 
-@pytest.mark.parametrize(
+@each(
     "payload",
     [
         "",

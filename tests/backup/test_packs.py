@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.backup.sync.merge import Entry, Name
 from cortex_py.backup.sync.packs import (
     Head,
@@ -221,7 +222,7 @@ _STATE = b'{"floor":1,"maker":"m","stamp":1,"vectors":0,"versions":{"m":1}}'
 _LINE = b'{"data":{},"key":"k","kind":"memory"}'
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "raw"),
     [
         (b"", b""),
@@ -285,7 +286,7 @@ def test_heads_are_found_by_name_the_latest_first_and_once() -> None:
     assert [name.path for name in head_names([old, *others, new, old])] == [new, old]
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"machine": "other"},

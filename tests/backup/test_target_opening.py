@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from obstore.store import S3Store
 
+from cases import each
 from cortex_py.backup.targets.addresses import open_target
 from cortex_py.backup.targets.buckets import BucketTarget
 from cortex_py.errors import ConfigurationError
@@ -45,7 +46,7 @@ def test_the_path_of_a_file_address_may_be_quoted(tmp_path: Path) -> None:
     assert open_target(f"file://{tmp_path}/my%20copies").shown == f"{tmp_path}/my copies"
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         *("", "copies", "ftp://host/x", "file://host/x", "file://", "s3://", "s3:///x", "https://", "http:///x"),
@@ -68,7 +69,7 @@ def test_an_address_that_cannot_be_used_is_refused(url: str) -> None:
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         f"s3://AKIA:{SECRET}@bucket/x",
@@ -270,7 +271,7 @@ def test_other_targets_do_without_the_library(monkeypatch: pytest.MonkeyPatch, t
     open_target("https://example.org/dav").close()
 
 
-@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf")])
+@each("timeout", [0, -1, float("nan"), float("inf")])
 def test_a_time_limit_is_a_number_of_seconds(timeout: float) -> None:
     with pytest.raises(ConfigurationError, match="time limit"):
         open_target("/x", timeout=timeout)

@@ -20,6 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from vault_files import VaultInfo, add_passphrase, decrypt_file, encrypt_file, rewrap_file, verify
 
+from cases import each
 from cortex_py.backup.vault import header as vault_header
 from cortex_py.backup.vault.header import Kdf, KdfLimits, KdfParameters, new_header
 from cortex_py.backup.vault.vault import LEAST_PADDED, decrypt, encrypt, padded_size
@@ -89,7 +90,7 @@ def _put(data: bytes, at: int, new: bytes) -> bytes:
 # -- Round trips ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_sizes_around_the_borders_come_back(size: int) -> None:
     data = _bytes(size)
     assert _decrypted(_encrypted(data)) == data
@@ -207,7 +208,7 @@ def test_cuts_are_all_seen() -> None:
         _refused(data[:at], plain, BackupCorrupt)
 
 
-@pytest.mark.parametrize("size", [0, 100, 4096, 6000])
+@each("size", [0, 100, 4096, 6000])
 def test_appended_bytes_are_seen(size: int) -> None:
     plain = _bytes(size)
     data = _encrypted(plain)
@@ -296,7 +297,7 @@ def test_chunks_are_formed_in_one_way_only() -> None:
             _decrypted(_formed(plains))
 
 
-@pytest.mark.parametrize("data", [b"", b"x", b"\x89CXV", b"-----BEGIN", bytes(1000), b"\x89CXV\n\x1a\n" + bytes(900)])
+@each("data", [b"", b"x", b"\x89CXV", b"-----BEGIN", bytes(1000), b"\x89CXV\n\x1a\n" + bytes(900)])
 def test_what_is_no_such_file_is_told(data: bytes) -> None:
     assert "not an encrypted file" in str(_refused(data, b"", BackupCorrupt))
 
@@ -310,7 +311,7 @@ def test_a_later_version_is_told_as_one() -> None:
 # -- Keys ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("passphrase", ["wrong", "Correct", "correct ", "c"])
+@each("passphrase", ["wrong", "Correct", "correct ", "c"])
 def test_a_wrong_passphrase_is_told_and_gives_nothing(passphrase: str) -> None:
     target = io.BytesIO()
     with pytest.raises(WrongKey) as caught:

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from vault_files import add_passphrase
 
 import cortex_py.errors as errors
+from cases import each
 from cortex_py.backup.vault.header import LIMITS, Kdf, KdfLimits, KdfParameters
 from cortex_py.backup.vault.vault import decrypt, encrypt
 from cortex_py.security.ciphers import ObjectKeys, name_object, open_object, seal_object
@@ -134,7 +135,7 @@ def _plain(vector: Vector) -> bytes:
     return vector["plain"].encode("utf-8") * vector["repeated"]
 
 
-@pytest.mark.parametrize("vector", _read("vault"))
+@each("vector", _read("vault"))
 def test_cortex_reads_the_vector_with_each_passphrase(vector: Vector) -> None:
     for slot in vector["slots"]:
         target = io.BytesIO()
@@ -142,7 +143,7 @@ def test_cortex_reads_the_vector_with_each_passphrase(vector: Vector) -> None:
         assert target.getvalue() == _plain(vector)
 
 
-@pytest.mark.parametrize("vector", _read("vault"))
+@each("vector", _read("vault"))
 def test_the_document_is_enough_to_read_the_vector(vector: Vector) -> None:
     for slot in vector["slots"]:
         assert independent(_file(vector), slot["passphrase"]) == _plain(vector)
@@ -155,7 +156,7 @@ def test_cortex_writes_the_vector(vector: Vector, tmp_path: Path) -> None:
     assert _written(vector, tmp_path).hex() == vector["header"] + vector["chunks"]
 
 
-@pytest.mark.parametrize("vector", _read("vault"))
+@each("vector", _read("vault"))
 def test_both_refuse_what_was_altered(vector: Vector) -> None:
     data = _file(vector)
     passphrase = vector["slots"][0]["passphrase"]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from cases import each
 from cortex_py.cli import cli
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.backends.onnx import OnnxBackend
@@ -106,7 +107,7 @@ def test_many_texts_in_their_order_and_how_far_it_is(monkeypatch: pytest.MonkeyP
     assert told == [(256, 600), (512, 600), (600, 600)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "given", "told"),
     [
         ((), b"", "There is no text in standard input."),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.cli.progress import describe, describe_seconds
 
@@ -25,7 +26,7 @@ def shell(home: Path, project: Path) -> Shell:
     return Shell(home, project)
 
 
-@pytest.mark.parametrize(
+@each(
     ("done", "total", "seconds", "text"),
     [
         (0, 2_400, 0.0, "Scanning 0 of 2,400 (0%)"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from cortex_py.config import Setting, declared_settings, load_settings
 from cortex_py.errors import ConfigurationError
 from cortex_py.mcp.reference.settings_page import SETTINGS_FILE, render_settings
@@ -57,7 +58,7 @@ def test_a_setting_is_explained_and_parsed_by_its_type(setting: Setting, tmp_pat
         assert not setting.secret or repr(refused) not in str(caught.value)
 
 
-@pytest.mark.parametrize("setting", [one for one in SETTINGS.values() if one.minimum], ids=lambda one: one.name)
+@each("setting", [one for one in SETTINGS.values() if one.minimum], ids=lambda one: one.name)
 def test_a_number_below_its_minimum_is_refused(setting: Setting) -> None:
     with pytest.raises(ConfigurationError, match="1 or more"):
         setting.parse("0", "a test")

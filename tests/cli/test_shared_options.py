@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import cortex_py
+from cases import each
 from cortex_py.cli import cli
 from cortex_py.cli.remedies import in_words_of_commands
 from cortex_py.mcp.registry import TOOLS
@@ -54,7 +55,7 @@ def test_every_command_takes_them_and_lists_them_apart() -> None:
     assert "Options of every command:\n  --home" in page
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "answer"),
     [
         ("recal lunch", "Did you mean 'recall'?"),
@@ -104,7 +105,7 @@ def test_completion_is_printed_or_installed(
     assert place.read_text("utf-8").strip() == script.strip()
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "wanted"),
     [
         ("cortex ca", {"capture"}),

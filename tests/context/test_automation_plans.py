@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.context.suggestions.automation import (
     ACTIONS,
     ENOUGH,
@@ -26,7 +27,7 @@ counts = st.floats(0.0, 1e6) | st.integers(0, 100).map(float)
 plans = st.sampled_from(["A", "B"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("current", "accepted", "refused", "expected"),
     [
         ("A", 0, 0, "A"),

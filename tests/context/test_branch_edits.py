@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.context.branches.file import BranchFile, Entry, parse, render
 from cortex_py.context.branches.projection import EditPlan, Removal, Update, plan
 from cortex_py.errors import InvalidInput
@@ -86,7 +87,7 @@ def test_an_entry_that_came_after_the_file_is_not_missing_from_it() -> None:
     assert not plan(parse(file_of(STORED)), (*STORED, entry(4, "fourth")))
 
 
-@pytest.mark.parametrize("emptied", ["", " ", "\n\n", "\t"])
+@each("emptied", ["", " ", "\n\n", "\t"])
 def test_an_emptied_entry_is_removed(emptied: str) -> None:
     planned = plan(parse(file_of(STORED).replace("second", emptied)), STORED)
     assert planned == EditPlan(removals=(Removal(SECOND.id, 4),))

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.context.branches.file import BranchFile, Entry, ParsedFile, append, parse, render
 from cortex_py.context.branches.projection import plan
 from cortex_py.errors import InvalidInput
@@ -115,7 +116,7 @@ def test_appending_gives_the_text_of_a_whole_rendering(
     assert text == render(BranchFile(new.branch, new.revision, old.entries + more))
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         *("", "\n", "\n\n\n", "no end", "end\n", "\r", "\r\n", "\r\n\r\n", "a\r\nb", "a\r\nb\n", "a\rb", " \t "),
@@ -123,15 +124,13 @@ def test_appending_gives_the_text_of_a_whole_rendering(
         *("\u2028\u2029\x85", "👩\u200d👩\u200d👧", "\ufefftext"),
     ],
 )
-@pytest.mark.parametrize("how", sorted(RESAVES))
+@each("how", sorted(RESAVES))
 def test_awkward_content_is_read_back_exactly(content: str, how: str) -> None:
     file = BranchFile(branch(), 3, (entry(1, content), entry(2, content), entry(3)))
     check_whole(parse(RESAVES[how](render(file))), file)
 
 
-@pytest.mark.parametrize(
-    "topic", ["a: b", "# x", "'\"", "a\nb\r\n---\n", "---", "no", "1e3", "{", "日本 \u2028", "\x07", "@%!&*"]
-)
+@each("topic", ["a: b", "# x", "'\"", "a\nb\r\n---\n", "---", "no", "1e3", "{", "日本 \u2028", "\x07", "@%!&*"])
 def test_awkward_topics_are_read_back_exactly(topic: str) -> None:
     file = BranchFile(branch(topic), 3, (entry(1),))
     check_whole(parse(RESAVES["all of it"](render(file))), file)
@@ -358,7 +357,7 @@ def test_a_file_changed_at_random_is_understood_or_refused(data: st.DataObject) 
         plan(parsed, stored)
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         lambda text: "",

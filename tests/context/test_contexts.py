@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py import Branch, Cortex, NewMemory
 from cortex_py.context.branches.file import check_git_branch
 from cortex_py.embedding.backends.backend import Backend
@@ -177,7 +178,7 @@ def test_a_name_is_refused_exactly_where_git_refuses_it(name: str) -> None:
         assert taken.returncode == 0
 
 
-@pytest.mark.parametrize("name", ["x" * 300, "@", "a\0b", ""])
+@each("name", ["x" * 300, "@", "a\0b", ""])
 def test_some_names_are_refused_whatever_git_says(name: str) -> None:
     # Too long for a file; `@` stands for HEAD, though some versions of git make a branch of that name.
     with pytest.raises(InvalidInput):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.context.project import ProjectIdentity, identify, matches_moved
 from cortex_py.errors import InvalidInput
 from cortex_py.git_remotes import normalise_remote
@@ -33,7 +34,7 @@ def digest(text: str) -> str:
 # Addresses
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "https://github.com/Org/Repo.git",
@@ -63,7 +64,7 @@ def test_spellings_of_one_address_are_one(url: str) -> None:
     assert normalise_remote(url) == "github.com/Org/Repo"
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "normalised"),
     [
         ("/srv/git/repo.git", "/srv/git/repo"),

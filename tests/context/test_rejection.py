@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.context.suggestions.feedback import ACCEPTANCE, EFFECTS, KINDS, RejectionKind, classify, trust_changes
 from cortex_py.context.suggestions.ranking import Counts, Signals, trust_keys
 
@@ -112,7 +112,7 @@ HELD_BACK: dict[str, set[RejectionKind]] = {
 assert len(HELD_BACK) == 30
 
 
-@pytest.mark.parametrize("reason", REASONS)
+@each("reason", REASONS)
 def test_what_a_reason_says(reason: str) -> None:
     assert set(classify(reason)) == REASONS[reason]
 
@@ -122,7 +122,7 @@ def test_reasons_that_no_rule_was_made_for() -> None:
     assert len(right) >= 27
 
 
-@pytest.mark.parametrize(
+@each(
     ("reason", "kinds"),
     [
         ("It's not that it is outdated, it's a duplicate", {TWICE}),
@@ -144,7 +144,7 @@ def test_what_is_denied_is_not_said(reason: str, kinds: set[RejectionKind]) -> N
     assert set(classify(reason)) == kinds
 
 
-@pytest.mark.parametrize(
+@each(
     "reason",
     ["", "   ", "?", "👎", "c'est obsolète", "Das ist irrelevant", "no es relevante", "устарело", "过时了", "già noto"],
 )

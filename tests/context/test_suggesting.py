@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.context.suggestions.feedback import trust_changes
 from cortex_py.context.suggestions.ranking import (
     BINS,
@@ -73,7 +74,7 @@ def one(candidate: Signals, trust: Trust = NOTHING) -> RankedMemory:
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("candidate", "source", "reason"),
     [
         (
@@ -369,8 +370,8 @@ def error_after(answers: int, world: Callable[[float], float], shown: Callable[[
     return total / runs
 
 
-@pytest.mark.parametrize("shown", SHOWN)
-@pytest.mark.parametrize("world", DISTORTED)
+@each("shown", SHOWN)
+@each("world", DISTORTED)
 def test_confidence_becomes_right_as_answers_come(world: str, shown: str) -> None:
     before, after = (error_after(answers, DISTORTED[world], SHOWN[shown]) for answers in (0, 300))
     assert after <= 0.10

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from cortex_py import Cortex, NewMemory
 from cortex_py.context.suggestions.candidates import task_kind
 from cortex_py.context.suggestions.sessions import Suggestion, SuggestionSession
@@ -267,7 +268,7 @@ def test_no_more_than_asked_for_are_suggested_the_surest_first(desk: Cortex) -> 
         assert sure == sorted(sure, reverse=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("task", "kind"),
     [
         ("Fix the crash in the parser", "fix"),

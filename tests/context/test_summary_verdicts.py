@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.context.summary.summary import EMPTY, SummaryState, Turn, advance, render
 from cortex_py.context.summary.verdicts import Doubt, find_doubt, read_doubts
@@ -66,7 +67,7 @@ def test_doubts_are_read_from_what_is_stored() -> None:
     assert [one.rejected for one in read_doubts(stored("WARN", *rows))] == [True, False]
 
 
-@pytest.mark.parametrize("damaged", ["", "{", "[]", '{"status": "REJECT"}', '{"status": 1, "claims": [{}]}'])
+@each("damaged", ["", "{", "[]", '{"status": "REJECT"}', '{"status": 1, "claims": [{}]}'])
 def test_a_damaged_result_holds_no_doubt(damaged: str) -> None:
     assert read_doubts(damaged) == ()
 

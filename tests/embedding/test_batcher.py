@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from cases import each
 from cortex_py.embedding.batching import Batcher, Job
 from cortex_py.errors import EmbeddingError, ModelMissing
 
@@ -324,7 +325,7 @@ def test_an_error_of_our_own_arrives_as_it_is() -> None:
     assert caught.value.remedy == "Install it."
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), StopIteration()])
+@each("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), StopIteration()])
 def test_nothing_a_model_raises_stops_the_runner(error: BaseException) -> None:
     def fault(_: Sequence[str]) -> None:
         raise error
@@ -338,7 +339,7 @@ def test_nothing_a_model_raises_stops_the_runner(error: BaseException) -> None:
         assert _done(batcher.submit(["5:b"])) == [[5, 98]]
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         np.zeros((1, 2)),
@@ -369,7 +370,7 @@ def test_batches_of_one_request_that_do_not_fit_together_are_a_failure() -> None
         batcher.submit(["9:a", "900:b"]).result.result(PATIENCE)
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float16, np.int64, list])
+@each("kind", [np.float64, np.float16, np.int64, list])
 def test_vectors_are_floats_of_32_bits_whatever_the_model_gives(kind: Any) -> None:
     backend = Telling()
     backend.fault = lambda texts: [[1, 2]] if kind is list else np.array([[1, 2]], kind)

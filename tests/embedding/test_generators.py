@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cases import each
 from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.backends.token_batches import normalize_rows
 from cortex_py.embedding.generators import GeneratorBackend, as_backend
@@ -73,7 +74,7 @@ class Called:
 SHAPES = [Many(), ManyLater(), InBatches(), Encoder(), One(), OneLater(), Called(), _lengths, _lengths_later]
 
 
-@pytest.mark.parametrize("generator", SHAPES, ids=lambda shape: getattr(shape, "__name__", type(shape).__name__))
+@each("generator", SHAPES, ids=lambda shape: getattr(shape, "__name__", type(shape).__name__))
 def test_every_usual_shape_is_understood(generator: Any) -> None:
     found = as_backend(generator).embed(["four", "sixsix", "four"], normalize=False)
     assert found.tolist() == [[4, 1], [6, 1], [4, 1]]
@@ -95,14 +96,14 @@ def test_one_that_takes_many_is_asked_once_for_many() -> None:
     assert asked == [["a", "b"]]
 
 
-@pytest.mark.parametrize("nothing", [5, object(), ["a"], {"generate": 1}])
+@each("nothing", [5, object(), ["a"], {"generate": 1}])
 def test_what_is_no_generator_is_refused_at_once(nothing: object) -> None:
     with pytest.raises(ConfigurationError, match="is no generator") as caught:
         as_backend(nothing)
     assert caught.value.field == "generator"
 
 
-@pytest.mark.parametrize(
+@each(
     "answer",
     [
         None,
@@ -162,7 +163,7 @@ def test_normalising_is_done_if_asked() -> None:
     assert backend.embed(["a"], normalize=False).tolist() == [[3, 4]]
 
 
-@pytest.mark.parametrize("scale", [1e-40, 1e-30, 1e-12, 1.0, 1e12, 1e30])
+@each("scale", [1e-40, 1e-30, 1e-12, 1.0, 1e12, 1e30])
 def test_every_vector_but_zero_gets_length_one(scale: float) -> None:
     found = normalize_rows(np.array([[3 * scale, 4 * scale], [0, 0]], np.float32))
     assert found.dtype == np.float32

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.config import Profile
 from cortex_py.embedding.guards import PROFILES, Guard
 from cortex_py.errors import ConfigurationError, ContentBlocked, ContentTooLarge, CortexError, InvalidInput, wire_form
@@ -49,13 +50,13 @@ def _code(guard: Guard, text: object) -> str:
     return wire_form(caught.value).embedding
 
 
-@pytest.mark.parametrize("text", ORDINARY)
-@pytest.mark.parametrize("guard", [CODE, STRICT], ids=PROFILES)
+@each("text", ORDINARY)
+@each("guard", [CODE, STRICT], ids=PROFILES)
 def test_both_profiles_take_ordinary_code_and_prose(guard: Guard, text: str) -> None:
     assert guard.check(text) == text
 
 
-@pytest.mark.parametrize(("text", "kind"), BLOCKED_BY_STRICT.items())
+@each(("text", "kind"), BLOCKED_BY_STRICT.items())
 def test_only_strict_refuses_what_ordinary_text_may_hold(text: str, kind: str) -> None:
     assert CODE.check(text) == text
     with pytest.raises(ContentBlocked) as caught:
@@ -79,7 +80,7 @@ def test_the_message_does_not_repeat_the_text() -> None:
     assert "password" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [None, 5, b"bytes", ["list"], {"a": 1}, True, "", " ", "\n\t\r\x0b\x0c", "\u3000"])
+@each("text", [None, 5, b"bytes", ["list"], {"a": 1}, True, "", " ", "\n\t\r\x0b\x0c", "\u3000"])
 def test_what_is_no_text_or_blank_is_invalid(text: object) -> None:
     assert _code(CODE, text) == "VALIDATION_ERROR"
     assert _code(STRICT, text) == "VALIDATION_ERROR"
@@ -97,7 +98,7 @@ def test_the_length_counts_characters_up_to_the_limit() -> None:
     assert caught.value.message == "text has 101 characters; at most 100 are taken."
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "code"),
     [
         ("\x1c" * 101, "VALIDATION_ERROR"),  # blank, too long, blocked
@@ -116,7 +117,7 @@ def _code_of_many(texts: object) -> tuple[str, str | None]:
     return wire_form(caught.value).embedding, caught.value.field
 
 
-@pytest.mark.parametrize(
+@each(
     ("texts", "code", "field"),
     [
         ("one text", "VALIDATION_ERROR", "texts"),

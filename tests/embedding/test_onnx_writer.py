@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from cases import each
 from cortex_py.embedding.install.onnx_writer import FLOAT, GraphWriter, Message
 from cortex_py.embedding.install.weights import parse_safetensors
 
@@ -18,7 +19,7 @@ def _bytes(message: Message) -> bytes:
     return content
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "expected"),
     [(0, "0800"), (1, "0801"), (127, "087f"), (128, "088001"), (300, "08ac02"), (-1, "08" + "ff" * 9 + "01")],
 )

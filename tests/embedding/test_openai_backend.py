@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from endpoint import Endpoint, Step, answer, refusal, vectors
 
+from cases import each
 from cortex_py.embedding.backends import openai as openai_backend
 from cortex_py.embedding.backends.openai import OpenAIBackend
 from cortex_py.embedding.wordpiece import WordPiece
@@ -310,7 +311,7 @@ def test_what_cannot_be_a_key_is_refused_without_showing_it(key: str) -> None:
     assert "sk-" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "path"),
     [
         ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1/embeddings"),
@@ -323,9 +324,7 @@ def test_addresses(url: str, path: str) -> None:
     assert OpenAIBackend(url, "m")._address == path
 
 
-@pytest.mark.parametrize(
-    "url", ["", "localhost:8000", "ftp://host/v1", "http://", "http://host:port", "https://user:pass@host/v1"]
-)
+@each("url", ["", "localhost:8000", "ftp://host/v1", "http://", "http://host:port", "https://user:pass@host/v1"])
 def test_what_is_no_address_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(CortexError) as caught:
         OpenAIBackend(url, "m")

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cases import each
 from cortex_py.embedding.batching import Batcher, Job
 from cortex_py.embedding.cache import VectorCache
 from cortex_py.embedding.service import EmbeddingService, Metrics, embed_many, embed_one
@@ -315,7 +316,7 @@ def test_a_full_queue_does_not_stop_the_loop(held: Held) -> None:
         _run(work())
 
 
-@pytest.mark.parametrize("error", [StopIteration(), asyncio.CancelledError(), SystemExit(1), KeyError("x")])
+@each("error", [StopIteration(), asyncio.CancelledError(), SystemExit(1), KeyError("x")])
 def test_a_task_hears_of_every_failure_of_the_model(error: BaseException) -> None:
     def broken(text: str) -> list[float]:
         raise error

@@ -7,6 +7,7 @@ import warnings
 
 import pytest
 
+from cases import each
 from cortex_py.errors import CortexError
 from hostile_texts import HOSTILE, hostile
 from text_readers import READERS
@@ -46,7 +47,7 @@ def test_there_are_enough_hostile_texts_and_readers() -> None:
     assert all(90_000 <= len(hostile(name)) <= 110_000 for name in HOSTILE)
 
 
-@pytest.mark.parametrize("reader", _PLAIN)
+@each("reader", _PLAIN)
 def test_a_reader_is_quick_with_the_worst_texts(reader: str) -> None:
     assert _slow(reader, _WORST, _BUSY_CEILING) == {}
 

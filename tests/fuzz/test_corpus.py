@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from fuzz.checking import Failure, check
 from fuzz.run import fuzz
 from fuzz.targets import CORPUS, TARGETS, Target
@@ -13,7 +14,7 @@ from fuzz.targets import CORPUS, TARGETS, Target
 EXAMPLES = sorted(CORPUS.glob("*/*"))
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
+@each("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_an_example_holds(path: Path) -> None:
     check(TARGETS[path.parent.name], path.read_bytes())
 

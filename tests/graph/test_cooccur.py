@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.graph.relationships import InferredPair, infer
 from cortex_py.graph.values import EntityType, RelationshipType
 
@@ -32,7 +32,7 @@ def _only(memories: dict[str, set[str]], *stated: tuple[str, str, RelationshipTy
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "source", "type"),
     [
         ("rust", "alice", "alice", "Uses"),

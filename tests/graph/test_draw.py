@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mermaidx.engines.quickjs_engine import Engine
 
+from cases import each
 from cortex_py.graph.draw import as_json, dot, mermaid
 from cortex_py.graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES, Entity, EntityType, Relationship
 
@@ -183,7 +184,7 @@ def test_the_parser_in_use_does_refuse_what_is_no_mermaid(read_mermaid: Read) ->
         read_mermaid('flowchart LR\n  n0["a"b"]\n')
 
 
-@pytest.mark.parametrize("part", range(0, len(HOSTILE), 12))
+@each("part", range(0, len(HOSTILE), 12))
 def test_mermaid_reads_every_hostile_label(read_mermaid: Read, part: int) -> None:
     names = HOSTILE[part : part + 12]
     entities = [_entity(i, name, ENTITY_TYPES[i % 5]) for i, name in enumerate(names)]

@@ -6,8 +6,7 @@ import random
 import time
 from datetime import UTC, datetime
 
-import pytest
-
+from cases import each
 from cortex_py.graph.entities import DuplicateGroup, find_duplicates, fold_name
 from cortex_py.graph.values import Entity, EntityType
 
@@ -25,7 +24,7 @@ def _found(type: EntityType, *names: str) -> list[tuple[set[str], str]]:
     return [(set(one.names), one.reason) for one in find_duplicates(_entities(type, *names))]
 
 
-@pytest.mark.parametrize(
+@each(
     ("type", "a", "b", "reason"),
     [
         ("Technology", "Postgre SQL", "postgresql", "same spelling"),
@@ -53,7 +52,7 @@ def test_the_same_thing_under_two_names_is_found(type: EntityType, a: str, b: st
     assert _found(type, a, "something else", b) == [({a, b}, reason)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("type", "names"),
     [
         ("Technology", ["C", "C++", "C#"]),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-import pytest
-
+from cases import each
 from cortex_py.graph.reading.entity_names import KnownEntity
 from cortex_py.graph.reading.extract import MAX_CHARACTERS, extract
 from cortex_py.graph.reading.repetition import FEATURES, WEIGHTS_FILE
@@ -64,7 +63,7 @@ def test_no_name_crosses_the_end_of_a_sentence_or_a_comma() -> None:
     assert found("We looked at checkout, service and billing.", service) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "is_repeated", "is_found"),
     [
         ("we asked Falcon for it", False, True),

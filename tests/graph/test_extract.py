@@ -2,10 +2,10 @@
 
 import time
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.graph.reading.extract import MOST_CHARACTERS, extract
 from cortex_py.graph.reading.knowledge import NO_KNOWLEDGE, Knowledge
 from cortex_py.graph.values import ENTITY_TYPES, Extraction
@@ -70,7 +70,7 @@ def test_a_word_is_never_found_inside_another() -> None:
     assert named("The cargo goes out at dawn.") == set()
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wanted"),
     [
         ("cc @bob please review", ("bob", "Person")),
@@ -86,7 +86,7 @@ def test_names_as_developers_write_them(text: str, wanted: tuple[str, str]) -> N
     assert wanted in named(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Mark the ticket as done.",
@@ -110,7 +110,7 @@ def test_code_and_stack_traces_do_not_flood() -> None:
     assert extract(text).entities == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wanted"),
     [
         ("We replaced MySQL with PostgreSQL.", ("PostgreSQL", "Supersedes", "MySQL")),
@@ -124,7 +124,7 @@ def test_relationships_are_read_from_the_sentence(text: str, wanted: tuple[str, 
     assert wanted in stated(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "We do not use Redis.",
@@ -185,9 +185,7 @@ def test_any_knowledge_is_used_without_fail(text: str, name: str) -> None:
     check(text, extract(text, knowledge), "cortex")
 
 
-@pytest.mark.parametrize(
-    "piece", ["a", "§1T ", "+", "a.b@", "Alice and ", "@", "/a", "((", "Go uses ", "\n", "``` ", "Acme Inc ", "=;"]
-)
+@each("piece", ["a", "§1T ", "+", "a.b@", "Alice and ", "@", "/a", "((", "Go uses ", "\n", "``` ", "Acme Inc ", "=;"])
 def test_long_texts_are_bounded(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     began = time.process_time()

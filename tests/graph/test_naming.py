@@ -1,13 +1,13 @@
 """Spellings of one thing share a key; different things do not."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.graph.values import ENTITY_TYPES, EntityType, canonical
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other", "type"),
     [
         ("PostgreSQL", "postgresql", "Technology"),
@@ -25,9 +25,7 @@ def test_spellings_meet(one: str, other: str, type: EntityType) -> None:
     assert canonical(one, type) == canonical(other, type)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("C", "C++"), ("C", "C#"), ("Java", "JavaScript"), ("Go", "Google"), (".NET", "net")]
-)
+@each(("one", "other"), [("C", "C++"), ("C", "C#"), ("Java", "JavaScript"), ("Go", "Google"), (".NET", "net")])
 def test_different_things_stay_apart(one: str, other: str) -> None:
     assert canonical(one, "Technology") != canonical(other, "Technology")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sample_project import commit, make_repository
 
+from cases import each
 from cortex_py import Cortex
 
 from helpers import git
@@ -256,14 +257,14 @@ OPEN = [
 ]
 
 
-@pytest.mark.parametrize("text", TRUE)
+@each("text", TRUE)
 def test_a_relation_that_was_read_is_accepted(cortex: Cortex, text: str) -> None:
     found = cortex.grounding.verify(text)
     assert found.status == "ACCEPT", [(one.reason, one.checks) for one in found.findings]
     assert found.findings[0].evidence[0].path is not None
 
 
-@pytest.mark.parametrize(("text", "instead"), FALSE, ids=[text for text, _ in FALSE])
+@each(("text", "instead"), FALSE, ids=[text for text, _ in FALSE])
 def test_a_wrong_relation_is_contradicted_with_what_is_there(cortex: Cortex, text: str, instead: str) -> None:
     found = cortex.grounding.verify(text)
     assert found.status != "ACCEPT"
@@ -271,7 +272,7 @@ def test_a_wrong_relation_is_contradicted_with_what_is_there(cortex: Cortex, tex
     assert instead in found.findings[0].reason
 
 
-@pytest.mark.parametrize("text", OPEN)
+@each("text", OPEN)
 def test_a_name_that_exists_does_not_support_what_is_said_of_it(cortex: Cortex, text: str) -> None:
     found = cortex.grounding.verify(text)
     assert found.status != "ACCEPT"
@@ -307,7 +308,7 @@ def test_passages_for_a_judge_stay_within_their_budget(cortex: Cortex) -> None:
     assert any(one.path == "auth.py" and one.line and one.line <= line <= (one.end_line or one.line) for one in places)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "The project has a file called server.js.",
@@ -322,7 +323,7 @@ def test_a_thing_at_its_place_is_all_that_a_claim_of_existence_says(cortex: Cort
     assert found.status == "ACCEPT", [(one.reason, one.checks) for one in found.findings]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "You will find `find_user` in server.js.",

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.grounding.claims.claims import Claim, read_claims
 
 SAID = [
@@ -72,7 +73,7 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("text", "kind", "values"), SAID, ids=[row[0][:40] for row in SAID])
+@each(("text", "kind", "values"), SAID, ids=[row[0][:40] for row in SAID])
 def test_one_sentence_one_claim(text: str, kind: str, values: str) -> None:
     [claim] = read_claims(text).claims
     assert claim.type == kind
@@ -124,7 +125,7 @@ SPLIT = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), SPLIT, ids=[row[0][:40] for row in SPLIT])
+@each(("text", "expected"), SPLIT, ids=[row[0][:40] for row in SPLIT])
 def test_coordination_becomes_atomic_claims(text: str, expected: list[str]) -> None:
     assert [claim.text for claim in read_claims(text).claims] == expected
 
@@ -157,20 +158,20 @@ LEFT = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reason"), LEFT, ids=[row[0][:40] for row in LEFT])
+@each(("text", "reason"), LEFT, ids=[row[0][:40] for row in LEFT])
 def test_what_cannot_be_checked_is_counted_with_its_reason(text: str, reason: str) -> None:
     reading = read_claims(text)
     assert reading.claims == ()
     assert [left.reason for left in reading.uncheckable] == [reason]
 
 
-@pytest.mark.parametrize("text", ["", "   \n\n", "---", "…", "```\n```", "123", "\x00"])
+@each("text", ["", "   \n\n", "---", "…", "```\n```", "123", "\x00"])
 def test_a_text_without_claims_has_none(text: str) -> None:
     assert read_claims(text).claims == ()
 
 
-@pytest.mark.parametrize("hedge", ["I think ", "Probably ", "It seems that ", "I believe ", "Perhaps ", "Maybe "])
-@pytest.mark.parametrize("row", [*range(0, 14), *range(15, 27), 35, 36, 38, 39])
+@each("hedge", ["I think ", "Probably ", "It seems that ", "I believe ", "Perhaps ", "Maybe "])
+@each("row", [*range(0, 14), *range(15, 27), 35, 36, 38, 39])
 def test_hedging_changes_no_claim_but_its_hedge(row: int, hedge: str) -> None:
     text, kind, _ = SAID[row]
     [plain], [hedged] = read_claims(text).claims, read_claims(hedge + text).claims
@@ -185,7 +186,7 @@ def test_a_doubt_after_the_claim_is_about_it() -> None:
     assert claim.hedge > 0.5
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "negated"),
     [
         ("There is no `x` in y.py.", True),
@@ -200,7 +201,7 @@ def test_negation(text: str, negated: bool) -> None:
     assert read_claims(text).claims[0].negated is negated
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "subject"),
     [
         ("I implemented login in auth.py.", "login"),
@@ -256,7 +257,7 @@ def test_it_is_what_was_spoken_of_before() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "In auth.py:\n```python\ndef login():\n    pass\n\nclass User:\n    x = 1\n```\n",
@@ -330,16 +331,14 @@ def test_offsets_point_at_any_text(text: str) -> None:
     _checked(text)
 
 
-@pytest.mark.parametrize("unit", ["`", "(", "1", " ", '"', "1 ", "**"])
+@each("unit", ["`", "(", "1", " ", '"', "1 ", "**"])
 def test_a_megabyte_is_no_trouble(unit: str) -> None:
     begun = time.process_time()
     read_claims(unit * (1_000_000 // len(unit)))
     assert time.process_time() - begun < 20
 
 
-@pytest.mark.parametrize(
-    "unit", ["a, ", ". ", "- a\n", "a_", "added x and ", "a/", "I added `x` to a.py and removed y from b.py. "]
-)
+@each("unit", ["a, ", ". ", "- a\n", "a_", "added x and ", "a/", "I added `x` to a.py and removed y from b.py. "])
 def test_the_time_is_linear(unit: str) -> None:
     def once(text: str) -> float:
         begun = time.process_time()
@@ -354,7 +353,7 @@ def test_the_time_is_linear(unit: str) -> None:
     assert seconds(32_000) < 12 * seconds(8_000) + 0.2
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "subject", "negated"),
     [
         ("`parse` doesn't raise an error.", "`parse`", True),

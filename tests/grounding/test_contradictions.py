@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.grounding.claims.claims import read_claims
 from cortex_py.grounding.contradictions import contradictions as exclusions
 from cortex_py.grounding.contradictions.contradictions import Contradiction, find_conflict, find_contradictions
@@ -320,7 +321,7 @@ def found(text: str) -> list[Contradiction]:
     return find_contradictions(read_claims(text).claims, text)
 
 
-@pytest.mark.parametrize(("text", "kind"), EXCLUDING)
+@each(("text", "kind"), EXCLUDING)
 def test_what_excludes_each_other(text: str, kind: str) -> None:
     (contradiction,) = found(text)
     assert contradiction.kind == kind
@@ -329,17 +330,17 @@ def test_what_excludes_each_other(text: str, kind: str) -> None:
     assert claims.index(contradiction.left) < claims.index(contradiction.right)
 
 
-@pytest.mark.parametrize("text", AGREEING)
+@each("text", AGREEING)
 def test_what_goes_together(text: str) -> None:
     assert found(text) == []
 
 
-@pytest.mark.parametrize("text", MISSED)
+@each("text", MISSED)
 def test_what_is_missed(text: str) -> None:
     assert found(text) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         (
@@ -388,7 +389,7 @@ AGAINST = [
 ]
 
 
-@pytest.mark.parametrize(("text", "sentences", "expected"), AGAINST)
+@each(("text", "sentences", "expected"), AGAINST)
 def test_against_what_is_known(text: str, sentences: list[str], expected: tuple[int, str] | None) -> None:
     (claim,) = read_claims(text).claims
     answer = find_conflict(claim, sentences)

@@ -1,16 +1,16 @@
 """Hedging: it lowers confidence, and adding a hedge never raises it."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.grounding.claims.phrases import BOOSTERS, HEDGES, confidence, hedging
 
 PLAIN = "I added `login` to auth.py."
 WORDS = ["parser", "handles", "quotes", "not", "no", "about", "30", ".", "!", "\n", "May", "`might`"]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "I probably added `login` to auth.py.",
@@ -28,9 +28,7 @@ def test_hedges_lower_it(text: str) -> None:
     assert 0 < hedging(text) < 1
 
 
-@pytest.mark.parametrize(
-    "text", [PLAIN, "", "`might_fail()` is called.", "`probably` is a variable.", "May is over.", "…"]
-)
+@each("text", [PLAIN, "", "`might_fail()` is called.", "`probably` is a variable.", "May is over.", "…"])
 def test_what_is_no_hedge(text: str) -> None:
     assert hedging(text) == 0
 

@@ -1,13 +1,13 @@
 """Mentions in a clause, with their places and normalised values."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.grounding.claims.mentions import mentions
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("I changed auth.py", {("file", "auth.py")}),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.grounding.claims.claims import Claim, Uncheckable
 from cortex_py.grounding.claims.mentions import Mention
 from cortex_py.grounding.contradictions.contradictions import Contradiction
@@ -61,7 +61,7 @@ def test_what_could_not_be_checked_counts_for_nothing_beside_what_could() -> Non
     assert compute_score([finding(0.9), finding(0.5, "not checkable")]) == compute_score([finding(0.9)])
 
 
-@pytest.mark.parametrize(
+@each(
     ("score", "status"),
     [
         (1.0, "ACCEPT"),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.errors import InvalidInput
 from cortex_py.grounding.sources import EVERYTHING, Sources, read_sources
 
@@ -18,7 +19,7 @@ def test_nothing_named_means_everything(names: list[str] | None) -> None:
     assert sources.takes("anything/at/all.py")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "history", "memories", "reports"),
     [
         ("git log", True, False, False),
@@ -39,14 +40,14 @@ def test_kinds_are_known_by_what_people_call_them(name: str, history: bool, memo
     assert not sources.takes("auth.py")
 
 
-@pytest.mark.parametrize("name", ["files", "the code", "source code", "codebase", "repository", "project files"])
+@each("name", ["files", "the code", "source code", "codebase", "repository", "project files"])
 def test_all_files_can_be_asked_for(name: str) -> None:
     sources = read_sources([name])
     assert sources.takes("any/file.py")
     assert not sources.history
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "taken", "left"),
     [
         ("auth.py", ["auth.py", "src/auth.py"], ["my_auth.py", "auth.pyi", "auth.py.bak"]),
@@ -84,7 +85,7 @@ def test_sources_add_up() -> None:
     assert (sources.history, sources.memories) == (True, False)
 
 
-@pytest.mark.parametrize("names", [[""], ["  "], ["auth.py", ""], ["x" * 501], ["a"] * 101])
+@each("names", [[""], ["  "], ["auth.py", ""], ["x" * 501], ["a"] * 101])
 def test_what_cannot_be_read_is_refused_by_name(names: list[str]) -> None:
     with pytest.raises(InvalidInput) as caught:
         read_sources(names)

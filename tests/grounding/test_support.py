@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.grounding.judges.support import (
     FEATURE_NAMES,
     SupportModel,
@@ -26,7 +27,7 @@ TEXTS = st.text(max_size=200)
 WORDS = ("The", "parser", "tested", "by", "53", "users", "since", "2019", "not", "over", "$", "5", "million")
 
 
-@pytest.mark.parametrize(
+@each(
     ("claim", "supporting", "other"),
     [
         ("The cluster has over 50 servers.", "The cluster has 53 servers.", "The cluster has 47 servers."),
@@ -56,7 +57,7 @@ def test_supporting_evidence_is_told_from_what_only_looks_like_it(claim: str, su
     assert good > bad + 0.05
 
 
-@pytest.mark.parametrize(
+@each(
     ("claimed", "told", "verdict"),
     [
         ("over 50 users", "53 users", "follows"),
@@ -156,7 +157,7 @@ def test_a_bound_is_kept_by_arithmetic(bound: int, value: int) -> None:
     assert (compare(claim, told) == "follows") == (value > bound)
 
 
-@pytest.mark.parametrize("text", ["word " * 200_000, "9" * 1_000_000, "not " * 250_000, "a" * 1_000_000, "\ud800 x"])
+@each("text", ["word " * 200_000, "9" * 1_000_000, "not " * 250_000, "a" * 1_000_000, "\ud800 x"])
 def test_long_and_broken_texts_take_no_time(text: str) -> None:
     began = time.process_time()
     support(text, [text, "5 words"])

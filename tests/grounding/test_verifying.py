@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sample_project import commit, fill, junit, locations, make_repository, make_sample, only, open_at
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.errors import LimitExceeded
 from cortex_py.grounding.verification import Finding, Verification
@@ -47,7 +48,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sample]:
 # What is there
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "place"),
     [
         ("There is a file app/auth.py.", "File: app/auth.py"),
@@ -67,7 +68,7 @@ def test_what_is_there_is_supported_by_where_it_is(sample: Sample, text: str, pl
     assert place in locations(found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         ("There is a file app/session.py.", "there is no file app/session.py"),
@@ -115,7 +116,7 @@ def test_what_was_removed_is_supported_by_the_change_that_removed_it(sample: Sam
         assert place in locations(found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "reason"),
     [
         ("I added `revoke_token` to app/auth.py.", "no symbol `revoke_token`"),
@@ -165,7 +166,7 @@ def test_a_new_file_counts_before_git_knows_it(home: Path, project: Path) -> Non
 # Numbers, versions, packages, tests
 
 
-@pytest.mark.parametrize(
+@each(
     ("right", "wrong", "place"),
     [
         ("`MAX_ATTEMPTS` is set to 5.", "`MAX_ATTEMPTS` is set to 7.", "File: app/auth.py line 10"),
@@ -298,7 +299,7 @@ def test_hedging_lowers_confidence_and_drops_no_claim(sample: Sample) -> None:
     assert hedged.fuzzy_confidence < plain.fuzzy_confidence
 
 
-@pytest.mark.parametrize("text", ["", "   \n", "Shall I go on?", "```\nx = 1\n```"])
+@each("text", ["", "   \n", "Shall I go on?", "```\nx = 1\n```"])
 def test_a_text_without_claims_is_accepted_and_says_so(sample: Sample, text: str) -> None:
     found = sample.verify(text)
     assert (found.score, found.status, found.risk_level, found.findings) == (1.0, "ACCEPT", "low", ())

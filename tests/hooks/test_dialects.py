@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import jsonschema
-import pytest
 
+from cases import each
 from cortex_py.hooks.dialects import CLIENTS, Hook, answer, find_hook, read_event
 
 from hook_runs import answer_schema
@@ -13,8 +13,8 @@ from hook_runs import answer_schema
 ALL = [(client, hook) for client, hooks in CLIENTS.items() for hook in hooks]
 
 
-@pytest.mark.parametrize(("client", "hook"), ALL)
-@pytest.mark.parametrize("context", ["", "Ünïcode 🧠\n<b>\u2028"])
+@each(("client", "hook"), ALL)
+@each("context", ["", "Ünïcode 🧠\n<b>\u2028"])
 def test_every_answer_has_the_form_of_its_client(client: str, hook: Hook, context: str) -> None:
     text = answer(client, hook, context)
     assert text.isascii()
@@ -28,14 +28,14 @@ def test_a_context_is_given_only_where_the_client_takes_it() -> None:
         assert ("word" in answer(client, hook, "word")) == hook.takes_context
 
 
-@pytest.mark.parametrize("name", ["UserPromptSubmit", "userpromptsubmit", "user-prompt-submit", "USER_PROMPT_SUBMIT"])
+@each("name", ["UserPromptSubmit", "userpromptsubmit", "user-prompt-submit", "USER_PROMPT_SUBMIT"])
 def test_an_event_is_known_in_any_case_and_with_hyphens(name: str) -> None:
     assert find_hook("claude-code", name) == Hook("UserPromptSubmit", "prompt", True)
     assert find_hook("claude-code", "prompt") is None
     assert find_hook("nobody", name) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("client", "event", "sent", "expected"),
     [
         (
@@ -90,7 +90,7 @@ def test_what_a_client_sends_is_read(client: str, event: str, sent: Any, expecte
     assert {name: found.get(name, "") for name in expected} == expected
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{", b"\xff\xfe", b"[" * 100_000, b'{"prompt": 3, "session_id": []}'])
+@each("data", [b"", b"[]", b"{", b"\xff\xfe", b"[" * 100_000, b'{"prompt": 3, "session_id": []}'])
 def test_strange_input_is_an_event_without_text(data: bytes) -> None:
     for client, hook in ALL:
         found = read_event(client, hook, data)

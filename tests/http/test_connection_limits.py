@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from cases import each
 from operations.raw_calls import answer, call, connection, get
 
 from servers import HttpServer, http_server
@@ -71,7 +72,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
         yield server
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nA: b", b"\r\n\r\n"])
+@each("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nA: b", b"\r\n\r\n"])
 def test_a_header_that_does_not_come_is_not_waited_for(strict: HttpServer, sent: bytes) -> None:
     with _raw(strict, sent) as to:
         told = _to_the_end(to)
@@ -165,10 +166,8 @@ def test_a_stream_of_the_protocol_stays_open(home: Path, project: Path) -> None:
         stream.close()
 
 
-@pytest.mark.parametrize(
-    "header", [b"A: " + b"a" * 70_000, b"\r\n".join(b"A%d: b" % n for n in range(9_000)), b"A" * 70_000]
-)
-@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"])
+@each("header", [b"A: " + b"a" * 70_000, b"\r\n".join(b"A%d: b" % n for n in range(9_000)), b"A" * 70_000])
+@each("end", [b"", b"\r\n\r\n"])
 def test_a_large_header_is_refused(strict: HttpServer, header: bytes, end: bytes) -> None:
     with _raw(strict, b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n" + header + end) as to:
         told = _to_the_end(to)

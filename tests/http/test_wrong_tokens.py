@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.errors import ConfigurationError
 from cortex_py.http.access import check_exposure
@@ -98,8 +99,8 @@ def test_only_so_many_are_kept_waiting() -> None:
     assert answers == [401] + [429] * 83
 
 
-@pytest.mark.parametrize("token", [" " * 20, "\t" * 20, f" {TOKEN}", f"{TOKEN}\n", "schlüssel" * 3, "a\0b" * 10])
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+@each("token", [" " * 20, "\t" * 20, f" {TOKEN}", f"{TOKEN}\n", "schlüssel" * 3, "a\0b" * 10])
+@each("host", ["127.0.0.1", "0.0.0.0"])
 def test_a_token_that_no_header_carries_is_refused(host: str, token: str) -> None:
     with pytest.raises(ConfigurationError, match="shared token"):
         check_exposure(host, token)

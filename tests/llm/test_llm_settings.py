@@ -11,6 +11,7 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringError
 
+from cases import each
 from cortex_py.config import load_settings
 from cortex_py.errors import ConfigurationError
 from cortex_py.llm.client import LanguageModel
@@ -107,7 +108,7 @@ def test_a_server_on_this_machine_needs_no_key_and_gets_none(keys: Keys) -> None
     assert _described(llm_provider="openai", llm_model="m", llm_url=OLLAMA, llm_api_key=KEY)["key"] is True
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "sent"),
     [
         ("https://API.openai.com/v1/", True),
@@ -135,7 +136,7 @@ def test_a_keyring_that_stays_shut_is_as_none(keys: Keys) -> None:
         _opened(llm_provider="anthropic", llm_model="m")
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "field"),
     [
         ({"llm_provider": "openai"}, "llm_model"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from cortex_py.errors import ConfigurationError
 from cortex_py.llm.registry import OpenAIChat
 from cortex_py.llm.values import Finish, Messages, RawAnswer
@@ -255,7 +256,7 @@ def test_a_proxy_that_cannot_be_used_is_told_without_its_password(monkeypatch: p
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     ["http://example.org/v1", "http://192.168.1.7:11434/v1", "http://localhost.example.org/v1", "http://0.0.0.0/v1"],
 )
@@ -266,9 +267,7 @@ def test_no_key_over_plain_http_to_others(url: str) -> None:
     assert not OpenAIChat(url, "m").has_key
 
 
-@pytest.mark.parametrize(
-    "url", ["http://localhost:1234/v1", "http://127.0.0.1/v1", "http://[::1]:8080/v1", "https://a.example/v1"]
-)
+@each("url", ["http://localhost:1234/v1", "http://127.0.0.1/v1", "http://[::1]:8080/v1", "https://a.example/v1"])
 def test_a_key_may_go_where_nobody_listens(url: str) -> None:
     assert OpenAIChat(url, "m", api_key=KEY).has_key
 
@@ -281,7 +280,7 @@ def test_what_cannot_be_a_key_is_refused_without_showing_it(key: str) -> None:
     assert "sk-" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://host/v1", "http://", "https://user:pass@host/v1"])
+@each("url", ["", "localhost:8000", "ftp://host/v1", "http://", "https://user:pass@host/v1"])
 def test_what_is_no_address_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         OpenAIChat(url, "m")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.mcp.server import build_server
@@ -32,15 +33,13 @@ def test_a_number_is_taken_as_clients_write_it(client: Caller, limit: object) ->
     assert scored["entities"]
 
 
-@pytest.mark.parametrize(
-    "limit", [True, False, "", " 2", "+2", "02", "2.0", "0x2", "1e1", "1_0", "two", [2], "²", "9" * 30]
-)
+@each("limit", [True, False, "", " 2", "+2", "02", "2.0", "0x2", "1e1", "1_0", "two", [2], "²", "9" * 30])
 def test_what_is_no_integer_is_refused(client: Caller, limit: object) -> None:
     error = client.refused("subcog_recall", limit=limit)
     assert (error.code, error.data["fields"]) == (-32602, ["limit"])
 
 
-@pytest.mark.parametrize("score", [True, "yes", "nan", "inf", "1e-1", ".5", " 0.5"])
+@each("score", [True, "yes", "nan", "inf", "1e-1", ".5", " 0.5"])
 def test_what_is_no_number_is_refused(client: Caller, score: object) -> None:
     error = client.refused("subcog_entities", action="extract", content="Ann uses Rust", min_confidence=score)
     assert (error.code, error.data["fields"]) == (-32602, ["min_confidence"])
@@ -48,7 +47,7 @@ def test_what_is_no_number_is_refused(client: Caller, score: object) -> None:
     assert (told["error_code"], told["details"]) == ("INVALID_PARAMS", "Check: min_score.")
 
 
-@pytest.mark.parametrize("flag", ["yes", "true", "false", "1", 1, 0, "on", ""])
+@each("flag", ["yes", "true", "false", "1", 1, 0, "on", ""])
 def test_what_is_no_boolean_is_refused(client: Caller, flag: object) -> None:
     error = client.refused("subcog_gc", dry_run=flag)
     assert (error.code, error.data["fields"]) == (-32602, ["dry_run"])
@@ -56,7 +55,7 @@ def test_what_is_no_boolean_is_refused(client: Caller, flag: object) -> None:
     assert (told["code"], told["details"]["field"]) == ("VALIDATION_ERROR", "normalize")
 
 
-@pytest.mark.parametrize("given", [{"tags": "parsers"}, {"tags": ["a", 1]}, {"content": 7}, {"source": True}])
+@each("given", [{"tags": "parsers"}, {"tags": ["a", 1]}, {"content": 7}, {"source": True}])
 def test_what_is_no_text_is_refused(client: Caller, given: dict[str, Any]) -> None:
     error = client.refused("subcog_capture", **{"content": "A note", "namespace": "learnings", **given})
     assert (error.code, error.data["fields"]) == (-32602, list(given))

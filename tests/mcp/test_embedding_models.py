@@ -14,6 +14,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from cases import each
 from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.service import EmbeddingService
 from cortex_py.errors import WIRE_FORMS
@@ -307,7 +308,7 @@ def test_every_error_of_cortex_has_one_of_the_published_codes() -> None:
     assert {form.embedding for _, form in WIRE_FORMS} == published
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "given"),
     [
         (models.EmbeddingGenerateInput, {}),

@@ -6,8 +6,7 @@ import inspect
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
+from cases import each
 from cortex_py.mcp import families
 from cortex_py.mcp.registry import TOOL_BY_NAME, TOOLS, ToolSpec, family_tools
 
@@ -19,14 +18,14 @@ def test_every_folder_is_a_family() -> None:
     assert sorted(path.parent.name for path in FOLDER.glob("*/spec.toml")) == NAMES
 
 
-@pytest.mark.parametrize("family", NAMES)
+@each("family", NAMES)
 def test_a_family_is_complete_in_its_folder(family: str) -> None:
     files = {path.name for path in (FOLDER / family).iterdir() if path.is_file()}
     assert files == {"__init__.py", "spec.toml", "models.py", "tools.py", "reference.toml"}
     assert [spec for spec in TOOLS if spec.family == family] == list(family_tools(family))
 
 
-@pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
+@each("spec", TOOLS, ids=lambda spec: spec.name)
 def test_a_row_names_a_function_of_its_family(spec: ToolSpec) -> None:
     tools = import_module(f"cortex_py.mcp.families.{spec.family}.tools")
     (owner,) = [getattr(tools, name) for name in tools.__all__]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.mcp.stdio.frames import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -124,7 +125,7 @@ def test_notifications_and_responses_are_messages_but_no_requests(message: dict[
     assert frame.params == {}
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         b"",
@@ -156,7 +157,7 @@ def test_a_whole_surrogate_pair_is_one_character() -> None:
     assert frame.id == "😀"
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "id"),
     [
         (b"[]", None),

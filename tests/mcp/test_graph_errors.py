@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.mcp.registry import ToolSpec, family_tools
 from cortex_py.mcp.server import build_server
@@ -138,7 +139,7 @@ def _state(caller: Caller) -> Any:
     return lists, caller.call("subcog_graph", operation="stats")
 
 
-@pytest.mark.parametrize(("tool", "code", "field", "given"), BAD)
+@each(("tool", "code", "field", "given"), BAD)
 def test_a_bad_call_is_refused_and_changes_nothing(
     caller: Caller, tool: str, code: int, field: str, given: dict[str, Any]
 ) -> None:

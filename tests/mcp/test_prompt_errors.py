@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.mcp.registry import ToolSpec, family_tools
 from cortex_py.mcp.server import build_server
@@ -148,7 +149,7 @@ def _state(caller: Caller) -> Any:
     return [caller.call(tool, action="list") for tool in ("subcog_prompts", "subcog_templates")]
 
 
-@pytest.mark.parametrize(("tool", "code", "field", "given"), BAD)
+@each(("tool", "code", "field", "given"), BAD)
 def test_a_bad_call_is_refused_and_changes_nothing(
     caller: Caller, tool: str, code: int, field: str, given: dict[str, Any]
 ) -> None:
@@ -183,14 +184,14 @@ def test_every_argument_is_tried(caller: Caller) -> None:
         assert listed[name]["properties"].keys() == tried
 
 
-@pytest.mark.parametrize("spec", family_tools("prompts"), ids=lambda spec: spec.name)
+@each("spec", family_tools("prompts"), ids=lambda spec: spec.name)
 def test_an_unknown_argument_is_named(caller: Caller, spec: ToolSpec) -> None:
     error = caller.refused(spec.name, action="list", name="greet", domain="user", content="x", colour="red")
     assert error.code == -32602
     assert "colour" in error.data["fields"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("tool", "content", "places"),
     [
         ("subcog_prompts", "a {{b} c\n}} {{1x}}", [(2, 1, 3), (9, 2, 1), (12, 2, 4)]),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from cortex_py.mcp.registry import TOOL_BY_NAME, TOOLS
 from documented_shapes import differences
 
@@ -217,7 +218,7 @@ def test_the_documented_answers_are_compared() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("answered", "told"),
     [
         ({"id": "x", "hits": [{"score": 0.5}], "n": 1, "more": True}, []),

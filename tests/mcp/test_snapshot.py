@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.mcp.reference.rendering import ask, render, requests_of
 from cortex_py.mcp.registry import TOOLS, ToolSpec, select_tools
@@ -157,7 +158,7 @@ def _without(values: dict[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name != key}
 
 
-@pytest.mark.parametrize(
+@each(
     "params",
     [
         {**HELLO, "protocolVersion": "1999-01-01"},
@@ -181,7 +182,7 @@ def test_an_unusual_handshake_is_left_to_the_server(params: dict[str, Any]) -> N
     assert snapshot.answer(_frame("tools/list")) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "params"),
     [
         ("initialize", HELLO),
@@ -199,7 +200,7 @@ def test_an_unusual_request_after_the_handshake_is_left_to_the_server(method: st
     assert _greeted().answer(_frame(method, params)) is None
 
 
-@pytest.mark.parametrize("params", [None, {}, {"_meta": {}}, {"_meta": {"progressToken": 1}}])
+@each("params", [None, {}, {"_meta": {}}, {"_meta": {"progressToken": 1}}])
 def test_the_plain_request_is_answered(params: dict[str, Any] | None) -> None:
     answer = _greeted().answer(_frame("resources/templates/list", params))
     assert answer is not None
@@ -216,7 +217,7 @@ def _enveloped(version: object = MODERN, capabilities: object = ..., info: objec
     return {"_meta": {f"{PREFIX}{key}": value for key, value in meta.items() if value is not ...}}
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "params"),
     [
         ("tools/list", _enveloped()),
@@ -239,9 +240,7 @@ def test_an_unusual_request_of_the_stateless_protocol_is_left_to_the_server(
     assert _loaded().answer(_frame(method, params)) is None
 
 
-@pytest.mark.parametrize(
-    "info", [..., None, {"name": "me", "version": "1"}, {"name": "me", "version": "1", "title": ""}]
-)
+@each("info", [..., None, {"name": "me", "version": "1"}, {"name": "me", "version": "1", "title": ""}])
 def test_a_client_of_the_stateless_protocol_may_say_who_it_is(info: object) -> None:
     assert _loaded().answer(_frame("tools/list", _enveloped(MODERN, {}, info))) is not None
 

@@ -2,8 +2,7 @@
 
 import re
 
-import pytest
-
+from cases import each
 from cortex_py.errors import WIRE_FORMS
 from cortex_py.mcp.reference.tools_page import read_words, render
 from cortex_py.mcp.registry import TOOLS
@@ -22,7 +21,7 @@ def _rows(section: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
-@pytest.mark.parametrize("tool", [spec.name for spec in TOOLS])
+@each("tool", [spec.name for spec in TOOLS])
 def test_every_parameter_and_field_has_a_meaning(tool: str) -> None:
     rows = _rows(_section(tool))
     assert rows

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared.exceptions import MCPError
 
+from cases import each
 from cortex_py.config import ToolBound, load_settings
 from cortex_py.errors import ConfigurationError
 from cortex_py.mcp.families.answer import Answer
@@ -237,8 +238,8 @@ def _greeter(specs: list[ToolSpec], *, portable: bool) -> FastMCP[Any]:
     return server
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("portable", "listed"), [(True, "greeting_say"), (False, "greeting.say")])
+@each("mode", MODES)
+@each(("portable", "listed"), [(True, "greeting_say"), (False, "greeting.say")])
 def test_a_dotted_tool_is_listed_as_asked_and_called_by_both_names(mode: str, portable: bool, listed: str) -> None:
     with connected(_greeter([DOTTED], portable=portable), mode) as caller:
         assert [tool.name for tool in caller.portal.call(caller.client.list_tools)] == [listed]

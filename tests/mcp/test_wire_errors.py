@@ -12,6 +12,7 @@ import mcp_types
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import WIRE_FORMS, StoreBusy
@@ -266,7 +267,7 @@ def test_every_documented_code_is_produced_here() -> None:
     assert all(str(code) in HELP["errors"] for code in DOCUMENTED)
 
 
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@each("bad", BAD.values(), ids=BAD)
 def test_a_bad_call_is_refused_and_changes_nothing(client: Caller, bad: Bad) -> None:
     before = _state(client)
     error = client.refused(bad.tool, **bad.arguments)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.memory.capture.chunking import Chunk, chunk, snippet
 
 WORD = re.compile(r"\w+|[^\w\s]")
@@ -40,7 +41,7 @@ def sentence(n: int, words: int) -> str:
     return " ".join([f"Sentence{n}", *["of"] * (words - 2), "words."])
 
 
-@pytest.mark.parametrize("content", ["", "   \n\t ", "\n", "short text", "  short text  ", "x" * 500])
+@each("content", ["", "   \n\t ", "\n", "short text", "  short text  ", "x" * 500])
 def test_content_that_fits_is_one_chunk_over_everything(content: str) -> None:
     assert chunk(content, count_tokens=count_words) == [Chunk(0, len(content))]
 
@@ -106,7 +107,7 @@ def test_abbreviations_do_not_end_a_sentence() -> None:
     assert passages(content, window=14, target=14)[0].endswith("bureau.")
 
 
-@pytest.mark.parametrize(
+@each(
     ("sentence_text", "end"),
     [
         ("这是一个关于数据库设计的相当长的中文句子，它说明了我们为什么选择这种存储方式而不是另一种。", "。"),
@@ -193,9 +194,7 @@ def test_chunks_cover_the_content_in_order_within_the_window(
         assert count(content[span.start : span.end]) <= window or span.end - span.start == 1
 
 
-@pytest.mark.parametrize(
-    "unit", ["x", ".", "a\n\n", "A. ", "ab cd\n", "数据库。", "- a\n", ".'", " ", "# a\n", "```\n"]
-)
+@each("unit", ["x", ".", "a\n\n", "A. ", "ab cd\n", "数据库。", "- a\n", ".'", " ", "# a\n", "```\n"])
 def test_the_counter_reads_each_character_a_few_times_however_the_text_is_made(unit: str) -> None:
     content = unit * (60_000 // len(unit)) + "end"
     read = 0
@@ -248,7 +247,7 @@ def test_the_densest_region_is_shown() -> None:
     assert shown == "…here at all the databases use PostgreSQL storage nothing…"
 
 
-@pytest.mark.parametrize(
+@each(
     ("needle", "words"),
     [
         ("getUserById", ["user"]),

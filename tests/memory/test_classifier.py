@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.memory.labels.classifier import (
     BY_CATEGORY,
@@ -67,7 +68,7 @@ def test_prototypes_fit_the_model_that_ships(model: Backend) -> None:
     assert default_model().with_vector.fingerprint == model.fingerprint
 
 
-@pytest.mark.parametrize(("text", "category"), CLEAR, ids=[category for _, category in CLEAR])
+@each(("text", "category"), CLEAR, ids=[category for _, category in CLEAR])
 def test_clear_notes_are_recognised_with_and_without_a_vector(
     classifier: Classifier, model: Backend, text: str, category: str
 ) -> None:
@@ -110,7 +111,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@each("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_gets_an_answer(classifier: Classifier, text: str) -> None:
     found = classifier.classify(text, None)
     assert found.category in CATEGORY_NAMES

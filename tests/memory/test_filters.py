@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.clock import from_micros
 from cortex_py.errors import FilterSyntaxError, InvalidInput, UnknownNamespace
 from cortex_py.memory.labels.ontology import CATEGORY_NAMES
@@ -65,7 +66,7 @@ def test_the_example_of_the_document() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("spelled", "key"),
     [
         ("tag", "tag"),
@@ -141,7 +142,7 @@ def test_repeated_negations_and_times_stay_apart() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [
         ('tag:"two words"', "two words"),
@@ -168,7 +169,7 @@ def test_quoted_and_bare_alternatives_mix() -> None:
 # Times
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "moment"),
     [
         ("30m", datetime(2026, 3, 31, 11, 30, tzinfo=UTC)),
@@ -203,7 +204,7 @@ def test_the_present_may_come_in_any_zone_or_without_one() -> None:
     assert parse_moment("1d", now=NOW.replace(tzinfo=None)) == noon
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         "7",
@@ -239,7 +240,7 @@ def test_a_time_takes_one_value() -> None:
 # Faults and warnings
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "position"),
     [
         ("-", 0),
@@ -425,7 +426,7 @@ def test_the_canonical_text() -> None:
     assert format_filter(EVERYTHING) == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "filter",
     [
         Filter((Condition("namespace", ("apis",)), Condition("namespace", ("config",)))),
@@ -448,7 +449,7 @@ def test_the_two_ways_to_see_a_space_agree() -> None:
 # Globs
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "matched", "unmatched"),
     [
         ("src/a.py", ["src/a.py"], ["src/a_py", "src/a.py ", "SRC/a.py", "src/a.py\n"]),
@@ -524,7 +525,7 @@ def test_a_text_without_signs_matches_only_itself(text: str) -> None:
     assert not glob_matches(text, text + "x")
 
 
-@pytest.mark.parametrize("pattern", ["*a" * 30 + "b", "**a" * 30 + "b", "**/*a*a" * 15 + "b", "**?" * 30 + "b"])
+@each("pattern", ["*a" * 30 + "b", "**a" * 30 + "b", "**/*a*a" * 15 + "b", "**?" * 30 + "b"])
 def test_a_hostile_glob_is_answered_soon(pattern: str) -> None:
     assert glob_matches(pattern, "a" * 1000) is False
     assert glob_matches(pattern, "a/" * 500) is False

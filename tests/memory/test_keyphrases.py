@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.memory.labels.keyphrases import key_phrases, suggest_tags, tag_for
 
 
@@ -13,7 +14,7 @@ def _phrases(text: str, most: int = 5) -> list[str]:
     return [found.phrase.lower() for found in key_phrases(text, most=most)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("note", "expected"),
     [
         ("The message broker lost events because the consumer group had one offset for two topics.", "message broker"),
@@ -29,7 +30,7 @@ def test_the_subject_is_found(note: str, expected: str) -> None:
     assert expected in _phrases(note)
 
 
-@pytest.mark.parametrize(
+@each(
     ("note", "unwanted"),
     [
         (
@@ -93,7 +94,7 @@ def test_names_are_found_in_other_languages(note: str, expected: str) -> None:
     assert expected in _phrases(note)
 
 
-@pytest.mark.parametrize(
+@each(
     "note",
     [
         "",
@@ -117,7 +118,7 @@ def test_words_of_other_languages_are_no_phrases() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("phrase", "tag"),
     [
         ("Connection Pool", "connection-pool"),
@@ -155,7 +156,7 @@ def test_names_come_before_phrases() -> None:
     assert suggest_tags(note, (), ["SQLAlchemy"]) == ("sqlalchemy", "connection-pool")
 
 
-@pytest.mark.parametrize("existing", ["Connection Pool", "connection-pools", "connection_pool", "connectionpool"])
+@each("existing", ["Connection Pool", "connection-pools", "connection_pool", "connectionpool"])
 def test_a_tag_that_is_there_in_another_spelling_is_not_suggested(existing: str) -> None:
     note = "The connection pool was exhausted."
     assert suggest_tags(note, ()) == ("connection-pool",)
@@ -206,7 +207,7 @@ def test_phrases_are_ordered_and_stand_in_the_note(note: str) -> None:
     assert key_phrases(note) == found
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["a" * 10**6, "`" * 10**6, "` (x " * 200_000, "x-" * 500_000, "a/" * 500_000, "word " * 200_000, "\n " * 500_000],
 )
@@ -216,7 +217,7 @@ def test_long_text_is_read_in_no_time(text: str) -> None:
     assert time.process_time() - started < 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("note", "tags"),
     [
         ("The login endpoint returns 401 when the token is expired.", ("login-endpoint",)),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.memory.comparison.likeness import (
     FEATURE_NAMES,
     LikenessModel,
@@ -33,7 +34,7 @@ def same_text(a: str, b: str) -> bool:
     return one.plain == other.plain and one.fences == other.fences
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "reason"),
     [
         ("We run PostgreSQL 15.", "We run PostgreSQL 16.", "version: 15 / 16"),
@@ -81,7 +82,7 @@ def test_a_difference_outweighs_any_likeness(a: str, b: str, reason: str) -> Non
     assert str(judged.reason).startswith(reason)
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b"),
     [
         ("Retry failed webhooks three times.", "Failed webhooks are retried 3 times."),
@@ -135,7 +136,7 @@ def test_an_empty_text_is_the_same_as_nothing() -> None:
     assert conflict(read_statement(""), read_statement("not"), 1.0) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "kind"),
     [
         ("The gateway times out after 30 seconds.", "The gateway times out after 60 seconds.", "number"),
@@ -156,7 +157,7 @@ def test_a_contradiction_is_one_difference_about_one_thing(a: str, b: str, kind:
     assert found.kind == kind
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b"),
     [
         ("The prod database has 64 GB.", "The staging database has 32 GB."),  # two places
@@ -186,7 +187,7 @@ def test_a_contradiction_needs_likeness() -> None:
     assert conflict(a, b, 0.3) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "same"),
     [
         ("Use uv.", "use  UV", True),
@@ -254,7 +255,7 @@ def test_marks_case_and_spaces_are_no_other_text(words: list[str], mark: str, po
         assert same_text(variant, variant)
 
 
-@pytest.mark.parametrize(
+@each(
     ("left", "right"),
     [
         ("He plays lead guitar in the band.", "He plays rhythm guitar in the band."),
@@ -283,7 +284,7 @@ def test_a_synonym_in_place_of_a_word_changes_nothing(left: str, right: str) -> 
     assert judge(read_statement(left), read_statement(right), 0.9).same
 
 
-@pytest.mark.parametrize(
+@each(
     ("filled", "bare"),
     [
         ("The migration is pretty much finished.", "The migration is finished."),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.memory.consolidation.merging import Piece, added_numbers, digest, facts, lost_facts, merge
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
@@ -239,7 +240,7 @@ def test_long_texts_of_anything_take_linear_time() -> None:
     assert (run.returncode, run.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
+@each(
     ("texts", "merged"),
     [
         (

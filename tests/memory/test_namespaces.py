@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each
 from cortex_py.errors import UnknownNamespace
 from cortex_py.memory.namespaces import NAMESPACES, canonical_namespace
 
@@ -40,7 +41,7 @@ def test_every_namespace_explains_itself_and_has_its_own_signal_words() -> None:
     assert len(words) == len(set(words))
 
 
-@pytest.mark.parametrize(
+@each(
     ("spelled", "name"),
     [
         ("decisions", "decisions"),
@@ -54,7 +55,7 @@ def test_case_space_and_aliases_do_not_matter(spelled: str, name: str) -> None:
     assert canonical_namespace(spelled) == name
 
 
-@pytest.mark.parametrize("spelled", ["", " ", "decision", "decisions,patterns", "global", "x" * 500])
+@each("spelled", ["", " ", "decision", "decisions,patterns", "global", "x" * 500])
 def test_an_unknown_name_is_refused_with_the_valid_ones(spelled: str) -> None:
     with pytest.raises(UnknownNamespace) as caught:
         canonical_namespace(spelled)

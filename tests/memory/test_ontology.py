@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.errors import InvalidInput
 from cortex_py.memory.labels.ontology import (
     CATEGORIES,
@@ -62,7 +63,7 @@ def test_the_page_lists_every_entry_with_its_description() -> None:
             assert f"| `{name}` | {description} |" in page
 
 
-@pytest.mark.parametrize("spelled", ["bug_fix", "Bug-Fix", "  BUG FIX\n", "bugfix", "bug__fix", "BugFix"])
+@each("spelled", ["bug_fix", "Bug-Fix", "  BUG FIX\n", "bugfix", "bug__fix", "BugFix"])
 def test_the_way_of_spelling_does_not_matter(spelled: str) -> None:
     assert canonical_category(spelled) == "bug_fix"
 
@@ -76,7 +77,7 @@ def test_every_category_is_found_under_all_spellings(name: str, joint: str, case
     assert canonical_category(f" {case(name.replace('_', joint))} ") == name
 
 
-@pytest.mark.parametrize("spelled", ["", " ", "bugs", "bug_fix,feature", "x" * 500, "\u0131nfrastructure"])
+@each("spelled", ["", " ", "bugs", "bug_fix,feature", "x" * 500, "\u0131nfrastructure"])
 def test_an_unknown_category_is_refused_with_the_valid_ones(spelled: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         canonical_category(spelled)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
+from cases import each
 from cortex_py.config import Fusion
 from cortex_py.memory.capture.traits import Trait, query_traits
 from cortex_py.memory.recall.features import FEATURE_NAMES, MEASURED, RISING_FEATURES, Candidates, features
@@ -145,9 +146,9 @@ def test_no_candidates_no_scores() -> None:
     assert len(default_model().score(TOPIC, some(0, 1)).score) == 0
 
 
-@pytest.mark.parametrize("fusion", FUSIONS)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("size", [1, 2, 5, 60, 400])
+@each("fusion", FUSIONS)
+@each("mode", MODES)
+@each("size", [1, 2, 5, 60, 400])
 def test_scores_lie_between_0_and_1(fusion: Fusion, mode: Mode, size: int) -> None:
     scores = default_model().score(TOPIC, some(size, size), fusion=fusion, mode=mode)
     assert scores.score.shape == scores.raw.shape == (size,)
@@ -187,7 +188,7 @@ def test_a_lone_memory_that_matches_scores_high_and_one_that_does_not_scores_low
     assert default_model().score(TOPIC, one(0.02, 0.0, 0.0)).score[0] < 0.1
 
 
-@pytest.mark.parametrize("size", [3, 10, 60, 600])
+@each("size", [3, 10, 60, 600])
 def test_an_irrelevant_query_scores_low_in_any_scope(size: int) -> None:
     rng = np.random.default_rng(size)
     nothing = np.zeros(size)
@@ -202,7 +203,7 @@ def test_an_irrelevant_query_scores_low_in_any_scope(size: int) -> None:
     assert default_model().score(TOPIC, candidates).score.max() < 0.3
 
 
-@pytest.mark.parametrize("size", [3, 10, 60, 600])
+@each("size", [3, 10, 60, 600])
 def test_a_clear_match_scores_high_in_any_scope(size: int) -> None:
     rng = np.random.default_rng(size)
     vector, text, coverage = rng.normal(0.08, 0.07, size), np.zeros(size), np.zeros(size)

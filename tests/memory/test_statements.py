@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.memory.comparison.statements import plain_text, read_statement
 
 
-@pytest.mark.parametrize(
+@each(
     "spellings",
     [
         ("waits 5s", "waits 5 s", "waits five seconds", "waits 5 sec", "waits 5000 ms"),
@@ -32,7 +32,7 @@ def test_a_number_is_the_same_in_every_spelling(spellings: tuple[str, ...]) -> N
     assert read_statement(spellings[0]).numbers
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other"),
     [
         ("5 s", "5 ms"),
@@ -61,7 +61,7 @@ def test_after_is_a_comparison_of_moments_and_not_of_durations() -> None:
     assert read_statement("after 2019").numbers.keys() != read_statement("in 2019").numbers.keys()
 
 
-@pytest.mark.parametrize(
+@each(
     "spellings",
     [
         ("on 2026-01-02", "on 2 January 2026", "on Jan 2, 2026", "on January 2nd, 2026", "on the 2nd of January 2026"),
@@ -76,12 +76,12 @@ def test_a_date_is_the_same_in_every_spelling(spellings: tuple[str, ...]) -> Non
     assert read_statement(spellings[0]).dates
 
 
-@pytest.mark.parametrize("text", ["It may work.", "a democracy march", "He marched on", "the second 1234"])
+@each("text", ["It may work.", "a democracy march", "He marched on", "the second 1234"])
 def test_words_that_look_like_dates_are_none(text: str) -> None:
     assert not read_statement(text).dates
 
 
-@pytest.mark.parametrize("text", ["the other one", "one of them", "every second word", "no number here"])
+@each("text", ["the other one", "one of them", "every second word", "no number here"])
 def test_words_that_look_like_numbers_are_none(text: str) -> None:
     assert not read_statement(text).numbers
 
@@ -93,7 +93,7 @@ def test_a_version_is_told_from_a_count() -> None:
     assert not read_statement("Listens on Port 8080").versions
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "found"),
     [
         ("see https://a.example/x?y=1.", {"https://a.example/x?y=1"}),
@@ -115,7 +115,7 @@ def test_names_are_capitals_inside_a_sentence_but_not_in_a_headline() -> None:
     assert not read_statement("Colorado Governor Visits School Shooting Victim").names
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "negations"),
     [
         ("It does not work", 1),
@@ -169,7 +169,7 @@ def test_plain_text_leaves_what_matters() -> None:
     assert plain_text("3.11") != plain_text("311")
 
 
-@pytest.mark.parametrize("text", ["", "  \n", "...", "- ", "“”"])
+@each("text", ["", "  \n", "...", "- ", "“”"])
 def test_nothing_is_empty(text: str) -> None:
     assert read_statement(text).empty
 

@@ -4,10 +4,10 @@ import re
 import time
 from collections import Counter
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.memory.labels.structuring import structure
 
 _ADDED = {"Decision", "Reason", "Alternatives", "Consequence", "console", "json", "sql", "yaml", "python", "javascript"}
@@ -32,7 +32,7 @@ def _check(text: str) -> str:
     return result
 
 
-@pytest.mark.parametrize(
+@each(
     ("note", "expected"),
     [
         (
@@ -70,7 +70,7 @@ def test_the_parts_of_a_decision_get_labels(note: str, expected: str) -> None:
     assert _check(note) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "note",
     [
         "We use Postgres.",
@@ -100,7 +100,7 @@ def test_what_has_no_clear_form_stays_as_it_is(note: str) -> None:
     assert structure(note) == note
 
 
-@pytest.mark.parametrize(
+@each(
     "note",
     [
         "# Title\n\nWe use X because of Y. Steps: 1) a 2) b",
@@ -121,7 +121,7 @@ def test_structured_text_is_left_alone(note: str) -> None:
     assert structure(note) == note
 
 
-@pytest.mark.parametrize(
+@each(
     ("note", "expected"),
     [
         (
@@ -151,7 +151,7 @@ def test_an_enumeration_becomes_a_list(note: str, expected: str) -> None:
 _TRACE = "Traceback (most recent call last):\n  File \"a.py\", line 3, in run\n    x()\nKeyError: 'id'"
 
 
-@pytest.mark.parametrize(
+@each(
     ("language", "code"),
     [
         ("console", "$ make build\n$ ./deploy.sh --all"),
@@ -222,7 +222,7 @@ def test_no_word_is_lost_and_nothing_is_done_twice(text: str) -> None:
     _check(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "We use it because of that. " * 3_700,

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.memory.capture.terms import (
     MAX_TERM,
     query_terms,
@@ -32,7 +33,7 @@ def finds(query: str, record: str) -> bool:
     return bool(wanted) and set(wanted) <= set(terms(record))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("The cats sat.", ["the", "cat", "sat"]),
@@ -107,7 +108,7 @@ def test_addresses_are_found_by_host_and_path() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("Ångström naïve", ["angstrom", "naiv"]),
@@ -144,7 +145,7 @@ def test_every_script_has_terms(text: str, expected: list[str]) -> None:
     assert terms(text) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "record"),
     [
         ("getuserbyid", "call getUserById here"),
@@ -185,7 +186,7 @@ def test_a_query_finds_the_record_a_person_would_expect(query: str, record: str)
     assert finds(query, record)
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "record"),
     [("go", "Google"), ("据数", "数据"), ("C++", "C#"), ("3.12", "3.1.2"), ("cat", "category")],
 )
@@ -353,8 +354,6 @@ def test_threads_agree() -> None:
     assert found == [[terms(text) for text in texts]] * 4
 
 
-@pytest.mark.parametrize(
-    "unit", ["a/", "a.", "aB", "--", "x'", "é'", "数", "\u200d", "👍\u200d", "1,000", "ក្", "-_", "a-b_"]
-)
+@each("unit", ["a/", "a.", "aB", "--", "x'", "é'", "数", "\u200d", "👍\u200d", "1,000", "ក្", "-_", "a-b_"])
 def test_hostile_repetition_takes_linear_time(unit: str) -> None:
     assert all(len(term) <= MAX_TERM for term in terms(unit * 20_000))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.memory.capture.traits import HEAD, QueryKind, Trait, query_traits, record_traits
 
 
@@ -14,7 +15,7 @@ def has(content: str, *traits: Trait) -> bool:
     return all(flags & trait for trait in traits)
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "author"),
     [
         ("Caroline: I went to a support group yesterday.", "caroline"),
@@ -53,7 +54,7 @@ def test_questions() -> None:
     assert not has("Is it slow? It is fast.", Trait.QUESTION)
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "trait"),
     [
         ("we met last Tuesday", Trait.TIME),
@@ -80,7 +81,7 @@ def test_plain_text_has_no_cues() -> None:
     assert record_traits("the lock is held by the writer").flags == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "kind"),
     [
         ("When did we deploy?", QueryKind.WHEN),
@@ -111,7 +112,7 @@ def test_names_and_words_of_a_query() -> None:
     assert "caroline" in query_traits("what did caroline say").words
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "dates"),
     [
         ("what happened on 7 February, 2022?", ((2022, 2, 7),)),
@@ -133,7 +134,7 @@ def test_dates_of_a_query(query: str, dates: tuple[tuple[int, int, int], ...]) -
     assert query_traits(query).dates == dates
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "ago"),
     [
         ("what did we decide last week", (0.0, 14.0)),
@@ -160,7 +161,7 @@ def test_only_the_head_of_a_long_text_is_read() -> None:
         assert record_traits(text) == record_traits(text[:HEAD])
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "code"),
     [
         ("def add(a, b):\n    return a + b\n", True),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.errors import LimitExceeded
 from cortex_py.prompts.language.placeholders import singular
 from cortex_py.prompts.language.printing import ListText
@@ -133,16 +134,14 @@ def test_xml_as_it_looks() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["xml", "XmlThing", "1a", "a b", "a:b", "é", "", "-a", "a>", 'a"<&\r\n\t\x00', "ſ"])
+@each("name", ["xml", "XmlThing", "1a", "a b", "a:b", "é", "", "-a", "a>", 'a"<&\r\n\t\x00', "ſ"])
 def test_names_that_cannot_be_elements_are_keys(name: str) -> None:
     root = ElementTree.fromstring(as_xml("render", {name: "v"}))
     assert [(child.tag, child.attrib, child.text) for child in root] == [("entry", {"key": xml_text(name)}, "v")]
     assert ElementTree.fromstring(as_xml(name, {})).attrib == {"key": xml_text(name)}
 
 
-@pytest.mark.parametrize(
-    "text", ["\r", "a\r\nb\rc", " \n\t", "]]>", "<![CDATA[x]]>", "<!-- -->", "&amp;", "&#13;", "\x85\u2028"]
-)
+@each("text", ["\r", "a\r\nb\rc", " \n\t", "]]>", "<![CDATA[x]]>", "<!-- -->", "&amp;", "&#13;", "\x85\u2028"])
 def test_text_comes_back_exactly(text: str) -> None:
     document = as_xml("render", {"x": text, "xs": [text]})
     root = ElementTree.fromstring(document)
@@ -152,7 +151,7 @@ def test_text_comes_back_exactly(text: str) -> None:
     assert "".join(child.nodeValue or "" for child in node.childNodes) == text
 
 
-@pytest.mark.parametrize("sign", ["\x00", "\x0b", "\x1f", "\ud800", "\udfff", "\ufffe", "\uffff"])
+@each("sign", ["\x00", "\x0b", "\x1f", "\ud800", "\udfff", "\ufffe", "\uffff"])
 def test_what_xml_forbids_is_replaced(sign: str) -> None:
     root = ElementTree.fromstring(as_xml("render", {"x": f"a{sign}b", f"k {sign}": 1}))
     assert root.findtext("x") == "a\ufffdb"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.errors import ContentSyntaxError, CortexError, LimitExceeded
 from cortex_py.prompts.language.placeholders import FILLED_MOST, RESERVED_PREFIXES, Mark, fenced, find_blanks, split
 
@@ -42,7 +43,7 @@ def test_names_are_found_once_in_order_of_appearance() -> None:
     assert find_blanks("no blanks { } here").names == ()
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         "```\n{{code}}\n```",
@@ -63,7 +64,7 @@ def test_fenced_code_is_kept_as_it_stands(content: str) -> None:
     assert filled(content, code="no") == content
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         "    ```\n{{code}}\n    ```",
@@ -86,7 +87,7 @@ def test_a_blank_after_a_fence_is_filled_and_the_same_in_it_is_not() -> None:
     assert filled(content, x="1", y="2") == "1\n```\n{{x}}\n```\n1 and 2"
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "result"),
     [
         (r"\{{x}}", "{{x}}"),
@@ -126,12 +127,12 @@ def test_the_message_names_the_first_faults_and_what_to_do() -> None:
     assert [one.position for one in caught.value.faults] == [8 * n for n in range(9)]
 
 
-@pytest.mark.parametrize("name", ["", " ", "a b", "a-b", "1a", "a.b", "#each x", "a\nb", "x" * 65, *RESERVED_PREFIXES])
+@each("name", ["", " ", "a b", "a-b", "1a", "a.b", "#each x", "a\nb", "x" * 65, *RESERVED_PREFIXES])
 def test_what_is_no_name_is_told(name: str) -> None:
     assert [(line, column) for line, column, _ in told(f"ä {{{{{name}}}}}")] == [(1, 3)]
 
 
-@pytest.mark.parametrize("name", ["a", "_a", "A1_", "x" * 64, "größe", "systemx", "cortex"])
+@each("name", ["a", "_a", "A1_", "x" * 64, "größe", "systemx", "cortex"])
 def test_what_is_a_name_is_taken(name: str) -> None:
     assert find_blanks(f"{{{{{name}}}}}").names == (name,)
 
@@ -199,7 +200,7 @@ def test_what_grows_beyond_its_bounds_is_refused_before_it_is_there() -> None:
         filled("{{a}}" * 40_000, a="x" * FILLED_MOST)
 
 
-@pytest.mark.parametrize(
+@each(
     "piece",
     [
         "{",

@@ -13,6 +13,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.errors import InvalidInput
 from cortex_py.prompts.checks import Draft
 from cortex_py.prompts.files import ENTRIES_MOST, FILE_MOST, FORMATS, Format, dump, format_of, load
@@ -126,7 +127,7 @@ def several(saved: list[Saved], format: Format) -> bytes:
 
 
 class TestRoundTrip:
-    @pytest.mark.parametrize("format", FORMATS)
+    @each("format", FORMATS)
     @settings(max_examples=60, deadline=None)
     @given(saved=saved_texts)
     @example(saved=prompt("---\nname: other\n---\n"))
@@ -141,14 +142,14 @@ class TestRoundTrip:
         found = load(dump(saved, format), filename=NAMES[format], kind=saved.kind)
         assert exact(found) == exact([as_draft(saved)])
 
-    @pytest.mark.parametrize("format", ["yaml", "json"])
+    @each("format", ["yaml", "json"])
     @settings(max_examples=25, deadline=None)
     @given(saved=st.lists(saved_texts.filter(lambda one: one.kind == "prompt"), max_size=4))
     def test_many(self, format: Format, saved: list[Saved]) -> None:
         found = load(several(saved, format), filename=NAMES[format], kind="prompt")
         assert exact(found) == exact([as_draft(one) for one in saved])
 
-    @pytest.mark.parametrize("format", FORMATS)
+    @each("format", FORMATS)
     def test_every_character_in_every_field(self, format: Format) -> None:
         points = [*range(0xD800), *range(0xE000, 0x11000), *range(0x1F600, 0x1F680), 0x1FFFE, 0x10FFFF]
         for part in range(0, len(points), 5000):
@@ -193,15 +194,13 @@ class TestWriting:
         expected = '{\n  "name": "do-it",\n  "tags": [\n    "é"\n  ],\n  "content": "x"\n}\n'
         assert dump(prompt("x", tags=("é",)), "json").decode() == expected
 
-    @pytest.mark.parametrize("format", FORMATS)
-    @pytest.mark.parametrize(
-        "default", [float("nan"), float("inf"), 10**400, 10**5000, "\ud800", {"a": object()}], ids=range(6)
-    )
+    @each("format", FORMATS)
+    @each("default", [float("nan"), float("inf"), 10**400, 10**5000, "\ud800", {"a": object()}], ids=range(6))
     def test_what_cannot_be_read_back_is_refused(self, format: Format, default: object) -> None:
         with pytest.raises(InvalidInput, match="cannot be written"):
             dump(variable(default), format)
 
-    @pytest.mark.parametrize("format", FORMATS)
+    @each("format", FORMATS)
     def test_limits_hold_for_writing_too(self, format: Format) -> None:
         nested: Any = []
         for _ in range(5000):
@@ -220,19 +219,17 @@ class TestWriting:
 
 
 class TestMarkdown:
-    @pytest.mark.parametrize(
-        "text", ["", "Just text.\r\n", "# Title\n\n---\nrule\n---\n", " ---\nx\n---\n", "----\nx", "---x\n---\n"]
-    )
+    @each("text", ["", "Just text.\r\n", "# Title\n\n---\nrule\n---\n", " ---\nx\n---\n", "----\nx", "---x\n---\n"])
     def test_without_front_matter_all_is_content(self, text: str) -> None:
         assert read(text, "code-review.md") == [Draft(name="code-review", content=text)]
 
-    @pytest.mark.parametrize("front", ["", "description: D\n", "name:\n", "# a comment\n"])
+    @each("front", ["", "description: D\n", "name:\n", "# a comment\n"])
     def test_without_a_name_the_stem_is_used(self, front: str) -> None:
         [draft] = read(f"---\n{front}---\nText", "folder/code-review.md")
         assert (draft.name, draft.content) == ("code-review", "Text")
 
-    @pytest.mark.parametrize("end", ["\n", "\r\n"])
-    @pytest.mark.parametrize("bom", ["", "\ufeff"])
+    @each("end", ["\n", "\r\n"])
+    @each("bom", ["", "\ufeff"])
     def test_hand_edited_front_matter(self, end: str, bom: str) -> None:
         front = end.join(
             ["---", "name: a", "tags:", "- x", "- y", "variables:", "  - name: v", "    default: no", "--- "]
@@ -265,7 +262,7 @@ class TestMarkdown:
 
 
 class TestFields:
-    @pytest.mark.parametrize(
+    @each(
         ("given", "expected"),
         [
             ("", Variable("v")),
@@ -281,7 +278,7 @@ class TestFields:
         [draft] = read(f"{{content: x, variables: [{{name: v{', ' if given else ''}{given}}}]}}", "n.yml")
         assert draft.variables == (expected,)
 
-    @pytest.mark.parametrize(
+    @each(
         ("word", "value"),
         [
             *(
@@ -298,7 +295,7 @@ class TestFields:
         found = draft.variables[0].default
         assert (found, type(found)) == (value, type(value))
 
-    @pytest.mark.parametrize(
+    @each(
         ("text", "message"),
         [
             ("content: 1", "line 1: content must be text"),
@@ -356,7 +353,7 @@ class TestFields:
         assert read("---\nname: cafe\n---\n", "caf\udce9.md")[0].name == "cafe"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "format"),
     [
         ("a.md", "markdown"),
@@ -383,7 +380,7 @@ BILLION_LAUGHS = "a: &a [x,x]\nb: &b [*a,*a]\ncontent: *b\n"
 
 
 class TestHostile:
-    @pytest.mark.parametrize(
+    @each(
         ("text", "message"),
         [
             (BILLION_LAUGHS, "line 1: anchors, aliases and tags"),
@@ -428,7 +425,7 @@ class TestHostile:
         [draft] = read("content: x\nvariables: [{name: a, default: {<<: {b: 1}}}]", "x.yaml")
         assert draft.variables[0].default == {"<<": {"b": 1}}
 
-    @pytest.mark.parametrize(
+    @each(
         ("text", "message"),
         [
             ("", "line 1: it is not valid JSON"),
@@ -455,7 +452,7 @@ class TestHostile:
     def test_json(self, text: str, message: str) -> None:
         assert message in refused(text, "x.json")
 
-    @pytest.mark.parametrize("name", NAMES.values())
+    @each("name", NAMES.values())
     def test_bytes(self, name: str) -> None:
         assert "line 2: it is not UTF-8" in refused(b"a\n\xff", name)
         assert "it is not UTF-8" in refused(b"\xed\xa0\x80", name)
@@ -473,7 +470,7 @@ class TestHostile:
             read('{"a\\nb\\u001b": 1}', "dir\n\x1b[31m/x.json")
         assert caught.value.message.isprintable()
 
-    @pytest.mark.parametrize("name", NAMES.values())
+    @each("name", NAMES.values())
     @settings(max_examples=60, deadline=None)
     @given(data=st.binary(max_size=60) | texts.map(str.encode) | texts.map(lambda text: f"---\n{text}\n---\n".encode()))
     def test_any_bytes_are_read_or_refused(self, name: str, data: bytes) -> None:
@@ -486,6 +483,6 @@ class TestHostile:
                 assert isinstance(draft.name, str)
                 draft.content.encode()
 
-    @pytest.mark.parametrize("change", [lambda data: data[:-3], lambda data: data.replace(b"name", b"nome")])
+    @each("change", [lambda data: data[:-3], lambda data: data.replace(b"name", b"nome")])
     def test_damage_is_not_guessed_away(self, change: Callable[[bytes], bytes]) -> None:
         refused(change(dump(prompt(), "json")), "x.json")

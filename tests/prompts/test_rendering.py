@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.errors import ContentSyntaxError, LimitExceeded
 from cortex_py.prompts.language.printing import STEPS_MOST, VALUE_LONGEST, ListText
 from cortex_py.prompts.language.rendering import ITEMS_MOST, OUTPUT_LONGEST, render
@@ -36,7 +37,7 @@ def test_the_published_example() -> None:
     assert filled(PUBLISHED, title="T", memories=[]) == "# T\n\n"
 
 
-@pytest.mark.parametrize("nothing", [[], {}, None, "", "text", 0, 5, True])
+@each("nothing", [[], {}, None, "", "text", 0, 5, True])
 def test_what_has_no_items_takes_the_else(nothing: object) -> None:
     assert filled("{{#each xs}}item{{else}}none{{/each}}", xs=nothing) == "none"
 
@@ -65,14 +66,14 @@ def test_objects_are_gone_through_by_key() -> None:
     assert filled(content, namespace_counts={"apis": 2, "config": 0}) == "1 apis=2/2;2 config=0/0;"
 
 
-@pytest.mark.parametrize("value", [None, False, 0, 0.0, "", [], {}])
+@each("value", [None, False, 0, 0.0, "", [], {}])
 def test_what_counts_as_false(value: object) -> None:
     content = "{{#if x}}yes{{else}}no{{/if}} {{#unless x}}yes{{else}}no{{/unless}}"
     assert filled(content, x=value) == "no yes"
     assert filled(content) == "no yes"
 
 
-@pytest.mark.parametrize("value", [True, 1, -0.5, " ", "0", "false", [0], {"a": None}])
+@each("value", [True, 1, -0.5, " ", "0", "false", [0], {"a": None}])
 def test_what_counts_as_true(value: object) -> None:
     assert filled("{{#if x}}yes{{else}}no{{/if}} {{#unless x}}yes{{else}}no{{/unless}}", x=value) == "yes no"
 
@@ -148,7 +149,7 @@ def test_a_name_that_some_item_has_is_a_field() -> None:
 # -- printing ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         (' <b>&"é\n', ' <b>&"é\n'),
@@ -225,7 +226,7 @@ def test_comments_over_several_lines() -> None:
 # -- filters -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("use", "value", "text"),
     [
         ("date", "2026-01-02T23:59:58Z", "2026-01-02"),
@@ -293,7 +294,7 @@ def test_default_for_a_name_that_is_nowhere() -> None:
 SYNTAX = ["{{sentinel}}", "{{#each xs}}{{sentinel}}{{/each}}", "{{/each}}", "{{", "}}", "\\{{x}}", "{{{x}}}", "{{!"]
 
 
-@pytest.mark.parametrize("value", SYNTAX)
+@each("value", SYNTAX)
 def test_syntax_in_values_stays_text(value: str) -> None:
     values = {"x": value, "xs": [value], "o": {value: value}, "sentinel": "EVALUATED"}
     assert filled("{{x}}", **values) == value
@@ -362,7 +363,7 @@ def test_time_is_limited_and_looked_at_seldom() -> None:
         render(template, {"xs": [0] * 100}, seconds=3, monotonic=Watch())
 
 
-@pytest.mark.parametrize("use", ["join", "json", "upper", "truncate 5", "join | length", "json | truncate 5"])
+@each("use", ["join", "json", "upper", "truncate 5", "join | length", "json | truncate 5"])
 def test_large_values_count_even_if_little_is_printed(use: str) -> None:
     """Each time costs work in proportion to its size, so that a loop over it ends early."""
     content = "{{#each xs}}{{#each xs}}{{big | " + use + " | truncate 1}}{{/each}}{{/each}}"
@@ -373,7 +374,7 @@ def test_large_values_count_even_if_little_is_printed(use: str) -> None:
     assert watch.looks > 10
 
 
-@pytest.mark.parametrize("use", ["", "| join '' | truncate 1", "| json | length", "| upper"])
+@each("use", ["", "| join '' | truncate 1", "| json | length", "| upper"])
 def test_one_value_is_limited_before_it_is_put_together(use: str) -> None:
     row = ["x" * (VALUE_LONGEST // 100)] * 100
     with pytest.raises(LimitExceeded, match="One value would print more than 1,000,000 characters"):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.errors import ContentSyntaxError, LimitExceeded
 from cortex_py.prompts.language.placeholders import NAME_LONGEST, RESERVED_PREFIXES, check_name, singular
 from cortex_py.prompts.language.syntax import CONTENT_LONGEST, DEPTH_MOST, FAULTS_MOST, NODES_MOST, parse
@@ -71,15 +72,13 @@ def test_comments_name_nothing() -> None:
     assert parse("{{! a | b }}{{ !-- c -- }}").names == ()
 
 
-@pytest.mark.parametrize("name", ["a", "_a", "snake_case_2", "größe", "x" * NAME_LONGEST, "systematic", "cortex"])
+@each("name", ["a", "_a", "snake_case_2", "größe", "x" * NAME_LONGEST, "systematic", "cortex"])
 def test_names_that_may_be_used(name: str) -> None:
     assert check_name(name) is None
     assert parse("{{" + name + "}}").names == (name,)
 
 
-@pytest.mark.parametrize(
-    "name", ["", "1a", "a-b", "a b", "a!", "x" * (NAME_LONGEST + 1), *(f"{prefix}x" for prefix in RESERVED_PREFIXES)]
-)
+@each("name", ["", "1a", "a-b", "a b", "a!", "x" * (NAME_LONGEST + 1), *(f"{prefix}x" for prefix in RESERVED_PREFIXES)])
 def test_names_that_may_not(name: str) -> None:
     assert check_name(name)
     assert faults("{{" + name + "}}")
@@ -90,7 +89,7 @@ def test_reserved_words_may_be_fields() -> None:
     parse("{{x.system_name}}{{#each xs}}{{this.__x}}{{/each}}")
 
 
-@pytest.mark.parametrize(
+@each(
     ("plural", "one"),
     [("memories", "memory"), ("entries", "entry"), ("users", "user"), ("class", None), ("data", None), ("s", None)],
 )
@@ -101,7 +100,7 @@ def test_singulars(plural: str, one: str | None) -> None:
 # -- what can be read ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         "",
@@ -125,7 +124,7 @@ def test_fenced_code_is_read_too() -> None:
 # -- faults --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "line", "column", "part"),
     [
         ("{{}}", 1, 3, "name is missing"),
@@ -257,7 +256,7 @@ def test_parts_are_limited() -> None:
         parse("{{#if x}}" + "{{else if x}}" * NODES_MOST + "{{/if}}")
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         "{{" * 100_000,

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.errors import InvalidInput, RateLimited
 from cortex_py.security.audit import (
     BEGINNING,
@@ -117,7 +118,7 @@ def test_without_the_key_no_chain_can_be_made(events: list[AuditEvent]) -> None:
     assert find_broken_link(KEY, own, None) is not None
 
 
-@pytest.mark.parametrize("scopes", [[], ["root"], ["tool:"], ["tool:a b"], ["read "], ["READ"]])
+@each("scopes", [[], ["root"], ["tool:"], ["tool:a b"], ["read "], ["READ"]])
 def test_what_is_no_scope_is_refused(scopes: list[str]) -> None:
     with pytest.raises(InvalidInput):
         check_scopes(scopes)
@@ -127,7 +128,7 @@ def test_foreign_scopes_of_an_issuer_mean_nothing() -> None:
     assert parse_scopes("openid read profile tool:subcog_get admin2") == {"read", "tool:subcog_get"}
 
 
-@pytest.mark.parametrize("name", ["", " ", "a\nb", " a", "a\x00", "x" * 201])
+@each("name", ["", " ", "a\nb", " a", "a\x00", "x" * 201])
 def test_what_is_no_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput):
         check_name(name, "subject")

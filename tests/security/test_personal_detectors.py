@@ -6,10 +6,10 @@ The numbers are samples that authorities publish or reserve; none belongs to a p
 import re
 import time
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.graph.writer import sure_person_names
 from cortex_py.security.personal import PERSONAL_KINDS, find_personal_data, redact_personal_data
 from cortex_py.security.secrets.secrets import Finding
@@ -117,7 +117,7 @@ FOUND = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "marked"), FOUND, ids=lambda value: value if value in PERSONAL_KINDS else "")
+@each(("kind", "marked"), FOUND, ids=lambda value: value if value in PERSONAL_KINDS else "")
 def test_found_with_its_kind_and_place(kind: str, marked: str) -> None:
     start, end = marked.index("«"), marked.index("»") - 1
     text = marked.replace("«", "").replace("»", "")
@@ -155,7 +155,7 @@ WRONG_CHECKS = [
 ]
 
 
-@pytest.mark.parametrize("text", WRONG_CHECKS)
+@each("text", WRONG_CHECKS)
 def test_a_wrong_check_digit_is_no_number_of_a_person(text: str) -> None:
     assert find_personal_data(text) == ()
 
@@ -184,7 +184,7 @@ ORDINARY = [
 ]
 
 
-@pytest.mark.parametrize("text", ORDINARY)
+@each("text", ORDINARY)
 def test_ordinary_text_is_left_alone(text: str) -> None:
     assert [text[finding.start : finding.end] for finding in find_personal_data(text)] == []
 
@@ -277,7 +277,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("piece", HOSTILE, ids=repr)
+@each("piece", HOSTILE, ids=repr)
 def test_a_hostile_text_takes_little_time(piece: str) -> None:
     text = (piece * (100_000 // len(piece) + 1))[:100_000]
     began = time.process_time()

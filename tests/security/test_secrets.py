@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.security.secrets.formats import fields_of, templates
 from cortex_py.security.secrets.secrets import Finding, find_secrets, redact
 
@@ -71,7 +72,7 @@ WHOLE = [(kind, template) for kind, template in TEMPLATES if "<" not in template
 BOUND = [template for _, template in WHOLE if all(field.most is not None for field in fields_of(template))]
 
 
-@pytest.mark.parametrize(("kind", "template"), WHOLE, ids=[template for _, template in WHOLE])
+@each(("kind", "template"), WHOLE, ids=[template for _, template in WHOLE])
 def test_formats_of_providers(kind: str, template: str) -> None:
     secret = drawn(template)
     for text in (
@@ -87,7 +88,7 @@ def test_formats_of_providers(kind: str, template: str) -> None:
         assert clean.text == text.replace(secret, f"[REDACTED:{kind}]")
 
 
-@pytest.mark.parametrize("template", [template for _, template in TEMPLATES if "<" in template])
+@each("template", [template for _, template in TEMPLATES if "<" in template])
 def test_formats_that_a_place_gives_away(template: str) -> None:
     before, _, rest = drawn(template).partition("<")
     secret, _, after = rest.partition(">")
@@ -100,7 +101,7 @@ def test_formats_that_a_place_gives_away(template: str) -> None:
 SHARED_LENGTHS = ("sk-", "LTAI", "xox", "glpat", "glrt", "glcbt", "sl.", "dapi", "hvs.", "s.")
 
 
-@pytest.mark.parametrize(("kind", "template"), [row for row in WHOLE if row[1] in BOUND])
+@each(("kind", "template"), [row for row in WHOLE if row[1] in BOUND])
 def test_a_value_of_another_length_is_no_token(kind: str, template: str) -> None:
     if template.startswith(SHARED_LENGTHS):
         pytest.skip("the provider has another form of this length")
@@ -108,7 +109,7 @@ def test_a_value_of_another_length_is_no_token(kind: str, template: str) -> None
         assert kind not in [finding.kind for finding in find_secrets(f"see {drawn(template, change=change)} there")]
 
 
-@pytest.mark.parametrize("template", BOUND)
+@each("template", BOUND)
 def test_a_template_filled_with_one_letter_is_no_token(template: str) -> None:
     for letter in "xX0":
         filled = "".join(field.literal or letter * field.least for field in fields_of(template))
@@ -129,7 +130,7 @@ def test_a_right_checksum_outweighs_the_look_of_a_filler() -> None:
     assert find_secrets(f"see {token[:-1]}! there") == ()
 
 
-@pytest.mark.parametrize("word", ["token", "secret", "here", "key", "test", "fake"])
+@each("word", ["token", "secret", "here", "key", "test", "fake"])
 def test_a_word_within_a_token_does_not_excuse_it(word: str) -> None:
     for prefix in ("gl|soat-", "GR|1348941", "gl|pat-", "gl|dt-"):
         secret = whole(prefix) + f"kR7_{word}-{body(20 - len(word), WORD)}"
@@ -145,7 +146,7 @@ FILLERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("filler", FILLERS)
+@each("filler", FILLERS)
 def test_fillers_are_left_alone(filler: str) -> None:
     for text in (filler, f'token = "{filler}"', f"see {filler} there"):
         assert find_secrets(whole(text)) == ()
@@ -163,7 +164,7 @@ OTHER_SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "prefix", "rest"), OTHER_SHAPES)
+@each(("kind", "prefix", "rest"), OTHER_SHAPES)
 def test_formats_beyond_templates(kind: str, prefix: str, rest: str) -> None:
     secret = whole(prefix + rest)
     for text in (secret, f"see {secret} there", f'x = "{secret}"'):
@@ -188,7 +189,7 @@ def test_jwt_is_told_by_its_header() -> None:
     assert find_secrets(f"{header[:-1]}.{payload}.{signature}") == ()
 
 
-@pytest.mark.parametrize("label", ["", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED "])
+@each("label", ["", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED "])
 def test_private_key_goes_as_a_whole_block(label: str) -> None:
     block = f"-----BEGIN {label}PRIVATE KEY-----\n{KEY_LINES}\n-----END {label}PRIVATE KEY-----"
     assert redact(f"before\n{block}\nafter").text == "before\n[REDACTED:private-key]\nafter"
@@ -212,7 +213,7 @@ def test_service_account_file() -> None:
     assert redact(text).text == '{"private_key": "[REDACTED:private-key]\\n", "client_id": "1"}'
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----",
@@ -259,14 +260,14 @@ ASSIGNED = [
 ]
 
 
-@pytest.mark.parametrize("mark", "!@#$%^&*+~?|-_")
+@each("mark", "!@#$%^&*+~?|-_")
 def test_a_password_goes_with_all_its_marks(mark: str) -> None:
     password = f"Zx9{mark}kLm2{mark}pQ"
     for form in ("password={}", 'password = "{}"', "the password is {}\n", "u?password={}&x=1", "--password {} -v"):
         assert redact(form.format(password)).text == form.format("[REDACTED:password]")
 
 
-@pytest.mark.parametrize(("form", "kind"), ASSIGNED, ids=[form for form, _ in ASSIGNED])
+@each(("form", "kind"), ASSIGNED, ids=[form for form, _ in ASSIGNED])
 def test_passwords_where_people_write_them(form: str, kind: str) -> None:
     assert redact(form.format(PASSWORD)).text == form.format(f"[REDACTED:{kind}]")
 
@@ -304,7 +305,7 @@ NAMED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "kind"), NAMED, ids=[re.sub(r"\W+", "-", text)[:24] for text, _ in NAMED])
+@each(("text", "kind"), NAMED, ids=[re.sub(r"\W+", "-", text)[:24] for text, _ in NAMED])
 def test_values_of_telling_names_and_places(text: str, kind: str) -> None:
     assert [finding.kind for finding in find_secrets(text)] == [kind]
 
@@ -369,12 +370,12 @@ key: AbstractSingletonProxyFactoryBean2
 """
 
 
-@pytest.mark.parametrize("text", QUIET.strip().splitlines())
+@each("text", QUIET.strip().splitlines())
 def test_ordinary_text_is_left_alone(text: str) -> None:
     assert find_secrets(text) == ()
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         f"commit {body(40, HEX)}",
@@ -419,7 +420,7 @@ TALKS_OF_SECRETS = (
 )
 
 
-@pytest.mark.parametrize("name", TALKS_OF_SECRETS.split())
+@each("name", TALKS_OF_SECRETS.split())
 def test_source_code_about_secrets_is_left_alone(name: str) -> None:
     path = Path(sysconfig.get_paths()["stdlib"]) / (name if name.endswith(".py") else f"{name}.py")
     assert find_secrets(path.read_text(encoding="utf-8")) == ()
@@ -517,14 +518,14 @@ BOUNDED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("piece", BOUNDED, ids=range(len(BOUNDED)))
+@each("piece", BOUNDED, ids=range(len(BOUNDED)))
 def test_a_hundred_kilobytes_of_anything_take_little_time(piece: str) -> None:
     began = time.process_time()
     redact((piece * (100_000 // len(piece) + 1))[:100_000])
     assert time.process_time() - began < 2
 
 
-@pytest.mark.parametrize("piece", HOSTILE, ids=range(len(HOSTILE)))
+@each("piece", HOSTILE, ids=range(len(HOSTILE)))
 def test_time_grows_with_the_text_and_not_faster(piece: str) -> None:
     def seconds(size: int) -> float:
         text = piece * (size // len(piece))

@@ -17,6 +17,7 @@ from typing import Any
 import click
 import pytest
 
+from cases import each
 from cortex_py import Cortex, NewMemory
 from cortex_py.cli import cli, main
 from cortex_py.echo import cleaner_for
@@ -370,7 +371,7 @@ def test_every_column_says_whose_words_it_holds(cortex: Cortex) -> None:
     assert {name: columns for name, columns in tables.items() if columns} == listed
 
 
-@pytest.mark.parametrize(
+@each(
     ("sql", "table", "columns"),
     [
         ("INSERT INTO a (x, y) VALUES (?, ?)", "a", [(0, "x"), (1, "y")]),

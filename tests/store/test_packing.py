@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.store import migrations, sqlite
 from cortex_py.store.packing import pack, train_dictionary, unpack
@@ -50,7 +51,7 @@ def test_a_dictionary_changes_nothing_about_that(dictionary: bytes, text: str, t
     assert unpack(packed, dictionary) == content
 
 
-@pytest.mark.parametrize("text", ["one line\r\n", "a lone return\r", "nothing\0between", "🧠 thoughts "])
+@each("text", ["one line\r\n", "a lone return\r", "nothing\0between", "🧠 thoughts "])
 def test_a_megabyte_comes_back_as_it_was(text: str) -> None:
     content = text * (1_000_000 // len(text))
     packed = pack(content)

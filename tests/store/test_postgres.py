@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from psycopg import errors
 
+from cases import each
 from cortex_py import Cortex, NewMemory, deadline
 from cortex_py.clock import SystemClock
 from cortex_py.config import load_settings
@@ -77,7 +78,7 @@ def _cut(server: PostgresServer, url: str) -> None:
 # -- spelling ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("sql", "spelled"),
     [
         ("SELECT a FROM b WHERE c = ? AND d = '?'", "SELECT a FROM b WHERE c = %s AND d = '?'"),
@@ -358,7 +359,7 @@ def test_a_place_that_cannot_be_reached_is_told_without_the_password(
     assert SECRET not in repr(load_settings(home, database_url=url))
 
 
-@pytest.mark.parametrize(
+@each(
     ("raised", "told"),
     [
         (errors.LockNotAvailable, StoreBusy),

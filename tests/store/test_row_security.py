@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.clock import SystemClock
 from cortex_py.errors import AccessDenied, ConfigurationError, StorageError, StoreDenied
 from cortex_py.store import migrations
@@ -147,7 +148,7 @@ PROTECTED = sorted(
 # -- every table ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", PROTECTED)
+@each("table", PROTECTED)
 def test_rows_of_other_spaces_are_neither_seen_nor_changed(base: Base, table: str) -> None:
     key, _ = _key(base, table)
     bounds = _bounds(base, table)
@@ -169,7 +170,7 @@ def test_rows_of_other_spaces_are_neither_seen_nor_changed(base: Base, table: st
     assert base.changed(f'DELETE FROM "{table}"', bounds=nobody) == 0
 
 
-@pytest.mark.parametrize("table", PROTECTED)
+@each("table", PROTECTED)
 def test_rows_are_put_into_writable_spaces_alone(base: Base, table: str) -> None:
     key, _ = _key(base, table)
     bounds = _bounds(base, table)
@@ -195,9 +196,7 @@ def test_rows_are_put_into_writable_spaces_alone(base: Base, table: str) -> None
     assert base.rows(f'SELECT {key} FROM "{table}" ORDER BY 1', bounds=None) == [(SHARED,), (MINE,), (THEIRS,)]
 
 
-@pytest.mark.parametrize(
-    "table", sorted(table for table, rights in RIGHTS.items() if not rights and table != "schema_step")
-)
+@each("table", sorted(table for table, rights in RIGHTS.items() if not rights and table != "schema_step"))
 def test_what_concerns_the_server_is_closed(base: Base, table: str) -> None:
     for statement in (f"SELECT * FROM {table}", f"DELETE FROM {table}"):
         with pytest.raises(AccessDenied):
@@ -457,7 +456,7 @@ def large(postgres_server: PostgresServer) -> Iterator[Base]:
     base.database.close()
 
 
-@pytest.mark.parametrize("index", sorted(_STATEMENTS))
+@each("index", sorted(_STATEMENTS))
 def test_statements_keep_their_index_and_read_the_settings_once(large: Base, index: str) -> None:
     statement, params = _STATEMENTS[index]
     bounds = Bounds("ann", frozenset({"plan_1", "plan_2"}), frozenset())

@@ -30,6 +30,7 @@ from test_engines import (
 )
 
 import cortex_py
+from cases import each
 from cortex_py import Cortex
 from cortex_py.context.project import identify
 from cortex_py.store.database import DISTRIBUTED, FAN_OUTS, REFERENCE
@@ -217,7 +218,7 @@ def test_the_list_of_such_statements_is_short() -> None:
     assert called == {**dict.fromkeys(FAN_OUTS, 1), "all spaces": 4}
 
 
-@pytest.mark.parametrize(
+@each(
     ("statement", "missing"),
     [
         ("SELECT id FROM memory WHERE num IN (?,?)", ["memory"]),
@@ -249,7 +250,7 @@ def test_a_statement_without_the_key_is_refused(spread: Cortex) -> None:
             session.rows("SELECT 1 FROM memory m JOIN project p ON p.id = m.space WHERE m.space = ?", ("x",))
 
 
-@pytest.mark.parametrize(
+@each(
     ("statement", "keys"),
     [
         ("SELECT seq FROM state WHERE one = 1", ()),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.worktree.git import diffs
 from cortex_py.worktree.git import runner as git_runner
 from cortex_py.worktree.git.diffs import (
@@ -152,9 +153,7 @@ def test_a_context_that_git_cut_loses_its_last_word() -> None:
     assert found[0].touched == {"def", "some_function", "argument_one"}
 
 
-@pytest.mark.parametrize(
-    "path", ["yarn.lock", "src/app.min.js", "logo.png", "node_modules/x/index.js", ".env", "certs/server.key"]
-)
+@each("path", ["yarn.lock", "src/app.min.js", "logo.png", "node_modules/x/index.js", ".env", "certs/server.key"])
 def test_files_that_nobody_wrote_or_should_tell_give_no_names(path: str) -> None:
     found, whole = changes(patch(path, "@@ -1 +1 @@ context\n-old_name\n+new_name\n"))
     assert found == (FileChange(path, None, "modified", 1, 1),)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from cortex_py.errors import CortexError, InvalidInput
 from cortex_py.worktree.files import files
 from cortex_py.worktree.files.choice import choose, decode_text, skip_by_content, skip_by_name
@@ -290,7 +291,7 @@ def test_an_id_is_the_hash_of_a_header_and_the_content() -> None:
 # Text or not
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "text"),
     [
         (b"", ""),
@@ -320,7 +321,7 @@ def test_decoding(data: bytes, text: str | None) -> None:
 # Reasons
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "reason"),
     [
         ("src/main.py", None),
@@ -363,7 +364,7 @@ def test_a_folder_of_built_things_is_known_by_the_manifest_beside_it() -> None:
     assert [path for path in built + own if skip_by_name(path, manifests) == "vendored"] == built
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "text", "reason"),
     [
         ("a.py", "x = 1\n", None),

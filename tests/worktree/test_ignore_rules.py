@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.worktree.files import files
 from cortex_py.worktree.files.files import project_files
 from cortex_py.worktree.files.ignore_rules import IgnoreRules
@@ -25,7 +26,7 @@ def ignored(rules: str, *paths: str) -> list[str]:
     return [path for path in paths if found.ignored(path.rstrip("/").encode(), is_folder=path.endswith("/"))]
 
 
-@pytest.mark.parametrize(
+@each(
     ("rules", "paths"),
     [
         ("*.log", ["a.log", "x/b.log"]),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from cases import each
 from cortex_py.worktree.files.choice import Role, choose, declared_entries, role_of
 from cortex_py.worktree.files.files import FileRef
 
@@ -43,7 +42,7 @@ def test_the_order_is_guides_manifests_entry_points_documentation_configuration(
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "role"),
     [
         ("README", Role.GUIDE),
@@ -134,9 +133,7 @@ def test_entry_points_that_manifests_declare() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"main": 3, "bin": ["x"]}', "[" * 100_000, '{"main": "../../etc/passwd"}', "\ufeff"]
-)
+@each("text", ["", "{", "[]", '{"main": 3, "bin": ["x"]}', "[" * 100_000, '{"main": "../../etc/passwd"}', "\ufeff"])
 def test_a_manifest_that_makes_no_sense_declares_nothing_that_exists(text: str) -> None:
     for name in ("package.json", "pyproject.toml", "Cargo.toml"):
         assert set(declared_entries(name, text)) <= {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import time
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.worktree.manifests.manifests import (
     Dependency,
     OwnVersion,
@@ -333,21 +333,21 @@ VERSIONS: list[tuple[str, str, OwnVersion | None]] = [
 ]
 
 
-@pytest.mark.parametrize("path", FILES)
+@each("path", FILES)
 def test_a_file_names_its_packages_with_their_lines(path: str) -> None:
     text, rows = FILES[path]
     assert read_dependencies(path, text) == [Dependency(*row) for row in rows]
     assert read_dependencies(f"deep/{path}", text) == [Dependency(*row) for row in rows]
 
 
-@pytest.mark.parametrize("path", FILES)
+@each("path", FILES)
 def test_lines_that_end_as_on_windows_are_counted_alike(path: str) -> None:
     text, rows = FILES[path]
     found = read_dependencies(path, "\ufeff" + text.replace("\\\n", "\\ \n").replace("\n", "\r\n"))
     assert [(one.name, one.line) for one in found] == [(row[0], row[3]) for row in rows]
 
 
-@pytest.mark.parametrize("path", FILES)
+@each("path", FILES)
 def test_dependency_files_are_known_by_name(path: str) -> None:
     assert is_dependency_file(path)
     assert is_dependency_file(f"a/b/{path}")
@@ -359,12 +359,12 @@ def test_an_unknown_file_tells_nothing() -> None:
     assert not is_dependency_file("src/requirements.py")
 
 
-@pytest.mark.parametrize(("path", "text", "stated"), VERSIONS)
+@each(("path", "text", "stated"), VERSIONS)
 def test_a_project_states_its_version(path: str, text: str, stated: OwnVersion | None) -> None:
     assert read_own_version(path, text) == stated
 
 
-@pytest.mark.parametrize("path", FILES)
+@each("path", FILES)
 def test_half_a_file_or_another_one_harms_nobody(path: str) -> None:
     text = FILES[path][0]
     for part in (text[: len(text) // 2], text[len(text) // 3 :], "", *(other for other, _ in FILES.values())):
@@ -384,7 +384,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", [*FILES, "VERSION", "x.py"])
+@each("path", [*FILES, "VERSION", "x.py"])
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     text=st.one_of(st.sampled_from(SHAPES), st.text(max_size=200)),
@@ -396,7 +396,7 @@ def test_no_text_is_too_strange(path: str, text: str, line: str) -> None:
         assert read_own_version(path, one) is None or read_own_version(path, one).version  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("path", [*FILES, "x.py"])
+@each("path", [*FILES, "x.py"])
 def test_no_text_takes_long(path: str) -> None:
     started = time.process_time()
     for unit in ("[", "{a=", '{"a":', "- ", " ", "\n", "a ", "<a>", "a.", "(", "gem '", '"', "=", "a=1\n", "-", "a@"):
@@ -435,7 +435,7 @@ def test_many_dependencies_are_cut_off() -> None:
 # -- names -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "same"),
     [
         ("ruamel.yaml", "Ruamel_YAML", True),
@@ -467,7 +467,7 @@ def test_short_names() -> None:
 # -- versions --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("constraint", "version", "answer"),
     [
         ("", "1.0", True), ("*", "1.0", True), ("latest", "1.0", None), ("workspace:*", "1.0", None),
@@ -499,7 +499,7 @@ def test_a_constraint_admits_a_version(constraint: str, version: str, answer: bo
     assert admits(constraint, version) is answer
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "same"),
     [
         ("2.0", "2.0.0", True), ("v2", "2", True), ("2.0", "2.0.1", False), ("1.0rc1", "1.0-rc.1", True),
@@ -512,7 +512,7 @@ def test_one_version_in_two_spellings(a: str, b: str, same: bool) -> None:
     assert same_version(b, a) is same
 
 
-@pytest.mark.parametrize(
+@each(
     ("stated", "found", "answer"),
     [
         ("3.11", "3.11.4", True), ("3", "3.11.4", True), ("3.11.4", "3.11", False), ("3.1", "3.11", False),

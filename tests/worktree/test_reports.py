@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.worktree.test_reports import RunReport, is_report_name, read_report
 
 JUNIT = """<?xml version="1.0" encoding="utf-8"?>
@@ -242,13 +243,13 @@ RUNS: dict[str, tuple[str, str, RunReport]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("runner", RUNS)
+@each("runner", RUNS)
 def test_a_run_is_read(runner: str) -> None:
     path, text, report = RUNS[runner]
     assert read_report(path, text) == report
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "text"),
     [
         ("notes.txt", "We ran the tests, 3 passed and all is well."),
@@ -296,7 +297,7 @@ def test_a_report_beyond_all_measure_is_not_read() -> None:
     assert read_report("junit.xml", JUNIT + " " * 8_000_000) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         "junit.xml", "build/junit-results.xml", "target/surefire-reports/TEST-com.acme.AppTest.xml", "TEST-a.xml",
@@ -309,7 +310,7 @@ def test_reports_are_known_by_name(path: str) -> None:
     assert is_report_name(path)
 
 
-@pytest.mark.parametrize(
+@each(
     "path", ["pom.xml", "src/report.xml", "package.json", "src/test_output.py", "notes.txt", "tests/data.xml", "a.log"]
 )
 def test_other_files_are_not_taken_for_reports(path: str) -> None:
@@ -357,7 +358,7 @@ def test_no_text_is_too_strange(path: str, lines: list[str]) -> None:
         assert min(report.passed, report.failed, report.skipped, report.errors) >= 0
 
 
-@pytest.mark.parametrize("runner", RUNS)
+@each("runner", RUNS)
 def test_half_a_report_tells_of_no_more_success(runner: str) -> None:
     path, text, whole = RUNS[runner]
     for cut in range(len(text)):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py.worktree.formats import Setting, read_settings
 
 Row = tuple[str, str, int]
@@ -85,26 +85,26 @@ FILES: dict[str, tuple[str, list[Row]]] = {
 }
 
 
-@pytest.mark.parametrize("path", FILES)
+@each("path", FILES)
 def test_a_file_holds_its_settings(path: str) -> None:
     text, rows = FILES[path]
     assert read_settings(path, text) == [Setting(*row) for row in rows]
     assert read_settings(f"deep/{path.upper()}", text) == [Setting(*row) for row in rows]
 
 
-@pytest.mark.parametrize("path", FILES)
+@each("path", FILES)
 def test_lines_that_end_as_on_windows_are_counted_alike(path: str) -> None:
     text, rows = FILES[path]
     found = read_settings(path, "\ufeff" + text.replace("\n", "\r\n"))
     assert [(one.key, one.line) for one in found] == [(key, line) for key, _, line in rows]
 
 
-@pytest.mark.parametrize("path", [".env", "app/.env.local", "notes.md", "Makefile", "a.py"])
+@each("path", [".env", "app/.env.local", "notes.md", "Makefile", "a.py"])
 def test_secrets_and_other_files_are_left_alone(path: str) -> None:
     assert read_settings(path, "A=1\n") == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "text"),
     [
         ("a.toml", "a = 1\na = 2\n"),
@@ -143,7 +143,7 @@ def test_a_value_that_is_an_alias_keeps_the_numbers_of_its_list() -> None:
     assert read_settings("a.yaml", "- &x 1\n- *x\n- 2\n") == [Setting("0", "1", 1), Setting("2", "2", 3)]
 
 
-@pytest.mark.parametrize("path", FILES)
+@each("path", FILES)
 def test_no_text_takes_long(path: str) -> None:
     started = time.process_time()
     for unit in (
@@ -168,7 +168,7 @@ def test_no_text_takes_long(path: str) -> None:
     assert time.process_time() - started < 5
 
 
-@pytest.mark.parametrize("path", FILES)
+@each("path", FILES)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(text=st.text(max_size=120), marks=st.text("[]{}\"'=:,.\\ \n#&*-|>?!a1/", max_size=60))
 def test_no_text_is_too_strange(path: str, text: str, marks: str) -> None:

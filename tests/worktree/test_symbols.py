@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-import pytest
-
+from cases import each
 from code_samples import BASH, CPP, CSHARP, GO, JAVA, JAVASCRIPT, LUA, PHP, PYTHON, RUBY, RUST, TYPESCRIPT, C
 from cortex_py.worktree.code.imports import Import
 from cortex_py.worktree.code.naming import language_of
@@ -21,7 +20,7 @@ def taken(path: str, text: str) -> list[tuple[int, str, tuple[str, ...]]]:
     return [(one.line, one.module, one.names) for one in analyse(path, text).imports]
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "text", "expected"),
     [
         (
@@ -228,7 +227,7 @@ def test_definitions(path: str, text: str, expected: str) -> None:
     assert outline(path, text.replace("\n", "\r\n")) == wanted
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "text", "expected"),
     [
         (
@@ -312,7 +311,7 @@ def test_what_can_be_read_between_errors_is_found() -> None:
     assert outline("a.js", broken) == ["1-3 function a", "6-8 function b"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "first_line", "name"),
     [
         ("a.py", "", "python"),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from code_samples import BASH, CPP, CSHARP, GO, JAVA, JAVASCRIPT, LUA, PHP, PYTHON, RUBY, RUST, TYPESCRIPT, C
 from cortex_py.worktree.code import naming
 from cortex_py.worktree.code import outline as parsing
@@ -181,7 +182,7 @@ def test_markdown_is_cut_by_headings() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "symbol"),
     [
         ("# Title", "Title"),
@@ -209,7 +210,7 @@ def test_small_sections_are_joined_and_large_ones_cut_between_paragraphs() -> No
     assert all(part.text.startswith("A paragraph") for part in parts[1:])
 
 
-@pytest.mark.parametrize("path", ["a.yaml", "a.toml", "a.txt", "a.kt", "Makefile"])
+@each("path", ["a.yaml", "a.toml", "a.txt", "a.kt", "Makefile"])
 def test_other_text_is_cut_at_blank_lines(path: str) -> None:
     blocks = [f"key{n}:\n" + "".join(f"  entry_{m}: value of entry {m}\n" for m in range(18)) for n in range(6)]
     parts = checked(path, "\n".join(blocks))
@@ -231,8 +232,8 @@ def test_a_long_line_is_cut_inside() -> None:
     assert [len(part.text) for part in checked("a.txt", "x" * 2_500)] == [1_200, 1_300]
 
 
-@pytest.mark.parametrize(("text", "count"), [("", 0), ("\n", 1), (" \n\n\t", 1), ("x", 1), ("\n" * 5_000, 5)])
-@pytest.mark.parametrize("path", PATHS)
+@each(("text", "count"), [("", 0), ("\n", 1), (" \n\n\t", 1), ("x", 1), ("\n" * 5_000, 5)])
+@each("path", PATHS)
 def test_little_or_nothing(path: str, text: str, count: int) -> None:
     assert len(checked(path, text)) == count
 
@@ -376,7 +377,7 @@ def test_mutated_source_is_given_back(data: st.DataObject) -> None:
     assert all(1 <= one.line <= rows and one.module for one in found.imports)
 
 
-@pytest.mark.parametrize("path", sorted(SOURCES))
+@each("path", sorted(SOURCES))
 def test_a_growing_file_keeps_its_guarantees(path: str) -> None:
     for repeats in (1, 3, 10):
         checked(path, SOURCES[path] * repeats)
