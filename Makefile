@@ -26,7 +26,7 @@ serve: setup  ## set up and serve on this machine
 	$(BIN)/cortex serve --http
 
 test: setup $(MADE)/dev $(MODEL)  ## set up and run the tests, without the long runs
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not soak"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not soak"
 
 soak: setup $(MADE)/dev $(MODEL)  ## long fault and load runs
 	$(BIN)/python -m pytest -n auto -m soak

@@ -29,7 +29,8 @@ WORDS = {
     "template": ("template", "list"),
     "embed": ("embed", "word"),
 }
-STARTS = [(WORDS.get(module, (name, "--help")), 0) for name, (module, _) in _COMMANDS.items()]
+# One command of each module: it is the module that has to be there.
+STARTS = [(words, 0) for words in ({m: (name, "--help") for name, (m, _) in _COMMANDS.items()} | WORDS).values()]
 STARTS += [(("get", "0" * 40), 4), (("teleport",), 2)]
 
 

@@ -222,14 +222,14 @@ class Checked:
 
     def __init__(self, caller: Caller, definitions: dict[str, Definition]) -> None:
         self._caller = caller
-        self._schemas = {name: tool["outputSchema"] for name, tool in definitions.items()}
+        self._promises = {name: Draft202012Validator(tool["outputSchema"]) for name, tool in definitions.items()}
         self.called: set[str] = set()
         self.fields: dict[str, set[str]] = {}
 
     def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
         result = self._caller.portal.call(self._caller.client.call_tool_mcp, tool, arguments)
         answer = result.structured_content
-        Draft202012Validator(self._schemas[tool]).validate(answer)
+        self._promises[tool].validate(answer)
         (block,) = result.content
         assert json.loads(block.text) == answer
         assert not result.is_error

@@ -128,7 +128,6 @@ def several(saved: list[Saved], format: Format) -> bytes:
 
 class TestRoundTrip:
     @each("format", FORMATS)
-    @settings(max_examples=60, deadline=None)
     @given(saved=saved_texts)
     @example(saved=prompt("---\nname: other\n---\n"))
     @example(saved=prompt("\ufeff---\n"))
@@ -143,7 +142,7 @@ class TestRoundTrip:
         assert exact(found) == exact([as_draft(saved)])
 
     @each("format", ["yaml", "json"])
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=10)
     @given(saved=st.lists(saved_texts.filter(lambda one: one.kind == "prompt"), max_size=4))
     def test_many(self, format: Format, saved: list[Saved]) -> None:
         found = load(several(saved, format), filename=NAMES[format], kind="prompt")
@@ -157,7 +156,6 @@ class TestRoundTrip:
             saved = prompt(f"{text}\n{text}", name=text, description=f"{text}\n", tags=(text,))
             assert load(dump(saved, format), filename=NAMES[format], kind="prompt") == [as_draft(saved)]
 
-    @settings(max_examples=60, deadline=None)
     @given(saved=saved_texts.filter(lambda one: len(one.variables) < 2))
     def test_other_readers_of_yaml_agree_on_texts(self, saved: Saved) -> None:
         found = yaml.safe_load(dump(saved, "yaml"))
