@@ -6,7 +6,8 @@ STS-B and VitaminC are cross-validated, by pair and by page. A row is one thresh
 STS-B pairs that people scored 4.8 or more, `of 4` that of those scored 4 or more, `from 4`, `from 4.5` and `from 4.8`
 the share of the found pairs with at least that score; the last three columns are the share of VitaminC's pairs that a
 fact tells apart and that were taken as the same nevertheless. The notes of `data/likeness_notes.jsonl` are judged by
-the shipped model, which has learned from their `develop` half.
+the shipped model, which has learned from their `develop` half. The row `held out` takes the threshold, too, from other
+folds than those it is measured on.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cortex_py.memory.comparison.likeness import conflict, default_model, judge
 from cortex_py.memory.comparison.statements import read_statement
@@ -34,6 +36,7 @@ from train_likeness import (
     Pair,
     cross_validated,
     gather,
+    held_out,
     vectors,
 )
 
@@ -52,17 +55,17 @@ FIRST_LOOK = {
 
 
 def curve(pairs: Sequence[Pair], likely: Floats, default: float) -> list[list[float]]:
+    return [[least, *shares(pairs, likely >= least)] for least in sorted({*THRESHOLDS, default})]
+
+
+def shares(pairs: Sequence[Pair], same: NDArray[np.bool_]) -> list[float]:
+    """What a row of the table has after its threshold."""
     score = np.array([-1.0 if pair.source != STS or pair.score is None else pair.score for pair in pairs])
     source = np.array([pair.source for pair in pairs])
-    rows = []
-    for threshold in sorted({*THRESHOLDS, default}):
-        same = likely >= threshold
-        found = score[same & (source == STS)]
-        right = [float(np.mean(found >= least)) for least in (4.0, 4.5, EQUAL)]
-        mistaken = [float(np.mean(same[source == one])) for one in (CLAIMS, SAME_CASE, REVISIONS)]
-        recalls = [float(np.mean(same[score >= least])) for least in (EQUAL, ALIKE)]
-        rows.append([threshold, *recalls, *right, *mistaken])
-    return rows
+    found = score[same & (source == STS)]
+    right = [float(np.mean(found >= least)) for least in (4.0, 4.5, EQUAL)]
+    mistaken = [float(np.mean(same[source == one])) for one in (CLAIMS, SAME_CASE, REVISIONS)]
+    return [*(float(np.mean(same[score >= least])) for least in (EQUAL, ALIKE)), *right, *mistaken]
 
 
 def notes_judged(half: str, show: bool) -> dict[str, object]:
@@ -121,7 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"Likeness was not measured: {missing}.", file=sys.stderr)
         return 1
     rows = curve(pairs, cross_validated(pairs), default_model().threshold)
-    report.table(COLUMNS, rows)
+    unseen = shares(pairs, held_out(pairs))
+    report.table(COLUMNS, [*rows, ["held out", *unseen]])
     halves = {half: notes_judged(half, chosen.show) for half in ("develop", "held_out")}
     for half, found in halves.items():
         print(f"notes, {half}: same {found['same']}, conflict {found['conflict']}")
@@ -133,6 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "pairs": {source: sum(pair.source == source for pair in pairs) for source in (STS, *COLUMNS[-3:])},
             "threshold": default_model().threshold,
             "rows": [dict(zip(COLUMNS, row, strict=True)) for row in rows],
+            "held_out": dict(zip(COLUMNS[1:], unseen, strict=True)),
             "notes": halves,
             "first_look": FIRST_LOOK,
             "reading_ms": milliseconds,

@@ -92,7 +92,7 @@ def main() -> int:
     near, spoken = senses(folder), words(folder)
     used = {one for some in spoken.values() for one in some}
     above = {one: [other for other in dict.fromkeys(near[one]) if other in used] for one in used}
-    number = {one: format(n, "x") for n, one in enumerate(sorted(used))}
+    number = {one: format(n, "04x") for n, one in enumerate(sorted(used))}
     notice = [f"# {line}".rstrip() for line in (folder / "LICENSE").read_text("utf-8").splitlines()]
     rows = [f"{word}\t{' '.join(number[one] for one in dict.fromkeys(some))}" for word, some in sorted(spoken.items())]
     rows.append("")
