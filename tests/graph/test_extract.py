@@ -142,6 +142,41 @@ def test_what_is_denied_doubted_or_asked_states_nothing(text: str) -> None:
     assert stated(text, Knowledge(project="cortex")) == set()
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("OpenTelemetry supersedes OpenTracing.", ("OpenTelemetry", "Supersedes", "OpenTracing")),
+        ("Gatsby was deprecated in favour of Astro.", ("Astro", "Supersedes", "Gatsby")),
+        ("containerd is included in Docker.", ("containerd", "PartOf", "Docker")),
+        ("Airflow replaced Luigi.", ("Airflow", "Supersedes", "Luigi")),
+        ("Svelte was created by Rich Harris.", ("Rich Harris", "Created", "Svelte")),
+        ("Guido van Rossum wrote Python.", ("Guido van Rossum", "Created", "Python")),
+        ("scripts/seed.py was written by Olu.", ("Olu", "Created", "scripts/seed.py")),
+    ],
+)
+def test_a_statement_makes_a_possible_name_one(text: str, wanted: tuple[str, str, str]) -> None:
+    assert wanted in stated(text)
+
+
+def test_a_statement_gives_a_name_the_type_that_fits() -> None:
+    assert ("Luigi", "Technology") in named("Airflow replaced Luigi.")
+    assert ("Olu", "Person") in named("scripts/seed.py was written by Olu.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Developers use Docker daily.",
+        "Migrations depend on Alembic.",
+        "Marketing uses HubSpot.",
+        "Hannah built the exporter.",
+        "Anna replaced Ben on the rota.",
+    ],
+)
+def test_ordinary_words_are_no_part_of_a_relationship(text: str) -> None:
+    assert stated(text) == set()
+
+
 def test_we_are_the_project_only_when_the_caller_names_it() -> None:
     assert stated("We use Redis and Kafka.") == set()
     project = Knowledge(project="cortex")

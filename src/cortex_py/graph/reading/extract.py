@@ -1,8 +1,9 @@
 """Extracts the entities of a text and the relationships it states, locally and without a language model.
 
-Names come from six sources: the names of the project, stored entities, rules of shape and context, the list of names,
-the trained tagger, and repetition in the text. If they overlap, the stronger source wins, and each entity says which
-found it. If the project is named, "we" and "our project" mean it.
+Names come from seven sources: the names of the project, stored entities, rules of shape and context, the list of names,
+the trained tagger, repetition in the text, and a statement: a word that may be a name is one if the sentence states a
+relationship between it and a sure name. If they overlap, the stronger source wins, and each entity says which found it.
+If the project is named, "we" and "our project" mean it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from itertools import islice
 from ..values import ExtractedEntity, ExtractedRelationship, Extraction
 from .entity_names import EntityLookup, match_entities
 from .knowledge import NO_KNOWLEDGE, Knowledge
-from .patterns import STANDS_FOR_PROJECT, relationships
-from .repetition import RepeatedName, learned_names, names_elsewhere
+from .patterns import STANDS_FOR_PROJECT, SURE, relationships
+from .repetition import RepeatedName, learned_names, names_elsewhere, open_names
 from .shapes import NameMatch, match_rules
 from .tagger import Floats, Tagger, load_tagger
 from .tokens import MAX_CHARACTERS, Token, code_spans, sentences
@@ -24,7 +25,10 @@ from .tokens import MAX_CHARACTERS, Token, code_spans, sentences
 __all__ = ["MAX_CHARACTERS", "MOST_CHARACTERS", "extract"]
 
 _MOST_SENTENCES = 2_000
-_RELATED = 0.5  # the least confidence in a name that a relationship is read from
+_BOTH = 0.65  # the confidence that the two names of a relationship must have together
+_STATED = "rule:stated"
+_IF_USED = (STANDS_FOR_PROJECT, _STATED)
+_STATED_NAME, _STATED_RELATIONSHIP = 0.6, 0.7  # the confidence in what a statement alone makes a name
 _KNOWN = 0.97  # the confidence in a name of the project
 _LEAST_LIKE_PERSON = 1.5  # the leaning to people's names from which a word counts as one
 _LISTED = "dictionary:technology"
@@ -50,16 +54,32 @@ def extract(text: str, knowledge: Knowledge = NO_KNOWLEDGE, known: EntityLookup 
     parts = [part for _, part in zip(range(_MOST_SENTENCES), sentences(text), strict=False)]
     found = _find_names(text, parts, load_tagger(), known)
     entities: list[ExtractedEntity] = []
-    rows: list[tuple[list[Token], int, int]] = []
+    stated: list[ExtractedRelationship] = []
     for part, names in zip(parts, found, strict=True):
         first = len(entities)
         entities += (_entity(row, part, text, knowledge.project) for row in _resolve_overlaps(names, knowledge, part))
-        rows.append((part, first, len(entities)))
-    stated: list[ExtractedRelationship] = []
-    for part, first, last in rows:
-        sure = [(number, entities[number]) for number in range(first, last) if entities[number].confidence >= _RELATED]
-        stated += relationships(part, sure, text)
-    return _drop_unused_pronouns([*entities, *islice(_beyond(text, entities), _MOST_BEYOND)], stated)
+        stated += _confirmed(entities, relationships(part, list(enumerate(entities[first:], first)), text))
+    return _drop_unused([*entities, *islice(_beyond(text, entities), _MOST_BEYOND)], stated)
+
+
+def _confirmed(
+    entities: list[ExtractedEntity], stated: Iterable[ExtractedRelationship]
+) -> Iterator[ExtractedRelationship]:
+    """The relationships between names that are sure enough; an unsure one becomes surer and takes a type that fits."""
+    for row in stated:
+        source, target = entities[row.source], entities[row.target]
+        if source.confidence + target.confidence < _BOTH:
+            continue
+        if row.type == "Supersedes" and target.type == "Person":  # a thing with a person's name: Travis, Luigi
+            entities[row.target] = replace(target, type=source.type)
+        if row.type == "Created" and source.type == "Technology":
+            if not source.name[0].isupper():
+                continue  # made by a tool
+            entities[row.source] = replace(source, type="Person")
+        unsure = [place for place in (row.source, row.target) if entities[place].confidence < SURE]
+        for place in unsure:
+            entities[place] = replace(entities[place], confidence=_STATED_NAME)
+        yield replace(row, confidence=min(row.confidence, _STATED_RELATIONSHIP)) if unsure else row
 
 
 def _beyond(text: str, entities: Sequence[ExtractedEntity]) -> Iterator[ExtractedEntity]:
@@ -69,7 +89,7 @@ def _beyond(text: str, entities: Sequence[ExtractedEntity]) -> Iterator[Extracte
         return
     named: dict[str, list[ExtractedEntity]] = {}
     for spelled, one in {text[one.start : one.end]: one for one in entities}.items():
-        if one.type in _CARRIED and one.method != STANDS_FOR_PROJECT:
+        if one.type in _CARRIED and one.method not in _IF_USED:
             named.setdefault(spelled.split()[0], []).append(one)
     code, past = code_spans(rest), 0
     for match in _WORD.finditer(rest):
@@ -97,13 +117,17 @@ def _find_names(
     likely = tagger.likelihoods([[token.text for token in part] for part in parts])
     found = [[*_tagged(part, row, tagger), *_by_rules(part, tagger)] for part, row in zip(parts, likely, strict=True)]
     by_type = [tagger.by_type(row) for row in likely]
-    _add(found, learned_names(text[:MAX_CHARACTERS], parts, by_type, vocabulary))
+    _add(found, learned_names(text[:MAX_CHARACTERS], parts, by_type, vocabulary), "rule:repetition")
     if known is not None:
         for row, more in zip(found, match_entities(text, parts, known, vocabulary), strict=True):
             row += more
-        taken = [{place for name in row for place in range(name.first, name.last)} for row in found]
-        _add(found, names_elsewhere(parts, by_type, taken, known.texts))
+        _add(found, names_elsewhere(parts, by_type, _taken(found), known.texts), "rule:repetition")
+    _add(found, open_names(parts, by_type, _taken(found), vocabulary), _STATED)
     return found
+
+
+def _taken(found: Sequence[Sequence[NameMatch]]) -> list[set[int]]:
+    return [{place for name in row for place in range(name.first, name.last)} for row in found]
 
 
 def _tagged(part: Sequence[Token], likely: Floats, tagger: Tagger) -> Iterator[NameMatch]:
@@ -116,16 +140,16 @@ def _by_rules(part: Sequence[Token], tagger: Tagger) -> list[NameMatch]:
     return match_rules(part, lambda word: _like_person(tagger, word))
 
 
-def _add(found: list[list[NameMatch]], names: Iterable[RepeatedName]) -> None:
+def _add(found: list[list[NameMatch]], names: Iterable[RepeatedName], method: str) -> None:
     for name in names:
         for number, first, last in name.places:
-            found[number].append(NameMatch(first, last, name.type, name.confidence, "rule:repetition", 2))
+            found[number].append(NameMatch(first, last, name.type, name.confidence, method, 2))
 
 
-def _drop_unused_pronouns(entities: list[ExtractedEntity], stated: list[ExtractedRelationship]) -> Extraction:
-    """Drop each "we" that is part of no relationship."""
+def _drop_unused(entities: list[ExtractedEntity], stated: list[ExtractedRelationship]) -> Extraction:
+    """Drop each "we", and each word that only may be a name, that is part of no relationship."""
     used = {place for row in stated for place in (row.source, row.target)}
-    kept = [place for place, entity in enumerate(entities) if entity.method != STANDS_FOR_PROJECT or place in used]
+    kept = [place for place, entity in enumerate(entities) if entity.method not in _IF_USED or place in used]
     places = {old: new for new, old in enumerate(kept)}
     return Extraction(
         tuple(entities[place] for place in kept),

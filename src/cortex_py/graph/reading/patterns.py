@@ -17,14 +17,16 @@ from typing import Any
 from ..values import EntityType, ExtractedEntity, ExtractedRelationship, RelationshipType
 from .tokens import Token
 
-__all__ = ["STANDS_FOR_PROJECT", "relationships"]
+__all__ = ["STANDS_FOR_PROJECT", "SURE", "relationships"]
 
 _EVIDENCE = 240  # characters of a sentence that are kept
 _LETTER: dict[EntityType, str] = {"Person": "P", "Organization": "O", "Technology": "T", "Concept": "C", "File": "F"}
 _PROJECT = "W"  # words that mean the project
+_UNSURE = "t"  # a name that may be a technology
+SURE = 0.5  # the least confidence in a name that is certain
 STANDS_FOR_PROJECT = "rule:project"
 
-_ONE = r"§\d+[POTCFW]"
+_ONE = r"§\d+[POTCFWt]"
 _FILL = (
     r"(?:(?!(?:not|no|n't|never|to|for|with|by|from|in|on|at|of|and|or|but|when|if|as|than|without|instead)\b)[\w'-]+ )"
 )
@@ -128,7 +130,7 @@ def relationships(
         for source, target, type, confidence, name in _stated(f" {clause.strip()} "):
             if source == target or (source, target, type) in found:
                 continue
-            if type == "Supersedes" and types.get(source) != types.get(target):
+            if type == "Supersedes" and types.get(target) not in (types.get(source), "P"):
                 continue
             found[source, target, type] = ExtractedRelationship(
                 source, target, type, confidence, f"pattern:{name}", evidence
@@ -146,14 +148,19 @@ def _read(tokens: Sequence[Token], entities: Sequence[tuple[int, ExtractedEntity
             waiting.pop(0)
         if waiting and token.end > waiting[0][1].start:
             number, entity = waiting[0]
-            letter = _PROJECT if entity.method == STANDS_FOR_PROJECT else _LETTER[entity.type]
-            sign = f"§{number}{letter}"
+            sign = f"§{number}{_letter(entity)}"
             if not words or words[-1] != sign:
                 words.append(sign)
         else:
             words.append(token.text.lower().replace("’", "'").replace("§", "$"))
     read = " ".join(word for word in words if word not in ("`", '"', "“", "”", "*", "**", "_"))
     return f" {read.strip()} "
+
+
+def _letter(entity: ExtractedEntity) -> str:
+    if entity.method == STANDS_FOR_PROJECT:
+        return _PROJECT
+    return _UNSURE if entity.type == "Technology" and entity.confidence < SURE else _LETTER[entity.type]
 
 
 def _stated(clause: str) -> Iterator[tuple[int, int, RelationshipType, float, str]]:
@@ -183,7 +190,7 @@ def _moves(clause: str, taken: list[tuple[int, int]]) -> Iterator[tuple[int, int
             old = next(parts[name] for name in ("old", "from", "dropped") if parts.get(name))
             taken.append(match.span())
             for new in _numbers(parts["new"], "TCF"):
-                yield from ((new, gone, "Supersedes", confidence, "move") for gone in _numbers(old, "TCF"))
+                yield from ((new, gone, "Supersedes", confidence, "move") for gone in _numbers(old, "TCFP"))
 
 
 def _connections(
@@ -223,4 +230,5 @@ def _verbs(clause: str) -> list[tuple[int, int, _Pattern]]:
 
 
 def _numbers(names: str, allowed: str) -> list[int]:
-    return [int(sign[1:-1]) for sign in re.findall(_ONE, names) if sign[-1] in allowed]
+    letters = allowed + _UNSURE if "T" in allowed else allowed
+    return [int(sign[1:-1]) for sign in re.findall(_ONE, names) if sign[-1] in letters]

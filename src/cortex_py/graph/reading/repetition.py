@@ -24,7 +24,10 @@ from .shapes import cue_words
 from .tagger import TYPES
 from .tokens import Token, code_spans
 
-__all__ = ["FEATURES", "WEIGHTS_FILE", "Candidate", "RepeatedName", "candidates", "learned_names", "names_elsewhere"]
+__all__ = [
+    "FEATURES", "WEIGHTS_FILE", "Candidate", "RepeatedName", "candidates", "learned_names", "names_elsewhere",
+    "open_names",
+]  # fmt: skip
 
 WEIGHTS_FILE = Path(__file__).with_name("repetition.json")
 FEATURES = (
@@ -38,6 +41,9 @@ _OPEN = 0.1  # the likelihood of a name from which a word is worth a look at oth
 _MOST_OPEN = 5  # such words of a text that are looked up
 _LEAST_TEXTS = 2  # other texts that must use the word as a name
 _ELSEWHERE = 0.7
+# The likelihood from which a word may be a name; inside a sentence a capital says much.
+_POSSIBLE, _CAPITAL_POSSIBLE = 0.12, 0.01
+_UNSURE = 0.3
 _TYPED = 0.3  # the likelihood from which the tagger's type counts
 _NAME = re.compile(r"[A-Za-zÀ-ÿ][\w.+#-]*\Z")
 _WORD = re.compile(r"[A-Za-z][\w-]*")
@@ -227,6 +233,40 @@ def names_elsewhere(
         if named >= _LEAST_TEXTS and not any(re.search(rf"\b{word.lower()}\b", text) for text in spoken):
             total = sum(by_type[number][place] for number, place, _ in places)
             yield RepeatedName(tuple(places), TYPES[int(np.argmax(total))], _ELSEWHERE)
+
+
+def open_names(
+    parts: Sequence[Sequence[Token]],
+    by_type: Sequence[NDArray[np.float32]],
+    taken: Sequence[Collection[int]],
+    vocabulary: Collection[str],
+) -> Iterator[RepeatedName]:
+    """Words that look like names and that the sentence alone leaves open; what it states about them may decide."""
+    for number, part in enumerate(parts):
+        is_open = [
+            place not in taken[number] and _may_name(part, place, float(by_type[number][place].sum()), vocabulary)
+            for place in range(len(part))
+        ]
+        place = 0
+        while place < len(part):
+            last = place
+            while last < len(part) and is_open[last] and (last == place or part[last].text[0].isupper()):
+                last += 1
+            if last > place:
+                likely = by_type[number][place:last].sum(axis=0)
+                type = TYPES[int(likely.argmax())] if float(likely.max()) >= _TYPED else "Technology"
+                yield RepeatedName(((number, place, last),), "Technology" if type == "Concept" else type, _UNSURE)
+            place = max(last, place + 1)
+
+
+def _may_name(part: Sequence[Token], place: int, likely: float, vocabulary: Collection[str]) -> bool:
+    word = part[place].text
+    if not _can_name(part[place]) or likely < _CAPITAL_POSSIBLE or word.lower().removesuffix("s") in _COMMON:
+        return False
+    if word[0].isupper():
+        return place > 0 or likely >= _POSSIBLE
+    determined = place > 0 and part[place - 1].text.lower() in _DETERMINERS
+    return likely >= _POSSIBLE and word not in vocabulary and not determined
 
 
 def _is_capitalised(token: Token) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -95,6 +95,8 @@ _FOLDERS = re.compile(
 _LINE = re.compile(r"\d+\Z")
 _CAPITAL = re.compile(r"[A-ZÀ-ÖØ-Þ][\w’'-]*\Z")
 _PERSON_VERBS = cue_words("person_verbs")
+_MAKING, _MADE = cue_words("making_verbs"), cue_words("made_participles")
+_PARTICLES = cue_words("surname_particles")
 _ROLES = cue_words("roles")
 _SUFFIXES = cue_words("company_suffixes")
 _SERVICE_KINDS = cue_words("service_kinds")
@@ -206,7 +208,7 @@ def _services(words: Sequence[str]) -> Iterator[NameMatch]:
         # At the beginning of a sentence the capital says nothing: "Old Server", "Restart Worker".
         if first < place and (first > 0 or place - first > 1 or place + 1 == len(words) or words[place + 1].islower()):
             type: EntityType = "Organization" if word in _GROUP_KINDS else "Technology"
-            yield NameMatch(first, place + 1, type, 0.8, "rule:kind", 1)
+            yield NameMatch(first, place + 1, type, 0.8, "rule:kind", 2)
 
 
 def _people(
@@ -222,22 +224,26 @@ def _people(
         last = place + 1
         is_given = word in given
         plain = low in _PLAIN_NAMES
-        surname = last < len(words) and last not in taken and _surname(words[last], lowered[last])
+        surname = _surname_length(words, lowered, last, taken)
         after = lowered[last + surname] if last + surname < len(words) else ""
         before = lowered[place - 1] if place else ""
+        from_one = after in ("from", "at") and _capital(words, last + surname + 1)
         if is_given and surname:
-            if not plain or place or after in _PERSON_VERBS:
-                yield NameMatch(place, last + 1, "Person", 0.9, "rule:full-name", 4)
-                place += 1
+            if not plain or place or after in _PERSON_VERBS or from_one:
+                yield NameMatch(place, last + surname, "Person", 0.9, "rule:full-name", 4)
+                place += surname
             continue
-        from_one = after in ("from", "at") and last + 1 < len(words) and _capital(words, last + 1)
-        if is_given and (not plain or place) and (place or after in _PERSON_VERBS or from_one or not plain):
+        if surname and _is_maker(lowered, place, last + surname, person_like):
+            yield NameMatch(place, last + surname, "Person", 0.8, "rule:full-name", 4)
+            place += surname
+            continue
+        if is_given and (not plain or place):
             yield NameMatch(place, last, "Person", 0.85, "dictionary:given-name", 3)
         elif is_given and plain and (after in _PERSON_VERBS or from_one):
             yield NameMatch(place, last, "Person", 0.8, "rule:person-verb", 3)
         elif word.isupper() or word[1:].lower() != word[1:]:
             continue
-        elif from_one and person_like(low) and lowered[last + 1] not in _NOBODY:
+        elif from_one and person_like(low) and lowered[last + surname + 1] not in _NOBODY:
             yield NameMatch(place, last + surname, "Person", 0.8, "rule:from-organisation", 3)
         elif after in _PERSON_VERBS and after not in ("works", "notes", "left", "fixed", "worked") and person_like(low):
             yield NameMatch(place, last + surname, "Person", 0.75, "rule:person-verb", 3)
@@ -249,7 +255,8 @@ def _employers(words: Sequence[str], lowered: Sequence[str], found: Sequence[Nam
     """Unlisted organisations: where someone works, comes from, or joined."""
     people = {row.last: row for row in found if row.type == "Person"}
     # A product's name can be that of its maker: someone who works at Docker works at a company.
-    firm = [row for row in found if row.strength > 1 and row.method != "dictionary:technology"]
+    weak = ("dictionary:technology", "rule:person-verb")
+    firm = [row for row in found if row.strength > 1 and row.method not in weak]
     taken = {place for row in firm for place in range(row.first, row.last)}
     for place, low in enumerate(lowered):
         after = place + 1
@@ -266,6 +273,22 @@ def _employers(words: Sequence[str], lowered: Sequence[str], found: Sequence[Nam
             last += 1
         if last > after:
             yield NameMatch(after, last, "Organization", 0.85, rule, 4)
+
+
+def _is_maker(lowered: Sequence[str], first: int, last: int, person_like: Callable[[str], bool]) -> bool:
+    """Whether capitalised words name somebody who made something: "Rich Harris created", "built by Rich Harris"."""
+    makes = lowered[last : last + 1] and lowered[last] in _MAKING
+    made = first > 1 and lowered[first - 1] == "by" and lowered[first - 2] in _MADE
+    return bool(makes or made) and (person_like(lowered[first]) or person_like(lowered[last - 1]))
+
+
+def _surname_length(words: Sequence[str], lowered: Sequence[str], first: int, taken: Container[int]) -> int:
+    """The number of words of a surname, if one begins there: "Chen", "van Rossum"."""
+    last = first
+    while last - first < 2 and last < len(words) and lowered[last] in _PARTICLES:
+        last += 1
+    is_one = last < len(words) and last not in taken and _surname(words[last], lowered[last])
+    return last + 1 - first if is_one else 0
 
 
 def _surname(word: str, low: str) -> bool:
