@@ -157,6 +157,9 @@ class Settings:
     prefer_newer: bool = _setting(
         False, "show the newest of several results on one subject first, unless a call says otherwise"
     )
+    recall_conversations: bool = _setting(
+        True, "find turns of imported conversations too, below notes and files; `kind:turn` finds them in any case"
+    )
     embedding_backend: str = _setting(
         "onnx", "`onnx`, `onnx_folder`, `sentence_transformers`, `mlx`, `openai`, or the folder of an ONNX model itself"
     )

@@ -35,7 +35,9 @@ __all__ = [
     "Variable",
     "Version",
     "files_space",
+    "kind_space",
     "org_space",
+    "turns_space",
     "user_space",
 ]  # fmt: skip
 
@@ -45,9 +47,9 @@ Domain = Literal["project", "user", "org"]
 Status = Literal["active", "pending", "archived", "superseded", "consolidated", "tombstoned"]
 Mode = Literal["hybrid", "vector", "text"]
 Detail = Literal["light", "medium", "everything"]
-# A note that was captured, or a part of a scanned file.
-Kind = Literal["note", "file"]
-KINDS: tuple[Kind, ...] = ("note", "file")
+# A note that was captured, a part of a scanned file, or a turn of a conversation.
+Kind = Literal["note", "file", "turn"]
+KINDS: tuple[Kind, ...] = ("note", "file", "turn")
 # A record is visible on its git branch only: for good, or until the branch is merged.
 Confinement = Literal["isolate", "stage"]
 
@@ -248,6 +250,16 @@ class Saved:
 def files_space(project_id: str) -> str:
     """The space of a project's scanned files: separate, so that they neither crowd out nor re-weigh its notes."""
     return f"{project_id}/files"
+
+
+def turns_space(project_id: str) -> str:
+    """The space of a project's conversations: separate for the same reason."""
+    return f"{project_id}/turns"
+
+
+def kind_space(project_id: str, kind: Kind) -> str:
+    """The space of a project's records of one kind."""
+    return {"note": project_id, "file": files_space(project_id), "turn": turns_space(project_id)}[kind]
 
 
 def user_space(user: str) -> str:

@@ -26,7 +26,7 @@ from starlette.testclient import TestClient
 from cortex_py import Cortex
 from cortex_py.http.callers import PROJECT_HEADER
 from cortex_py.http.server import build_app
-from cortex_py.records import files_space, org_space, user_space
+from cortex_py.records import files_space, org_space, turns_space, user_space
 from cortex_py.security import permission
 from cortex_py.security.callers import Caller, acting_as
 from cortex_py.security.rights import LEVELS, SCOPES, Rights
@@ -104,7 +104,7 @@ class Model:
         spaces = {user_space(user), org_space(org)}
         for project, owner in self.orgs.items():
             if owner == org and (project not in self.restricted or self._granted(org, user, project)):
-                spaces |= {project, files_space(project)}
+                spaces |= {project, files_space(project), turns_space(project)}
         return spaces
 
     def _granted(self, org: str, user: str, project: str) -> bool:
@@ -197,7 +197,8 @@ class World:
         org = self.model.orgs.get(space, space.removeprefix("org:") if space.startswith("org:") else ORGS[0])
         user = space.removeprefix("user:") if space.startswith("user:") else "root"
         project = space if space in self.projects else self.projects[0]
-        every = frozenset({space, files_space(space), project, files_space(project), user_space(user)})
+        kinds = (files_space, turns_space)
+        every = frozenset({space, project, user_space(user), *(of(one) for of in kinds for one in (space, project))})
         domain = "user" if space.startswith("user:") else "org" if space.startswith("org:") else "project"
         writer = Caller(user, org=org, rights=Rights(every, every, every), project=project)
         with acting_as(writer):

@@ -17,7 +17,7 @@ from cortex_py import Cortex
 from cortex_py.errors import AccessDenied, InvalidInput, NotFound, ProjectNotFound
 from cortex_py.http.server import build_app
 from cortex_py.opening import bounds_now
-from cortex_py.records import files_space, org_space, user_space
+from cortex_py.records import files_space, org_space, turns_space, user_space
 from cortex_py.security.callers import Caller, acting_as
 from cortex_py.security.permission import as_project_creator, may_read, may_write, require_admin, require_write
 from cortex_py.security.rights import LEVELS, Level, Rights, compute_rights, level_of_scopes
@@ -30,6 +30,10 @@ PROJECTS = ("p1", "p2", "p3", "elsewhere")
 levels = st.sampled_from(LEVELS)
 users = st.sampled_from(("ann", "bob"))
 groups = st.sampled_from(("g1", "g2"))
+
+
+def project_spaces(project: str) -> set[str]:
+    return {project, files_space(project), turns_space(project)}
 
 
 @contextmanager
@@ -85,7 +89,7 @@ def test_rights_are_what_the_rules_say(
 
     for wanted in LEVELS:
         spaces: frozenset[str] = getattr(rights, wanted)
-        expected = {space for one in PROJECTS if may(wanted, one) for space in (one, files_space(one))}
+        expected = {space for one in PROJECTS if may(wanted, one) for space in project_spaces(one)}
         expected |= {user_space("ann")} | (
             {org_space("acme")} if LEVELS.index(level) >= LEVELS.index(wanted) else set()
         )
@@ -126,8 +130,8 @@ def test_the_bounds_of_a_transaction_are_the_callers_rights() -> None:
         bounds = bounds_now()
     assert bounds is not None
     assert bounds.member == "ann"
-    assert bounds.readable == {"p1", "p1/files", "p2", "p2/files", "org:acme", "user:ann"}
-    assert bounds.writable == {"p2", "p2/files", "user:ann"}
+    assert bounds.readable == {*project_spaces("p1"), *project_spaces("p2"), "org:acme", "user:ann"}
+    assert bounds.writable == {"p2", "p2/files", "p2/turns", "user:ann"}
 
 
 def test_whoever_makes_a_project_goes_on_in_it() -> None:
@@ -170,7 +174,7 @@ def test_members_groups_and_grants_are_kept_and_taken_back(cortex: Cortex, other
     with pytest.raises(AccessDenied):
         tenants.rights("bob")
     tenants.join("bob")
-    assert tenants.rights("bob").read == {here, files_space(here), "org:default", "user:bob"}
+    assert tenants.rights("bob").read == {*project_spaces(here), "org:default", "user:bob"}
     tenants.delete_group("ops")
     assert tenants.grants(other) == ()
     tenants.restrict(other, restricted=False)
@@ -186,7 +190,7 @@ def test_what_belongs_to_another_organisation_is_out_of_reach(cortex: Cortex, ot
     tenants.assign(other, "rivals")
     assert tenants.grants(other) == ()
     assert other not in tenants.rights("ann").read
-    assert tenants.rights("rob", org="rivals").admin == {other, files_space(other), "org:rivals", "user:rob"}
+    assert tenants.rights("rob", org="rivals").admin == {*project_spaces(other), "org:rivals", "user:rob"}
     assert [one.name for one in tenants.list()] == ["default", "rivals"]
     # Group names are an organisation's own.
     tenants.create_group("ops", org="rivals")

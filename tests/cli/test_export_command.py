@@ -91,6 +91,11 @@ def test_bad_calls_and_bad_files_are_told(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text('{"content": "fine"}\n{"content"\n')
     done = run("import", str(path))
+    assert done.exit_code == 0, done.output
+    assert "left out: " in done.stderr
+    assert "bad.jsonl, line 2: it is not valid JSON" in done.stderr
+    path.write_text('{"cortex_export":1,"domain":"project","space":"x"}\n{"content"\n')
+    done = run("import", str(path))
     assert isinstance(done.exception, InvalidInput)
     assert wire_form(done.exception).exit_code == 2
     assert "bad.jsonl, line 2" in str(done.exception)

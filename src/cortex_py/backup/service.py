@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .sync.sync import Exchange, PullResult, PushResult, SyncStatus
     from .transfer.export import ExportResult
     from .transfer.importer import ImportResult
+    from .transfer.readers.discovery import Discovery
 
 __all__ = ["Backups"]
 
@@ -155,22 +156,40 @@ class Backups:
         replace: bool = False,
         dry_run: bool = False,
         project_id: str | None = None,
+        kind: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        since: datetime | None = None,
+        folder: str | Path | None = None,
+        limit: int | None = None,
     ) -> ImportResult:
-        """Add what exports, Markdown notes and files of other programs contain. After a fault nothing changes.
+        """Add what exports of Cortex and files of other programs contain.
 
-        Existing documents stay unless `replace` is given; those that differ are reported as conflicts. `domain`
-        restricts exports to one domain, and is where plain memories go.
+        A fault in an export changes nothing. Existing documents stay unless `replace` is given; those that differ are
+        reported as conflicts. `domain` restricts exports to one domain, and is where memories of other programs go.
+
+        Of other programs, what is damaged is left out and reported, and the rest is taken. `kind` names what wrote
+        the files, where their content does not tell. `fields` says which field holds the `content`, the `created_at`
+        and so on. Not taken are records from before `since`, of another project folder than `folder`, and more than
+        `limit`.
         """
         from .transfer.export import wanted_domains
         from .transfer.importer import Importer
+        from .transfer.intake import IntakeOptions
+        from .transfer.readers.records import FieldMap
 
         chosen = wanted_domains([domain])[0] if domain is not None else None
-        sources, memories = AdministeredSources(self._sources, project_id), self._sources.memories(project_id)
-        importer = Importer(self._store, self._clock, self._settings, sources, memories)
-        places = [Path(path) for path in paths]
-        for place in places:
-            self._places.check(place)
-        return importer.run(places, domain=chosen, replace=replace, dry_run=dry_run)
+        importer = Importer(self._store, self._clock, self._settings, self._sources, project_id)
+        # Absolute: the same file is the same source, wherever the command is run.
+        places = [self._places.check(path) for path in paths]
+        options = IntakeOptions(chosen, since, None if folder is None else str(folder), limit, dry_run)
+        return importer.run(places, options, kind=kind, fields=FieldMap(tuple((fields or {}).items())), replace=replace)
+
+    def discover(self, home: Path | None = None) -> list[Discovery]:
+        """What this machine has to import: sessions and memory of agents, and documents of the current project."""
+        from .transfer.readers.discovery import discover
+
+        root = self._sources.memories(None).place.project.root
+        return discover(self._places.check(home or Path.home()), Path(root) if root else None)
 
     @property
     def _retention(self) -> Retention:

@@ -12,6 +12,7 @@ from ..store.documents.document import Document
 from ..store.rows import IndexedRecord
 
 if TYPE_CHECKING:
+    from ..graph.service import Graph
     from ..memory.service import Memories
 
 __all__ = ["AdministeredSources", "BackupSource", "BackupSources"]
@@ -60,6 +61,11 @@ class BackupSources(Protocol):
     def source(self, project_id: str | None, domain: Domain) -> BackupSource: ...
 
     def memories(self, project_id: str | None) -> Memories: ...
+
+    def graph(self, project_id: str | None) -> Graph: ...
+
+    def project_of(self, folder: str) -> str | None:
+        """The id of the project that a folder belongs to; None if it is no folder here and no project had it."""
 
 
 class AdministeredSources:

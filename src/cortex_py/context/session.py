@@ -26,7 +26,7 @@ from ..ids import IdMaker
 from ..memory.embedding_model import model_problem
 from ..memory.place import Place
 from ..memory.service import Memories
-from ..records import Domain, Memory, Project, files_space
+from ..records import KINDS, Domain, Memory, Project, kind_space
 from ..security.callers import as_system, current_caller
 from ..security.home_key import HomeKey
 from ..security.path_access import PathAccess, path_refusal
@@ -311,6 +311,23 @@ class ProjectSessions:
     def memories(self, project_id: str | None) -> Memories:
         return self.get(project_id).memories
 
+    def graph(self, project_id: str | None) -> Graph:
+        return self.get(project_id).graph
+
+    def project_of(self, folder: str) -> str | None:
+        """The id of the project that a folder belongs to; None if it is no folder here and no project had it."""
+        place = Path(folder)
+        try:
+            if place.is_absolute() and place.is_dir():
+                return self.at(place).id
+        except (OSError, ValueError, CortexError) as error:
+            logger.debug("no project is opened for a folder: %s", type(error).__name__)
+            return None
+        around = [folder, *map(str, place.parents)]
+        with self.store.database.read() as session:
+            roots = {one.root: one.id for one in self.store.projects.all(session) if one.root and may_read(one.id)}
+        return next((roots[one] for one in around if one in roots), None)
+
     # -- files of tenants ------------------------------------------------------------------------
 
     def settle_files(self) -> None:
@@ -383,7 +400,7 @@ class ProjectSessions:
             logger.debug("uses and references were not stored: %s", type(error).__name__)
         session.close()
         if last:
-            self.store.forget((session.id, files_space(session.id)))
+            self.store.forget(tuple(kind_space(session.id, kind) for kind in KINDS))
 
     def _all(self) -> list[ProjectSession]:
         with self._lock:

@@ -100,6 +100,8 @@ class Lifecycle:
             raise InvalidInput("A status of tombstoned is set by delete.", field="status")
         with self._store.database.read() as session:
             before = self.locate(session, ref)
+            # Kept, so that what captured the record, such as an import, still knows it.
+            key = self._store.memories.by_numbers(session, before.space, [before.num])[0][2]
         require_write(before.space)
         self._check_version(before.memory, expected_version)
         now = self._clock.now()
@@ -124,7 +126,7 @@ class Lifecycle:
         )
         check_fields(changed)
         clean = self._capture.screen(changed)
-        record = embed_if_possible([self._capture.index(clean, before.space)], self._backend)[0]
+        record = embed_if_possible([self._capture.index(clean, before.space, key)], self._backend)[0]
         if content is not None and clean.kind == "note":
             category = self._capture.labeller.classify(record).category
             record = replace(record, memory=replace(record.memory, category=category))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..errors import InvalidInput
-from ..records import DOMAINS, Confinement, Domain, Kind, Project, files_space, org_space, user_space
+from ..records import DOMAINS, Confinement, Domain, Kind, Project, kind_space, org_space, user_space
 from ..security.callers import current_caller
 from ..security.permission import permitted_spaces, require_write
 from ..security.rights import Level
@@ -79,7 +79,7 @@ class Place:
             return user_space(self.user_id or _LOCAL_USER)
         if domain == "org":
             return org_space(self.org)
-        return files_space(self.project.id) if kind == "file" else self.project.id
+        return kind_space(self.project.id, kind)
 
     def writable_space(self, domain: Domain, kind: Kind = "note") -> str:
         """A space to write to; `AccessDenied` if the caller may not."""

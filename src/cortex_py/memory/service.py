@@ -14,7 +14,7 @@ from ..embedding.backends.backend import Backend
 from ..errors import AmbiguousId, InvalidInput, NotFound
 from ..events import Events, MemoriesChanged
 from ..ids import IdMaker
-from ..records import Contradiction, Domain, Hit, Memory, Mode, NewMemory, Page, Status, Version, files_space
+from ..records import KINDS, Contradiction, Domain, Hit, Memory, Mode, NewMemory, Page, Status, Version, kind_space
 from ..security.callers import as_system, current_caller
 from ..security.permission import require_write
 from ..store.database import Session
@@ -22,6 +22,7 @@ from ..store.search.filters import EVERYTHING, View, Where
 from ..store.store import Store
 from .capture.capture import Annotator, Capture, DocumentIndexer, Progress, parse_ttl
 from .capture.files import FileCapture
+from .capture.turns import TurnCapture
 from .compression import CompressionResult, Compressor
 from .consolidation.enrichment import Enricher, EnrichmentResult, Surroundings
 from .consolidation.merging import Strategy, TextMerger, check_method
@@ -100,6 +101,7 @@ class Memories:
         self._collector = GarbageCollector(store, clock, place)
         self._compressor = Compressor(store, clock, settings.compress_after_minutes)
         self._files = FileCapture(store, backend, settings, clock, ids, place, self._capture)
+        self._turns = TurnCapture(store, backend, settings, place, self._capture)
         self._recall_counter = RecallCounter(store, clock)
         self._supersession = Supersession(store, clock, self._lifecycle)
         neighbours = NeighbourFinder(store, backend, clock, place)
@@ -123,6 +125,15 @@ class Memories:
     def files(self) -> FileCapture:
         """Captures parts of the project's files."""
         return self._files
+
+    @property
+    def turns(self) -> TurnCapture:
+        """Captures turns of conversations."""
+        return self._turns
+
+    def check(self, item: NewMemory) -> Memory:
+        """The record that a capture would store, checked and screened; nothing is written."""
+        return self._capture.draft(item)
 
     def carried(self, space: str) -> DocumentIndexer:
         """An indexer for memories that arrive as documents in a space."""
@@ -227,6 +238,7 @@ class Memories:
                 agent_id=agent_id,
                 fusion=fusion or self._settings.fusion,
                 prefer_newer=self._settings.prefer_newer if prefer_newer is None else prefer_newer,
+                with_turns=self._settings.recall_conversations,
             )
         )
         if query:
@@ -342,9 +354,9 @@ class Memories:
         spaces: tuple[str, ...] | None = None
         if project_id is not None:
             require_write(project_id)
-            spaces = (project_id, files_space(project_id))
+            spaces = tuple(kind_space(project_id, kind) for kind in KINDS)
         elif current_caller() is not None:
-            spaces = (self._place.writable_space("project"), self._place.writable_space("project", "file"))
+            spaces = tuple(self._place.writable_space("project", kind) for kind in KINDS)
             spaces += tuple(space for space in self._place.spaces("write") if space not in spaces)
         return self._lifecycle.reindex(progress, spaces)
 
@@ -537,5 +549,6 @@ class Memories:
 
     def _visible_with_files(self, session: Session) -> Where:
         place, now = self._place, to_micros(self._clock.now())
-        view = View((*place.spaces(), place.space("project", "file")), now, place.git_branch())
+        kinds = (place.space("project", kind) for kind in KINDS[1:])
+        view = View((*place.spaces(), *kinds), now, place.git_branch())
         return self._store.scope(session, EVERYTHING, view).where

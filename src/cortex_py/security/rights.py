@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..errors import InvalidInput
-from ..records import files_space, org_space, user_space
+from ..records import KINDS, kind_space, org_space, user_space
 
 __all__ = [
     "LEVELS", "NO_RIGHTS", "SCOPES", "TOOL_PREFIX", "Level", "Rights", "Scope", "check_level", "check_scopes",
@@ -78,8 +78,8 @@ def check_level(text: str) -> Level:
     raise InvalidInput(f"Unknown level {text[:40]!r}.", remedy=f"Choose one of {', '.join(LEVELS)}.", field="level")
 
 
-def _project_spaces(project_id: str) -> tuple[str, str]:
-    return project_id, files_space(project_id)
+def _project_spaces(project_id: str) -> tuple[str, ...]:
+    return tuple(kind_space(project_id, kind) for kind in KINDS)
 
 
 def _of_levels(spaces: Mapping[str, Level]) -> Rights:

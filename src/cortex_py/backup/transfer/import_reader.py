@@ -1,7 +1,7 @@
 """Reads and checks the files of an import completely, before anything is written.
 
-Exports contain documents, other files plain memories. Faults are reported with file and line. Links are not followed,
-so that nothing outside a given folder is read.
+Only what Cortex wrote is read here; `readers` read the rest. Faults are reported with file and line. Links are not
+followed, so that nothing outside a given folder is read.
 
 Checked documents are spooled to an unnamed file: memory holds only their offsets, and what is written is exactly what
 was checked, whatever happens to the imported files meanwhile. The file is encrypted with a key of this process, since
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from ...errors import CortexError, InvalidInput, StorageError, storage_error
 from ...paths import open_regular
 from ...prompts.files import load
 from ...prompts.structured import one_line
-from ...records import DOMAINS, Domain, NewMemory, SavedKind
+from ...records import DOMAINS, Domain, SavedKind
 from ...security.ciphers import NONCE_BYTES, Cipher
 from ...security.policy import Screen
 from ...store.documents.document import Document, parse_document
@@ -34,9 +35,9 @@ from ...tracing import report
 from ..source import AdministeredSources, BackupSource
 from .export import BRANCH_FIELDS, EXPORT_FORM
 from .import_checks import Checks, placed, saved_document
-from .markdown import Note, from_note, from_object, memory_data, moment_in, needs_redaction, read_note
+from .markdown import Note, memory_data, moment_in, read_note
 
-__all__ = ["DocumentSpool", "Entry", "ImportReader", "json_values"]
+__all__ = ["DocumentSpool", "Entry", "ImportReader", "fault", "json_values", "note_ignored"]
 
 
 _IN_MEMORY = 16_000_000
@@ -285,15 +286,23 @@ def read_text(path: Path, name: str, most_bytes: int, *, follow: bool = True) ->
 
 # Front matter around a content.
 _BESIDE_CONTENT = 1_000_000
+# By the beginning of a file it is decided whether Cortex wrote it.
+_STARTS = 16_000
 _END = "cortex_export_end"
 _DOCUMENT = {"kind", "key", "data"}
 
 
-class ImportReader:
-    """Documents in a spool, and plain memories, each with its place.
+def note_ignored(fields: Counter[str]) -> list[str]:
+    """What to say about fields that were not understood."""
+    found = fields.most_common(20)
+    return [
+        one_line(f"The field {clean_text(name, 40)!r} was ignored, {count} {'time' if count == 1 else 'times'}.")
+        for name, count in found
+    ]
 
-    `domain` restricts exports to one domain, and is where plain memories go.
-    """
+
+class ImportReader:
+    """Documents in a spool, each with its place. `domain` restricts exports to one domain."""
 
     def __init__(
         self,
@@ -312,7 +321,7 @@ class ImportReader:
         self._ignored: Counter[str] = Counter()
         self._notes: list[str] = []
         self.left_out: list[str] = []
-        self.plain: list[NewMemory] = []
+        self.taken: set[str] = set()
 
     @property
     def redacted(self) -> int:
@@ -326,26 +335,23 @@ class ImportReader:
     @property
     def notes(self) -> list[str]:
         """What the caller should know about the imported files."""
-        fields = [
-            f"The field {clean_text(name, 40)!r} was ignored, {count} {'time' if count == 1 else 'times'}."
-            for name, count in self._ignored.most_common(20)
-        ]
-        return [*self._notes, *map(one_line, fields)]
+        return [*self._notes, *note_ignored(self._ignored)]
 
     def read(self, path: Path) -> None:
-        """Read a file, or the Markdown files of a folder."""
+        """Read what Cortex wrote at a path: an export, or the Markdown files of one. `taken` names these files."""
         if path.is_dir():
-            for file in folder_notes(path, self.left_out):
-                self._note_file(file, follow=False)
+            for file in folder_notes(path, []):
+                if file.domain is not None or _is_own_note(file.path):
+                    self._note_file(file)
+                    self.taken.add(str(file.path))
         elif is_markdown(path.name):
-            self._note_file(NoteFile(path), follow=True)
-        else:
-            try:
-                opened = open_regular(path)
-            except OSError as error:
-                raise fault(str(path), error.strerror or "it cannot be read") from error
-            with opened:
+            if _is_own_note(path):
+                self._note_file(NoteFile(path))
+                self.taken.add(str(path))
+        elif _is_export(path):
+            with open_regular(path) as opened:
                 self._values(json_values(opened, str(path)), str(path))
+            self.taken.add(str(path))
 
     # -- JSON Lines ------------------------------------------------------------------------------
 
@@ -353,26 +359,11 @@ class ImportReader:
         first = next(lines, None)
         if first is None:
             raise fault(name, "it holds nothing")
-        if isinstance(first.value, dict) and "cortex_export" in first.value:
-            self._export(first, lines, name)
-            return
-        if isinstance(first.value, dict) and set(first.value) == _DOCUMENT:
+        if not isinstance(first.value, dict) or "cortex_export" not in first.value:
             raise fault(
                 first.place, "the header of the export is missing before it", "Keep the first line of the file."
             )
-        self._plain(first)
-        for line in lines:
-            self._plain(line)
-
-    def _plain(self, line: Line) -> None:
-        with _place(line.place):
-            item, ignored = from_object(line.value, self._domain or "project")
-            self._take_plain(item, ignored)
-
-    def _take_plain(self, item: NewMemory, ignored: frozenset[str]) -> None:
-        self._checks.redacted += needs_redaction(item, self._settings)
-        self._ignored.update(ignored)
-        self.plain.append(item)
+        self._export(first, lines, name)
 
     def _export(self, first: Line, lines: Iterator[Line], name: str) -> None:
         """Read the parts of an export, each after its header; the last line proves that nothing is missing."""
@@ -430,10 +421,10 @@ class ImportReader:
 
     # -- Markdown --------------------------------------------------------------------------------
 
-    def _note_file(self, file: NoteFile, *, follow: bool) -> None:
+    def _note_file(self, file: NoteFile) -> None:
         name = str(file.path)
         most = self._settings.max_content_bytes + _BESIDE_CONTENT
-        text = read_text(file.path, name, most, follow=follow)
+        text = read_text(file.path, name, most, follow=file.domain is None)
         with _place(name):
             if file.saved is not None:
                 domain = file.domain or "project"
@@ -447,10 +438,8 @@ class ImportReader:
                 self._branches(note, file.domain or "project", name)
             elif note.fields.get("cortex") == "graph":
                 self.left_out.append(f"{_shown(name)}: the graph is carried by JSON Lines alone")
-            elif not note.content.strip():
-                self.left_out.append(f"{_shown(name)}: it is empty")
             else:
-                self._take_plain(*from_note(note, name, self._domain or "project"))
+                self.left_out.append(f"{_shown(name)}: it is no note of an export, and is in the folder of one")
 
     def _known_memory(self, memory_id: str, note: Note, name: str) -> None:
         data, ignored = memory_data(note, self._clock.now())
@@ -487,6 +476,31 @@ class ImportReader:
     @property
     def _now(self) -> int:
         return to_micros(self._clock.now())
+
+
+_OWN_NOTE = re.compile(rb"---[ \t]*\r?\n(?:[^\n]*\n){0,40}?(?:id: ['\"]?[0-9a-f]{40}['\"]?\s|cortex: )")
+
+
+def _is_own_note(path: Path) -> bool:
+    """Whether a Markdown file is a memory, or a list, that Cortex wrote."""
+    return _OWN_NOTE.match(_start(path).removeprefix(_BOM)) is not None
+
+
+def _is_export(path: Path) -> bool:
+    """Whether a file is an export: its first line is a header, or a document without one."""
+    start = _start(path).removeprefix(_BOM).lstrip()
+    return start.startswith(b"{") and (b'"cortex_export"' in start[:200] or _DOCUMENT_LINE.match(start) is not None)
+
+
+_DOCUMENT_LINE = re.compile(rb'\{"data":\s*\{|\{"kind":\s*"[a-z]+",\s*"key":|\{"key":\s*"[^"]*",\s*"kind":')
+
+
+def _start(path: Path) -> bytes:
+    try:
+        with open_regular(path) as file:
+            return file.read(_STARTS)
+    except OSError:
+        return b""
 
 
 class _Part(NamedTuple):

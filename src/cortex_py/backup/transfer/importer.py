@@ -1,6 +1,7 @@
-"""Import: adds the content of files to what is there. Everything is checked first, then written at once.
+"""Import: adds the content of files to what is there.
 
-Existing documents stay unless they may be replaced; those that differ are reported as conflicts.
+Exports of Cortex are checked first, then written at once. Existing documents stay unless they may be replaced; those
+that differ are reported as conflicts. What other programs wrote is then taken record by record: see `intake`.
 """
 
 from __future__ import annotations
@@ -9,24 +10,24 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...clock import Clock, to_micros
 from ...config import Settings
 from ...echo import clean_text
-from ...records import Domain, NewMemory
+from ...paths import open_regular
+from ...records import Domain
 from ...store.database import Session
 from ...store.documents.document import KINDS, SHARED_KINDS, Document
 from ...store.documents.memories import ABOUT_KINDS
 from ...store.store import Store
-from ...tracing import report
-from ..source import AdministeredSources, BackupSource
-from .import_reader import DocumentSpool, Entry, ImportReader
-
-if TYPE_CHECKING:
-    from ...memory.service import Memories
+from ..source import AdministeredSources, BackupSource, BackupSources
+from .import_reader import DocumentSpool, Entry, ImportReader, fault, note_ignored
+from .intake import Intake, IntakeOptions, SourceSummary, TurnGate
+from .readers.files import source_files
+from .readers.records import FieldMap, Reader
+from .readers.registry import reader_of, readers, recognise
 
 __all__ = ["ImportConflict", "ImportResult", "Importer", "joined", "same"]
 
@@ -62,6 +63,9 @@ class ImportResult:
     """
 
     dry_run: bool
+    # Of other programs: what each kind of file gave to each project, and sources that are no longer there.
+    sources: list[SourceSummary] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
     added: Counter[str] = field(default_factory=Counter)
     replaced: Counter[str] = field(default_factory=Counter)
     unchanged: int = 0
@@ -86,61 +90,110 @@ class _Terms:
 
 class Importer:
     def __init__(
-        self, store: Store, clock: Clock, settings: Settings, sources: AdministeredSources, memories: Memories
+        self,
+        store: Store,
+        clock: Clock,
+        settings: Settings,
+        sources: BackupSources,
+        project_id: str | None = None,
+        gate: TurnGate | None = None,
     ) -> None:
+        """`gate` makes memories out of the turns of imported conversations; without one, the turns alone are kept."""
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._sources = sources
-        self._memories = memories
+        self._all = sources
+        self._project_id = project_id
+        self._gate = gate
+        self._sources = AdministeredSources(sources, project_id)
+        self._memories = sources.memories(project_id)
 
     def run(
-        self, paths: Sequence[Path], *, domain: Domain | None = None, replace: bool = False, dry_run: bool = False
+        self,
+        paths: Sequence[Path],
+        options: IntakeOptions,
+        *,
+        kind: str | None = None,
+        fields: FieldMap = FieldMap(),  # noqa: B008 - it is immutable
+        replace: bool = False,
     ) -> ImportResult:
+        domain, dry_run = options.domain, options.dry_run
+        known = readers(fields) if kind is None else (reader_of(kind, fields),)
         with closing(DocumentSpool(self._settings.home)) as spool:
             reader = ImportReader(self._settings, self._clock, self._sources, spool, domain)
             for path in paths:
-                reader.read(path)
+                if not path.is_dir():
+                    _check_readable(path)
+                if kind is None:
+                    reader.read(path)
             outcome = ImportResult(dry_run, left_out=reader.left_out, redacted=reader.redacted, notes=reader.notes)
             terms = _Terms(replace, reader.reworded, to_micros(self._clock.now()))
             if dry_run:
                 with self._store.database.read() as session:
                     for one in spool.domains():
                         _Space(self._store, session, self._sources[one], one, spool, outcome, terms).look()
-                    self._look_at_plain(session, reader.plain, outcome)
             else:
-                self._write(spool, reader.plain, outcome, terms)
+                self._write(spool, outcome, terms)
+        self._take(paths, options, known, reader.taken, outcome, is_chosen=kind is not None)
         return outcome
 
-    def _write(self, spool: DocumentSpool, plain: Sequence[NewMemory], outcome: ImportResult, terms: _Terms) -> None:
+    def _take(
+        self,
+        paths: Sequence[Path],
+        options: IntakeOptions,
+        known: Sequence[Reader],
+        taken: Set[str],
+        outcome: ImportResult,
+        *,
+        is_chosen: bool,
+    ) -> None:
+        """Take what other programs wrote."""
+        intake = Intake(self._store, self._all, self._project_id, options, self._gate)
+        # Everything of a project may come in, so its caller must administer it.
+        assert self._sources["project"].space
+        for path in paths:
+            is_folder = path.is_dir()
+            for file in source_files(path, intake.refuse):
+                if intake.is_full:
+                    break
+                if file.name in taken or (is_folder and file.path.name == "README.md" and taken):
+                    continue
+                reader = known[0] if is_chosen else recognise(file, known)
+                if reader is not None:
+                    intake.take(file, reader)
+                elif file.name == str(path):
+                    intake.refuse(file.name, "it is of no kind that can be imported; --from names one")
+        intake.note_gone([path for path in paths if path.is_dir()])
+        done = intake.result
+        outcome.added += done.added
+        outcome.replaced += done.changed
+        outcome.unchanged += done.unchanged
+        outcome.redacted += done.redacted
+        outcome.left_out += done.skipped
+        outcome.gone += done.gone
+        outcome.sources += [one for _, one in sorted(done.summaries.items())]
+        outcome.notes += note_ignored(done.ignored)
+
+    def _write(self, spool: DocumentSpool, outcome: ImportResult, terms: _Terms) -> None:
         domains = spool.domains()
         held = {domain: self._sources[domain] for domain in domains}
         if domains:
             with self._store.database.write() as session:
                 for domain in domains:
                     _Space(self._store, session, held[domain], domain, spool, outcome, terms).write()
-                self._look_at_plain(session, plain, outcome)
-        else:
-            with self._store.database.read() as session:
-                self._look_at_plain(session, plain, outcome)
         for domain in domains:
             if domain in outcome.changed:
                 held[domain].changed()
-        if plain:
-            self._memories.capture_many(plain, progress=partial(report, "documents"))
         if outcome.unread:
             self._memories.annotate()
 
-    def _look_at_plain(self, session: Session, plain: Sequence[NewMemory], outcome: ImportResult) -> None:
-        """Count the new plain memories; capturing one with a known key returns the known one."""
-        by_domain: dict[Domain, set[str]] = {}
-        for item in plain:
-            by_domain.setdefault(item.domain, set()).add(item.idempotency_key or "")
-        for domain, keys in by_domain.items():
-            known = self._store.memories.by_key(session, self._sources[domain].space, sorted(keys))
-            outcome.unchanged += len(known)
-            if len(keys) > len(known):
-                outcome.added["memory"] += len(keys) - len(known)
+
+def _check_readable(path: Path) -> None:
+    """Refuse a file that a caller names and that cannot be read; inside a folder it would only be left out."""
+    try:
+        open_regular(path).close()
+    except OSError as error:
+        raise fault(str(path), error.strerror or "it cannot be read") from error
 
 
 class _Space:

@@ -19,19 +19,17 @@ from typing import Any
 from anyascii import anyascii
 
 from ...clock import from_micros, in_utc, to_micros
-from ...config import Settings
 from ...errors import InvalidInput
-from ...memory.capture.prepare import check_fields, check_text, clean_tags, screen_record
+from ...memory.capture.prepare import clean_tags
 from ...memory.labels.ontology import canonical_category
 from ...memory.namespaces import canonical_namespace
 from ...prompts.structured import Found, Source, read_yaml, yaml_mapping
-from ...records import Domain, JsonValue, Memory, NewMemory
-from ...security.policy import Screen
+from ...records import Domain, JsonValue, NewMemory
 from ...store.documents.document import Document, canonical_json
 
 __all__ = [
     "Note", "from_note", "from_object", "memory_data", "memory_markdown", "memory_name", "moment_in", "moment_text",
-    "needs_redaction", "plain_name", "read_note", "with_front_matter",
+    "plain_name", "read_note", "with_front_matter",
 ]  # fmt: skip
 
 
@@ -229,36 +227,6 @@ def from_note(note: Note, filename: str, domain: Domain) -> tuple[NewMemory, fro
     tags = clean_tags(tag_list(note.front)) if note.front is not None else ()
     given |= {"content": note.content, "source": given.get("source") or PurePath(filename).name}
     return _memory(given, domain, tags), frozenset(note.fields) - _KNOWN
-
-
-def needs_redaction(item: NewMemory, settings: Settings) -> bool:
-    """Check a memory as capture will, before anything is written; whether secrets are redacted in it."""
-    check_text(item.content, "content", settings.max_content_bytes)
-    moment = item.created_at or datetime(2026, 1, 1, tzinfo=UTC)
-    unset: dict[str, Any] = dict.fromkeys(
-        ("project_id", "branch_id", "role", "git_branch", "user_id", "agent_id", "accessed_at", "expires_at")
-    )
-    memory = Memory(
-        id="",
-        domain=item.domain,
-        namespace=item.namespace or "context",
-        category=item.category,
-        content=item.content,
-        summary=item.summary,
-        tags=item.tags,
-        source=item.source,
-        path=item.path,
-        status="active",
-        created_at=moment,
-        updated_at=moment,
-        tombstoned_at=None,
-        superseded_by=None,
-        grounding=None,
-        version=1,
-        **unset,
-    )
-    check_fields(memory)
-    return screen_record(memory, Screen.by(settings)) != memory
 
 
 def _memory(given: Mapping[str, Any], domain: Domain, tags: tuple[str, ...]) -> NewMemory:

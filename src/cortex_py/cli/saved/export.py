@@ -5,18 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ...memory.recall.filters import parse_moment
 from ...records import DOMAINS, Domain
 from ..options import CommandSession, command, with_session
-from ..output import counted, print_json, say, stdout_bytes
+from ..output import counted, print_json, print_table, say, stdout_bytes
 from ..progress import watched
 
 if TYPE_CHECKING:
+    from ...app import Cortex
     from ...backup.transfer.importer import ImportResult
+    from ...backup.transfer.intake import SourceSummary
+    from ...backup.transfer.readers.discovery import Discovery
 
 __all__ = ["export_command", "import_command"]
 
@@ -25,6 +30,7 @@ _SHOWN = 20
 # What people know by name; the rest is what was learned from use.
 _KINDS = {
     "memory": "memory",
+    "turn": "turn",
     "branch": "line of work",
     "saved": "saved text",
     "entity": "entity",
@@ -58,17 +64,51 @@ def export_command(format: str, output: str, domains: tuple[Domain, ...], sessio
 
 
 @command("import")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option("--from", "kind", help="What wrote the files; by their content where left out.")
+@click.option("--discover", is_flag=True, help="List what this machine has, and ask which to take.")
+@click.option("--since", help="Only records from then on: 30d, 2026-01-31.")
+@click.option("--folder", help="Only records of this project folder.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many new records.")
+@click.option("--field", "fields", multiple=True, help="NAME=FIELD: which field holds the content, tags, ... Repeat.")
 @click.option("--domain", type=click.Choice(DOMAINS), help="Take only this of exports; plain memories go there.")
 @click.option("--replace", is_flag=True, help="Replace what is here and differs.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would happen.")
 @with_session
 def import_command(
-    paths: tuple[Path, ...], domain: Domain | None, replace: bool, dry_run: bool, session: CommandSession
+    paths: tuple[Path, ...],
+    kind: str | None,
+    discover: bool,
+    since: str | None,
+    folder: str | None,
+    limit: int | None,
+    fields: tuple[str, ...],
+    domain: Domain | None,
+    replace: bool,
+    dry_run: bool,
+    session: CommandSession,
 ) -> None:
-    """Add what exports, folders of Markdown, and JSON files of other programs hold; exit code 6 for conflicts."""
-    with session.open(needs_model=True) as cortex, watched("Importing", "documents", session):
-        done = cortex.backups.import_from(paths, domain=domain, replace=replace, dry_run=dry_run)
+    """Add exports, sessions and chats, instructions, notes and tables of other programs; exit code 6 for conflicts."""
+    if bool(paths) == discover:
+        raise click.UsageError("Give either files and folders, or --discover.")
+    moment = None if since is None else parse_moment(since, now=datetime.now(UTC))
+    with session.open(needs_model=True) as cortex:
+        if discover:
+            paths = _chosen(cortex, session)
+            if not paths:
+                return
+        with watched("Importing", "documents", session):
+            done = cortex.backups.import_from(
+                paths,
+                kind=kind,
+                fields=dict(map(_field, fields)),
+                since=moment,
+                folder=None if folder is None else Path(folder).absolute(),
+                limit=limit,
+                domain=domain,
+                replace=replace,
+                dry_run=dry_run,
+            )
     if session.as_json:
         print_json(done)
     else:
@@ -78,8 +118,58 @@ def import_command(
         sys.exit(_CONFLICT_CODE)
 
 
+def _field(text: str) -> tuple[str, str]:
+    name, equals, field = text.partition("=")
+    if not equals or not name or not field:
+        raise click.UsageError("Give --field as NAME=FIELD, for example content=text.")
+    return name, field
+
+
+def _chosen(cortex: Cortex, session: CommandSession) -> tuple[Path, ...]:
+    """Show what can be imported; the paths that a person at a terminal chooses."""
+    found = cortex.backups.discover()
+    if session.as_json:
+        print_json(found)
+        return ()
+    rows = [
+        (
+            str(n),
+            one.kind,
+            str(len(one.paths)),
+            f"{one.size_bytes / 1e6:.1f} MB",
+            _days(one),
+            one.folder,
+        )
+        for n, one in enumerate(found, start=1)
+    ]
+    print_table(("", "kind", "files", "size", "days", "folder"), rows, wide=(5,), empty="Nothing to import was found.")
+    if not found or session.quiet or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return ()
+    asked = "Import which? Numbers, all or none"
+    words = str(click.prompt(asked, default="none", err=True)).replace(",", " ").split()
+    if "all" in words:
+        return tuple(path for one in found for path in one.paths)
+    numbers = [int(word) for word in words if word.isdigit() and 1 <= int(word) <= len(found)]
+    return tuple(path for number in numbers for path in found[number - 1].paths)
+
+
+def _days(one: Discovery | SourceSummary) -> str:
+    if one.first is None or one.last is None:
+        return ""
+    days = (f"{one.first:%Y-%m-%d}", f"{one.last:%Y-%m-%d}")
+    return days[0] if days[0] == days[1] else " to ".join(days)
+
+
 def _print_summary(done: ImportResult) -> None:
     would = "would be " if done.dry_run else ""
+    if done.sources:
+        rows = [
+            (one.kind, one.project, *map(str, (one.files, one.added, one.changed, one.known, one.skipped)),
+             _days(one))
+            for one in done.sources
+        ]  # fmt: skip
+        columns = ("kind", "project", "files", "new", "changed", "known", "left out", "days")
+        print_table(columns, rows, wide=(1,), empty="")
     say(f"{would}added: {_counted(done.added)}")
     if done.replaced:
         say(f"{would}replaced: {_counted(done.replaced)}")
@@ -90,7 +180,9 @@ def _print_summary(done: ImportResult) -> None:
         say(f"conflict: {conflict.kind} {conflict.key} ({conflict.place}): {conflict.reason}", err=True)
     for line in (*(f"left out: {one}" for one in done.left_out[:_SHOWN]), *done.notes):
         say(line, err=True)
-    more = max(0, len(done.conflicts) - _SHOWN) + max(0, len(done.left_out) - _SHOWN)
+    for line in done.gone[:_SHOWN]:
+        say(f"no longer in its source: {line}", err=True)
+    more = max(0, len(done.gone) - _SHOWN) + max(0, len(done.conflicts) - _SHOWN) + max(0, len(done.left_out) - _SHOWN)
     if more:
         say(f"… and {more} more; --json shows all.", err=True)
 

@@ -133,7 +133,7 @@ class Capture:
             else item
             for item in items
         ]
-        records = [self._record(item, git_branch, linked) for item in given]
+        records = [self.draft(item, git_branch, linked) for item in given]
         for domain, kind in {(record.domain, record.kind) for record in records}:
             self._place.writable_space(domain, kind)
         self._check_branches(records)
@@ -189,8 +189,14 @@ class Capture:
             branch = self._store.branches.linked_to(session, self._place.project.id, git_branch)
         return branch.id if branch else None
 
-    def _record(self, item: NewMemory, git_branch: str | None, linked: str | None) -> Memory:
-        """The checked and screened record for what a caller gave."""
+    def draft(
+        self,
+        item: NewMemory,
+        git_branch: str | None = None,
+        linked: str | None = None,
+        screened: Callable[[Memory], Memory] | None = None,
+    ) -> Memory:
+        """The checked and screened record for what a caller gave; nothing is written."""
         domain = canonical_domain(item.domain)
         now = self._clock.now()
         in_project = domain == "project"
@@ -229,7 +235,7 @@ class Capture:
         if in_project and memory.git_branch and memory.kind == "note":
             memory = replace(memory, confinement=self._place.git.confinement(memory.git_branch))
         check_fields(memory)
-        return self.screen(memory)
+        return (screened or self.screen)(memory)
 
     def screen(self, memory: Memory) -> Memory:
         """Apply the policies on secrets and personal data to a record."""

@@ -52,8 +52,8 @@ _LIMIT_MOST = 1_000
 _OFFSET_MOST = 1_000_000_000
 _LIST_LIMIT = 50
 _SEARCH_LIMIT = 10
-# A part of a file counts less than what somebody wrote about it. Set by hand, like the next two.
-_FILE_WEIGHT = 0.6
+# A part of a file or conversation counts less than what somebody wrote down. Set by hand, like the next two.
+_WEIGHTS: dict[Kind, float] = {"note": 1.0, "file": 0.6, "turn": 0.5}
 # What a record of the current line of work, or of one of its ancestors, gains in log odds.
 _CURRENT, _ANCESTOR = 0.5, 0.25
 _GENERATIONS = 16
@@ -77,6 +77,8 @@ class Query:
     domain: Domain | None = None
     fusion: Fusion = "learned"
     prefer_newer: bool = False
+    # Whether conversations are searched where the filter names no kind.
+    with_turns: bool = True
 
 
 class Recall:
@@ -99,7 +101,7 @@ class Recall:
         filter, kinds = _split_kinds(_with_arguments(parsed.filter, query))
         text = (query.text or "").strip()
         self._place.sync_git_state()
-        views = self._views(query, kinds or (KINDS if text else KINDS[:1]), to_micros(now))
+        views = self._views(query, kinds or _default_kinds(query, text), to_micros(now))
         if not text:
             with self._store.database.read() as session:
                 return self._list(session, filter, views, limit, query.offset, parsed.warnings)
@@ -138,12 +140,13 @@ class Recall:
         return moving
 
     def _views(self, query: Query, kinds: Sequence[Kind], now: int) -> list[View]:
-        """One view for each kind of record, searched separately: files must not affect the scores of notes."""
+        """One view for each kind of record, searched separately: others must not affect the scores of notes."""
         place, here = self._place, self._place.git_branch()
         domain = None if query.domain is None else canonical_domain(query.domain)
         notes = place.spaces() if domain is None else permitted_spaces((place.space(domain),))
-        files = permitted_spaces((place.space("project", "file"),)) if domain in (None, "project") else ()
-        spaces: dict[Kind, tuple[str, ...]] = {"note": notes, "file": files}
+        spaces: dict[Kind, tuple[str, ...]] = {"note": notes}
+        for kind in KINDS[1:]:
+            spaces[kind] = permitted_spaces((place.space("project", kind),)) if domain in (None, "project") else ()
         wanted = [kind for kind in kinds if spaces[kind]] or kinds[:1]
         return [View(spaces[kind], now, here, kind=kind) for kind in wanted]
 
@@ -238,7 +241,7 @@ class Recall:
             found = self._store.search.candidates(session, scope, hashes, vector, wanted, views)
             signals = measure(found, text, hashes, vector, now=scope.now)
             scores = default_model().score(signals.traits, signals.candidates, fusion=query.fusion, mode=query.mode)
-            scores = scores.adjust(found.nearness, _FILE_WEIGHT if scope.kind == "file" else 1.0)
+            scores = scores.adjust(found.nearness, _WEIGHTS[scope.kind])
         matches = signals.matches
         order = _order(found, matches, scores, query)
         if query.prefer_newer:
@@ -291,6 +294,13 @@ def _with_arguments(filter: Filter, query: Query) -> Filter:
         if value is not None:
             extra.append(Condition(key, (value,)))  # type: ignore[arg-type]  # literal keys of the tuple above
     return filter.plus(*extra)
+
+
+def _default_kinds(query: Query, text: str) -> tuple[Kind, ...]:
+    """The kinds of a query that names none: a list shows notes."""
+    if not text:
+        return KINDS[:1]
+    return KINDS if query.with_turns else tuple(kind for kind in KINDS if kind != "turn")
 
 
 def _split_kinds(filter: Filter) -> tuple[Filter, tuple[Kind, ...]]:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Literal
 
 from ...clock import to_micros
-from ...records import LIVE_STATUSES, Kind, files_space
+from ...records import LIVE_STATUSES, Kind, files_space, kind_space
 from ..database import Database, Session, Sql, column, in_spaces, marks
 
 __all__ = [
@@ -386,7 +386,7 @@ def open_scope(
         if not condition.negated:
             # Named projects are searched from any project; unknown ones match nothing.
             named = compiler.projects(condition.values)
-            wanted = tuple(map(files_space, named) if view.kind == "file" else named) or wanted
+            wanted = tuple(kind_space(one, view.kind) for one in named) or wanted
     where = compiler.compile(filter, wanted, view.now, view.here)
 
     def only(space: str) -> Where:

@@ -278,6 +278,15 @@ class MemoryTable:
         )
         return {row[-1]: self._memory(session, row) for row in rows_among(session, statement, (space,), keys)}
 
+    def by_key_prefix(self, session: Session, space: str, prefix: str) -> list[tuple[str, Memory]]:
+        """Records whose idempotency keys go on with hexadecimal digits after a prefix, oldest first, with the keys."""
+        rows = session.rows(
+            f"SELECT {_COLUMNS}, m.idempotency_key FROM memory m WHERE m.space = ? AND m.idempotency_key >= ? "
+            "AND m.idempotency_key < ? ORDER BY m.num",
+            (space, prefix, prefix + "g"),
+        )
+        return [(row[-1], self._memory(session, row)) for row in rows]
+
     def history(self, session: Session, space: str, memory_id: str) -> list[Version]:
         rows = session.rows(
             "SELECT version, content, namespace, tags, source, recorded_at, operation FROM history "

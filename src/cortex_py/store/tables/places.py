@@ -169,6 +169,11 @@ class SettingTable:
         rows = session.rows("SELECT value FROM setting WHERE key = ?", (key,))
         return rows[0][0] if rows else None
 
+    def beginning_with(self, session: Session, prefix: str) -> dict[str, str]:
+        """All facts whose keys begin with a text."""
+        rows = session.rows("SELECT key, value FROM setting WHERE substr(key, 1, ?) = ?", (len(prefix), prefix))
+        return {row[0]: row[1] for row in rows}
+
     def put(self, session: Session, key: str, value: str) -> None:
         session.run(
             "INSERT INTO setting (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",

@@ -1,0 +1,551 @@
+"""Stores what readers found: each record once, changed ones as new versions, whatever interrupted the run before.
+
+A record is known by a key made of its source and position, so a run that was killed is repeated and ends in the same
+state. Batches are transactions of their own: what is stored stays stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from difflib import SequenceMatcher
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from ...echo import clean_text
+from ...errors import CortexError, StorageError
+from ...graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES
+from ...prompts.structured import one_line
+from ...records import LIVE_STATUSES, Domain, Memory, NewMemory
+from ...security.callers import current_caller
+from ...store.store import Store
+from ...tracing import report
+from ..source import BackupSources
+from .readers.files import SourceFile
+from .readers.records import Found, Reader, Skipped, SourceEntity, SourceRecord, SourceRelation, skip_because
+
+if TYPE_CHECKING:
+    from ...graph.service import Graph
+    from ...memory.service import Memories
+
+__all__ = ["Intake", "IntakeOptions", "SourceSummary", "TurnGate", "record_key"]
+
+_T = TypeVar("_T")
+# Makes memories out of the turns of one conversation file, in their order: the gate that also judges live sessions.
+TurnGate = Callable[[Sequence[NewMemory]], Iterable[NewMemory]]
+
+_NOTES, _TURNS = 256, 512
+_TURN_CHARACTERS = 4_000_000
+# How alike two statements under one heading must be for the later to be the next version of the earlier.
+_ALIKE = 0.5
+_COMPARED = 2_000  # characters
+_ENTITY_WORDS = {
+    "person": "Person", "people": "Person", "user": "Person", "organization": "Organization", "company": "Organization",
+    "team": "Organization", "technology": "Technology", "tool": "Technology", "library": "Technology",
+    "framework": "Technology", "language": "Technology", "database": "Technology", "service": "Technology",
+    "file": "File", "module": "File",
+}  # fmt: skip
+_NAMED_TYPES = {one.lower(): one for one in (*ENTITY_TYPES, *RELATIONSHIP_TYPES)}
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeOptions:
+    """Which records to take: not older than `since`, of this folder, at most so many."""
+
+    domain: Domain | None = None
+    since: datetime | None = None
+    folder: str | None = None
+    limit: int | None = None
+    dry_run: bool = False
+
+
+@dataclass(slots=True)
+class SourceSummary:
+    """What the files of one kind gave to one project."""
+
+    kind: str
+    project: str
+    files: int = 0
+    added: int = 0
+    changed: int = 0
+    known: int = 0
+    skipped: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+
+    def saw(self, at: datetime | None) -> None:
+        if at is not None:
+            self.first = at if self.first is None else min(self.first, at)
+            self.last = at if self.last is None else max(self.last, at)
+
+
+@dataclass(slots=True)
+class IntakeResult:
+    """What was taken. `gone` names sources and statements that are no longer there; their memories stay."""
+
+    added: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)
+    unchanged: int = 0
+    redacted: int = 0
+    skipped: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
+    summaries: dict[tuple[str, str], SourceSummary] = field(default_factory=dict)
+
+
+def record_key(source: str, position: str) -> str:
+    """The key of a record: hexadecimal digits of its source, then of its position."""
+    if not source:
+        return position
+    return f"{_source_prefix(source)}{sha256(position.encode('utf-8', 'replace')).hexdigest()[:32]}"
+
+
+def _source_prefix(source: str) -> str:
+    return f"import:{sha256(source.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
+class Intake:
+    """Takes files one after the other."""
+
+    def __init__(
+        self,
+        store: Store,
+        sources: BackupSources,
+        project_id: str | None,
+        options: IntakeOptions,
+        gate: TurnGate | None = None,
+    ) -> None:
+        self._store = store
+        self._sources = sources
+        self._options = options
+        self._gate = gate
+        self._current = sources.memories(project_id)
+        self._current_id = self._current.place.project.id
+        self._targets: dict[str, str] = {}
+        self.result = IntakeResult()
+        self._taken = 0
+
+    @property
+    def left(self) -> int | None:
+        """How many new records may still be taken; None without a limit."""
+        limit = self._options.limit
+        return None if limit is None else max(0, limit - self._taken)
+
+    @property
+    def is_full(self) -> bool:
+        return self.left == 0
+
+    def take(self, file: SourceFile, reader: Reader) -> None:
+        """Read a file and store what is new in it."""
+        _FileIntake(self, file, reader).run()
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Note what is not read, and why."""
+        self.result.skipped.append(f"{clean_text(one_line(name), 1_000)}: {reason}")
+
+    def note_gone(self, roots: Sequence[Path]) -> None:
+        """Note the sources below these folders that were imported before and are no longer there."""
+        prefix = f"import:{self._current_id}:"
+        with self._store.database.read() as session:
+            known = self._store.settings.beginning_with(session, prefix)
+        for value in known.values():
+            name = json.loads(value).get("name", "")
+            path = Path(str(name).partition("!")[0])
+            if name and any(path.is_relative_to(root) for root in roots) and not path.exists():
+                self.result.gone.append(clean_text(one_line(str(name)), 1_000))
+
+    # -- used by the intake of a file ------------------------------------------------------------
+
+    @property
+    def options(self) -> IntakeOptions:
+        return self._options
+
+    @property
+    def gate(self) -> TurnGate | None:
+        return self._gate
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    def target(self, folder: str | None) -> Memories:
+        """The memories of the project that a folder belongs to; the current ones without a folder or project."""
+        if folder is None or self._options.domain not in (None, "project") or Path(folder) == Path.home():
+            return self._current
+        if folder not in self._targets:
+            self._targets[folder] = self._sources.project_of(folder) or self._current_id
+        found = self._targets[folder]
+        return self._current if found == self._current_id else self._sources.memories(found)
+
+    def count(self, taken: int) -> None:
+        self._taken += taken
+        report("documents", self._taken + self.result.unchanged)
+
+    def summary(self, kind: str, memories: Memories) -> SourceSummary:
+        project = memories.place.project.name
+        return self.result.summaries.setdefault((kind, project), SourceSummary(kind, project))
+
+    def relate(self, entities: Sequence[SourceEntity], relations: Sequence[SourceRelation]) -> None:
+        """Store names and relations in the graph of the current project; known ones stay."""
+        graph = self._sources.graph(self._current_id)
+        ids: dict[str, str] = {}
+
+        def named(name: str, sort: str = "") -> str:
+            if name not in ids or sort:
+                kind = _NAMED_TYPES.get(sort.lower()) or _ENTITY_WORDS.get(sort.lower())
+                kind = kind if kind in ENTITY_TYPES else "Concept"
+                extra = {"type": sort[:200]} if sort and sort.lower() != kind.lower() else None
+                ids[name] = graph.create(name, kind, properties=extra, domain=self._options.domain or "project").id
+            return ids[name]
+
+        for entity in entities:
+            self._try(entity.name, partial(named, entity.name, entity.type))
+        for one in relations:
+            self._try(f"{one.source} → {one.target}", partial(self._relate, graph, named, one))
+
+    def _relate(self, graph: Graph, named: Callable[[str], str], one: SourceRelation) -> None:
+        ends = named(one.source), named(one.target)
+        if ends[0] == ends[1]:
+            return
+        sort = _NAMED_TYPES.get(one.type.lower().replace("_", "").replace(" ", "").replace("-", ""), "RelatesTo")
+        sort = sort if sort in RELATIONSHIP_TYPES else "RelatesTo"
+        extra = {"type": one.type[:200]} if one.type and sort == "RelatesTo" else {}
+        known, _ = graph.relationships(source=ends[0], target=ends[1], type=sort)
+        if not any(dict(other.properties) == extra for other in known):
+            graph.relate(*ends, sort, properties=extra)
+            self.result.added["relationship"] += 1
+
+    def _try(self, name: str, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except StorageError:
+            raise
+        except CortexError as error:
+            self.refuse(name, error.message.rstrip("."))
+
+
+class _Draft(NamedTuple):
+    """A record, what is captured of it, and the memory that this becomes: what passed the screen is compared."""
+
+    record: SourceRecord
+    item: NewMemory
+    memory: Memory
+
+    @property
+    def key(self) -> str:
+        return self.item.idempotency_key or ""
+
+
+class _FileIntake:
+    """Takes one file: batches of turns and of notes with lasting positions as they come, statements at the end."""
+
+    def __init__(self, intake: Intake, file: SourceFile, reader: Reader) -> None:
+        self._intake = intake
+        self._file = file
+        self._reader = reader
+        self._result = intake.result
+        self._dry = intake.options.dry_run
+        self._notes: dict[str, list[_Draft]] = {}
+        self._turns: dict[str, list[_Draft]] = {}
+        self._statements: dict[str, list[_Draft]] = {}
+        self._memories: dict[str, Memories] = {}
+        self._entities: list[SourceEntity] = []
+        self._relations: list[SourceRelation] = []
+        self._characters = 0
+        self._records = 0
+        self._found = False
+        self._sample: tuple[str, str] | None = None
+        self._is_whole = True
+
+    def run(self) -> None:
+        if self._is_unchanged():
+            return
+        for found in self._read():
+            self._found = True
+            if isinstance(found, SourceRecord):
+                self._add(found)
+            elif isinstance(found, SourceEntity):
+                self._entities.append(found)
+            elif isinstance(found, SourceRelation):
+                self._relations.append(found)
+            else:
+                self._skip(found)
+            if self._intake.is_full:
+                self._is_whole = False
+                break
+        if not self._found:
+            self._intake.refuse(self._file.name, f"it holds nothing of the kind {self._reader.kind}")
+        self._flush()
+        for project, items in self._statements.items():
+            self._store_statements(self._memories[project], items)
+        if self._entities or self._relations:
+            if self._dry:
+                self._result.added["entity"] += len(self._entities)
+                self._result.added["relationship"] += len(self._relations)
+            else:
+                self._intake.relate(self._entities, self._relations)
+        for memories in self._memories.values():
+            self._intake.summary(self._reader.kind, memories).files += 1
+        self._remember()
+
+    def _read(self) -> Iterator[Found]:
+        try:
+            yield from self._reader.read(self._file)
+        except (OSError, CortexError) as error:
+            yield skip_because(error, self._file.name)
+
+    def _skip(self, found: Skipped) -> None:
+        place = f"{self._file.name}, {found.place}" if found.place else self._file.name
+        self._intake.refuse(place, found.reason)
+        self._is_whole = False
+        for memories in self._memories.values():
+            self._intake.summary(self._reader.kind, memories).skipped += 1
+            break
+
+    # -- choosing --------------------------------------------------------------------------------
+
+    def _add(self, record: SourceRecord) -> None:
+        options = self._intake.options
+        if options.since is not None and (record.at is None or record.at < options.since):
+            self._is_whole = False
+            return
+        if options.folder is not None and not _is_inside(record.folder, options.folder):
+            self._is_whole = False
+            return
+        memories = self._intake.target(record.folder)
+        project = memories.place.project.id
+        item = self._item(record)
+        try:
+            checked = memories.turns.check(item) if record.kind == "turn" else memories.check(item)
+        except CortexError as error:
+            place = f"line {record.line}" if record.line is not None else ""
+            self._skip(Skipped(place, error.message.rstrip(".")))
+            return
+        self._memories.setdefault(project, memories)
+        self._result.ignored.update(record.ignored)
+        self._result.redacted += bool(checked.redactions)
+        self._intake.summary(self._reader.kind, memories).saw(record.at)
+        self._records += 1
+        draft = _Draft(record, item, checked)
+        if record.kind == "turn":
+            self._sample = self._sample or (memories.place.space("project", "turn"), item.idempotency_key or "")
+            self._turns.setdefault(project, []).append(draft)
+            self._characters += len(item.content)
+            if len(self._turns[project]) >= _TURNS or self._characters >= _TURN_CHARACTERS:
+                self._flush()
+        elif record.by_text:
+            self._statements.setdefault(project, []).append(draft)
+        else:
+            self._sample = self._sample or (memories.place.space(item.domain), item.idempotency_key or "")
+            self._notes.setdefault(project, []).append(draft)
+            if len(self._notes[project]) >= _NOTES:
+                self._flush()
+
+    def _item(self, record: SourceRecord) -> NewMemory:
+        is_turn = record.kind == "turn"
+        session = (f"session:{record.session[:100]}",) if record.session else ()
+        return NewMemory(
+            content=record.content,
+            kind=record.kind,
+            namespace=record.namespace,
+            domain="project" if is_turn else self._intake.options.domain or "project",
+            tags=(*record.tags, *session),
+            source=record.shown or self._file.name,
+            path=record.path,
+            git_branch=record.git_branch,
+            category=record.category,
+            role=record.role,
+            summary=record.summary,
+            user_id=record.author,
+            agent_id=record.agent,
+            created_at=record.at,
+            idempotency_key=record_key(record.source, record.position),
+            first_line=record.line if is_turn else None,
+            last_line=record.line if is_turn else None,
+        )
+
+    # -- storing ---------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        for project, turns in self._turns.items():
+            self._store_turns(self._memories[project], turns)
+        for project, notes in self._notes.items():
+            self._store_notes(self._memories[project], notes)
+        self._turns.clear()
+        self._notes.clear()
+        self._characters = 0
+
+    def _store_turns(self, memories: Memories, drafts: Sequence[_Draft]) -> None:
+        given = {one.key: one for one in drafts}
+        known = memories.turns.known(list(given))
+        changed = [
+            (known[key], one) for key, one in given.items() if key in known and self._differs(memories, known[key], one)
+        ]
+        fresh = {key: given[key].memory for key in self._allowed([key for key in given if key not in known])}
+        if not self._dry:
+            self._update(memories, changed)
+            memories.turns.write(fresh)
+            if self._intake.gate is not None:
+                memories.capture_many(self._intake.gate([given[key].item for key in fresh]))
+        self._count(memories, "turn", len(fresh), len(changed), len(known) - len(changed))
+
+    def _store_notes(self, memories: Memories, drafts: Sequence[_Draft]) -> None:
+        given = {one.key: one for one in drafts}
+        space = memories.place.space(drafts[0].item.domain)
+        with self._intake.store.database.read() as session:
+            known = self._intake.store.memories.by_key(session, space, list(given))
+        changed = [
+            (known[key], one) for key, one in given.items() if key in known and self._differs(memories, known[key], one)
+        ]
+        fresh = self._allowed([one.item for key, one in given.items() if key not in known])
+        if not self._dry:
+            self._update(memories, changed)
+            memories.capture_many(fresh)
+        self._count(memories, "memory", len(fresh), len(changed), len(known) - len(changed))
+
+    def _store_statements(self, memories: Memories, given: Sequence[_Draft]) -> None:
+        """Match the statements of a document with those stored from it: by their text, then by their heading."""
+        space = memories.place.space(given[0].item.domain)
+        with self._intake.store.database.read() as session:
+            stored = self._intake.store.memories.by_key_prefix(session, space, _source_prefix(given[0].record.source))
+        unmatched, used = self._match_texts(memories, given, [memory for _, memory in stored])
+        left = [one for _, one in stored if one.id not in used and one.status in LIVE_STATUSES]
+        changed: list[tuple[Memory, _Draft]] = []
+        fresh: list[NewMemory] = []
+        for one in unmatched:
+            near = _closest(one.memory, left)
+            if near is None:
+                fresh.append(_numbered(one, fresh))
+            else:
+                left.remove(near)
+                changed.append((near, one))
+        fresh = self._allowed(fresh)
+        if not self._dry:
+            self._update(memories, changed)
+            memories.capture_many(fresh)
+        self._count(memories, "memory", len(fresh), len(changed), len(given) - len(unmatched))
+        if self._is_whole:
+            self._result.gone += [f"{self._file.name}: {clean_text(one_line(one.content), 80)}" for one in left]
+        keys = [key for key, _ in stored] + [one.idempotency_key or "" for one in fresh]
+        self._sample = (space, keys[0]) if keys else None
+
+    def _match_texts(
+        self, memories: Memories, given: Sequence[_Draft], stored: Sequence[Memory]
+    ) -> tuple[list[_Draft], set[str]]:
+        """The statements whose text no stored memory has or had, and the ids of the memories that match others."""
+        by_text: dict[str, list[Memory]] = {}
+        for memory in stored:
+            for text in (memory.content, *self._former(memories, memory)):
+                by_text.setdefault(text, []).append(memory)
+        used: set[str] = set()
+        unmatched = []
+        for one in given:
+            same = next((other for other in by_text.get(one.memory.content, ()) if other.id not in used), None)
+            if same is None:
+                unmatched.append(one)
+            else:
+                used.add(same.id)
+        return unmatched, used
+
+    def _allowed(self, fresh: list[_T]) -> list[_T]:
+        """As many of the new records as may still be taken."""
+        left = self._intake.left
+        if left is None or len(fresh) <= left:
+            return fresh
+        self._is_whole = False
+        return fresh[:left]
+
+    def _former(self, memories: Memories, memory: Memory) -> list[str]:
+        """Earlier texts of a memory. One that was deleted shows none."""
+        if memory.version == 1 or memory.status == "tombstoned":
+            return []
+        return [one.content for one in memories.history(memory.id)]
+
+    def _differs(self, memories: Memories, before: Memory, draft: _Draft) -> bool:
+        """Whether the source says something that the memory never said: what was edited or deleted here stays so."""
+        if before.content == draft.memory.content or before.status == "tombstoned":
+            return False
+        return draft.memory.content not in self._former(memories, before)
+
+    def _update(self, memories: Memories, changed: Sequence[tuple[Memory, _Draft]]) -> None:
+        for before, draft in changed:
+            item = draft.item
+            memories.update(before.id, content=item.content, tags=item.tags or None, source=item.source)
+
+    def _count(self, memories: Memories, kind: str, added: int, changed: int, known: int) -> None:
+        summary = self._intake.summary(self._reader.kind, memories)
+        for counts, number in ((self._result.added, added), (self._result.changed, changed)):
+            if number:
+                counts[kind] += number
+        self._result.unchanged += known
+        summary.added += added
+        summary.changed += changed
+        summary.known += known
+        self._intake.count(added)
+
+    # -- what is known of the file ---------------------------------------------------------------
+
+    @property
+    def _fact(self) -> str:
+        digest = sha256(self._file.name.encode("utf-8", "replace")).hexdigest()[:32]
+        return f"import:{self._intake.target(None).place.project.id}:{digest}"
+
+    def _is_unchanged(self) -> bool:
+        """Whether nothing changed since the file was taken whole, and what it gave is still here."""
+        with self._intake.store.database.read() as session:
+            value = self._intake.store.settings.get(session, self._fact)
+            if value is None:
+                return False
+            known = json.loads(value)
+            if [known.get(name) for name in ("kind", "size", "modified")] != self._state:
+                return False
+            if not self._intake.store.memories.by_key(session, known["space"], [known["key"]]):
+                return False
+        self._result.unchanged += known["records"]
+        self._intake.summary(self._reader.kind, self._intake.target(None)).known += known["records"]
+        return True
+
+    def _remember(self) -> None:
+        if self._dry or not self._is_whole or self._sample is None:
+            return
+        space, key = self._sample
+        kind, size, modified = self._state
+        # The facts of a store are shared by its tenants: only who has it alone leaves names there.
+        value: dict[str, object] = {"name": self._file.name if current_caller() is None else ""}
+        value |= {"kind": kind, "size": size, "modified": modified}
+        value |= {"space": space, "key": key, "records": self._records}
+        with self._intake.store.database.write() as session:
+            self._intake.store.settings.put(session, self._fact, json.dumps(value))
+
+    @property
+    def _state(self) -> list[object]:
+        domain = self._intake.options.domain or "project"
+        return [f"{self._reader.kind}/{domain}", self._file.size, self._file.modified]
+
+
+def _is_inside(folder: str | None, wanted: str) -> bool:
+    return folder is not None and (folder == wanted or Path(folder).is_relative_to(wanted))
+
+
+def _closest(new: Memory, among: Sequence[Memory]) -> Memory | None:
+    """The memory of the same place that a new one most likely is the next version of; None if none is like it."""
+    best, ratio = None, _ALIKE
+    for memory in among:
+        if memory.source != new.source:
+            continue
+        matcher = SequenceMatcher(None, memory.content[:_COMPARED], new.content[:_COMPARED], autojunk=False)
+        if matcher.real_quick_ratio() > ratio and matcher.quick_ratio() > ratio and matcher.ratio() > ratio:
+            best, ratio = memory, matcher.ratio()
+    return best
+
+
+def _numbered(draft: _Draft, before: Sequence[NewMemory]) -> NewMemory:
+    """What is captured, with a key of its own: a document may say the same thing twice."""
+    record, item = draft.record, draft.item
+    count = sum(one.content == item.content for one in before)
+    return replace(item, idempotency_key=record_key(record.source, f"{record.position}\0{item.content}\0{count}"))

@@ -1,0 +1,1 @@
+"""Readers of what other programs keep: conversations, instructions, notes, tables. `registry` chooses among them."""

@@ -1,0 +1,83 @@
+"""What this machine has to import: sessions of agents for each project, their memory, and the project's own documents.
+
+Only names, sizes and dates are read, and of a session its first lines, for the folder it was in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from .files import SourceFile, source_files
+from .parsing import first_objects, text_of
+from .registry import readers, recognise
+
+__all__ = ["Discovery", "discover"]
+
+# Where agents keep their sessions, below the folder of the user; the variable that names another folder.
+_HOMES = (
+    ("CLAUDE_CONFIG_DIR", ".claude", ("projects", "history.jsonl", "CLAUDE.md")),
+    ("CODEX_HOME", ".codex", ("sessions", "archived_sessions", "AGENTS.md")),
+    ("GEMINI_CLI_HOME", ".gemini", ("tmp", "GEMINI.md")),
+)
+_IN_PROJECT = (
+    "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".cursorrules", ".windsurfrules", ".claude/rules",
+    ".cursor/rules", ".github/copilot-instructions.md", ".github/instructions", "docs/adr", "docs/adrs",
+    "docs/decisions", "doc/adr", "adr", "CHANGELOG.md",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Discovery:
+    """Files of one kind and project folder that could be imported."""
+
+    kind: str
+    folder: str
+    paths: list[Path] = field(default_factory=list)
+    size_bytes: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+
+    def add(self, path: Path, file: SourceFile) -> None:
+        if path not in self.paths:
+            self.paths.append(path)
+        self.size_bytes += file.size
+        at = datetime.fromtimestamp(file.modified / 1e9, UTC)
+        self.first = at if self.first is None else min(self.first, at)
+        self.last = at if self.last is None else max(self.last, at)
+
+
+def discover(home: Path, project: Path | None, environment: Mapping[str, str] = os.environ) -> list[Discovery]:
+    """What could be imported, the newest first."""
+    found: dict[tuple[str, str], Discovery] = {}
+    known = readers()
+    for path in _places(home, project, environment):
+        for file in source_files(path, lambda _name, _reason: None):
+            reader = recognise(file, known)
+            if reader is None or reader.kind in ("json", "markdown", "text", "csv"):
+                continue
+            folder = _folder_of(file) or ("" if project is None or home in path.parents else str(project))
+            one = found.setdefault((reader.kind, folder), Discovery(reader.kind, folder))
+            one.add(Path(file.name.partition("!")[0]), file)
+    return sorted(found.values(), key=lambda one: (one.last is None, -(one.last or datetime.min).timestamp(), one.kind))
+
+
+def _places(home: Path, project: Path | None, environment: Mapping[str, str]) -> Iterator[Path]:
+    for variable, folder, names in _HOMES:
+        base = Path(environment[variable]) if environment.get(variable) else home / folder
+        yield from (base / name for name in names if (base / name).exists())
+    if project is not None:
+        yield from (project / name for name in _IN_PROJECT if (project / name).exists())
+
+
+def _folder_of(file: SourceFile) -> str | None:
+    """The project folder of a session, from its first lines."""
+    for one in first_objects(file.head, 50):
+        payload = one.get("payload")
+        inner = payload if isinstance(payload, dict) else one
+        if folder := text_of(inner.get("cwd")):
+            return folder
+    return None

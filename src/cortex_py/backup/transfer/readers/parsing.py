@@ -1,0 +1,208 @@
+"""Lines and entries of JSON files one at a time, however large the file, and the values that programs write in them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, NamedTuple
+
+from ....clock import in_utc
+
+__all__ = ["Entry", "Line", "SkippedLine", "first_objects", "json_entries", "json_lines", "moment", "text_of"]
+
+_LINE_MOST = 64_000_000
+_ENTRY_MOST = 256_000_000
+_CHUNK = 1 << 20
+# Seconds of the year 5138; larger numbers count milliseconds, and far larger ones microseconds.
+_SECONDS_MOST = 100_000_000_000
+_QUOTE = ord('"')
+_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{},]|"', re.DOTALL)
+
+
+class Line(NamedTuple):
+    """A value, the number of its line, and the offset behind it."""
+
+    value: Any
+    number: int
+    end: int
+
+
+class Entry(NamedTuple):
+    """A value of an array, its number from 1, and the line on which it begins."""
+
+    value: Any
+    number: int
+    line: int
+
+
+class SkippedLine(NamedTuple):
+    """A line or entry that is no JSON: where, and why."""
+
+    place: str
+    reason: str
+
+
+def parse(data: bytes) -> Any:
+    """A JSON value. ValueError with a reason for people."""
+
+    def constant(word: str) -> object:
+        raise ValueError(f"{word} is not a number in JSON")
+
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=constant)
+    except UnicodeDecodeError as error:
+        raise ValueError("it is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not valid JSON ({error.msg}, column {error.colno})") from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def json_lines(
+    stream: BinaryIO, *, wanted: Callable[[bytes], bool] = lambda _line: True, number: int = 0, offset: int = 0
+) -> Iterator[Line | SkippedLine]:
+    """The values of JSON Lines, one at a time. Lines that are not `wanted` are not parsed, only checked to be whole."""
+    while raw := stream.readline(_LINE_MOST):
+        number += 1
+        offset += len(raw)
+        if len(raw) >= _LINE_MOST and not raw.endswith(b"\n"):
+            while rest := stream.readline(_LINE_MOST):
+                offset += len(rest)
+                if rest.endswith(b"\n"):
+                    break
+            yield SkippedLine(f"line {number}", f"it is longer than {_LINE_MOST:,} bytes")
+            continue
+        line = raw.strip().removeprefix(b"\xef\xbb\xbf")
+        if not line:
+            continue
+        if not wanted(line) and line.endswith(b"}"):
+            continue
+        try:
+            yield Line(parse(line), number, offset)
+        except ValueError as error:
+            yield SkippedLine(f"line {number}", str(error))
+
+
+def json_entries(stream: BinaryIO) -> Iterator[Entry | SkippedLine]:
+    """The entries of the outermost array, or the one value of the file, without reading the file as a whole.
+
+    A damaged entry is skipped; where the end of one cannot be found, the rest of the file is.
+    """
+    start = stream.read(_CHUNK).removeprefix(b"\xef\xbb\xbf")
+    if not start.lstrip().startswith(b"["):
+        yield from _whole(start + stream.read(_ENTRY_MOST))
+        return
+    cutter, number = _ArrayCutter(), 0
+    chunk = start
+    while chunk and not cutter.is_done:
+        for piece, line in cutter.feed(chunk):
+            number += 1
+            yield _entry(piece, number, line)
+        if cutter.waiting > _ENTRY_MOST:
+            yield SkippedLine(f"entry {number + 1}", f"it is longer than {_ENTRY_MOST:,} bytes; the rest is not read")
+            return
+        chunk = stream.read(_CHUNK)
+    if not cutter.is_done:
+        yield SkippedLine(f"entry {number + 1}", "the file ends inside it")
+
+
+class _ArrayCutter:
+    """Cuts the bytes of an array into those of its entries, as they come in."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self._buffer = b""
+        self._depth = 0
+        self._line = 1
+        # Where the entry begins that is not complete yet, and how far it was looked through.
+        self._begin = 0
+        self._at = 0
+
+    @property
+    def waiting(self) -> int:
+        return len(self._buffer)
+
+    def feed(self, chunk: bytes) -> Iterator[tuple[bytes, int]]:
+        """The entries that are complete now, each with its line."""
+        self._buffer += chunk
+        for found in _STRUCTURE.finditer(self._buffer, self._at):
+            token = found.group()
+            if token == b'"':
+                # A text that goes on in the next chunk.
+                self._at = found.start()
+                break
+            self._at = found.end()
+            if token[0] == _QUOTE:
+                continue
+            self._depth += (token in b"{[") - (token in b"]}")
+            if self._depth == 1 and token == b"[" and not self._begin:
+                self._begin = found.end()
+            elif self._depth == 0 or (self._depth == 1 and token == b","):
+                piece = self._buffer[self._begin : found.start()]
+                line = self._line + self._buffer.count(b"\n", 0, self._begin) + _leading_lines(piece)
+                self._begin = found.end()
+                if piece.strip():
+                    yield piece, line
+                if self._depth == 0:
+                    self.is_done = True
+                    return
+        self._line += self._buffer.count(b"\n", 0, self._begin)
+        self._buffer, self._at, self._begin = self._buffer[self._begin :], self._at - self._begin, 0
+
+
+def _leading_lines(piece: bytes) -> int:
+    return piece[: len(piece) - len(piece.lstrip())].count(b"\n")
+
+
+def _entry(piece: bytes, number: int, line: int) -> Entry | SkippedLine:
+    try:
+        return Entry(parse(piece.strip()), number, line)
+    except ValueError as error:
+        return SkippedLine(f"entry {number}", str(error))
+
+
+def _whole(data: bytes) -> Iterator[Entry | SkippedLine]:
+    if len(data) > _ENTRY_MOST:
+        yield SkippedLine("line 1", f"it is longer than {_ENTRY_MOST:,} bytes")
+        return
+    if not data.strip():
+        return
+    try:
+        yield Entry(parse(data.removeprefix(b"\xef\xbb\xbf").strip()), 1, 1)
+    except ValueError as error:
+        yield SkippedLine("line 1", str(error))
+
+
+def first_objects(head: bytes, most: int = 20) -> list[dict[str, Any]]:
+    """The objects in the first whole lines of a file, to recognise its kind."""
+    found = []
+    for line in head.split(b"\n")[:most]:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            found.append(value)
+    return found
+
+
+def moment(value: object) -> datetime | None:
+    """The moment that a text, or a number of seconds, milliseconds or microseconds, names; None if it names none."""
+    try:
+        if isinstance(value, str) and value.strip():
+            return in_utc(datetime.fromisoformat(value.strip()))
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            while abs(value) >= _SECONDS_MOST:
+                value /= 1_000
+            return datetime.fromtimestamp(value, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return None
+
+
+def text_of(value: object) -> str | None:
+    """A text that is not blank, or None."""
+    return value if isinstance(value, str) and value.strip() else None

@@ -1,0 +1,262 @@
+"""What other programs keep comes in by its content: the expected records, once, with their source, time and place."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from import_kinds import (
+    KINDS,
+    Kind,
+    claude_code,
+    claude_line,
+    csv_table,
+    instructions,
+    lines,
+    server_memory,
+    text,
+    vault,
+)
+
+from cortex_py import Cortex
+from cortex_py.errors import InvalidInput
+from cortex_py.records import Memory
+
+from helpers import FakeClock
+from homes import opened
+
+EACH_KIND = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+
+
+@pytest.fixture
+def cortex(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
+    with opened(home, project, clock) as opened_home:
+        yield opened_home
+
+
+def records(cortex: Cortex, kind: str = "note") -> list[Memory]:
+    hits = cortex.memories.recall(filter=f"kind:{kind}", limit=1_000).results
+    return [hit.memory for hit in hits]
+
+
+def contents(cortex: Cortex, kind: Kind) -> list[str]:
+    return sorted(one.content for one in records(cortex, "turn" if kind.is_turn else "note"))
+
+
+@EACH_KIND
+def test_each_kind_is_recognised_and_gives_its_records_once(cortex: Cortex, tmp_path: Path, kind: Kind) -> None:
+    source = kind.make(tmp_path / "source")
+    tried = cortex.backups.import_from([source], dry_run=True)
+    assert contents(cortex, kind) == []
+    taken = cortex.backups.import_from([source])
+    name = "turn" if kind.is_turn else "memory"
+    assert (taken.left_out, taken.added[name]) == ([], len(kind.contents))
+    assert tried.added[name] == len(kind.contents)
+    assert contents(cortex, kind) == sorted(kind.contents)
+    # Once as an unchanged source, and once read again.
+    for changed in (False, True):
+        if changed:
+            touch(source)
+        again = cortex.backups.import_from([source])
+        assert (again.added, again.replaced, again.gone, again.left_out) == ({}, {}, [], [])
+        assert again.unchanged == len(kind.contents)
+        assert contents(cortex, kind) == sorted(kind.contents)
+
+
+def touch(source: Path) -> None:
+    for path in source.rglob("*") if source.is_dir() else (source,):
+        os.utime(path, ns=(10**18, 10**18))
+
+
+def test_a_turn_keeps_who_said_it_when_and_where(cortex: Cortex, tmp_path: Path) -> None:
+    source = claude_code(tmp_path)
+    cortex.backups.import_from([source])
+    said = {one.role: one for one in records(cortex, "turn")}
+    turn = said["user"]
+    assert (turn.agent_id, turn.git_branch, turn.tags) == ("claude-code", "main", ("session:s-1",))
+    assert turn.created_at == datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    assert (turn.source, turn.first_line) == (str(source / "-gone-shop" / "s-1.jsonl"), 2)
+    assert said["assistant"].content == "I switched the scripts to pnpm."
+
+
+def test_a_conversation_belongs_to_the_project_of_its_folder(
+    cortex: Cortex, home: Path, tmp_path: Path, clock: FakeClock
+) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    path = lines(tmp_path / "s.jsonl", claude_line("user", "u1", "Ship it on Friday", cwd=str(shop)))
+    taken = cortex.backups.import_from([path])
+    assert [(one.kind, one.project, one.added) for one in taken.sources] == [("claude-code", "shop", 1)]
+    assert records(cortex, "turn") == []
+    with opened(home, shop, clock) as other:
+        assert [one.content for one in records(other, "turn")] == ["Ship it on Friday"]
+    assert cortex.backups.import_from([path], folder=tmp_path / "elsewhere").added == {}
+
+
+def test_turns_rank_below_notes_and_can_be_switched_off(
+    home: Path, project: Path, tmp_path: Path, clock: FakeClock
+) -> None:
+    path = lines(tmp_path / "s.jsonl", claude_line("user", "u1", "We deploy with blue green switches"))
+    with opened(home, project, clock) as cortex:
+        cortex.backups.import_from([path])
+        cortex.memories.capture("We deploy with blue green switches")
+        found = cortex.memories.recall("blue green deploy").results
+        assert [hit.memory.kind for hit in found] == ["note", "turn"]
+        assert found[0].score > found[1].score
+        assert [hit.memory.kind for hit in cortex.memories.recall().results] == ["note"]
+    with opened(home, project, clock, recall_conversations=False) as cortex:
+        assert [hit.memory.kind for hit in cortex.memories.recall("blue green deploy").results] == ["note"]
+        assert [hit.memory.kind for hit in cortex.memories.recall("deploy", filter="kind:turn").results] == ["turn"]
+
+
+def test_vectors_of_turns_are_filled_in_behind(cortex: Cortex, tmp_path: Path) -> None:
+    path = lines(tmp_path / "s.jsonl", claude_line("user", "u1", "The invoices are late"))
+    cortex.backups.import_from([path])
+    assert [hit.memory.content for hit in cortex.memories.recall("invoices", mode="text").results]
+    assert cortex.memories.fill_vectors() == 1
+    assert cortex.memories.fill_vectors() == 0
+
+
+def test_a_grown_transcript_adds_what_is_new(cortex: Cortex, tmp_path: Path) -> None:
+    first, second = claude_line("user", "u1", "One"), claude_line("user", "u2", "Two")
+    path = lines(tmp_path / "s.jsonl", first)
+    cortex.backups.import_from([path])
+    lines(path, first, second)
+    taken = cortex.backups.import_from([path])
+    assert (taken.added, taken.unchanged) == ({"turn": 1}, 1)
+    # The same session copied elsewhere, as clients do when one is resumed.
+    copy = lines(tmp_path / "copy.jsonl", {**first, "sessionId": "s-2"}, {**second, "sessionId": "s-2"})
+    assert cortex.backups.import_from([copy]).added == {}
+
+
+def test_a_changed_statement_is_the_next_version_and_a_removed_one_is_reported(cortex: Cortex, tmp_path: Path) -> None:
+    path = instructions(tmp_path)
+    cortex.backups.import_from([path])
+    before = {one.content: one for one in records(cortex)}
+    changed = path.read_text().replace("Use pnpm, never npm.", "Use pnpm or bun, never npm.")
+    changed = changed.replace("\n## Style\n\nFunctions are verbs.\n", "\n## Tests\n\nEach bug gets a test.\n")
+    text(path, changed)
+    taken = cortex.backups.import_from([path])
+    assert (taken.replaced, taken.added) == ({"memory": 1}, {"memory": 1})
+    assert taken.gone == [f"{path}: Style: Functions are verbs."]
+    now = {one.content: one for one in records(cortex)}
+    memory = now["Build: Use pnpm or bun, never npm."]
+    assert memory.id == before["Build: Use pnpm, never npm."].id
+    versions = [one.content for one in cortex.memories.history(memory.id)]
+    assert versions == ["Build: Use pnpm, never npm.", "Build: Use pnpm or bun, never npm."]
+    assert "Style: Functions are verbs." in now
+    assert (memory.namespace, memory.tags) == ("patterns", ("instructions",))
+    assert memory.source == f"{path}#Shop > Build"
+
+
+def test_what_was_edited_or_deleted_here_stays_so(cortex: Cortex, tmp_path: Path) -> None:
+    path, notes = instructions(tmp_path), text(tmp_path / "note.md", "The old words.\n")
+    cortex.backups.import_from([path, notes])
+    found = {one.content: one.id for one in records(cortex)}
+    cortex.memories.update(found["Build: Use pnpm, never npm."], content="Use pnpm for everything")
+    cortex.memories.update(found["The old words.\n"], content="My own words.")
+    cortex.memories.delete(found["Style: Functions are verbs."])
+    touch(path)
+    touch(notes)
+    again = cortex.backups.import_from([path, notes])
+    assert (again.added, again.replaced) == ({}, {})
+    texts = {one.content for one in records(cortex)}
+    assert {"Use pnpm for everything", "My own words."} <= texts
+    assert "Style: Functions are verbs." not in texts
+    text(notes, "The new words of the source.\n")
+    assert cortex.backups.import_from([notes]).replaced == {"memory": 1}
+
+
+def test_a_source_that_is_gone_is_reported(cortex: Cortex, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    path = text(folder / "a.md", "A note.")
+    text(folder / "b.md", "Another note.")
+    cortex.backups.import_from([folder])
+    path.unlink()
+    taken = cortex.backups.import_from([folder])
+    assert taken.gone == [str(path)]
+    assert {one.content for one in records(cortex)} == {"A note.", "Another note."}
+
+
+def test_the_graph_of_the_memory_server_comes_in(cortex: Cortex, tmp_path: Path) -> None:
+    path = server_memory(tmp_path)
+    for _ in range(2):
+        cortex.backups.import_from([path])
+        touch(path)
+        person = cortex.graph.get("Ada Park")
+        assert person.entity.type == "Person"
+        service = cortex.graph.get("BillingService").entity
+        assert (service.type, dict(service.properties)) == ("Technology", {"type": "service"})
+        facts = [one for one in cortex.graph.relationships(limit=100)[0] if one.method == "given"]
+        stated = {(one.type, one.properties.get("type")) for one in facts}
+        assert (len(facts), stated) == (2, {("RelatesTo", "maintains"), ("Uses", None)})
+
+
+def test_links_and_relations_of_a_vault_go_into_the_graph(cortex: Cortex, tmp_path: Path) -> None:
+    cortex.backups.import_from([vault(tmp_path)])
+    facts = [one for one in cortex.graph.relationships(entity="Search API")[0] if one.method == "given"]
+    assert [(one.type, one.properties) for one in facts] == [("RelatesTo", {"type": "depends_on"})]
+    observation = next(one for one in records(cortex) if one.content.endswith("(agreed in May)"))
+    assert observation.tags == ("decision", "design")
+
+
+def test_records_can_be_chosen(cortex: Cortex, tmp_path: Path) -> None:
+    old = claude_line("user", "u1", "Long ago", timestamp="2024-01-01T00:00:00Z")
+    new = [claude_line("user", f"n{n}", f"Lately {n}", timestamp="2026-01-01T00:00:00Z") for n in range(5)]
+    path = lines(tmp_path / "s.jsonl", old, *new)
+    since = datetime(2025, 1, 1, tzinfo=UTC)
+    assert cortex.backups.import_from([path], since=since, dry_run=True).added == {"turn": 5}
+    assert cortex.backups.import_from([path], since=since).added == {"turn": 5}
+    # What was left out then is not taken for known now.
+    assert cortex.backups.import_from([path]).added == {"turn": 1}
+
+
+def test_no_more_records_are_taken_than_the_limit(cortex: Cortex, tmp_path: Path) -> None:
+    path = lines(tmp_path / "facts.jsonl", *({"content": f"Fact {n}"} for n in range(600)))
+    taken = cortex.backups.import_from([path], limit=100)
+    assert taken.added == {"memory": 100}
+    assert cortex.backups.import_from([path], limit=100).added == {"memory": 100}
+
+
+def test_fields_of_other_names_are_mapped(cortex: Cortex, tmp_path: Path) -> None:
+    path = lines(tmp_path / "a.jsonl", {"text": "Mapped", "labels": ["x"], "when": "2025-01-02"})
+    fields = {"content": "text", "tags": "labels", "created_at": "when"}
+    assert cortex.backups.import_from([path], fields=fields).added == {"memory": 1}
+    table = text(tmp_path / "b.csv", "note;when\nFrom a table;2025-01-02\n")
+    assert cortex.backups.import_from([table], fields={"content": "note", "created_at": "when"}).added == {"memory": 1}
+    found = {one.content: one for one in records(cortex)}
+    assert found["Mapped"].tags == ("x",)
+    assert found["From a table"].created_at == datetime(2025, 1, 2, tzinfo=UTC)
+
+
+def test_a_kind_can_be_named(cortex: Cortex, tmp_path: Path) -> None:
+    path = text(tmp_path / "rules", "- Always rebase.\n- Never force-push.\n")
+    assert cortex.backups.import_from([path]).left_out[0].endswith("--from names one")
+    assert cortex.backups.import_from([path], kind="instructions").added == {"memory": 2}
+    with pytest.raises(InvalidInput, match="no kind 'nothing'"):
+        cortex.backups.import_from([path], kind="nothing")
+
+
+def test_damage_is_named_and_the_rest_is_taken(cortex: Cortex, tmp_path: Path) -> None:
+    good = json.dumps(claude_line("user", "u1", "First"), separators=(",", ":"))
+    last = json.dumps(claude_line("user", "u2", "Last"), separators=(",", ":"))
+    nameless = json.dumps({**claude_line("user", "u3", "x"), "uuid": None}, separators=(",", ":"))
+    cut = json.dumps(claude_line("user", "u4", [{"type": "tool_result", "content": "x"}]), separators=(",", ":"))[:-9]
+    path = tmp_path / "s.jsonl"
+    path.write_bytes("\n".join([good, cut, "[1]", nameless]).encode() + b"\n\xff{}\n" + last.encode())
+    taken = cortex.backups.import_from([path])
+    assert taken.added == {"turn": 2}
+    assert [one.removeprefix(f"{path}, ").split(" (")[0] for one in taken.left_out] == [
+        "line 2: it is not valid JSON",
+        "line 4: it has no message or no uuid",
+        "line 5: it is not UTF-8",
+    ]
+    table = csv_table(tmp_path)
+    table.write_text(table.read_text() + "a,b,c,d\nLast row,,\n")
+    taken = cortex.backups.import_from([table])
+    assert taken.left_out == [f"{table}, line 4: it has another number of columns than the first row"]
+    assert taken.added == {"memory": 3}
