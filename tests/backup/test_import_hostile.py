@@ -1,0 +1,203 @@
+"""Imports of damaged, hostile and interrupted sources: nothing crashes, nothing half, the same end after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from import_kinds import KINDS, Kind, chatgpt_conversations, claude_line, lines, text
+
+from cortex_py import Cortex
+from cortex_py.backup.transfer.readers.parsing import Entry, json_entries
+from cortex_py.errors import InvalidInput
+
+from helpers import FakeClock
+from homes import opened
+
+FUZZED = [kind for kind in KINDS if kind.name != "chatgpt"]
+
+
+@pytest.fixture
+def cortex(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
+    with opened(home, project, clock) as opened_home:
+        yield opened_home
+
+
+def stored(cortex: Cortex) -> list[tuple[str, str, str | None, int]]:
+    found = [
+        hit.memory
+        for kind in ("note", "turn")
+        for hit in cortex.memories.recall(filter=f"kind:{kind}", limit=1_000).results
+    ]
+    return sorted((one.kind, one.content, one.source, one.version) for one in found)
+
+
+@pytest.mark.parametrize("kind", FUZZED, ids=lambda kind: kind.name)
+def test_damaged_files_give_whole_records_or_none(cortex: Cortex, tmp_path: Path, kind: Kind) -> None:
+    """Bytes are cut, changed and put in at random places; every record that comes in is one that is in the file."""
+    chance = random.Random(kind.name)
+    for n in range(12):
+        source = kind.make(tmp_path / f"source{n}")
+        for path in [one for one in (source.rglob("*") if source.is_dir() else [source]) if one.is_file()]:
+            data = bytearray(path.read_bytes())
+            for _ in range(chance.randint(1, 4)):
+                at = chance.randrange(len(data) + 1)
+                match chance.randrange(3):
+                    case 0:
+                        del data[at : at + chance.randint(1, 40)]
+                    case 1:
+                        data[at:at] = chance.choice([b"\xff", b'"', b"{", b"]", b"\n", b"\0", b"\\", b"\xed\xa0\x80"])
+                    case _:
+                        data[at : at + 1] = bytes([chance.randrange(256)])
+            path.write_bytes(bytes(data))
+        try:
+            taken = cortex.backups.import_from([source])
+        except InvalidInput as error:
+            assert str(source) in error.message
+            continue
+        again = cortex.backups.import_from([source])
+        assert (again.added, again.replaced) == ({}, {}), taken
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+)
+
+
+@given(st.lists(VALUES, max_size=6), st.integers(1, 40), st.booleans())
+def test_entries_of_an_array_are_cut_as_a_parser_would(values: list[object], size: int, spaced: bool) -> None:
+    data = json.dumps(values, indent=1 if spaced else None, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+    class Slow:
+        """Gives a few bytes at a time."""
+
+        def __init__(self) -> None:
+            self.left = data
+
+        def read(self, most: int) -> bytes:
+            part, self.left = self.left[: min(size, most)], self.left[min(size, most) :]
+            return part
+
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return
+    found = list(json_entries(Slow()))  # type: ignore[arg-type]
+    assert [one.value for one in found if isinstance(one, Entry)] == values
+    assert all(isinstance(one, Entry) for one in found)
+
+
+def test_one_damaged_conversation_of_an_export_is_left_out(cortex: Cortex, tmp_path: Path) -> None:
+    whole = json.dumps(chatgpt_conversations()[0])
+    path = text(tmp_path / "conversations.json", f'[{{"mapping": 5}}, {{"mapping": {{"a" 1}}}}, {whole}]')
+    taken = cortex.backups.import_from([path])
+    assert taken.added == {"turn": 3}
+    assert len(taken.left_out) == 2
+
+
+def test_archives_that_lie_are_refused(cortex: Cortex, tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    link = zipfile.ZipInfo("conversations.json")
+    link.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../../evil.md", "Outside.")
+        archive.writestr("/abs.md", "Absolute.")
+        archive.writestr(link, "/etc/passwd")
+        archive.writestr("bomb.txt", b"a" * 20_000_000)
+        archive.writestr("good.md", "Inside.")
+    taken = cortex.backups.import_from([path])
+    assert [one.partition("!")[2] for one in taken.left_out] == [
+        "../../evil.md: its name leads out of the archive",
+        "/abs.md: its name leads out of the archive",
+        "bomb.txt: it unpacks to more than 100 times its size",
+        "conversations.json: it is a symbolic link, and those are not followed",
+    ]
+    assert [one[1] for one in stored(cortex)] == ["Inside."]
+    path.write_bytes(path.read_bytes()[:200])
+    assert "no zip archive that can be read" in cortex.backups.import_from([path]).left_out[0]
+
+
+def test_links_and_pipes_in_a_folder_are_not_opened(cortex: Cortex, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    text(folder / "a.md", "A note.")
+    outside = text(tmp_path / "outside.md", "Outside.")
+    (folder / "b.md").symlink_to(outside)
+    (folder / "c").symlink_to(tmp_path)
+    os.mkfifo(folder / "d.md")
+    taken = cortex.backups.import_from([folder])
+    assert [one[1] for one in stored(cortex)] == ["A note."]
+    assert [one.removeprefix(f"{folder}/").split(":")[0] for one in taken.left_out] == ["b.md", "c", "d.md"]
+
+
+def test_a_secret_in_a_turn_is_removed_even_where_notes_with_one_are_refused(
+    home: Path, project: Path, tmp_path: Path
+) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    path = lines(tmp_path / "s.jsonl", claude_line("user", "u1", f"my token is {secret} ok"))
+    with opened(home, project, secrets="block") as cortex:
+        taken = cortex.backups.import_from([path])
+        assert (taken.added, taken.redacted) == ({"turn": 1}, 1)
+        assert [one[1] for one in stored(cortex)] == ["my token is [REDACTED:github-token] ok"]
+
+
+KILLED = """
+import os, sys
+from contextlib import contextmanager
+from pathlib import Path
+sys.path[:0] = [{tests!r}, {here!r}]
+from homes import opened
+home, project, point, source = sys.argv[1:]
+with opened(Path(home), Path(project)) as cortex:
+    database, left = cortex._store.database, [int(point)]
+    write = database.write
+    @contextmanager
+    def counted():
+        left[0] -= 1
+        with write() as session:
+            yield session
+            if left[0] == 0 and int(point) % 2:
+                os.kill(os.getpid(), 9)
+        if left[0] == 0:
+            os.kill(os.getpid(), 9)
+    database.write = counted
+    cortex.backups.import_from([Path(source)])
+"""
+
+
+@pytest.mark.sqlite_only
+def test_a_killed_import_is_repeated_and_ends_in_the_same_state(
+    home: Path, project: Path, tmp_path: Path, clock: FakeClock
+) -> None:
+    """Killed inside and behind its write transactions, one after the other, until one run comes through."""
+    source = tmp_path / "source"
+    for kind in KINDS:
+        kind.make(source / kind.name)
+    lines(source / "long.jsonl", *(claude_line("user", f"n{n}", f"Question {n} about the build") for n in range(1_200)))
+    with opened(tmp_path / "clean", project, clock) as clean:
+        clean.backups.import_from([source])
+        expected = stored(clean)
+    tests = Path(__file__).parents[1]
+    script = KILLED.format(tests=str(tests), here=str(tests / "backup"))
+    killed = 0
+    for point in range(2, 60):
+        command = [sys.executable, "-c", script, str(home), str(project), str(point), str(source)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr[-2_000:]
+        killed += 1
+    assert killed >= 5
+    with opened(home, project, clock) as cortex:
+        assert stored(cortex) == expected
+        assert cortex.backups.import_from([source]).added == {}
+        assert cortex.check() == []
