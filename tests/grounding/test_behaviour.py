@@ -358,16 +358,55 @@ def test_a_file_was_changed_in_the_release_and_commit_that_changed_it(tmp_path: 
             assert cortex.grounding.verify(text).status != "ACCEPT", text
 
 
+def test_a_commit_whose_changes_are_unknown_refutes_nothing(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    make_repository(project)
+    commit(project, {"a.py": "A = 1\n"}, "first")
+    git(project, "checkout", "-q", "-b", "side")
+    commit(project, {"a.py": "A = 2\n"}, "second", 2)
+    git(project, "checkout", "-q", "main")
+    commit(project, {"b.py": "B = 1\n"}, "third", 3)
+    git(project, "merge", "-q", "--no-ff", "-m", "merge the side", "side")
+    merge = git(project, "rev-parse", "HEAD")
+    with Cortex.open(tmp_path / "home", project=project) as cortex:
+        found = cortex.grounding.verify(f"Commit {merge[:10]} changed a.py.")
+        assert found.status == "WARN", found.findings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`load` raises an OSError for a path that has no file name.",
+        "`issue_token` reads NO_COLOR and bakes bread.",
+    ],
+)
+def test_a_denial_inside_a_name_or_a_relative_clause_denies_nothing(cortex: Cortex, text: str) -> None:
+    assert not any(one.claim.negated or one.claim.type == "exists" for one in cortex.grounding.verify(text).findings)
+
+
+@pytest.mark.parametrize("text", OPEN)
+def test_silence_rejects_nothing(cortex: Cortex, text: str) -> None:
+    found = cortex.grounding.verify(text)
+    assert all(one.probability >= 0.3 for one in found.findings if one.verdict in ("unverified", "not found"))
+
+
 def test_numbers_with_separators_fractions_and_units_are_read_by_value(tmp_path: Path) -> None:
     project = tmp_path / "project"
     make_repository(project)
     limits = "MAX_BYTES = 1_048_576\nMAX_ROWS = 12000\nTIMEOUT_SECONDS = 90\nRATIO_LIMIT = 0.25\n"
     commit(project, {"limits.py": limits}, "first")
-    right = ("MAX_ROWS` is 12,000", "MAX_BYTES` is 1 MiB", "TIMEOUT_SECONDS` is 1.5 minutes", "RATIO_LIMIT` is 0.25")
-    wrong = ("MAX_ROWS` is 12,500", "MAX_BYTES` is 2 MiB", "TIMEOUT_SECONDS` is 2 minutes", "RATIO_LIMIT` is 0.5")
+    right = (
+        *("MAX_ROWS` is 12,000", "MAX_ROWS` is 12_000", "MAX_ROWS` is 12k", "MAX_ROWS` is twelve thousand"),
+        *("MAX_BYTES` is 1 MiB", "MAX_BYTES` is 1_048_576", "TIMEOUT_SECONDS` is 1.5 minutes"),
+        *("RATIO_LIMIT` is 0.25", "RATIO_LIMIT` is 25%", "RATIO_LIMIT` is 25 percent"),
+    )
+    wrong = (
+        *("MAX_ROWS` is 12,500", "MAX_ROWS` is 12_500", "MAX_BYTES` is 2 MiB", "TIMEOUT_SECONDS` is 2 minutes"),
+        *("RATIO_LIMIT` is 0.5", "RATIO_LIMIT` is 50%"),
+    )
     with Cortex.open(tmp_path / "home", project=project) as cortex:
-        assert [cortex.grounding.verify(f"`{text}.").status for text in right] == ["ACCEPT"] * 4
-        assert [cortex.grounding.verify(f"`{text}.").status for text in wrong] == ["REJECT"] * 4
+        assert [cortex.grounding.verify(f"`{text}.").status for text in right] == ["ACCEPT"] * len(right)
+        assert [cortex.grounding.verify(f"`{text}.").status for text in wrong] == ["REJECT"] * len(wrong)
 
 
 def test_what_a_value_used_to_be_is_read_from_the_history(tmp_path: Path) -> None:

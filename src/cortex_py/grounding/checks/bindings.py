@@ -22,7 +22,6 @@ from .scene import HOLDERS, Scene, Subject, last_part, number_meanings, read_num
 __all__ = [
     "check_bindings",
     "check_counts",
-    "check_environment",
     "check_guards",
     "check_libraries",
     "check_order",
@@ -182,7 +181,8 @@ def _compare_numbers(scene: Scene, found: Sequence[Binding], wanted: Sequence[fr
         if same:
             best = max(same, key=lambda one: (one.fit, one.is_default))
             distinctive = max(meaning) > 12
-            if best.fit >= 0.3 or (distinctive and (best.is_default or best.fit > 0)):
+            is_told = scene.named or scene.found.paths  # elsewhere a number alone proves nothing
+            if best.fit >= 0.3 or (is_told and distinctive and (best.is_default or best.fit > 0)):
                 # Another name that fits better has another value.
                 rival = max(numeric, key=lambda row: row[0].fit)[0]
                 if rival.fit < best.fit + 0.3:
@@ -190,7 +190,7 @@ def _compare_numbers(scene: Scene, found: Sequence[Binding], wanted: Sequence[fr
                         scene,
                         best,
                         True,
-                        min(1.0, 0.6 + best.fit / 2) if scene.named or scene.found.paths else best.fit,
+                        min(1.0, 0.6 + best.fit / 2) if is_told else best.fit,
                     )
     best = max((one for one, _ in numeric), key=lambda one: (one.fit, one.is_default))
     if best.fit >= 0.4:
@@ -301,15 +301,14 @@ def check_parameters(scene: Scene) -> Iterator[Check]:
         return
     if _OTHER_VERBS.search(scene.said) or scene.claim.type in CHANGES:
         return
-    for subject in [one for one in scene.named if one.definition.kind in ("function", "method", *HOLDERS)][:3]:
+    answers: list[list[Check]] = []
+    for subject in [one for one in scene.named if one.definition.kind in ("function", "method", *HOLDERS)][:4]:
         facts = scene.facts(subject)
         own = [fact for fact in facts if fact.role == "parameter" and _is_own(fact, subject)]
-        if not facts:
-            continue
-        found = list(_compare_parameters(scene, subject, own))
-        yield from found
-        if found:
-            return
+        if facts and (found := list(_compare_parameters(scene, subject, own))):
+            answers.append(found)
+    # One of several definitions with that name, or of its signatures, is enough.
+    yield from next((found for found in answers if all(one.holds for one in found)), answers[0] if answers else [])
 
 
 def _is_own(fact: CodeFact, subject: Subject) -> bool:
@@ -355,7 +354,7 @@ def _compare_parameters(scene: Scene, subject: Subject, own: Sequence[CodeFact])
         for item in scene.objects
         if re.fullmatch(r"\*{0,2}[A-Za-z_]\w*(?:=.*)?", item.text) and item.last != one.name
     ]
-    items = [item for item in items if not re.fullmatch(r"[A-Z]\w+(?:Error|Exception)|None|True|False", item.text)]
+    items = [item for item in items if not _NO_PARAMETER.fullmatch(item.text)]
     for item in items[:5]:
         fact = names.get(item.text.partition("=")[0].strip("*"))
         if fact is not None:
@@ -367,6 +366,7 @@ def _compare_parameters(scene: Scene, subject: Subject, own: Sequence[CodeFact])
             yield scene.answer("signature", denied or item.denied, f"{shown}, not `{item.text}`", one.path, one.line)
 
 
+_NO_PARAMETER = re.compile(r"[A-Z]\w+(?:Error|Exception)|None|True|False|self|cls|this")
 _TAKES = re.compile(r"\b(?:takes?|accepts?|expects?|needs?|requires?)\s+(?:only\s+)?([^.;:]{3,160})", re.I)
 _EVERY_DEFAULT = re.compile(r"\b(?:all|every|each)\b.*\b(?:default|optional)", re.I)
 _VARIADIC = re.compile(r"\bany number of\b|\bvariadic\b|\bvariable number\b", re.I)
@@ -468,7 +468,7 @@ def check_counts(scene: Scene) -> Iterator[Check]:
         if not rows:
             continue
         best = max(rows, key=lambda row: (row[0], row[1] == wanted))
-        fit, count, name, line = best
+        fit, count, name, (line, end_line) = best
         if fit >= 0.3:
             holds = count == wanted
             yield scene.answer(
@@ -477,7 +477,8 @@ def check_counts(scene: Scene) -> Iterator[Check]:
                 f"`{name}` has {count} entries",
                 subject.definition.path,
                 line,
-                sure=0.9 if subject.named else 0.7,
+                end_line,
+                0.9 if subject.named else 0.7,
             )
             return
 
@@ -508,10 +509,19 @@ def _count_in_file(scene: Scene, match: re.Match[str]) -> Iterator[Check]:
         if rows:
             shown = f"{path} lists {len(direct)} dependencies"
             holds = wanted in (len(direct), len(rows))
-            yield scene.answer("count", holds != scene.claim.negated, shown, path, rows[0].line, sure=0.8)
+            first, last = min(row.line for row in direct), max(row.line for row in direct)
+            yield scene.answer("count", holds != scene.claim.negated, shown, path, first, last, 0.8)
 
 
-def _collections(scene: Scene, subject: Subject, nouns: Sequence[str]) -> Iterator[tuple[float, int, str, int]]:
+# "Five attributes of `C` are pickled" does not say how many it has.
+_HAS = re.compile(
+    r"\b(?:has|have|with|of|there are)\b(?!.*\b(?:is|are)\b)|\b(?:defin|declar|contain|consist|list)\w*\b", re.I
+)
+
+
+def _collections(
+    scene: Scene, subject: Subject, nouns: Sequence[str]
+) -> Iterator[tuple[float, int, str, tuple[int, int]]]:
     one = subject.definition
     facts = scene.facts(subject)
     for fact in facts:
@@ -519,19 +529,20 @@ def _collections(scene: Scene, subject: Subject, nouns: Sequence[str]) -> Iterat
             stems = stem_words(name_parts(fact.name))
             fit = sum(noun in stems for noun in nouns) / len(nouns)
             own = last_part(fact.name) == one.name
-            yield (1.0 if own and subject.named else fit), fact.count, fact.name or one.name, fact.line
+            yield (1.0 if own and subject.named else fit), fact.count, fact.name or one.name, (fact.line, fact.end_line)
     fields = [fact for fact in facts if fact.role == "value" and fact.owner == one.name and "pair" not in fact.traits]
     if (
         one.kind in ("struct", "interface", "enum", "class")
         and {"field", "variant", "member", "attribut"} & set(nouns)
+        and _HAS.search(scene.said)
         and fields
     ):
-        yield 1.0, len(fields), one.name, one.line
+        yield 1.0, len(fields), one.name, (one.line, one.end_line)
     bases = {last_part(fact.name) for fact in facts if fact.role == "base"}
     if one.kind == "enum" or any("Enum" in base or "Flag" in base for base in bases):
         members = [fact for fact in facts if fact.role == "value" and fact.owner in (one.name, "")]
         if members:
-            yield 1.0, len(members), one.name, one.line
+            yield 1.0, len(members), one.name, (one.line, one.end_line)
 
 
 # -- Libraries ------------------------------------------------------------------------------------------
@@ -568,7 +579,9 @@ def check_libraries(scene: Scene) -> Iterator[Check]:
                 (n for n in lookup.lines_with(path, token) if _IMPORTING.search(lookup.lines(path)[n - 1])), None
             )
             if line is not None:
-                yield scene.answer("library", not scene.claim.negated, f"{path} uses {token}", path, line, sure=0.7)
+                shown = f"{path} uses {token}"
+                line = _use(scene, path, root) or line
+                yield scene.answer("library", not scene.claim.negated, shown, path, line, sure=0.7)
                 return
         if not scene.found.paths and not scene.named:
             return  # where the claim means is a guess
@@ -583,29 +596,18 @@ def check_libraries(scene: Scene) -> Iterator[Check]:
         return
 
 
-# -- Environment variables ------------------------------------------------------------------------------
-
-_VARIABLE = re.compile(r"(?<![\w`])`?([A-Z][A-Z0-9]*_[A-Z0-9_]+)`?(?!\w)")
-_ENVIRONMENT = re.compile(r"environ|getenv|process\.env|env::var|Getenv|LookupEnv|ENV\[", re.I)
-
-
-def check_environment(scene: Scene) -> Iterator[Check]:
-    """Whether the code reads the environment variables that the claim names."""
-    names = list(dict.fromkeys(_VARIABLE.findall(scene.text)))
-    if not names or not re.search(r"\benv(?:ironment)?\b|\bvariables?\b|\bhonou?r", scene.said, re.I):
-        return
-    for name in names[:3]:
-        paths = scene.found.paths or [path for path in scene.lookup.files_with(name) if not is_auxiliary(path)]
-        rows = [
-            (path, line)
-            for path in paths[:8]
-            for line in scene.lookup.lines_with(path, name)[:10]
-            if _ENVIRONMENT.search(" ".join(scene.lookup.lines(path)[max(0, line - 3) : line + 2]))
-        ]
-        if rows:
-            yield scene.answer("setting", not scene.claim.negated, f"{name} is read", *rows[0], sure=0.6)
-        elif scene.lookup.state.complete and not scene.lookup.files_with(name):
-            yield Check("setting", scene.claim.negated, f"nothing reads {name}", None, 0.8, core=False)
+def _use(scene: Scene, path: str, library: str) -> int | None:
+    """The first line of the claim's definitions that names a library, or something imported from it."""
+    names = {name for one in scene.lookup.imports(path) if library in module_words(one.module) for name in one.names}
+    for subject in scene.subjects[:3]:
+        one = subject.definition
+        if one.path == path:
+            lines = [
+                n for name in (library, *names) for n in scene.lookup.lines_with(path, name, one.line, one.end_line)
+            ]
+            if lines:
+                return min(lines)
+    return None
 
 
 # -- Conditions -----------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ __all__ = [
     "check_changes",
     "check_commits",
     "check_moves",
+    "is_changelog",
     "read_sections",
     "revision_evidence",
 ]
@@ -57,17 +58,23 @@ class Scope:
     """A commit that a claim names, or a release, which includes all commits since the release before it."""
 
     revision: Revision
+    is_release: bool = False
     after: datetime | None = None
 
     @property
     def id(self) -> str:
         return self.revision.id
 
+    def is_known(self, lookup: Lookup) -> bool:
+        """Whether all changes of the commit, or of the release, were read."""
+        return lookup.state.whole_history if self.is_release else self.revision.whole
+
     def holds(self, revision: Revision | None) -> bool:
         if revision is None:
             return False
-        since = self.after is not None and self.after < revision.time <= self.revision.time
-        return revision.id == self.revision.id or since
+        if not self.is_release or revision.time > self.revision.time:
+            return revision.id == self.revision.id
+        return self.after is None or self.after < revision.time
 
 
 def find_scope(claim: Claim, lookup: Lookup) -> Scope | None:
@@ -78,7 +85,7 @@ def find_scope(claim: Claim, lookup: Lookup) -> Scope | None:
     release = _IN_RELEASE.search(claim.text)
     versions = [release[1]] if release else [m.value for m in claim.mentions if m.kind == "version" and "." in m.value]
     release_of = next((found for version in versions if (found := lookup.tagged(version))), None)
-    return None if release_of is None else Scope(release_of, lookup.release_before(release_of))
+    return None if release_of is None else Scope(release_of, True, lookup.release_before(release_of))
 
 
 def check_commits(claim: Claim, lookup: Lookup) -> Iterator[Check]:
@@ -112,9 +119,15 @@ def check_changes(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterato
     yield from [check for check in checks if check.holds][:1] or checks[:1]
     if not found.names:
         for file in found.files:
-            if _FILE.fullmatch(posixpath.basename(file.written)) and len(claim.mentions) > 1:
+            before = claim.text.partition(file.written)[0]
+            if is_changelog(file.written) and len(claim.mentions) > 1 and not _CHANGED.search(before):
                 continue  # "as CHANGELOG.md says"
             yield from _check_file_change(kind, claim, file, lookup, scope)
+
+
+_CHANGED = re.compile(
+    r"\b(?:chang|modif|touch|updat|edit|add|remov|delet|alter|revis)\w*\s+(?:the\s+|file\s+)*`?$", re.I
+)
 
 
 def _names_release(claim: Claim) -> bool:
@@ -172,6 +185,8 @@ def _check_introduced(
     if here:
         yield _seen_in("change", f"`{symbol.name}` was introduced by", here[0])
     elif scope is not None:
+        if not scope.is_known(lookup):
+            return
         other = f"; it was introduced by {change_evidence(every[0]).location}" if every else ""
         reason = f"`{symbol.name}` was not introduced by commit {scope.id[:7]}{other}"
         yield Check("change", False, reason, change_evidence(every[0]) if every else revision_evidence(scope.revision))
@@ -192,7 +207,7 @@ def _check_touched(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, sc
         evidence = change_evidence(newest)
         sure = 1.0 if newest.status != "added" else 0.5
         yield Check("touched", True, f"`{symbol.name}` was changed: {evidence.location}", evidence, sure)
-    elif (scope is not None or lookup.state.whole_history) and lookup.state.complete:
+    elif lookup.state.complete and (scope.is_known(lookup) if scope else lookup.state.whole_history):
         yield Check("touched", False, f"no change of `{symbol.name}` is recorded")
 
 
@@ -256,10 +271,10 @@ def _check_file_change(
         evidence = change_evidence(seen)
         reason = f"{seen.path} was changed: {evidence.location}"
         yield Check("touched", True, reason, evidence, 1.0 if wanted else 0.6)
-    elif scope is not None:
+    elif scope is not None and scope.is_known(lookup):
         reason = f"commit {scope.id[:7]} did not change {paths[0] if paths else written}"
         yield Check("touched", False, reason, revision_evidence(scope.revision))
-    elif paths and lookup.state.whole_history:
+    elif scope is None and paths and lookup.state.whole_history:
         yield Check("touched", False, f"no change of {paths[0]} is recorded", Evidence("file", paths[0]))
 
 
@@ -323,7 +338,7 @@ def check_moves(claim: Claim, lookup: Lookup) -> Iterator[Check]:
 def _places(name: str, lookup: Lookup) -> Iterator[tuple[str, int]]:
     parts = re.findall(r"\w+", name)
     for path in lookup.files_with(max(parts, key=len, default=""))[:40]:
-        if not _FILE.fullmatch(posixpath.basename(path)) and not is_auxiliary(path):
+        if not is_changelog(path) and not is_auxiliary(path):
             lines = lookup.lines_with(path, name)
             if lines:
                 yield path, lines[0]
@@ -418,8 +433,12 @@ def _same_release(listed: str, claimed: str) -> bool:
     return listed == claimed or listed.startswith(f"{claimed}.") or listed == f"{claimed}.0"
 
 
+def is_changelog(path: str) -> bool:
+    return _FILE.fullmatch(posixpath.basename(path)) is not None
+
+
 def _changelogs(lookup: Lookup) -> list[str]:
-    files = [path for path in lookup.paths if _FILE.fullmatch(posixpath.basename(path))]
+    files = [path for path in lookup.paths if is_changelog(path)]
     return sorted(files, key=lambda path: (path.count("/"), path))[:_MOST_FILES]
 
 

@@ -118,7 +118,13 @@ _PATH = re.compile(r"(?<![\w`/.@-])(?:\.?[\w@-]+/)+[\w.@~-]+\w|(?<![\w`/.])\.[a-
 
 def _is_member(written: str, lookup: Lookup) -> bool:
     is_name = re.fullmatch(r"[A-Za-z_]\w*\.[A-Za-z_]\w*", written) is not None
-    return is_name and not lookup.files(written) and bool(lookup.definitions(written))
+    if not is_name or lookup.files(written):
+        return False
+    if lookup.definitions(written):
+        return True
+    called = re.compile(rf"(?<![\w./\"'])`?{re.escape(written)}\s?\(")
+    near = lookup.files_with(written.partition(".")[0])[:20]
+    return any(called.search(line) for path in near for line in lookup.lines(path))
 
 
 def _is_defined_here(name: str, lookup: Lookup, *, was: bool) -> bool:

@@ -15,7 +15,7 @@ from ..index.lookup import Lookup
 from ..words import distinctive_words, load_words, name_parts, stem_words
 from .names import is_auxiliary
 
-__all__ = ["Passage", "claim_words", "find_passages", "is_prose", "mark_lines", "weigh_words"]
+__all__ = ["Passage", "claim_words", "find_passages", "is_prose", "mark_lines", "rank_files", "weigh_words"]
 
 _MOST_WORDS = 24
 _READ = 2_000  # characters of a claim that are read for words
@@ -70,19 +70,21 @@ def find_passages(words: Sequence[str], lookup: Lookup, paths: Sequence[str] = (
     """The passages with most of the words: of the given files, or of those in which the words occur."""
     weights = weigh_words(words, lookup)
     found = [
-        one for path in paths[:_FILES] or _files(words, weights, lookup) for one in _passages(path, weights, lookup)
+        one
+        for path in paths[:_FILES] or rank_files(words, weights, lookup)[:_FILES]
+        for one in _passages(path, weights, lookup)
     ]
     found.sort(key=lambda one: (-one.score, one.path, one.first))
     return found[:most]
 
 
-def _files(words: Sequence[str], weights: dict[str, float], lookup: Lookup) -> list[str]:
+def rank_files(words: Sequence[str], weights: dict[str, float], lookup: Lookup) -> list[str]:
+    """The files with most of the words, the best first."""
     scores: dict[str, float] = {}
     for word in words:
         for path in lookup.files_with(word):
             scores[path] = scores.get(path, 0.0) + weights[word]
-    ranked = sorted(scores, key=lambda path: (-scores[path] * (_OUTSIDE if is_auxiliary(path) else 1), path))
-    return ranked[:_FILES]
+    return sorted(scores, key=lambda path: (-scores[path] * (_OUTSIDE if is_auxiliary(path) else 1), path))
 
 
 def mark_lines(path: str, words: Sequence[str], lookup: Lookup) -> dict[int, int]:

@@ -97,7 +97,8 @@ def _compare_base(
     one = subject.definition
     place = next((row for row in chain if row[1] == base.last and (not direct or row[0] == 1)), None)
     if place is not None:
-        yield scene.answer("inherits", not denied, f"{subject.shown} inherits from `{base.last}`", one.path, one.line)
+        path, line = (place[3], place[2]) if place[0] == 1 else (one.path, one.line)
+        yield scene.answer("inherits", not denied, f"{subject.shown} inherits from `{base.last}`", path, line)
         return
     first = [name for depth, name, _, _ in chain if depth == 1]
     shown = f"inherits from {', '.join(f'`{name}`' for name in first[:3])}" if first else "has no base class"
@@ -143,10 +144,15 @@ def _rust_traits(scene: Scene, one: Definition) -> Iterator[tuple[str, int]]:
 # -- Exceptions ----------------------------------------------------------------------------------------
 
 
+_IS_A = re.compile(r"\W*(?:class\W+)?(?:is|are)\s+(?:also\s+|not\s+)?an?\b", re.I)
+
+
 def _check_raises(scene: Scene) -> Iterator[Check]:
     errors = [one for one in scene.objects if is_error_name(one.last) or _is_exception(one.last, scene)]
     if re.search(r"\bpanic", scene.said, re.I):
         errors.append(Object("panic", 0, False, False))
+    if errors and scene.objects[:1] == errors[:1] and _IS_A.match(scene.said):
+        return  # "`ReadTimeout` is a `ConnectionError`" is about what it inherits from
     denied = scene.denies(_RAISE) or _NO_RAISE.search(scene.main) is not None
     subjects = [one for one in scene.subjects if one.definition.name not in {e.last for e in errors}]
     yield from prefer(answer for subject in subjects[:4] for answer in _compare_raises(scene, subject, errors, denied))
@@ -219,8 +225,9 @@ def _elsewhere(
         return  # named but not raised: caught, compared or documented
     instead = f"raises `{last_part(own[0].name)}`" if own else "raises nothing"
     sure = 1.0 if own and subject.named else 0.5
-    line = own[0].line if own else one.line
-    yield scene.answer("raises", denied, f"{subject.shown} {instead}, not `{error.last}`", one.path, line, sure=sure)
+    # That something is missing is a fact about the whole definition.
+    shown = f"{subject.shown} {instead}, not `{error.last}`"
+    yield scene.answer("raises", denied, shown, one.path, one.line, one.end_line, sure)
 
 
 def _better_raise(scene: Scene, subject: Subject, own: Sequence[CodeFact], here: Sequence[CodeFact]) -> CodeFact | None:
@@ -478,6 +485,10 @@ def _is_call(called: str, wanted: str) -> bool:
 # -- Decorators, members, asynchronous functions -------------------------------------------------------
 
 
+# "The `f` decorator takes a name" does not say that anything is decorated with it.
+_DECORATED = re.compile(r"\bdecorat(?:ed|es|ing)\b|\bdecorators? (?:of|on|above)\b", re.I)
+
+
 def _check_decorator(scene: Scene) -> Iterator[Check]:
     for subject in scene.named[:4]:
         one = subject.definition
@@ -491,10 +502,13 @@ def _check_decorator(scene: Scene) -> Iterator[Check]:
                 "relation", not scene.denies(_DECORATOR), f"{subject.shown} has `@{here.name}`", one.path, here.line
             )
             return
-        if len(scene.objects) == 2:
+        if len(scene.objects) == 2 and _DECORATED.search(scene.said):
             shown = f"{subject.shown} is not decorated with `{others[-1].text}`"
             yield scene.answer("relation", scene.denies(_DECORATOR), shown, one.path, one.line)
             return
+
+
+_OVERRIDES = re.compile(r"\boverr[io]d|\bredefin|\bown\b", re.I)
 
 
 def _check_member(scene: Scene) -> Iterator[Check]:
@@ -535,9 +549,9 @@ def _check_member(scene: Scene) -> Iterator[Check]:
             for found in other.defined
             if base in found.qualified.split(".")
         )
-        yield scene.answer(
-            "member", inherited != scene.claim.negated, f"`{one.qualified}` has no `{other.last}`", one.path, one.line
-        )
+        holds = inherited and not _OVERRIDES.search(scene.said)
+        shown = f"`{one.qualified}` has no `{other.last}`" + (" of its own" if inherited else "")
+        yield scene.answer("member", holds != scene.claim.negated, shown, one.path, one.line, one.end_line)
 
 
 def _check_async(scene: Scene) -> Iterator[Check]:

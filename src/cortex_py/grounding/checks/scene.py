@@ -141,6 +141,10 @@ class Scene:
             text = match[1] if ticked else match[0]
             if text not in files and text not in found:
                 found[text] = Object(text, match.start(), self._is_denied(match.start()), ticked)
+        for name in (symbol.name for symbol in self.found.names):
+            at = self.text.find(name)
+            if at >= 0 and name not in found and not any(name in one for one in found):
+                found[name] = Object(name, at, self._is_denied(at), False)
         return sorted(found.values(), key=lambda one: one.at)
 
     def denies(self, cue: re.Pattern[str]) -> bool:
@@ -315,6 +319,8 @@ def _meanings(mention: Mention) -> Iterator[float]:
     if value and not _SIZE.search(mention.text):
         number = float(value[1])
         yield number
+        if value[2] == "%":
+            yield number / 100
         if value[2] == "s":
             yield from (number * 1000, number / 60, number / 3600, number / 86400)
     if size := _SIZE.search(mention.text):

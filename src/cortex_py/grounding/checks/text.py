@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..claims.claims import Claim
 from ..claims.verbs import CHANGES
+from ..index.facts import Revision
 from ..judges.support import support
 from .changes import revision_evidence
 from .check import Check, Evidence
 from .passages import Passage, is_prose, mark_lines
 from .scene import Scene, number_meanings, read_numbers, same_number
 
-__all__ = ["RelatedMemory", "check_memories", "check_text", "choose_passages"]
+__all__ = ["RelatedMemory", "check_memories", "check_text"]
 
 _ENOUGH = 0.5
 _PROSE_LINES = 120  # lines of a passage that are read for prose
@@ -51,85 +52,6 @@ def check_text(scene: Scene) -> Iterator[Check]:
         yield from _check_details(scene, passages)
     yield from _check_documentation(scene, passages)
     yield from _check_messages(scene)
-
-
-_PASSAGE_LINES = 44  # of a long definition, around the lines with most of the claim's words
-_PASSAGE_TOKENS = 1_500  # of all passages of one claim
-_TOKEN = 3.6  # characters of source code
-
-
-def choose_passages(scene: Scene) -> list[Passage]:
-    """The passages to judge a claim by: what it names and what has most of its words, within 1,500 tokens."""
-    named = _own_passages(scene)
-    called = [
-        Passage(one.path, one.line, one.end_line, one.qualified, one.kind, 0.0, scene.fit(one), one.line)
-        for subject in scene.named[:2]
-        for one, _ in scene.callees(scene.facts(subject), subject.definition.path)
-    ]
-    called.sort(key=lambda one: -one.score)
-    ranked = [*named[:1], *scene.passages[:2], *named[1:3], *called[:1], *scene.passages[2:], *called[1:2]]
-    found: list[Passage] = []
-    left = _PASSAGE_TOKENS * _TOKEN
-    for one in ranked:
-        for part in _windows(scene, one):
-            if any(
-                part.path == other.path and part.first >= other.first and part.last <= other.last for other in found
-            ):
-                continue
-            size = sum(len(line) + 1 for line in scene.lookup.lines(part.path)[part.first - 1 : part.last])
-            if size <= left:
-                found.append(part)
-                left -= size
-    return found
-
-
-def _overlap(one: Passage, other: Passage) -> bool:
-    """Whether most of a passage is in another one."""
-    shared = min(one.last, other.last) - max(one.first, other.first) + 1
-    return one.path == other.path and shared > 0.6 * (one.last - one.first + 1)
-
-
-def _windows(scene: Scene, one: Passage) -> Iterator[Passage]:
-    """A passage as it is; of a long one its head, and its source without the docstring around the claim's words."""
-    if one.last - one.first < _PASSAGE_LINES // 2:
-        yield one
-        return
-    lines = scene.lookup.lines(one.path)
-    body = _body_start(lines, one.first, one.last) if one.kind in ("function", "method") else one.first
-    if body > one.first:
-        yield replace(one, last=min(one.last, one.first + 11, body))
-    if one.last - body < _PASSAGE_LINES:
-        yield replace(one, first=body)
-        return
-    ordered = sorted(scene.weights)
-    marked = mark_lines(one.path, ordered, scene.lookup)
-    inside = [line for line in marked if body <= line <= one.last]
-
-    def worth(first: int) -> float:
-        bits = 0
-        for line in inside:
-            if first <= line < first + _PASSAGE_LINES // 2:
-                bits |= marked[line]
-        return sum(scene.weights[word] for place, word in enumerate(ordered) if bits >> place & 1)
-
-    best = max(inside, key=lambda line: (worth(line), -line), default=body)
-    yield replace(one, first=max(body, best - 5), last=min(one.last, best + _PASSAGE_LINES - 5))
-
-
-def _body_start(lines: Sequence[str], first: int, last: int) -> int:
-    """The line after the head and the docstring of a function in Python; the first line elsewhere."""
-    for number in range(first, min(last, first + 40) + 1):
-        line = lines[number - 1].strip()
-        if line.startswith(('"""', 'r"""', "'''")):
-            if line.count(line[-3:]) > 1 and len(line) > 5:
-                return number + 1
-            closing = next(
-                (n for n in range(number + 1, last + 1) if lines[n - 1].rstrip().endswith(('"""', "'''"))), number
-            )
-            return min(last, closing + 1)
-        if line.startswith(("return", "if ", "for ", "while ", "raise", "with ")):
-            break
-    return first
 
 
 def _own_passages(scene: Scene) -> list[Passage]:
@@ -219,8 +141,8 @@ def _check_messages(scene: Scene) -> Iterator[Check]:
         {one.revision.id for one in lookup.changes_named(file.written) if one.revision} for file in scene.found.files
     ]
     for revision, _ in lookup.messages(scene.words)[:5]:
-        if any(revision.id not in ids for ids in touched):
-            continue  # a commit that left the claim's files alone
+        if any(revision.id not in ids for ids in touched) or not _is_about(revision, scene):
+            continue  # a commit that left alone what the claim names
         sentences = [line.strip(" -*") for line in (revision.subject, *revision.body.split("\n")) if line.strip(" -*")]
         # What was done, without who did it and where.
         said = [claim.text, *([claim.subject] if len(claim.subject.split()) > _SHORT_SUBJECT else [])]
@@ -229,6 +151,21 @@ def _check_messages(scene: Scene) -> Iterator[Check]:
         sure, revision = max(found, key=lambda row: (row[0], row[1].time))
         shown = f"commit {revision.id[:7]} says: {revision.subject[:100]}"
         yield Check("message", sure >= _ENOUGH, shown, revision_evidence(revision), round(sure, 3))
+
+
+def _is_about(revision: Revision, scene: Scene) -> bool:
+    """Whether a commit names or changes all definitions that a claim names."""
+    message = f"{revision.subject}\n{revision.body}"
+    return all(
+        symbol.last in message
+        or any(
+            seen.revision is not None and seen.revision.id == revision.id
+            for column in ("touched", "introduced", "dropped")
+            for seen in scene.lookup.changes(column, symbol.last)
+        )
+        for symbol in scene.found.names
+        if symbol.defined
+    )
 
 
 def check_memories(claim: Claim, memories: Sequence[RelatedMemory]) -> Iterator[Check]:

@@ -218,6 +218,9 @@ def check_no_dependencies(claim: Claim, found: ResolvedClaim, lookup: Lookup) ->
 _HISTORY = re.compile(r"\b(?:dropp\w+|used to|was|were|until|since|added|removed)\b", re.I)
 
 
+_OF_A_PART = re.compile(r"\W*(?:it|this|that|they|these)\b", re.I)
+
+
 def check_runtimes(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterator[Check]:
     """Whether the manifests ask for the version of a language that the claim gives."""
     match = _RUNTIME.search(claim.text)
@@ -231,6 +234,8 @@ def check_runtimes(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterat
             return
         stated = row.version or row.constraint
         holds = agrees(match[2], floor[0]) or agrees(floor[0], match[2])
+        if not holds and _OF_A_PART.match(claim.text):
+            return  # what "it" means may be a part of the project that needs more
         evidence = Evidence("dependency", path, row.line, detail=f"{row.name} {stated}")
         yield Check("version", holds, f"{path} line {row.line} asks for {row.name} {stated}", evidence, core=False)
 

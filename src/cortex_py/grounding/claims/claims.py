@@ -90,6 +90,7 @@ _IN = re.compile(r"\s(?:in|into|to|from|within|inside|under|of|on)\s+(?:the\s+)?
 _ANAPHORA = load_pattern("claims", "anaphora")
 _FIRST_PERSON = re.compile(r"\b(?:I|we)(?:['’]ve)?(?:\s|$)", re.I)
 _BE = load_pattern("claims", "be")
+_TO_READER = re.compile(r"\b(?:you|your|please|yourself|let['’]s)\b", re.I)
 
 
 class _Reader:
@@ -195,6 +196,8 @@ class _Reader:
         core = _A_COMMIT.sub("the commit ", words[lead.end() :] if lead else words)
         verb = find_verb(core, 0, len(core), listed)
         reason = "opinion" if is_doubt(words) else reason_for(core, listed, inherited is not None, verb)
+        if reason == "instruction" and self._is_subject(core, found):
+            reason, verb = None, find_verb(core, 0, len(core), listed=True)
         if reason is not None:
             self._set_aside((start, end), reason)
             return doubt
@@ -222,6 +225,14 @@ class _Reader:
             )
         )  # fmt: skip
         return f"{doubt} {lead[0] if lead else ''} {core[: verb.start]}" if verb else doubt
+
+    def _is_subject(self, core: str, found: Sequence[Mention]) -> bool:
+        """Whether the text is one line like the subject of a commit: "Add `close` to `Session`" reports, alone."""
+        verb = find_verb(core, 0, len(core), listed=True)
+        named = any(mention.kind in ("symbol", "version", "number") for mention in found)
+        is_alone = "\n" not in self.text.strip() and self.text.strip().startswith(core[:_SHORTEST])
+        is_change = verb is not None and verb.start == 0 and verb.form == "base" and verb.type in CHANGES
+        return named and is_alone and is_change and not _TO_READER.search(self.text)
 
     def _shown(self, clause: Clause) -> str:
         words = " ".join(self.text[start:end] for start, end in clause.pieces)

@@ -25,12 +25,15 @@ _NONE = re.compile(r"(?<=[\w=:`] )None\b(?!\s+of\b)|(?<=[=(:,])\s*None\b")  # th
 _NO_DENIAL = frozenset((("not", "only"), ("no", "doubt"), ("no", "problem"), ("not", "sure"), ("not", "just")))
 
 
+_SNAKE = re.compile(r"\w+_\w*")  # `NO_COLOR` denies nothing
+
+
 def is_negated(text: str) -> bool:
     """Whether the clause denies something. "Not only", "without" and the value `None` deny nothing.
 
     A denial in a subordinate clause does not count: "raises for anything that is not a token".
     """
-    main = _INNER.split(_NONE.sub(" ", text), maxsplit=1)[0]
+    main = _INNER.split(_NONE.sub(" ", _SNAKE.sub("`x`", text)), maxsplit=1)[0]
     words = [found[0].lower().replace("’", "'") for found in WORD.finditer(main)]
     following = [*words[1:], ""]
     return any(
@@ -62,7 +65,9 @@ _NOT_ABSENT = re.compile(r"\b(?:not|n['’]t|never)\s+(?:missing|absent|gone|lac
 _TAKEN_AWAY = load_pattern("claims", "taken_away")
 _CODE = re.compile(r"`[^`]*`")
 # What follows belongs to a subordinate clause: "returns 404 when the user does not exist".
-_INSIDE = re.compile(r"\b(?:when(?:ever)?|if|unless|because|while|so that|where|until|in case)\b", re.I)
+_INSIDE = re.compile(
+    r"\b(?:when(?:ever)?|if|unless|because|while|so that|where|until|in case)\b|\w\s+(?:that|which|whose)\s", re.I
+)
 
 
 def is_absent(text: str, names: int) -> bool:

@@ -44,13 +44,14 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A commit that is reachable from HEAD."""
+    """A commit that is reachable from HEAD; `whole` if all that it changed is known, which is not so for a merge."""
 
     id: str
     time: datetime
     author: str
     subject: str
     body: str
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,10 +312,12 @@ class IndexReader:
         )
         return [(number, time, name) for number, time, name in self._file.rows(wanted, (word, most))]
 
-    def revision(self, number: int) -> tuple[str, int, str, str, str] | None:
-        """Id, time, author, subject and body of a commit."""
-        rows = self._file.rows("SELECT id, time, author, subject, body FROM revision WHERE num = ?", (number,))
-        return (rows[0][0], rows[0][1], rows[0][2], rows[0][3], rows[0][4]) if rows else None
+    def revision(self, number: int) -> tuple[str, int, str, str, str, bool] | None:
+        """Id, time, author, subject and body of a commit, and whether all that it changed is known."""
+        wanted = "SELECT id, time, author, subject, body, whole AND instr(parents, ' ') = 0 FROM revision WHERE num = ?"
+        for name, time, author, subject, body, whole in self._file.rows(wanted, (number,)):
+            return name, time, author, subject, body, bool(whole)
+        return None
 
     def numbers(self, prefix: str) -> list[int]:
         """The numbers of up to three commits whose ids start with a prefix; two already make it ambiguous."""

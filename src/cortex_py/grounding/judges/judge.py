@@ -17,7 +17,6 @@ from ...worktree.test_reports import RunReport
 from ..checks.bindings import (
     check_bindings,
     check_counts,
-    check_environment,
     check_guards,
     check_libraries,
     check_order,
@@ -25,10 +24,13 @@ from ..checks.bindings import (
 )
 from ..checks.changes import check_changelog, check_changes, check_commits, check_moves
 from ..checks.check import CHECK_NAMES, Check, Evidence, negate_checks
+from ..checks.environment import check_environment
+from ..checks.excerpts import choose_passages
 from ..checks.names import NamedSymbol, check_files, check_lines, check_names, resolve
 from ..checks.relations import check_relations
+from ..checks.routes import check_routes, check_status
 from ..checks.scene import Scene
-from ..checks.text import RelatedMemory, check_memories, check_text, choose_passages
+from ..checks.text import RelatedMemory, check_memories, check_text
 from ..checks.traits import check_traits
 from ..checks.values import (
     check_dependencies,
@@ -95,13 +97,17 @@ def judge_claim(
     probability = default_claim_model().probability(features)
     # What is not there has no place.
     read = [one for one in checks if one.holds and (one.evidence or claim.negated) and reads_relation(one, bare)]
-    if names_time(claim) or relates_names(scene):
-        # That they are there does not say since when, nor what one has to do with the other.
+    if names_time(claim) or relates_names(scene) or claim.type in CHANGES:
+        # That they are there does not say since when, by whose work, nor what one has to do with the other.
         read = [one for one in read if one.name not in _PRESENCE]
+    if scene.found.names or scene.found.files:
+        read = [one for one in read if one.name != "commit"]  # that a commit is there does not say what it changed
     if any(not check.holds and check.name in _PRESENCE for check in checks):
         read = []  # what it names is not there
     if not read:
         probability = min(probability, _UNPROVEN)
+        if not any(_refutes(check) for check in checks):
+            probability = max(probability, REJECTED + probability / 7)  # silence rejects nothing
     verdict = _verdict(checks, probability, bool(read))
     shown = _ordered(claim, read or checks, verdict == "supported")
     if verdict in ("unverified", "not found"):
@@ -239,11 +245,13 @@ def _structural(scene: Scene, reports: Sequence[tuple[str, RunReport]]) -> Itera
 
 def _behaviour(scene: Scene) -> Iterator[Check]:
     """The checks that read what a definition does."""
+    answered = [*check_routes(scene), *check_status(scene)]
+    yield from answered
     for check in (
         check_relations,
         check_traits,
         check_parameters,
-        check_bindings,
+        *(() if answered else (check_bindings,)),
         check_counts,
         check_libraries,
         check_environment,
@@ -259,11 +267,14 @@ def _why_none(lookup: Lookup) -> str:
     return NOT_INDEXED if not lookup.state.complete else "nothing to look up"
 
 
+def _refutes(check: Check) -> bool:
+    return not check.holds and check.name not in _DEGREES
+
+
 def _verdict(checks: Sequence[Check], probability: float, read: bool) -> Verdict:
     if probability >= ACCEPTED and read:
         return "supported"
-    failed = any(not check.holds and check.name not in _DEGREES for check in checks)
-    if failed and probability < 0.5:
+    if any(_refutes(check) for check in checks) and probability < 0.5:
         return "contradicted"
     return "unverified" if any(check.evidence is not None for check in checks) else "not found"
 

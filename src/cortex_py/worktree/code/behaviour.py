@@ -118,13 +118,11 @@ class SyntaxFile:
             self._known[key] = tuple(_Walk(self._language.name).over(node)) if node is not None else ()
         return self._known[key]
 
-    def module_facts(self) -> tuple[CodeFact, ...]:
-        """The values and calls outside functions."""
-        if self._root is None:
-            return ()
+    def every_fact(self) -> tuple[CodeFact, ...]:
+        """The facts of the whole file."""
         key = ("", 0, 0)
         if key not in self._known:
-            self._known[key] = tuple(_Walk(self._language.name, inside=False).over(self._root))
+            self._known[key] = tuple(_Walk(self._language.name).over(self._root)) if self._root is not None else ()
         return self._known[key]
 
     def _definition(self, name: str, line: int, end_line: int) -> Node | None:
@@ -147,9 +145,8 @@ class SyntaxFile:
 
 
 class _Walk:
-    def __init__(self, language: str, *, inside: bool = True) -> None:
+    def __init__(self, language: str) -> None:
         self._language = language
-        self._inside = inside
         self.found: list[CodeFact] = []
 
     def over(self, root: Node) -> list[CodeFact]:
@@ -173,8 +170,6 @@ class _Walk:
             "struct_item",
             "enum_item",
         ):
-            if not self._inside and kind in _FUNCTIONS:
-                return
             name = _text(node.child_by_field_name("name"))
             # A function without a name inside another one is not that one.
             owner = name or (f"{owner}.<>" if visit.inside and kind in _FUNCTIONS else owner)
@@ -352,8 +347,8 @@ class _Walk:
                 guards,
                 owner,
             )
-        # set("name", value), getenv("NAME", default): a name in quotes is given a value.
-        if len(listed) >= 2 and "string" in listed[0].type:
+        # set("name", value), getenv("NAME", default): a name in quotes is given a value, and a route is no name.
+        if len(listed) >= 2 and "string" in listed[0].type and _text(listed[0]).strip("\"'`")[:1] != "/":
             self._add("value", node, _text(listed[0]).strip("\"'`"), _text(listed[1]), guards, owner, _count(listed[1]),
                       (f"by:{last}",))  # fmt: skip
 
