@@ -20,6 +20,7 @@ from cortex_py.errors import WIRE_FORMS
 from cortex_py.graph.service import Graph
 from cortex_py.grounding.service import Grounding
 from cortex_py.hooks.service import Hooks
+from cortex_py.hooks.staging import Review
 from cortex_py.mcp.reference.tools_page import REFERENCE_FILE, render
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.memory.recall.filters import FILTER_KEYS
@@ -91,6 +92,7 @@ def test_every_method_is_documented() -> None:
         Audit,
         Tenants,
         Hooks,
+        Review,
     ):
         for name in dir(service):
             if not name.startswith("_"):

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .embedding.service import EmbeddingService
     from .grounding.service import Grounding
     from .hooks.service import Hooks
+    from .hooks.staging import Review
     from .licensing.licence import Gate
     from .llm.client import LanguageModel
     from .prompts.service import Prompts
@@ -221,6 +222,13 @@ class Cortex:
         from .hooks.service import Hooks
 
         return Hooks(self._sessions, self._templates_of)
+
+    @property
+    def review(self) -> Review:
+        """What was staged from the turns of sessions: accept, change or drop it."""
+        from .hooks.staging import Review
+
+        return Review(self._session.memories, self.hooks.read_turns)
 
     @cached_property
     def language_model(self) -> LanguageModel | None:

@@ -38,6 +38,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "history": ("memories", "Show all versions of a memory."),
         "verify": ("verify", "Check what a text says against the project."),
         "suggest": ("suggest", "Suggest what a task will need, and learn from the answer."),
+        "review": ("clients", "Accept, edit or drop what sessions left to be kept."),
         "status": ("admin.upkeep", "Show what the memory holds."),
         "tour": ("welcome.tour", "See in a minute how it works, without leaving a trace."),
         "serve": ("serve", "Serve the memory to MCP clients, on stdio or HTTP."),

@@ -2,5 +2,6 @@
 
 `cortex hook` runs `front`, which uses the standard library alone and asks a warm process of the same home (`warm`): a
 running server, or the `helper` that the front starts. There, `service` chooses what to give, `frame` lays it out, and
-`turns` keeps the raw turns for later reading. `dialects` knows what each client sends and expects.
+`turns` keeps the raw turns, `staging` reads them later and stages what the `gate` finds worth
+keeping. `dialects` knows what each client sends and expects.
 """

@@ -54,9 +54,10 @@ def neutralise(text: str) -> str:
     return "".join(_LEFT_OUT if part.strip() and instructs(part.replace("<", "‹")) else part for part in parts).strip()
 
 
-def quote(memory: Memory, text: str, *, mark: str = "") -> Quote:
+def quote(memory: Memory, text: str) -> Quote:
     """A memory with its namespace, date and id; further lines are indented, so that each belongs to its memory."""
     body = neutralise(text).replace("\n", "\n  ")
+    mark = ", not reviewed" if memory.status == "pending" else ""
     source = f"{memory.namespace}, {memory.created_at:%Y-%m-%d}, id {memory.id[:_SHORT_ID]}{mark}"
     return Quote(memory.id, f"- {body} ({source})")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..context.summary.reader import COMPLAINT, hedges, instructs, read
-from ..context.summary.sentences import Sentence, sentences
+from ..context.summary.sentences import Sentence, one_line, sentences, shorten
 from .turns import Turn
 
 __all__ = ["KINDS", "Gate", "GateModel", "Passage", "Scored", "SessionState", "default_gate", "features", "score_turn"]
@@ -33,6 +33,8 @@ _SHORTEST = 15  # characters
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|[?!:;]|\d+")
 _CODE = re.compile(r"`[^`]*`")
 _WHY = re.compile(r"\bwhy\b", re.IGNORECASE)
+_ERROR = re.compile(r"error|fail|exception|cannot|not found|denied|refused", re.IGNORECASE)
+_LONGEST_COMMAND, _LONGEST_ERROR = 100, 200
 _LENGTHS = (5, 8, 12, 20, 35)  # words
 
 
@@ -47,7 +49,7 @@ class Passage:
 
 @dataclass(slots=True)
 class SessionState:
-    """What the gate remembers of a session from turn to turn; no texts."""
+    """What the gate remembers of a session from turn to turn. All but `failure` may be written to disk: no texts."""
 
     prompts: int = 0
     prompt_asks: bool = False
@@ -56,6 +58,7 @@ class SessionState:
     trouble: bool = False  # somebody complained, or a tool failed, at any time
     failed: bool = False  # a tool failed since the last prompt
     fixed: bool = False  # and after that, one succeeded
+    failure: str = ""  # the command that failed last, and what it said
 
     def follow(self, turn: Turn) -> None:
         """Take note of a turn that was read."""
@@ -64,6 +67,8 @@ class SessionState:
             self.fixed = not turn.failed and self.failed
             self.failed = self.failed or turn.failed
             self.trouble = self.trouble or turn.failed
+            if turn.failed:
+                self.failure = _failure(turn)
         elif turn.role == "user":
             self.prompts += 1
             self.prompt_asks = asks
@@ -84,6 +89,14 @@ class SessionState:
             yield "trouble"
         if not user:
             yield from (name for name in ("prompt_complains", "failed", "fixed") if getattr(self, name))
+
+
+def _failure(turn: Turn) -> str:
+    """What failed, in one line: the command or file, and the line that names the error."""
+    lines = [line for line in map(one_line, turn.text.splitlines()) if line]
+    error = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "")
+    what = one_line(turn.command or turn.path or turn.tool)
+    return f"{shorten(what, _LONGEST_COMMAND)}: {shorten(error, _LONGEST_ERROR)}" if what and error else ""
 
 
 def features(sentence: Sentence, role: str) -> tuple[list[str], list[str]]:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from .sessions import GivenMemories, session_of
 
 if TYPE_CHECKING:
     from ..prompts.templates import Templates
+    from .staging import Reading, TurnReader
 
 __all__ = ["NOTHING", "Hooks", "Injection"]
 
@@ -75,6 +77,13 @@ class Hooks:
         self._lock = threading.Lock()
         self._projects: OrderedDict[str, tuple[float, ProjectSession | None]] = OrderedDict()
         self._contradicted: OrderedDict[tuple[str, int], bool] = OrderedDict()
+
+    @cached_property
+    def _reader(self) -> TurnReader:
+        # Imported on first use: no answer needs it.
+        from .staging import TurnReader
+
+        return TurnReader(self._sessions, self._project)
 
     # -- what is given ---------------------------------------------------------------------------
 
@@ -187,6 +196,10 @@ class Hooks:
         self._given.clean()
         self.session_start(folder, source="warm")
         self.prompt("Which of the recorded decisions matter here?", folder)
+
+    def read_turns(self, pause: Callable[[], bool] = lambda: True) -> Reading:
+        """Read the turns that nobody has read, and stage what is worth keeping; see `hooks.staging`."""
+        return self._reader.read(pause)
 
     # -- parts -----------------------------------------------------------------------------------
 

@@ -40,6 +40,11 @@ _READ_SECONDS = 2.0
 _CONFIRM_SECONDS = 2.0
 _POLL_SECONDS = 0.5
 _TAKE_OVER_SECONDS = 2.0
+# Turns are read while no hook is asked; where hooks come without a break, one turn after each of these waits.
+_READ_EVERY_SECONDS = 2.0
+_QUIET_SECONDS = 0.1
+_LONGEST_QUIET_WAIT = 1.0
+_READER_END_SECONDS = 15.0
 # The longest path of a socket is 104 bytes on some systems.
 _LONGEST_SOCKET = 100
 
@@ -63,6 +68,7 @@ class Answerer(Protocol):
     def answer(self, event: Mapping[str, Any]) -> _Found: ...
     def delivered(self, event: Mapping[str, Any], found: Any) -> None: ...
     def missed(self, event: Mapping[str, Any]) -> None: ...
+    def read_turns(self, pause: Callable[[], bool]) -> object: ...
 
 
 @contextmanager
@@ -98,6 +104,8 @@ class HookListener:
         self._thread: threading.Thread | None = None
         self._socket: socket.socket | None = None
         self._token = secrets.token_hex(16)
+        # Turns that an earlier process left may be there.
+        self._unread = True
         self.outdated = False
 
     # -- in a server -----------------------------------------------------------------------------
@@ -137,9 +145,14 @@ class HookListener:
                 return False
             self._socket = listener = self._bind(folder)
             begun()
+            over = threading.Event()
+            reader = threading.Thread(target=self._read_turns, args=(over,), name="cortex-turns", daemon=True)
+            reader.start()
             try:
                 self._accept(listener, done)
             finally:
+                over.set()
+                reader.join(_READER_END_SECONDS)
                 self._socket = None
                 listener.close()
                 self._withdraw(folder)
@@ -187,6 +200,25 @@ class HookListener:
             self._slots.acquire()
             threading.Thread(target=self._serve, args=(connection,), name="cortex-hook", daemon=True).start()
 
+    def _read_turns(self, over: threading.Event) -> None:
+        """Read the turns that were kept, in the background, out of the way of hooks."""
+        while not over.wait(_READ_EVERY_SECONDS):
+            if not self._unread or self._busy:
+                continue
+            self._unread = False
+            try:
+                self._answerer().read_turns(lambda: self._wait_for_quiet(over))
+            except Exception as error:  # noqa: BLE001  # it is tried again with the next turn
+                logger.warning("turns were not read: %s: %s", type(error).__name__, describe_error(error))
+
+    def _wait_for_quiet(self, over: threading.Event) -> bool:
+        """Wait while hooks are answered, for a bounded time; False if listening ends."""
+        until = time.monotonic() + _LONGEST_QUIET_WAIT
+        while self.idle_seconds < _QUIET_SECONDS and time.monotonic() < until:
+            if over.wait(_QUIET_SECONDS / 4):
+                return False
+        return not over.is_set()
+
     @property
     def idle_seconds(self) -> float:
         """How long nothing has been asked; 0 while something is."""
@@ -222,6 +254,7 @@ class HookListener:
             # Cortex was upgraded; the next hook finds a process of the new version.
             self.outdated = True
         self._keeper.take(event)
+        self._unread = True
         _send(connection, {"kept": True})
         answerer = self._answerer()
         found = answerer.answer(event)

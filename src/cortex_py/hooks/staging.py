@@ -1,0 +1,229 @@
+"""Reads the turns of sessions in the background, and stages what is worth keeping; `Review` decides about it.
+
+What is staged is a memory with the status `pending`, on the git branch of its turn, with its source (client, session
+and turn) and its confidence as a tag. What says nothing new is left out: a session that only repeats what it was given
+adds nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..backup.files import exclusive_lock
+from ..context.session import ProjectSession, ProjectSessions
+from ..context.summary.reader import all_words
+from ..errors import Conflict, CortexError
+from ..memory.comparison.likeness import conflict, differences, judge
+from ..memory.comparison.statements import Statement, read_statement
+from ..memory.service import Memories
+from ..records import Contradiction, Memory, NewMemory
+from .gate import Passage, SessionState, default_gate
+from .turns import Turn, forget_turns, read_turns
+
+__all__ = ["Reading", "Review", "Staged", "TurnReader"]
+
+STAGED_TAG = "from-session"
+_CONFIDENCE = "confidence-"
+_AT_ONCE = 20  # turns between two savings of the position
+_MOST_TURNS = 5_000  # of one call
+_MOST_SESSIONS = 200
+_NEAR = 6  # memories that a passage is compared with
+_CONTAINED = 0.8  # share of a passage's words that a memory has, from which on it says nothing new
+_LONGEST_SOURCE = 200
+_LISTED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How many turns were read, and the memories that were staged."""
+
+    turns: int = 0
+    staged: tuple[Memory, ...] = ()
+
+
+class TurnReader:
+    """Reads on in the spool of a home, one process at a time. `project` finds the project at a folder."""
+
+    def __init__(self, sessions: ProjectSessions, project: Callable[[str], ProjectSession | None]) -> None:
+        self._home = sessions.settings.home
+        self._key = sessions.key
+        self._embed = sessions.backend.embed
+        self._project = project
+        self._states: dict[str, SessionState] = {}
+
+    def read(self, pause: Callable[[], bool] = lambda: True, most: int = _MOST_TURNS) -> Reading:
+        """Read turns that nobody has read. `pause` is called before each and may wait; False ends the reading."""
+        folder = self._home / "hooks"
+        if not folder.is_dir():
+            return Reading()
+        with exclusive_lock(folder / "reading.lock", "", wait=False) as held:
+            return self._read(pause, most) if held else Reading()
+
+    def _read(self, pause: Callable[[], bool], most: int) -> Reading:
+        position = self._load()
+        count, staged = 0, list[Memory]()
+        found: list[tuple[Turn, Passage, str]] = []
+        for after, turn in read_turns(self._home, position, self._key):
+            if count == most or not pause():
+                break
+            found += self._passages(turn)
+            position, count = after, count + 1
+            if count % _AT_ONCE == 0:
+                staged += self._stage(found)
+                found = []
+                self._save(position)
+        if count:
+            staged += self._stage(found)
+            self._save(position)
+            forget_turns(self._home, position)
+        return Reading(count, tuple(staged))
+
+    def _passages(self, turn: Turn) -> Iterator[tuple[Turn, Passage, str]]:
+        """What is worth keeping of a turn, and the failure that it explains."""
+        session = f"{turn.client}:{turn.session}"
+        state = self._states.pop(session, None) or SessionState()
+        self._states[session] = state
+        while len(self._states) > _MOST_SESSIONS:
+            del self._states[next(iter(self._states))]
+        failure = state.failure if state.fixed and turn.role == "assistant" else ""
+        for passage in default_gate().read(turn, state):
+            yield turn, passage, failure if passage.namespace == "learnings" else ""
+        if turn.role == "event" and turn.event == "end":
+            self._states.pop(session, None)
+
+    # -- staging ---------------------------------------------------------------------------------
+
+    def _stage(self, found: Sequence[tuple[Turn, Passage, str]]) -> list[Memory]:
+        staged = []
+        for turn, passage, failure in found:
+            with suppress(CortexError):  # a text that is refused is not kept; a folder may be gone
+                project = self._project(turn.cwd)
+                if project and not self._is_known(project.memories, passage.text, turn.given):
+                    item = _new_memory(turn, passage, failure)
+                    (memory,) = project.memories.capture_many([item])
+                    staged.append(memory)
+        return staged
+
+    def _is_known(self, memories: Memories, text: str, given: Sequence[str]) -> bool:
+        """Whether a memory says the same or more, and nothing in the text speaks against it."""
+        near = {hit.memory.id: hit.memory for hit in memories.related(text, _NEAR, mode="hybrid", filter="kind:note")}
+        near |= memories.visible([one for one in given if one not in near])
+        if not near:
+            return False
+        vectors = memories.vectors(list(near))
+        vector = self._embed([text])[0]
+        said, words = read_statement(text), all_words(text)
+        for id, memory in near.items():
+            other = read_statement(memory.content)
+            cosine = float(vectors[id] @ vector) if id in vectors else 0.0
+            contained = len(words & all_words(memory.content)) >= _CONTAINED * max(1, len(words))
+            if judge(other, said, cosine).same or (contained and not _speaks_against(other, said)):
+                return True
+        return False
+
+    # -- the position ----------------------------------------------------------------------------
+
+    @property
+    def _file(self) -> Path:
+        return self._home / "hooks" / "reading.json"
+
+    def _load(self) -> str:
+        """The position behind what was read. What is known of open sessions comes from the last process."""
+        try:
+            content: dict[str, Any] = json.loads(self._file.read_text("utf-8"))
+            if not self._states:
+                self._states = {session: SessionState(**state) for session, state in content["sessions"].items()}
+            return str(content["position"])
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return ""
+
+    def _save(self, position: str) -> None:
+        states = {session: asdict(state) | {"failure": ""} for session, state in self._states.items()}
+        draft = self._file.with_name(f".reading-{os.getpid()}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump({"position": position, "sessions": states}, file)
+        draft.replace(self._file)
+
+
+def _speaks_against(known: Statement, said: Statement) -> bool:
+    """Whether a text has another value in the place of a known one, or is a contradiction otherwise.
+
+    A value that only one of them has says nothing: the text may repeat a part of the memory.
+    """
+    return any(one.left and one.right for one in differences(known, said)) or bool(conflict(known, said, 1.0))
+
+
+def _new_memory(turn: Turn, passage: Passage, failure: str) -> NewMemory:
+    return NewMemory(
+        content=f"{passage.text}\nSeen as: {failure}" if failure else passage.text,
+        namespace=passage.namespace,
+        tags=(STAGED_TAG, f"{_CONFIDENCE}{round(100 * passage.confidence)}"),
+        source=f"{turn.client}/{turn.session}/{turn.turn or turn.id}"[:_LONGEST_SOURCE],
+        git_branch=turn.git_branch or None,
+        status="pending",
+        # A process that was killed reads the same turn again.
+        idempotency_key=f"turn-{turn.id}-{passage.text[:60]}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A memory that waits for a review, how certain the gate was of it, and what it contradicts."""
+
+    memory: Memory
+    confidence: float | None
+    conflicts: tuple[Contradiction, ...] = ()
+
+
+class Review:
+    """`cortex.review`: accept, change or drop what was staged in a project."""
+
+    def __init__(self, memories: Memories, read: Callable[[], Reading]) -> None:
+        self._memories = memories
+        self._read = read
+
+    def read(self) -> Reading:
+        """Read the turns that nobody has read yet, now instead of in the background."""
+        return self._read()
+
+    def staged(self, limit: int = 50) -> list[Staged]:
+        """What waits for a review, newest first."""
+        found = self._memories.listed("kind:note status:pending", max(0, min(limit, _LISTED)))
+        return [Staged(one, _confidence(one), self._memories.conflicts(one.id)) for one in found]
+
+    def accept(self, ref: str, *, content: str | None = None, namespace: str | None = None) -> Memory:
+        """Make a staged memory an ordinary one, with another text or namespace if given."""
+        memory = self._pending(ref)
+        tags = [tag for tag in memory.tags if not tag.startswith(_CONFIDENCE)]
+        return self._memories.update(memory.id, content=content, namespace=namespace, tags=tags, status="active")
+
+    def drop(self, ref: str) -> Memory:
+        """Delete a staged memory; `memories.restore` brings it back."""
+        return self._memories.delete(self._pending(ref).id)
+
+    def accept_all(self) -> list[Memory]:
+        """Accept all that is staged, without what contradicts another memory."""
+        return [self.accept(one.memory.id) for one in self.staged(_LISTED) if not one.conflicts]
+
+    def _pending(self, ref: str) -> Memory:
+        memory = self._memories.get(ref)
+        if memory.status != "pending":
+            raise Conflict(
+                f"The memory {memory.id[:12]} does not wait for a review: it is {memory.status}.",
+                remedy="See what does: cortex review",
+                field="id",
+            )
+        return memory
+
+
+def _confidence(memory: Memory) -> float | None:
+    for tag in memory.tags:
+        if tag.startswith(_CONFIDENCE) and tag.removeprefix(_CONFIDENCE).isdigit():
+            return int(tag.removeprefix(_CONFIDENCE)) / 100
+    return None
