@@ -142,7 +142,7 @@ def test_what_is_denied_doubted_or_asked_states_nothing(text: str) -> None:
     assert stated(text, Knowledge(project="cortex")) == set()
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wanted"),
     [
         ("OpenTelemetry supersedes OpenTracing.", ("OpenTelemetry", "Supersedes", "OpenTracing")),
@@ -163,7 +163,7 @@ def test_a_statement_gives_a_name_the_type_that_fits() -> None:
     assert ("Olu", "Person") in named("scripts/seed.py was written by Olu.")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Developers use Docker daily.",
