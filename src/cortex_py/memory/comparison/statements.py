@@ -199,6 +199,11 @@ class _Reader:
         if (token.kind == "number" or token.lower in STARTERS) and (found := measure_at(self.tokens, at)):
             self._measure(found, at)
             return found.end
+        if token.kind == "word" and self._letters_one(at):
+            one = f"{self.tokens[at - 1].lower} {token.lower}"
+            self.identifiers[one] = f"{self.tokens[at - 1].text} {token.text}"
+            self._add(one, token.text)
+            return at + 1
         if token.kind == "word":
             self._word(at, _word(token.text) if len(token.text) <= _CACHED else _word.__wrapped__(token.text))
             return at + 1 + (token.lower == "no" and self._following(at) == "longer")
@@ -236,6 +241,17 @@ class _Reader:
         if self.tokens[at - 1].lower in SERIES:
             return True
         return len(self.words) == 1 and self.text.lstrip().startswith(f"{self.tokens[0].text} {self.tokens[at].text}:")
+
+    def _letters_one(self, at: int) -> bool:
+        """Whether a letter tells which of several: "option B"."""
+        letter = self.tokens[at].text
+        return (
+            len(letter) == 1
+            and "A" <= letter <= "Z"
+            and letter != "I"
+            and at > 0
+            and self.tokens[at - 1].lower in SERIES
+        )
 
     def _add(self, word: str, written: str) -> None:
         """Add a word of weight."""
