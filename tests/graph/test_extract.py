@@ -152,6 +152,7 @@ def test_what_is_denied_doubted_or_asked_states_nothing(text: str) -> None:
         ("Svelte was created by Rich Harris.", ("Rich Harris", "Created", "Svelte")),
         ("Guido van Rossum wrote Python.", ("Guido van Rossum", "Created", "Python")),
         ("scripts/seed.py was written by Olu.", ("Olu", "Created", "scripts/seed.py")),
+        ("Rosa looks after the Invoice Engine.", ("Rosa", "RelatesTo", "Invoice Engine")),
     ],
 )
 def test_a_statement_makes_a_possible_name_one(text: str, wanted: tuple[str, str, str]) -> None:
