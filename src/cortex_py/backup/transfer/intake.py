@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ...echo import clean_text
-from ...errors import CortexError, StorageError
+from ...errors import CortexError, EntityNotFound, InvalidInput, StorageError
 from ...graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES
 from ...prompts.structured import one_line
 from ...records import LIVE_STATUSES, Domain, Memory, NewMemory
@@ -198,7 +199,12 @@ class Intake:
         def named(name: str, sort: str = "") -> str:
             if name not in ids or sort:
                 kind = _NAMED_TYPES.get(sort.lower()) or _ENTITY_WORDS.get(sort.lower())
-                kind = kind if kind in ENTITY_TYPES else "Concept"
+                if kind not in ENTITY_TYPES:
+                    # A name without a type of ours may be one that a text has shown already.
+                    with suppress(EntityNotFound, InvalidInput):
+                        ids[name] = graph.get(name).entity.id
+                        return ids[name]
+                    kind = "Concept"
                 extra = {"type": sort[:200]} if sort and sort.lower() != kind.lower() else None
                 ids[name] = graph.create(name, kind, properties=extra, domain=self._options.domain or "project").id
             return ids[name]
