@@ -174,6 +174,15 @@ def test_a_contradiction_is_one_difference_about_one_thing(a: str, b: str, kind:
         ("Note 1 about the harbour", "Note 2 about the harbour"),  # two of a series
         ("Step 1: stop the workers.", "Step 2: stop the workers."),
         ("Ticket #4521 is about the slow basket.", "Ticket #4522 is about the slow basket."),
+        ("Incident 12 is due to a full disk.", "Incident 13 is due to a full disk."),
+        ("The lease of worker 7 expires at noon.", "The lease of worker 8 expires at noon."),
+        ("The deploy on Monday failed.", "The deploy on Thursday failed."),  # two events
+        ("Maria tested it on Linux.", "Maria tested it on Windows."),
+        ("Users can pay with PayPal.", "Users can pay with Klarna."),  # two possibilities
+        ("We support Python 3.11.", "We support Python 3.12."),
+        ("Do not deploy on Fridays.", "Do not deploy on Mondays."),  # two prohibitions
+        ("The library parses dates.", "The library does not parse times."),  # two things
+        ("Orders before noon ship the same day.", "Orders after noon ship the next day."),
         ("The importer reads CSV files.", "The importer also reads Parquet files."),
     ],
 )

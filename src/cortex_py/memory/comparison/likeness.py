@@ -378,6 +378,8 @@ def _shared_pairs(a: Sequence[str], b: Sequence[str]) -> float:
 
 # Kinds of differences that make two statements about one thing contradict each other.
 _EXCLUDING = frozenset(("number", "version", "date", "negation", "opposite", "name", "identifier", "quotation"))
+_TURNING = frozenset(("negation", "opposite"))  # those that deny, also of what is over
+_AMOUNTS = frozenset(("number", *_TURNING))  # those of which two never hold together
 _ABOUT_ONE_THING = 0.6  # cosine
 _FURTHER = 3  # words that one may have beyond the other
 
@@ -391,7 +393,14 @@ def conflict(a: Statement, b: Statement, cosine: float) -> Difference | None:
     found = list(differences(a, b))
     if len(found) != 1 or found[0].kind not in _EXCLUDING or not _one_for_one(found[0], a, b):
         return None
-    return found[0] if _about_the_same(found[0], a, b) else None
+    return found[0] if not _both_can_hold(found[0], a, b) and _about_the_same(found[0], a, b) else None
+
+
+def _both_can_hold(found: Difference, a: Statement, b: Statement) -> bool:
+    """Whether the statements add up: two events, two things that are possible, two that are forbidden."""
+    if a.is_past and b.is_past and found.kind not in _TURNING:
+        return True
+    return found.kind not in _AMOUNTS and ((a.permits and b.permits) or (a.negations > 0 and b.negations > 0))
 
 
 def _one_for_one(found: Difference, a: Statement, b: Statement) -> bool:
@@ -413,7 +422,8 @@ def _about_the_same(found: Difference, a: Statement, b: Statement) -> bool:
         return False
     further = [_further(found.kind, *side) for side in ((left, found.left), (right, found.right))]
     shared = len(set(a.words).intersection(b.words))
-    return min(further) <= 1 and max(further) <= _FURTHER and shared > max(further)
+    # One may say more than the other. If each has something that the other lacks, they are about two things.
+    return min(further) == 0 and max(further) <= _FURTHER and shared > max(further)
 
 
 def _opens_alike(found: Difference, words: Sequence[str], unmatched: Sequence[str]) -> bool:

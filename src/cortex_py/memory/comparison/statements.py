@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..capture.terms import stem
+from ..labels.keyphrases import mostly_verbs
 from .measures import STARTERS, Measure, Token, measure_at
 from .opposites import (
     COMMON,
@@ -70,8 +71,14 @@ _MARKERS = word_set("from to into by than over before after behind under instead
 _DETERMINERS = word_set("a an the its our his her their this that my your each every all")
 _PLACES = word_set("in on to for from into the our")
 _ADDING = word_set("also too additionally besides moreover")
+_PERMITTING = word_set("can may could might support supports accept accepts allow allows include includes")
+_PAST = word_set("was were had did")
+_SELECTING = word_set("same next other another last previous former latter")
 _LIST_MARK = re.compile(r"\s*\d{1,4}[.)]\s")
-_SPECIAL = frozenset({*FOREIGN, *FOREIGN_NEGATIONS, *SIDES, *ENVIRONMENTS, *HEDGES, *_MARKERS, *_BE, *_ADDING, "only"})
+_SPECIAL = frozenset(
+    {*FOREIGN, *FOREIGN_NEGATIONS, *SIDES, *ENVIRONMENTS, *HEDGES, *_MARKERS, *_BE, *_ADDING, *_PERMITTING, *_SELECTING}
+    | {"only"}
+)
 _CACHED = 40  # letters of the longest word that is cached
 _CODE_KINDS = frozenset(("url", "path", "flag", "tag", "mixed"))
 
@@ -88,7 +95,7 @@ class Statement:
     spelled: Mapping[str, str]  # how those words are written, the first time
     numbers: Mapping[str, str]
     versions: frozenset[str]  # those of the numbers that name a version
-    labels: frozenset[str]  # and those that number the subject: note 1, step 2
+    labels: frozenset[str]  # what tells which of several is meant: note 1, step 2, the next day
     dates: Mapping[str, str]
     names: Mapping[str, str]
     identifiers: Mapping[str, str]
@@ -104,6 +111,8 @@ class Statement:
     hedged: bool
     only: bool
     adds: bool  # "also": says something further
+    permits: bool  # says what is possible, beside which other things can be
+    is_past: bool  # reports what happened
     english: bool
 
     @property
@@ -122,6 +131,7 @@ class _Word(NamedTuple):
     special: bool
     identifier: bool
     capital: bool
+    past: bool  # a form that verbs have in the past, or after a form of "be"
 
 
 _READ = 100_000  # characters
@@ -151,6 +161,7 @@ class _Reader:
         self.bound: set[tuple[str, str]] = set()
         self.negations = self.foreign_negations = self.foreign = self.familiar = self.glyphs = 0
         self.passive = self.tells_state = self.asks = self.hedged = self.only = self.adds = False
+        self.permits = self.is_past = False
         self.subject = True  # nothing but the first words of the subject was read
         self.marker = ""
         self.acted_on = False  # a form of "be" was the last word of weight
@@ -190,6 +201,8 @@ class _Reader:
             hedged=self.hedged,
             only=self.only,
             adds=self.adds,
+            permits=self.permits,
+            is_past=self.is_past,
             english=english,
         )
 
@@ -228,18 +241,21 @@ class _Reader:
             self.dates[found.key] = written
         else:
             self.numbers[found.key] = written
-            if self.subject and self._numbers_subject(at):
+            if self._numbers_subject(at, found.end):
                 self.labels.add(found.key)
             if found.kind == "version":
                 self.versions.add(found.key)
         self._add(f"#{found.key}", written)
 
-    def _numbers_subject(self, at: int) -> bool:
+    def _numbers_subject(self, at: int, end: int) -> bool:
         """Whether a number tells which of several: "note 1", "ticket #4521", the mark of a list."""
         if not at:
             return bool(_LIST_MARK.match(self.text))
-        if self.tokens[at - 1].lower in SERIES:
+        before = self.tokens[at - 1]
+        if before.kind == "word" and self._tells_of(before.lower, self._following(end - 1)):
             return True
+        if not self.subject or before.lower in SERIES:
+            return self.subject
         return len(self.words) == 1 and self.text.lstrip().startswith(f"{self.tokens[0].text} {self.tokens[at].text}:")
 
     def _letters_one(self, at: int) -> bool:
@@ -253,6 +269,11 @@ class _Reader:
             and self.tokens[at - 1].lower in SERIES
         )
 
+    @staticmethod
+    def _tells_of(before: str, after: str) -> bool:
+        """Whether a number between two words belongs to the subject: "incident 12 was", "worker 7 expires"."""
+        return after in _BE or (stem(after) in mostly_verbs() and stem(before) not in mostly_verbs())
+
     def _add(self, word: str, written: str) -> None:
         """Add a word of weight."""
         self.words.append(word)
@@ -263,6 +284,7 @@ class _Reader:
         self.acted_on = self.begins = False
 
     def _word(self, at: int, word: _Word) -> None:
+        self.is_past = self.is_past or word.lower in _PAST or (word.past and not self.acted_on)
         if word.negates:
             self.negations += not (word.lower == "not" and self._following(at) == "only")
             self.marker = "not"
@@ -294,6 +316,9 @@ class _Reader:
         self.hedged = self.hedged or lower in HEDGES
         self.only = self.only or lower == "only"
         self.adds = self.adds or lower in _ADDING
+        self.permits = self.permits or lower in _PERMITTING
+        if lower in _SELECTING:
+            self.labels.add(lower)
 
     def _add_word(self, word: _Word) -> None:
         acted_on = self.acted_on
@@ -342,6 +367,7 @@ def _word(text: str) -> _Word:
         special=lower in _SPECIAL,
         identifier=_IDENTIFIER.fullmatch(spelled) is not None or any(map(str.isdigit, spelled)),
         capital=len(spelled) > 1 and spelled[0].isupper(),
+        past=lower in VERBS or (len(lower) > 4 and lower.endswith("ed")),
     )
 
 

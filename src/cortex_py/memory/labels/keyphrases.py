@@ -199,14 +199,14 @@ def _is_verb(word: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _mostly_verbs() -> frozenset[str]:
+def mostly_verbs() -> frozenset[str]:
     return frozenset(json.loads(Path(__file__).with_name("verbs.json").read_text("utf-8"))["verbs"])
 
 
 def _is_predicate(lowers: list[str], place: int) -> bool:
     """Whether a word that is mostly a verb follows its subject: "the endpoint returns", "the clients retry"."""
     word, before = lowers[place], lowers[place - 1] if place else ""
-    if not before or before in stop_words() or stem(word) not in _mostly_verbs() or _NOUN.search(word):
+    if not before or before in stop_words() or stem(word) not in mostly_verbs() or _NOUN.search(word):
         return False
     # "Deploys happen" and "the job deploys": one of the two has the ending.
     return word.endswith("s") != before.endswith("s") and not word.endswith(("ss", "ing", "ed", "er", "or"))
