@@ -1,11 +1,12 @@
-"""Build `data/ranking_talks.jsonl.gz`, what the ranking is fitted on besides the notes and LongMemEval.
+"""Build `data/ranking_talks.jsonl.gz` and `data/calibration_talks.jsonl.gz`, what the ranking is fitted on.
 
-    python bench/ranking_data.py SNAPSHOTS PACKAGES
+    python bench/ranking_data.py fusion|calibration SNAPSHOTS PACKAGES...
 
-SNAPSHOTS holds git copies of the public repositories (owner+name/repo); PACKAGES is a site-packages folder. Only sets
-with a permissive licence are read; `data/README.md` names them. Three people of RHELM are left out: they are for
-reporting. Each line is a collection: name, licence, records [text, session, date] in order and questions [text, kind,
-positions of the records that answer it, date]; no position means that nothing there answers.
+SNAPSHOTS holds git copies of the public repositories (owner+name/repo); PACKAGES are folders like site-packages. Only
+sets with a permissive licence are read; `data/README.md` names them. Three people of RHELM are left out: they are for
+reporting. The calibration gets what the training of the encoder held out (`training/conversations.py`,
+`training/functions.py`). Each line is a collection: name, licence, records [text, session, date] in order and questions
+[text, kind, positions of the records that answer it, date]; no position means that nothing there answers.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from datasets import without_docstring
 
-OUT = Path(__file__).parent / "data" / "ranking_talks.jsonl.gz"
-RHELM_TEST = ("Jonas_Richter", "Justice_Arvind_Prakash_Mehra", "Martin_Keller")
+DATA = Path(__file__).parent / "data"
 NAMED_SESSIONS = 36  # of a person whose talk is rewritten to names
 NAMES = ("Anna", "Ben", "Carla", "Dan", "Ella", "Frank", "Grace", "Henry", "Iris", "Jack", "Kate", "Leo", "Mia", "Noah")
 PACKAGES = {  # name of the package and its licence
@@ -35,9 +36,35 @@ PACKAGES = {  # name of the package and its licence
     "pydantic": "MIT", "pygments": "BSD-2-Clause", "rich": "MIT", "sqlalchemy": "MIT", "starlette": "BSD-3-Clause",
     "typer": "MIT", "urllib3": "MIT", "uvicorn": "BSD-3-Clause", "yaml": "MIT",
 }  # fmt: skip
-FUNCTIONS = 1200
-SCENES = 72
+HELD_OUT_PACKAGES = {
+    "anyio": "MIT", "attr": "MIT", "boltons": "BSD-3-Clause", "fastmcp": "Apache-2.0", "nltk": "Apache-2.0",
+    "numpy": "BSD-3-Clause", "packaging": "BSD-2-Clause", "pydantic": "MIT", "pypdf": "BSD-3-Clause",
+    "starlette": "BSD-3-Clause", "urllib3": "MIT", "uvicorn": "BSD-3-Clause", "yaml": "MIT",
+}  # fmt: skip
+TOGETHER, HELD_OUT = 12, 24  # scenes or stories of one collection, and at most so many that the encoder never saw
 Collection = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one file takes of each source."""
+
+    out: Path
+    named: tuple[str, ...]  # people of RHELM, as turns of two named persons
+    pooled: tuple[str, ...]  # and as sessions
+    stories: Callable[[int], Iterable[int]]  # where collections begin, by how many stories there are
+    scenes: Callable[[int], Iterable[int]]
+    personas: str  # the part of Synthetic-Persona-Chat
+    rows: Callable[[int], Iterable[int]]
+    packages: Iterable[str]
+    functions: int
+
+
+def _held_out(count: int) -> list[int]:
+    """Where the collections begin that the encoder was not trained on."""
+    return [first for first in range(0, count, TOGETHER) if first >= count - HELD_OUT]
+
+
 # What a first-person sentence becomes when it is about a named person.
 ABOUT = (
     (r"\bam I\b", "is {n}"), (r"\bdo I\b", "does {n}"), (r"\bhave I\b", "has {n}"), (r"\bwere I\b", "was {n}"),
@@ -45,6 +72,32 @@ ABOUT = (
     (r"\b[Mm]y\b|\bmine\b", "{n}'s"), (r"\b(?:me|myself)\b", "{n}"), (r"\bI\b|(?<=[ .])i(?=[ '])", "{n}"),
     (r"\byou\b", "{o}"), (r"\byour\b", "{o}'s"),
 )  # fmt: skip
+
+
+PARTS = {
+    "fusion": Part(
+        DATA / "ranking_talks.jsonl.gz",
+        ("David_R._Ellis", "Dr._Alastair_McEwan", "Dr._Elias_Romero", "Elena_Morales"),
+        ("David_Reyes", "Dr._Elena_Markovic", "Dr._Marcus_Ellison"),
+        lambda _: range(0, 24, TOGETHER),
+        lambda _: range(0, 72, TOGETHER),
+        "valid",
+        lambda _: range(0, 75, 25),
+        PACKAGES,
+        1200,
+    ),
+    "calibration": Part(
+        DATA / "calibration_talks.jsonl.gz",
+        ("Elena_Morales",),
+        ("Elena_Morales",),
+        _held_out,
+        _held_out,
+        "test",
+        lambda count: [first for first in range(0, count, 25) if first >= count - 100],
+        HELD_OUT_PACKAGES,
+        1600,
+    ),
+}
 
 
 class Snapshot:
@@ -76,13 +129,12 @@ def about(text: str, name: str, other: str) -> str:
     return text.replace("{n}", name).replace("{o}", other)
 
 
-def rhelm(folder: Path, drawn: random.Random) -> Iterator[Collection]:
-    """Half of the people as turns between two named persons, the other half as pooled sessions."""
+def rhelm(folder: Path, part: Part, drawn: random.Random) -> Iterator[Collection]:
+    """Talks as turns between two named persons, and as pooled sessions."""
     repo = Snapshot(folder, "microsoft/RHELM")
     files = repo.files("data/conversations")
-    people = [p for p in sorted({f.split("/")[2] for f in files}) if p not in RHELM_TEST]
     pooled: Collection = {"name": "rhelm-sessions", "licence": "MIT", "records": [], "questions": []}
-    for number, person in enumerate(people):
+    for person in sorted({*part.named, *part.pooled}):
         talks = [json.loads(body) for body in repo.read(f for f in files if f"/{person}/" in f)]
         asked = [
             json.loads(line)
@@ -91,9 +143,9 @@ def rhelm(folder: Path, drawn: random.Random) -> Iterator[Collection]:
             if line.strip()
         ]
         asked = [q for q in asked if q["question_type"] not in ("attachment", "mixed", "misleading")]
-        if number % 2:
+        if person in part.pooled:
             _pool(pooled, talks, asked)
-        else:
+        if person in part.named:
             name, other = re.sub(r"^Dr\._", "", person).split("_")[0], drawn.choice(NAMES)
             yield _named(person, talks[:NAMED_SESSIONS], asked, name, other)
     yield pooled
@@ -139,17 +191,19 @@ def _pool(pooled: Collection, talks: list[Any], asked: list[Any]) -> None:
             pooled["questions"].append([clean(q["question"]), kind, spots, q["question_date"]])
 
 
-def fairytales(folder: Path) -> Iterator[Collection]:
+def fairytales(folder: Path, part: Part) -> Iterator[Collection]:
     """Sections of stories as notes."""
     repo = Snapshot(folder, "uci-soe/FairytaleQAData")
     files = repo.files("data-by-train-split")
-    stories = {Path(f).name[:-10]: f for f in files if "/section-stories/val/" in f or "/section-stories/test/" in f}
+    stories = {Path(f).name[:-10]: f for f in files if "/section-stories/" in f}
     asked = {Path(f).name[:-14]: f for f in files if "/questions/" in f}
-    names = sorted(set(stories) & set(asked))[:24]
-    for first in range(0, len(names), 12):
+    names = sorted(set(stories) & set(asked))
+    if part is PARTS["fusion"]:
+        names = [name for name in names if "/section-stories/train/" not in stories[name]]
+    for first in part.stories(len(names)):
         records: list[list[Any]] = []
         questions: list[list[Any]] = []
-        for name in names[first : first + 12]:
+        for name in names[first : first + TOGETHER]:
             story, rows = repo.read([stories[name], asked[name]])
             where: dict[str, int] = {}
             for row in csv.DictReader(io.StringIO(story)):
@@ -162,12 +216,12 @@ def fairytales(folder: Path) -> Iterator[Collection]:
         yield {"name": f"fairytales-{first}", "licence": "Apache-2.0", "records": records, "questions": questions}
 
 
-def personas(folder: Path, drawn: random.Random) -> Iterator[Collection]:
+def personas(folder: Path, part: Part, drawn: random.Random) -> Iterator[Collection]:
     """Talks of two persons. Sentences about one of them are asked of both; only one of the answers exists."""
     repo = Snapshot(folder, "google-research-datasets/Synthetic-Persona-Chat")
-    (body,) = repo.read(["data/Synthetic-Persona-Chat_valid.csv"])
+    (body,) = repo.read([f"data/Synthetic-Persona-Chat_{part.personas}.csv"])
     rows = list(csv.DictReader(io.StringIO(body)))
-    for first in range(0, 75, 25):
+    for first in part.rows(len(rows)):
         pair = drawn.sample(NAMES, 2)
         records: list[list[Any]] = []
         questions: list[list[Any]] = []
@@ -192,15 +246,15 @@ def _persona_questions(text: str, own: list[int], records: list[list[Any]], name
         yield [f"Is it true that {about(text, other, name)}?", "swapped", [], None]
 
 
-def scenes(folder: Path) -> Iterator[Collection]:
+def scenes(folder: Path, part: Part) -> Iterator[Collection]:
     """Talk of several persons with questions about single utterances."""
     repo = Snapshot(folder, "emorynlp/FriendsQA")
-    (body,) = repo.read(["dat/friendsqa_dev.json"])
-    found = [paragraph for scene in json.loads(body)["data"] for paragraph in scene["paragraphs"]][:SCENES]
-    for first in range(0, len(found), 12):
+    bodies = repo.read(["dat/friendsqa_dev.json", "dat/friendsqa_tst.json"])
+    found = [paragraph for body in bodies for scene in json.loads(body)["data"] for paragraph in scene["paragraphs"]]
+    for first in part.scenes(len(found)):
         records: list[list[Any]] = []
         questions: list[list[Any]] = []
-        for n, scene in enumerate(found[first : first + 12]):
+        for n, scene in enumerate(found[first : first + TOGETHER]):
             place: dict[int, int] = {}
             for said in scene["utterances:"]:
                 place[said["uid"]] = len(records)
@@ -217,22 +271,22 @@ def _joined(text: str, most: int) -> str:
     return re.sub(r" (n't|'\w+|[.,?!;:)\]])", r"\1", clean(text, most))
 
 
-def functions(packages: Path, drawn: random.Random) -> Iterator[Collection]:
+def functions(folders: Sequence[Path], part: Part, drawn: random.Random) -> Iterator[Collection]:
     """Functions of installed packages, asked for in the words of a web search.
 
     Every second has no docstring and is asked for by its summary; the others keep the summary and are asked for by
     what their docstring says further, since a query does not repeat the words that somebody else wrote.
     """
     found: list[tuple[str, str, str]] = []
-    for package in PACKAGES:
-        for path in sorted((packages / package).rglob("*.py")):
+    for package in part.packages:
+        for path in sorted(path for folder in folders for path in (folder / package).rglob("*.py")):
             found += _documented(path.read_text("utf-8", "replace"))
     drawn.shuffle(found)
     records: list[list[Any]] = []
     questions: list[list[Any]] = []
     known: set[str] = set()
     for summary, further, code in found:
-        if summary in known or len(records) == FUNCTIONS:
+        if summary in known or len(records) == part.functions:
             continue
         known.add(summary)
         if further and len(records) % 2 == 0:
@@ -275,15 +329,15 @@ def _searched(summary: str, drawn: random.Random, dropped: float) -> str:
 
 
 def main() -> int:
-    folder, packages = Path(sys.argv[1]), Path(sys.argv[2])
+    part, folder, packages = PARTS[sys.argv[1]], Path(sys.argv[2]), [Path(one) for one in sys.argv[3:]]
     drawn = random.Random(11)
     made: list[Collection] = []
     for source in (
-        rhelm(folder, drawn), fairytales(folder), personas(folder, drawn), scenes(folder),
-        functions(packages, drawn),
+        rhelm(folder, part, drawn), fairytales(folder, part), personas(folder, part, drawn), scenes(folder, part),
+        functions(packages, part, drawn),
     ):  # fmt: skip
         made += source
-    with OUT.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed:
+    with part.out.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed:
         for one in made:
             print(one["name"], len(one["records"]), "records", len(one["questions"]), "questions")
             packed.write((json.dumps(one, ensure_ascii=False, separators=(",", ":")) + "\n").encode())

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +39,18 @@ from cortex_py.store.search.vectors import single_threaded
 from ranking_data import NAMES, about, clean
 
 import report
-from datasets import Collection, Question, Record, longmemeval, moment, read_lines
+from datasets import Collection, Question, Record, is_learned, longmemeval, moment, read_lines, unlearned
 
 __all__ = ["FOLDS", "Engine", "KeptVectors", "Sample", "default_backend", "engine", "notes", "samples", "whole"]
 
+Purpose = Literal["fusion", "calibration"]
 FOLDS = 5
 HOMES = report.RESULTS / "homes"
 NOTES = Path(__file__).with_name("ranking_notes.json")
-TALKS_TOLD = 8  # talks that LongMemEval is divided into
-TALKS = Path(__file__).parent / "data" / "ranking_talks.jsonl.gz"
+TALKS_TOLD = {"fusion": 8, "calibration": 4}  # talks that LongMemEval is divided into
+LINE = 8  # notes of one line of work
+DATA = Path(__file__).parent / "data"
+TALKS = {"fusion": DATA / "ranking_talks.jsonl.gz", "calibration": DATA / "calibration_talks.jsonl.gz"}
 SMALL = Path(__file__).parent / "data" / "small_stores.jsonl"
 NOW = datetime(2026, 11, 15, tzinfo=UTC)  # the clock of questions that do not tell when they are asked
 WANTED = 32  # candidates that each retriever is asked for, as in recall
@@ -174,10 +177,11 @@ class Engine:
 
 def engine(collection: Collection, backend: KeptVectors) -> Engine:
     """The collection in its home, which is filled when it is asked for the first time."""
-    home = HOMES / f"{_named(collection)}-{_digest(collection, backend)}"
+    named = f"{_named(collection)}-{backend.model_name}"
+    home = HOMES / f"{named}-{_digest(collection, backend)}"
     done = home / "filled"
     if not done.is_file():
-        for old in HOMES.glob(f"{_named(collection)}-*"):
+        for old in HOMES.glob(f"{named}-*"):
             shutil.rmtree(old)
         home.mkdir(parents=True)
         with _opened(home, backend) as cortex:
@@ -221,10 +225,11 @@ def default_backend() -> KeptVectors:
 
 
 def base_backend() -> KeptVectors:
-    """The base of cortex-recall, which has seen none of the texts that the ranking is fitted on.
+    """The base of cortex-recall, which has seen none of the texts that the fusion is fitted on.
 
-    cortex-recall was trained on many of them: there its vectors look better than they are, and the ranking would trust
-    them too much elsewhere.
+    cortex-recall was trained on many of them: there its vectors look better than they are, and the fusion would trust
+    them too much elsewhere. What its training held out is too little for the fusion. The calibration has few
+    coefficients and depends on the scale of the vectors that ship, so it is fitted on those, on that little.
     """
     settings = load_settings(os.environ.get("CORTEX_BENCH_HOME"))
     return KeptVectors(open_backend(settings=replace(settings, embedding_model="all-MiniLM-L6-v2")))
@@ -241,6 +246,14 @@ def notes() -> Collection:
     )
 
 
+def in_lines(collection: Collection) -> Collection:
+    """The same notes as records of lines of work, where each has neighbours that have nothing to do with it."""
+    records = list(collection.records)
+    random.Random(_SEED).shuffle(records)
+    placed = [replace(record, branch=f"line-{n // LINE}") for n, record in enumerate(records)]
+    return Collection(f"{collection.name}-lines", tuple(placed), collection.questions)
+
+
 def whole(engine: Engine, source: str, fold: int | None = None) -> Iterator[Sample]:
     """Every question of the collection, asked of all of it; folds go by question unless one is given."""
     for question in engine.collection.questions:
@@ -253,9 +266,9 @@ def _fold(question: Question) -> int:
     return zlib.crc32(text.encode()) % FOLDS
 
 
-def talks() -> list[Collection]:
-    """The collections of `data/ranking_talks.jsonl.gz`, see `ranking_data.py`."""
-    with gzip.open(TALKS, "rt", encoding="utf-8") as lines:
+def talks(purpose: Purpose) -> list[Collection]:
+    """The collections of one file that `ranking_data.py` wrote."""
+    with gzip.open(TALKS[purpose], "rt", encoding="utf-8") as lines:
         return [_talk(json.loads(line)) for line in lines]
 
 
@@ -292,15 +305,17 @@ def small_notes(part: str) -> tuple[Collection, tuple[str, ...]]:
     )
 
 
-def told(folder: Path | None = None) -> list[Collection]:
+def told(folder: Path | None, purpose: Purpose) -> list[Collection]:
     """LongMemEval as talks of two named persons, by turn: what answers is the turn that the data set marks.
 
     The key of a question is its text as the data set has it, which decides its fold.
     """
     items = sorted(read_lines("longmemeval_oracle.jsonl.gz", folder), key=lambda item: _short(item["question_id"]))
     items = [item for item in items if not item["question_id"].endswith("_abs")]
-    step = math.ceil(len(items) / TALKS_TOLD)
-    return [_told(n, items[n * step : (n + 1) * step]) for n in range(TALKS_TOLD)]
+    if purpose == "calibration":
+        items = [item for item in items if not is_learned(item["question_id"])]
+    step = math.ceil(len(items) / TALKS_TOLD[purpose])
+    return [_told(n, items[n * step : (n + 1) * step]) for n in range(TALKS_TOLD[purpose])]
 
 
 def _told(number: int, items: Sequence[dict[str, Any]]) -> Collection:
@@ -343,39 +358,58 @@ WEIGHTS = {
     "fairytales": 0.3,
     "personas": 1.0,
     "functions": 0.5,
+    "notes": 0.5,
+    "lines": 0.5,
 }
+OWN = frozenset(("notes", "lines"))  # notes written by hand, asked in small stores too
+SMALL_SIZES = (1, 2, 3, 5, 8, 10, 30)
 
 
-def samples(folder: Path | None = None) -> list[Sample]:
-    """All that the model is trained on: whole collections, parts of them, and questions that are foreign to them."""
-    backend = base_backend()
-    drawn = random.Random(_SEED)
-    engines = {
-        "longmemeval": [engine(longmemeval(folder), backend)],
-        "told": [engine(collection, backend) for collection in told(folder)],
-    }
-    for collection in talks():
-        engines.setdefault(collection.name.split("-")[0], []).append(engine(collection, backend))
-    small, off_topic = small_notes("develop")
-    own = [engine(notes(), backend), engine(small, backend)]
-    found: list[Sample] = []
-    for source, several in engines.items():
-        for n, one in enumerate(several):
-            fold = n % FOLDS if len(several) > 1 and source != "told" else None
-            asked = [replace(s, weight=WEIGHTS[source]) for s in whole(one, source, fold)]
-            found += asked
-            for question in one.collection.questions:
-                if drawn.random() < 0.5:
-                    part = _part(one, question, f"{source}/part", 0, _any_size(one, drawn), drawn)
-                    found.append(replace(part, fold=_fold(question) if fold is None else fold, weight=WEIGHTS[source]))
-    for one in own:
-        found += [replace(s, weight=0.5) for s in whole(one, "notes")]
-        for question in one.collection.questions:
-            for size in (1, 2, 3, 5, 8, 10, 30):
-                found.append(_part(one, question, "notes/part", _fold(question), size, drawn, share=0.75))
-    found += _foreign(engines, own, off_topic, drawn)
+def samples(folder: Path | None, purpose: Purpose) -> list[Sample]:
+    """All that one part of the model is trained on: whole collections, parts of them, and questions foreign to them."""
+    backend = base_backend() if purpose == "fusion" else default_backend()
+    gathered = collections(folder, purpose)
+    found = [s for source in gathered for s in samples_of(source, gathered, backend)]
     backend.save()
     return found
+
+
+def collections(folder: Path | None, purpose: Purpose) -> dict[str, list[Collection]]:
+    """The collections that one part of the model is trained on, by source."""
+    sessions = longmemeval(folder)
+    found = {
+        "longmemeval": [sessions if purpose == "fusion" else unlearned(sessions)],
+        "told": told(folder, purpose),
+    }
+    for collection in talks(purpose):
+        found.setdefault(collection.name.split("-")[0], []).append(collection)
+    own = [notes(), small_notes("develop")[0]]
+    return found | {"notes": own, "lines": [in_lines(one) for one in own]}
+
+
+def samples_of(source: str, gathered: Mapping[str, Sequence[Collection]], backend: KeptVectors) -> Iterator[Sample]:
+    """The samples of one source, which do not depend on the chance of the others."""
+    drawn = random.Random(f"{_SEED} {source}")
+    several = [engine(collection, backend) for collection in gathered[source]]
+    for n, one in enumerate(several):
+        fold = n % FOLDS if source in ("personas", "scenes", "fairytales") else None
+        for sample in whole(one, source, fold):
+            yield replace(sample, weight=WEIGHTS[source])
+        for question in one.collection.questions:
+            own_fold = _fold(question) if fold is None else fold
+            if source in OWN:
+                for size in SMALL_SIZES:
+                    part = _part(one, question, f"{source}/part", own_fold, size, drawn, share=0.75)
+                    yield replace(part, weight=WEIGHTS[source])
+            elif drawn.random() < 0.5:
+                part = _part(one, question, f"{source}/part", own_fold, _any_size(one, drawn), drawn)
+                yield replace(part, weight=WEIGHTS[source])
+    for question in _foreign_to(source, gathered, drawn):
+        one = drawn.choice(several)
+        size = drawn.choice(SMALL_SIZES) if source in OWN else _any_size(one, drawn)
+        part = _part(one, _unanswerable(question), f"{source}/foreign", _fold(question), size, drawn)
+        # Off-topic queries to a small store are few here and must stay below the threshold.
+        yield replace(part, weight=2.5 if source in OWN else 1.0)
 
 
 def _any_size(engine: Engine, drawn: random.Random) -> int:
@@ -406,22 +440,15 @@ def _part(
     return engine.ask(question, source, fold, sorted(chosen))
 
 
-def _foreign(
-    engines: Mapping[str, Sequence[Engine]], own: Sequence[Engine], off_topic: Sequence[str], drawn: random.Random
-) -> Iterator[Sample]:
-    """Questions asked where nothing can answer them."""
-    asked = {name: [q for one in several for q in one.collection.questions] for name, several in engines.items()}
-    asked["notes"] = [q for one in own for q in one.collection.questions]
-    for name, several in [*engines.items(), ("notes", own)]:
-        strange = [q for other, questions in asked.items() if other != name for q in drawn.sample(questions, 20)]
-        if name == "notes":
-            strange += [Question(text, text, "foreign", frozenset()) for text in off_topic] * 3
-        for question in strange:
-            one = drawn.choice(several)
-            size = drawn.choice((1, 2, 3, 5, 8, 10, 30)) if name == "notes" else _any_size(one, drawn)
-            part = _part(one, _unanswerable(question), f"{name}/foreign", _fold(question), size, drawn)
-            # Off-topic queries to a small store are few here and must stay below the threshold.
-            yield replace(part, weight=5.0 if name == "notes" else 1.0)
+def _foreign_to(source: str, gathered: Mapping[str, Sequence[Collection]], drawn: random.Random) -> list[Question]:
+    """Questions that nothing of a source answers."""
+    strange: list[Question] = []
+    for other, several in gathered.items():
+        if other != source and not {other, source} <= OWN:
+            strange += drawn.sample([q for one in several for q in one.questions], 20)
+    if source in OWN:
+        strange += [Question(text, text, "foreign", frozenset()) for text in small_notes("develop")[1]] * 3
+    return strange
 
 
 def _unanswerable(question: Question) -> Question:

@@ -3,7 +3,8 @@
     python bench/retrieval.py [--data FOLDER] [--ceiling]
 
 Each row is one way of ranking. LoCoMo and CoSQA are ranked by the shipped model, which was fitted on neither;
-LongMemEval is cross-validated: every question is ranked by a model that was trained without the questions of its fold.
+LongMemEval is cross-validated: every question is ranked by a model that was trained without the questions of its fold,
+and the questions that the encoder was trained on are left out.
 Questions that cannot be answered are not counted. `any` is the share of questions with at least one relevant result
 among the first, `found` the share of relevant ones that are there, `all` the share of questions with every one of them
 there, `mrr@10` the mean of one over the place of the first. LongMemEval questions are asked at their own date where the
@@ -28,7 +29,7 @@ from ranking_samples import KeptVectors, Sample, default_backend, engine, whole
 from train_ranking import fold_models
 
 import report
-from datasets import Collection, DatasetMissing, cosqa, locomo, longmemeval
+from datasets import Collection, DatasetMissing, cosqa, locomo, longmemeval, unlearned
 
 AT = (5, 10)
 MODES: tuple[tuple[str, Mode, str], ...] = (
@@ -85,7 +86,7 @@ def sets(folder: Path | None, backend: KeptVectors) -> Iterator[tuple[str, list[
     """Each set with its questions and the models that may rank them."""
     turns = [s for c in locomo(folder) for s in whole(engine(c, backend), "locomo")]
     yield "LoCoMo turns", turns, shipped
-    sessions = longmemeval(folder)
+    sessions = unlearned(longmemeval(folder))
     folds = cross_validated(folder)
     yield "LongMemEval sessions, asked", list(whole(engine(sessions, backend), "sessions")), folds
     yield "LongMemEval sessions, now", list(whole(engine(without_clock(sessions), backend), "sessions")), folds

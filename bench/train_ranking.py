@@ -1,11 +1,12 @@
 """Make `ranking_model.json`: the fusion and the calibration of recall, learned from candidates as recall sees them.
 
-    python bench/train_ranking.py [--data FOLDER] [--check]
+    python bench/train_ranking.py [--data FOLDER] [--check | --calibrate]
 
-One model is trained on all sets together; none of them is LoCoMo or CoSQA, which only measure. Figures are
-cross-validated, talks by person and the others by question, and never come from data the measured model was trained
-on. The run is deterministic. `--check` measures without writing the file. Where the candidates come from is one
-function, `samples` in `ranking_samples.py`.
+One model is trained on all sets together; none of them is LoCoMo or CoSQA, which only measure. The fusion is fitted on
+the vectors of the encoder's base, the calibration on the vectors that ship, of texts that the encoder was not trained
+on. Figures are cross-validated, talks by person and the others by question, and never come from data the measured model
+was trained on. The run is deterministic. `--check` measures without writing the file; `--calibrate` keeps its fusion
+and fits the calibration alone. Where the candidates come from is one function, `samples` in `ranking_samples.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,7 @@ NOT_NEGATIVE = {
     "long_part", "turn_window",
     *(f"{kind}_{signal}" for kind in ("turn", "lone", "long", "code") for signal in ("raw", "vector", "coverage")),
 }  # fmt: skip
+NOT_POSITIVE = {"stranger"}  # who is not asked for is never the likelier for it
 FOLDS_FILE = report.RESULTS / "ranking_folds.json"
 # Not in the calibration: questions of RHELM with a wrong premise, whose words are nevertheless those of a record, and
 # stories, whose sections all have the same words.
@@ -158,7 +161,8 @@ def fit_calibration(samples: Sequence[Sample], model: RankingModel, name: str) -
         return float(cost), slope
 
     lowest = np.array([0.0 if term in NOT_NEGATIVE else -np.inf for term in terms] + [-np.inf])
-    fitted = minimise(loss, lowest)
+    highest = np.array([0.0 if term in NOT_POSITIVE else np.inf for term in terms] + [np.inf])
+    fitted = minimise(loss, lowest, highest)
     slopes = fitted[:-1] / spread
     result = {term: round(float(slope), 4) for term, slope in zip(terms, slopes, strict=True)}
     return result | {"offset": round(float(fitted[-1] - slopes @ mean), 4)}
@@ -206,26 +210,46 @@ def minimise(
     return at
 
 
-def train(samples: Sequence[Sample], start: Floats | None = None) -> RankingModel:
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What the fusion learns from, and what the calibration learns from."""
+
+    fusion: Sequence[Sample]
+    calibration: Sequence[Sample]
+
+    def without(self, fold: int) -> Training:
+        return Training(*([s for s in part if s.fold != fold] for part in (self.fusion, self.calibration)))
+
+
+def gather_all(folder: Path | None) -> Training:
+    return Training(gather(folder, "fusion"), gather(folder, "calibration"))
+
+
+def train(training: Training, start: Floats | None = None) -> RankingModel:
     """A model of the samples. The losses are convex, so the start saves time and changes nothing else."""
-    background = background_of(samples)
-    weights = np.round(fit_fusion([s for s in samples if s.whole and s.answerable], background, start), 4)
-    model = RankingModel(background, weights, FIXED, {})
+    background = background_of(training.fusion)
+    whole = [s for s in training.fusion if s.whole and s.answerable]
+    weights = np.round(fit_fusion(whole, background, start), 4)
+    return calibrate(RankingModel(background, weights, FIXED, {}), training.calibration)
+
+
+def calibrate(model: RankingModel, samples: Sequence[Sample]) -> RankingModel:
+    """The model's fusion with a calibration of the samples."""
     fair = [sample for sample in samples if sample.kind not in UNFAIR and not sample.source.startswith(UNFAIR)]
-    calibration = {name: fit_calibration(fair, model, name) for name in CALIBRATED}
-    return RankingModel(background, weights, FIXED, calibration)
+    return replace(model, calibration={name: fit_calibration(fair, model, name) for name in CALIBRATED})
 
 
-def write(model: RankingModel, samples: Sequence[Sample], figures: dict[str, dict[str, float]], path: Path) -> None:
+def write(model: RankingModel, provenance: dict[str, Any], path: Path) -> None:
     content = {
         "about": "Fusion and calibration of recall. Made by bench/train_ranking.py; read by memory.recall.ranking.",
-        "provenance": {
-            "trained_on": {source: sum(s.source == source for s in samples) for source in _sources(samples)},
-            "cross_validated": figures,
-        },
+        "provenance": provenance,
         **_content(model),
     }
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _counted(samples: Sequence[Sample]) -> dict[str, int]:
+    return {source: sum(s.source == source for s in samples) for source in _sources(samples)}
 
 
 def _content(model: RankingModel) -> dict[str, Any]:
@@ -250,9 +274,9 @@ def cross_validate(samples: Sequence[Sample], models: Sequence[RankingModel]) ->
     return {source: _means(found) for source, found in rows.items()}
 
 
-def train_folds(samples: Sequence[Sample], start: Floats | None = None) -> list[RankingModel]:
+def train_folds(training: Training, start: Floats | None = None) -> list[RankingModel]:
     """For each fold a model that was trained without it; kept in a file for the benchmarks."""
-    models = [train([s for s in samples if s.fold != fold], start) for fold in range(FOLDS)]
+    models = [train(training.without(fold), start) for fold in range(FOLDS)]
     FOLDS_FILE.parent.mkdir(exist_ok=True)
     FOLDS_FILE.write_text(json.dumps([_content(model) for model in models]), encoding="utf-8")
     return models
@@ -262,7 +286,7 @@ def fold_models(folder: Path | None = None) -> list[RankingModel]:
     """The models of the folds, from the file if it is not older than the shipped model."""
     if FOLDS_FILE.is_file() and FOLDS_FILE.stat().st_mtime >= MODEL_FILE.stat().st_mtime:
         return [RankingModel.from_json(json.dumps(one)) for one in json.loads(FOLDS_FILE.read_text("utf-8"))]
-    return train_folds(gather(folder))
+    return train_folds(gather_all(folder))
 
 
 def _sources(samples: Sequence[Sample]) -> list[str]:
@@ -297,21 +321,35 @@ def measure(sample: Sample, model: RankingModel) -> dict[str, float]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, help="folder of the public data (default ../shared/data)")
-    parser.add_argument("--check", action="store_true", help="measure only; leave ranking_model.json alone")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--check", action="store_true", help="measure only; leave ranking_model.json alone")
+    either.add_argument("--calibrate", action="store_true", help="keep the fusion of ranking_model.json")
     chosen = parser.parse_args(arguments)
     try:
-        samples = gather(chosen.data)
+        if chosen.calibrate:
+            calibrate_shipped(gather(chosen.data, "calibration"))
+            return 0
+        training = gather_all(chosen.data)
     except DatasetMissing as missing:
         print(f"Nothing was trained: {missing}.", file=sys.stderr)
         return 1
-    model = train(samples)
-    figures = cross_validate(samples, train_folds(samples, model.weights))
+    model = train(training)
+    figures = cross_validate(training.calibration, train_folds(training, model.weights))
     print(json.dumps(figures, indent=1))
     if not chosen.check:
-        write(model, samples, figures, MODEL_FILE)
+        counts = {"trained_on": _counted(training.fusion), "calibrated_on": _counted(training.calibration)}
+        write(model, counts | {"cross_validated": figures}, MODEL_FILE)
         FOLDS_FILE.touch()
         print(f"wrote {MODEL_FILE}", file=sys.stderr)
     return 0
+
+
+def calibrate_shipped(samples: Sequence[Sample]) -> None:
+    """Give the shipped fusion a calibration of the samples; the figures of its provenance are the fusion's."""
+    content = json.loads(MODEL_FILE.read_text("utf-8"))
+    model = calibrate(RankingModel.from_json(MODEL_FILE.read_text("utf-8")), samples)
+    write(model, content["provenance"] | {"calibrated_on": _counted(samples)}, MODEL_FILE)
+    print(f"wrote {MODEL_FILE}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,7 @@ def some(size: int, seed: int, **given: Any) -> Candidates:
     signals |= {"flags": rng.integers(0, 2 * max(Trait), size), "author_match": rng.integers(0, 2, size)}
     signals |= {
         "has_author": signals["author_match"] | rng.integers(0, 2, size),
+        "speaker": signals["author_match"],
         "name_match": rng.integers(0, 2, size),
     }
     return candidates_of(**(signals | {"scope_size": size, "mass": 5.0, "created": np.full(size, 19_000.0)} | given))
@@ -278,6 +279,7 @@ def test_the_order_does_not_depend_on_the_place() -> None:
                 "flags",
                 "author_match",
                 "has_author",
+                "speaker",
                 "name_match",
                 "created",
             )
@@ -312,7 +314,7 @@ def test_somebody_else_who_speaks_of_themselves_scores_lower_than_who_is_asked_f
     same = np.full(3, 0.4)
     candidates = candidates_of(
         same, 4 * same, scope_size=3, mass=6.0, coverage=same, length=[12] * 3, has_author=[1, 1, 1],
-        author_match=[0, 1, 0], flags=[Trait.FIRST_PERSON, Trait.FIRST_PERSON, Trait.SECOND_PERSON],
+        speaker=[1, 1, 1], author_match=[0, 1, 0], flags=[Trait.FIRST_PERSON, Trait.FIRST_PERSON, Trait.SECOND_PERSON],
         prev=[-1, 0, 1], next=[1, 2, -1], branch=[0, 0, 0],
     )  # fmt: skip
     score = default_model().score(query_traits("What did Ann buy?"), candidates).score

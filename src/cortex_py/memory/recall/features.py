@@ -236,6 +236,7 @@ class Candidates:
     flags: Numbers  # Trait bits
     author_match: Numbers  # 1 where the query names the record's author
     has_author: Numbers  # 1 where somebody signed the record
+    speaker: Numbers  # 1 where that somebody signed another candidate too
     name_match: Numbers  # 1 where a name of the query occurs in the record's text
     date_match: Numbers  # 1 where the record's text names a month of the query
     created: Numbers  # days since 1970
@@ -420,7 +421,8 @@ def features(query: QueryTraits, candidates: Candidates, background: Background)
 class RecordKinds:
     """How far each candidate is code, a long record, a note, or a turn of talk.
 
-    A short record is a turn if somebody signed it and it belongs to a branch; otherwise it is a note.
+    A short record is a turn if it belongs to a branch and is signed by somebody who signed another one too: a label
+    such as "Retries:" opens one note, the name of a speaker many turns. Otherwise it is a note.
 
     The four add up to 1.
     """
@@ -438,7 +440,7 @@ def record_kinds(c: Candidates) -> RecordKinds:
     """What kinds of record the candidates are."""
     code = ((c.flags & int(Trait.CODE)) != 0).astype(np.float64)
     long = (1.0 - code) * longness(np.log1p(c.length))
-    lone = (c.has_author == 0) | ((c.prev < 0) & (c.next < 0) & (c.branch < 0))
+    lone = (c.speaker == 0) | ((c.prev < 0) & (c.next < 0) & (c.branch < 0))
     return RecordKinds(code, long, lone * (1.0 - code - long))
 
 
@@ -560,6 +562,7 @@ def _candidates(
         flags=found.flags,
         author_match=np.array([number in authors for number in found.author.tolist()], np.bool_),
         has_author=found.author != 0,
+        speaker=_speakers(found.author),
         name_match=np.any(matches.holds[:, named], axis=1, keepdims=True)[:, 0],
         date_match=_names_month(found, traits),
         created=found.created / _MICROS_A_DAY,
@@ -568,6 +571,14 @@ def _candidates(
         unseen=_unseen(found),
         now=now / _MICROS_A_DAY,
     )
+
+
+def _speakers(author: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which records are signed by somebody who signed another of them too."""
+    if not author.any():
+        return np.zeros(len(author), np.bool_)
+    _, who, times = np.unique(author, return_inverse=True, return_counts=True)
+    return np.asarray((times[who] > 1) & (author != 0))
 
 
 def _discount_frame_words(found: CandidateSet, hashes: Sequence[int]) -> CandidateSet:
