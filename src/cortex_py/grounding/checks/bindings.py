@@ -181,8 +181,8 @@ def _compare_numbers(scene: Scene, found: Sequence[Binding], wanted: Sequence[fr
         if same:
             best = max(same, key=lambda one: (one.fit, one.is_default))
             distinctive = max(meaning) > 12
-            is_located = scene.named or scene.found.paths  # elsewhere a number alone proves nothing
-            if best.fit >= 0.3 or (is_located and distinctive and (best.is_default or best.fit > 0)):
+            is_placed = scene.named or scene.found.paths  # elsewhere a number alone proves nothing
+            if best.fit >= 0.3 or (is_placed and distinctive and (best.is_default or best.fit > 0)):
                 # Another name that fits better has another value.
                 rival = max(numeric, key=lambda row: row[0].fit)[0]
                 if rival.fit < best.fit + 0.3:
@@ -190,7 +190,7 @@ def _compare_numbers(scene: Scene, found: Sequence[Binding], wanted: Sequence[fr
                         scene,
                         best,
                         True,
-                        min(1.0, 0.6 + best.fit / 2) if is_located else best.fit,
+                        min(1.0, 0.6 + best.fit / 2) if is_placed else best.fit,
                     )
     best = max((one for one, _ in numeric), key=lambda one: (one.fit, one.is_default))
     if best.fit >= 0.4:
