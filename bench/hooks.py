@@ -11,6 +11,7 @@ chosen on the dev halves alone, as the lowest one that keeps to the bounds, and 
     python bench/hooks.py                   # the floor of the settings, on the test halves
     python bench/hooks.py --choose          # all floors on the dev halves, then the chosen one on the test halves
     python bench/hooks.py --most 40         # only so many questions of each half
+    python bench/hooks.py --latency         # how long hooks take instead; see `hook_latency.py`
 """
 
 from __future__ import annotations
@@ -195,7 +196,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--choose", action="store_true", help="try all floors on the dev halves first")
     parser.add_argument("--most", type=int, help="only so many questions of each half")
     parser.add_argument("--sources", default="projects,longmemeval,locomo")
+    parser.add_argument("--latency", action="store_true", help="measure times instead of usefulness")
+    parser.add_argument("--size", type=int, default=100_000, help="memories in the store, with --latency")
     options = parser.parse_args(arguments)
+    if options.latency:
+        from hook_latency import measure as measure_latency
+
+        report.write("hook_latency", measure_latency(options.size))
+        return 0
     readers = {
         "projects": from_projects,
         "longmemeval": lambda: from_longmemeval(options.most),

@@ -60,7 +60,8 @@ ALLOWED = {
     "diagnosis": {"app", "clients"},
     "clients": {"backup", "hooks"},
     # What a hook gives is chosen by the services of a project; the process that answers hooks opens the home.
-    "hooks": {"app", "backup", "context", "encryption", "memory", "prompts", "security"},
+    # A prompt without such a process searches the file of the store.
+    "hooks": {"app", "backup", "context", "encryption", "memory", "prompts", "security", "store"},
     "services": {"embedding"},
     "mcp": {"app", "memory", "context", "graph", "grounding", "prompts", "backup", "embedding", "hooks", "security"},
     "http": {"app", "mcp", "embedding", "access", "security"},

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-
-from ..records import Memory
+from datetime import datetime
+from typing import NamedTuple, Protocol
 
 __all__ = ["Quote", "fit", "frame", "neutralise", "quote", "without_given"]
 
@@ -27,8 +26,20 @@ _LEFT_OUT = "(a passage that addresses the model is left out)"
 _SHORT_ID = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
+class Quotable(Protocol):
+    """What a quotation needs of a memory."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def created_at(self) -> datetime: ...
+
+
+class Quote(NamedTuple):
     """A memory as it is shown: its id, and the lines with its source and text."""
 
     id: str
@@ -46,7 +57,7 @@ def neutralise(text: str) -> str:
     Paragraphs that give instructions to a model are left out: no record of work has a reason to do that.
     """
     # Imported here: it compiles many patterns.
-    from ..context.summary.reader import instructs
+    from ..context.summary.instructions import instructs
 
     text = _UNSEEN.sub("", text.replace("\r\n", "\n"))
     parts = re.split(r"(\n\s*\n)", _SQUARE.sub("(", _MARK.sub("‹", text)))
@@ -54,7 +65,7 @@ def neutralise(text: str) -> str:
     return "".join(_LEFT_OUT if part.strip() and instructs(part.replace("<", "‹")) else part for part in parts).strip()
 
 
-def quote(memory: Memory, text: str) -> Quote:
+def quote(memory: Quotable, text: str) -> Quote:
     """A memory with its namespace, date and id; further lines are indented, so that each belongs to its memory."""
     body = neutralise(text).replace("\n", "\n  ")
     mark = ", not reviewed" if memory.status == "pending" else ""

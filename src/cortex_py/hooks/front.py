@@ -69,6 +69,8 @@ class _Work:
             self.fault = f"no warm process ({type(error).__name__})"
             if self.hook.kind == "start":
                 self._take_prepared(event)
+            elif self.hook.kind == "prompt" and self.hook.takes_context and not self.kept:
+                self._search(event)
 
     def _ask(self, event: dict[str, Any]) -> None:
         self.connection = _connect(self.place, self._left())
@@ -95,6 +97,14 @@ class _Work:
         if found:
             self.context = found["text"]
             event["delivered"] = found["ids"]
+
+    def _search(self, event: dict[str, Any]) -> None:
+        # Imported here: a warm process answers most hooks.
+        from .cold import answer_cold
+
+        self.context, ids = answer_cold(self.home, event)
+        if ids:
+            event["delivered"] = ids
 
 
 def run_hook(arguments: list[str]) -> int:

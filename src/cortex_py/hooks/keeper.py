@@ -42,7 +42,9 @@ class TurnKeeper:
         """
         session, kind = session_of(event), event.get("kind")
         if event.get("delivered"):
-            self._given.add(session, tuple(str(one) for one in event["delivered"]), owed=False)
+            self._given.add(
+                session, tuple(str(one) for one in event["delivered"]), owed=False if kind == "start" else None
+            )
         elif event.get("missed") and kind == "start":
             self._given.add(session, owed=True)
         if not self._settings.hook_capture:

@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
-from hashlib import blake2s
 from typing import Any
 
 from ..clock import from_micros, to_micros
 from ..records import Branch, Memory, Project
 from .database import Row, Sql
+from .index_words import index_word, space_word, term_hash
 
 __all__ = [
     "BRANCH_COLUMNS", "MEMORY_COLUMNS", "PACKED_COLUMNS", "PROJECT_COLUMNS", "IndexedChunk", "IndexedRecord",
@@ -121,27 +120,11 @@ def _json_tuple(text: str) -> tuple[Any, ...]:
 # -- terms -----------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1 << 15)
-def term_hash(term: str) -> int:
-    """The stable hash of a term: 32 bits, never 0."""
-    digest = blake2s(term.encode("utf-8", "surrogatepass"), digest_size=4).digest()
-    return int.from_bytes(digest, "little") or 1
-
-
 def encode_terms(terms: Sequence[str]) -> bytes:
     """The distinct hashes in ascending order, 4 little-endian bytes each, then their counts up to 255, a byte each."""
     counts = sorted(Counter(map(term_hash, terms)).items())
     hashes = struct.pack(f"<{len(counts)}I", *(number for number, _ in counts))
     return hashes + bytes(min(count, 255) for _, count in counts)
-
-
-def index_word(number: int) -> str:
-    """The word for a term hash in a full-text engine: 7 ASCII letters and digits, a letter first.
-
-    No engine takes such a word for a number, an operator or two words, and words sort as their hashes do.
-    """
-    pairs = _PAIRS[number >> 20 & 1023] + _PAIRS[number >> 10 & 1023] + _PAIRS[number & 1023]
-    return "abcd"[number >> 30] + pairs
 
 
 def index_words(source: bytes | Iterable[int]) -> str:
@@ -151,17 +134,8 @@ def index_words(source: bytes | Iterable[int]) -> str:
     return " ".join(index_word(number) for number in source)
 
 
-_ALPHABET = "234567abcdefghijklmnopqrstuvwxyz"
-_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
-
-
 def _encoded_size(blob: bytes) -> int:
     size, rest = divmod(len(blob), 5)
     if rest:
         raise ValueError(f"encoded terms hold {len(blob)} bytes, not a multiple of 5: reindex the record")
     return size
-
-
-def space_word(space: str) -> str:
-    """The index word of a space: one letter longer than any word of a term."""
-    return "s" + index_word(term_hash(space))

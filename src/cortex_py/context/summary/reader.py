@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from ...memory.capture.terms import query_terms
+from .instructions import instructs
 from .sentences import Sentence
 
 __all__ = [
@@ -84,8 +84,6 @@ LABEL = re.compile(
 COMMIT = re.compile(
     r"(?:feat|fix|docs|refactor|test|tests|perf|chore|build|ci|style|revert)(?:\([\w ./-]{1,30}\))?!?: (?=\S)"
 )
-INSTRUCTS = _any_case("|".join(_DATA["instructs"]))
-INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\U000e0000-\U000e007f]")
 
 # Questions and wishes
 REQUEST = _cue("request")
@@ -146,11 +144,6 @@ class Cue(NamedTuple):
     section: str
     strength: int
     text: str
-
-
-def instructs(text: str) -> bool:
-    """Whether a text gives instructions to the model, which no record of work has a reason to do."""
-    return bool(INSTRUCTS.search(INVISIBLE.sub("", unicodedata.normalize("NFKC", text))))
 
 
 def replies(said: Sequence[Sentence], role: str | None) -> bool:
