@@ -183,11 +183,11 @@ def test_another_process_and_a_later_one_read_packed_memories(home: Path, projec
         return Cortex.open(home, project=project, clock=clock, backend=StubBackend())
 
     with opened() as first, opened() as second:
-        texts = [f"{text} {n}" for n in range(300) for text in (LONG[:900], ODD)]
+        texts = [f"{text} {n}" for n in range(120) for text in (LONG[:900], ODD)]
         ids = [one.id for one in first.memories.capture_many(NewMemory(content=text) for text in texts)]
-        assert second.memories.recall("deployment", limit=1).total == 600
+        assert second.memories.recall("deployment", limit=1).total == 240
         clock.advance(hours=1)
-        assert first.upkeep().records == 600
+        assert first.upkeep().records == 240
         with first._store.database.read() as session:
             # Enough alike for a dictionary, which the other process has never seen.
             assert session.rows("SELECT count(*) FROM dictionary") == [(1,)]
@@ -206,7 +206,7 @@ def test_another_process_and_a_later_one_read_packed_memories(home: Path, projec
 
 
 def test_packing_stops_when_asked_and_goes_on_later(quick: Cortex, clock: FakeClock) -> None:
-    quick.memories.capture_many(NewMemory(content=f"{LONG} {n}") for n in range(450))
+    quick.memories.capture_many(NewMemory(content=f"{LONG[:300]} {n}") for n in range(250))
     clock.advance(hours=1)
     asked = 0
 
@@ -217,9 +217,9 @@ def test_packing_stops_when_asked_and_goes_on_later(quick: Cortex, clock: FakeCl
 
     assert quick.memories.compress(lambda: True) == CompressionResult(0, 0, 0)
     first = quick.memories.compress(stop).records
-    assert 0 < first < 450
-    assert quick.memories.compress().records == 450 - first
-    assert _packed(quick) == 450
+    assert 0 < first < 250
+    assert quick.memories.compress().records == 250 - first
+    assert _packed(quick) == 250
 
 
 def test_a_memory_that_changes_meanwhile_is_not_damaged(
@@ -299,11 +299,11 @@ def _cheaply_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "_passages", lambda content, *rest: real(content[:2_000], *rest))
 
 
-def test_five_hundred_mixed_memories_come_back_byte_by_byte(
+def test_mixed_memories_come_back_byte_by_byte(
     quick: Cortex, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _cheaply_cut(monkeypatch)
-    _check_mixed(quick, clock, 500, 2)
+    _check_mixed(quick, clock, 150, 1)
 
 
 @pytest.mark.soak
