@@ -197,7 +197,7 @@ def test_five_suggestions_are_not_one() -> None:
 
 def test_at_most_three_for_one_reason_while_there_are_others() -> None:
     same = [Signals(f"a{n}", together=5.0, together_with="JWT decision", together_times=4) for n in range(6)]
-    other = [Signals("b1", semantic=0.3), Signals("b2", semantic=0.2)]
+    other = [Signals("b1", semantic=0.4), Signals("b2", semantic=0.3)]
     assert sum(ranked.memory_id[0] == "a" for ranked in rank([*same, *other], NOTHING, 5)) == 3
     assert len(rank(same, NOTHING, 5)) == 5, "room that is left is filled"
 
@@ -419,10 +419,10 @@ def test_confidence_is_the_raw_one_as_answers_correct_it(pool: list[Signals]) ->
 
 
 def test_weak_evidence_is_not_offered_unless_a_link_can_be_named() -> None:
-    weak = Signals("weak", semantic=0.12)
+    weak = Signals("weak", semantic=0.25)
     linked = Signals("linked", semantic=0.02, graph=0.2, graph_entity="Redis", graph_with="a note")
     assert [one.memory_id for one in rank([weak, linked], {}, 5)] == ["linked"]
-    assert rank([Signals("enough", semantic=0.2)], {}, 5)
+    assert rank([Signals("enough", semantic=0.3)], {}, 5)
     assert rank([Signals("barely", graph=0.01, graph_entity="Redis")], {}, 5) == []
 
 

@@ -775,28 +775,29 @@ def _topics(cortex: Cortex, first: int, count: int) -> list[str]:
 
 
 def _share(cortex: Cortex) -> float:
-    """How much of the first five speaks by its words alone."""
+    """How many of the suggestions, at most five, speak by their words alone."""
     found = cortex.suggestions.suggest("Fix debit credit balance journal refund", top_k=5).suggestions
-    assert len(found) == 5
-    return sum(one.source == "ai_analysis" for one in found) / 5
+    return sum(one.source == "ai_analysis" for one in found) / len(found)
 
 
 def test_a_source_that_is_always_refused_is_shown_half_as_often_and_comes_back(desk: Cortex, clock: FakeClock) -> None:
-    words = ("debit", "credit", "balance", "journal", "refund")
-    notes = [desk.memories.capture(f"{word} {word}ly").id for word in words]
+    contents = ("Fix debit, credit, balance", "Fix journal, refund, credit", "balance", "journal", "refund")
+    notes = [desk.memories.capture(content).id for content in contents]
     texts = ("Keep receipts", "Mail Bob", "Ask auditors", "Blue paper", "Sign twice", "Call Zoë")
     others = [desk.memories.capture(text).id for text in texts]
     for _ in range(2):
         for place, note in enumerate(notes[2:]):
             _together(desk, clock, note, *others[2 * place : 2 * place + 2], times=1)
+    # All are there from the start: in a larger store the same words mean less.
+    refused, accepted = _topics(desk, 0, 20), _topics(desk, 20, 20)
     before = _share(desk)
     assert before >= 0.4
-    for word in _topics(desk, 0, 20):
+    for word in refused:
         found = desk.suggestions.suggest(f"Fix {word}", top_k=1)
         assert [one.source for one in found.suggestions] == ["ai_analysis"]
         desk.suggestions.reject(found.session_id, "irrelevant")
     assert _share(desk) <= before / 2
-    for word in _topics(desk, 20, 20):
+    for word in accepted:
         found = desk.suggestions.suggest(f"Fix {word}", top_k=1)
         desk.suggestions.accept(found.session_id, _ids(found))
     assert _share(desk) >= before

@@ -74,10 +74,10 @@ _REFUSED, _TAKEN = 6.0, 0.05
 _DIVERSITY = 0.6  # the share of its score that a memory loses beside a nearly identical one
 _ALIKE = 3  # suggestions with the same reason before all others come first
 
-# The evidence below which nothing is offered: by meaning alone, where one in ten is relevant, and with a link that can
-# be named. Refusals do not count here: what was never shown
-# again could never be accepted again.
-LEAST_ALIKE, LEAST_LINKED = 0.1, 0.04
+# The evidence below which nothing is offered: by meaning alone, about the recall score of 0.3 that counts as a match by
+# default, and with a link that can be named. Refusals do not count here: what was never shown again could never be
+# accepted again.
+LEAST_ALIKE, LEAST_LINKED = 0.18, 0.04
 
 BINS = 10
 _RAW_WEIGHT = 6.0
