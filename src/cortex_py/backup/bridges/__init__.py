@@ -1,0 +1,1 @@
+"""Bridges: memories as other programs expect to find and change them."""
