@@ -260,3 +260,25 @@ def test_damage_is_named_and_the_rest_is_taken(cortex: Cortex, tmp_path: Path) -
     taken = cortex.backups.import_from([table])
     assert taken.left_out == [f"{table}, line 4: it has another number of columns than the first row"]
     assert taken.added == {"memory": 3}
+
+
+def test_an_export_for_the_memory_server_comes_back(cortex: Cortex, tmp_path: Path, clock: FakeClock) -> None:
+    cortex.memories.capture("Ada Park maintains the queue")
+    cortex.memories.capture("everything is quiet here")
+    gone = cortex.memories.capture("to be deleted")
+    cortex.memories.delete(gone.id)
+    cortex.graph.create("Ada Park", "Person")
+    cortex.graph.create("RabbitMQ", "Technology", properties={"type": "broker"})
+    cortex.graph.relate("Ada Park", "RabbitMQ", "RelatesTo", properties={"type": "looks after"})
+    cortex.memories.annotate()
+    path = tmp_path / "memory.jsonl"
+    done = cortex.backups.export_to(path, format="server-memory", domains=("project",))
+    assert done.documents["memory"] == 2
+    (tmp_path / "other").mkdir()
+    with opened(tmp_path / "second", tmp_path / "other", clock) as other:
+        other.backups.import_from([path])
+        assert {one.content for one in records(other)} == {"Ada Park maintains the queue", "everything is quiet here"}
+        facts = [one for one in other.graph.relationships(entity="RabbitMQ")[0] if one.method == "given"]
+        assert [(one.type, one.properties) for one in facts] == [("RelatesTo", {"type": "looks after"})]
+        assert other.graph.get("Ada Park").entity.type == "Person"
+        assert other.backups.import_from([path]).added == {}

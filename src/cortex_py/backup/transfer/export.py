@@ -30,6 +30,7 @@ from ...store.store import Store
 from ..files import atomic_write
 from ..source import BackupSource
 from .markdown import memory_markdown, memory_name, moment_text, plain_name, with_front_matter
+from .server_memory import write_server_memory
 
 EXPORT_FORM = 1
 # Name in the list of branches, name in a document.
@@ -48,7 +49,7 @@ of work. `cortex import` reads them back. `graph.md` is for reading alone: it, e
 carried by `cortex export --format jsonl`.
 """
 _KINDS = ("branch", "entity", "memory", "relationship", "saved")
-EXPORT_FORMATS = ("jsonl", "markdown")
+EXPORT_FORMATS = ("jsonl", "markdown", "server-memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,9 @@ class ExportResult:
 def export(
     store: Store, clock: Clock, held: Mapping[Domain, BackupSource], target: Path | BinaryIO, format: str = "jsonl"
 ) -> ExportResult:
-    """Export all sources: JSON Lines to a file or an open stream, or Markdown to a new folder."""
+    """Export all sources: JSON Lines, or the form of the MCP memory server, to a file or an open stream; or Markdown to
+    a new folder.
+    """
     if format not in EXPORT_FORMATS:
         raise InvalidInput(
             f"Unknown format {format[:40]!r}.", remedy=f"Choose one of {', '.join(EXPORT_FORMATS)}.", field="format"
@@ -80,10 +83,10 @@ def export(
         files, size = write_folder(store, clock, held, target, counts)
     elif isinstance(target, Path):
         with atomic_write(target) as file:
-            files, size = 1, _write_lines(store, clock, held, file, counts)
+            files, size = 1, _write_stream(store, clock, held, file, counts, format)
     else:
         try:
-            files, size = 1, _write_lines(store, clock, held, target, counts)
+            files, size = 1, _write_stream(store, clock, held, target, counts, format)
             target.flush()
         except OSError as error:
             raise storage_error(error, "The output") from error
@@ -99,6 +102,14 @@ def wanted_domains(names: Sequence[str]) -> tuple[Domain, ...]:
                 f"Unknown domain {name[:40]!r}.", remedy=f"Choose one of {', '.join(DOMAINS)}.", field="domain"
             )
     return tuple(domain for domain in DOMAINS if not names or domain in names)
+
+
+def _write_stream(
+    store: Store, clock: Clock, held: Mapping[Domain, BackupSource], file: BinaryIO, counts: Counter[str], format: str
+) -> int:
+    if format == "server-memory":
+        return write_server_memory(store, held, file, counts)
+    return _write_lines(store, clock, held, file, counts)
 
 
 def _write_lines(

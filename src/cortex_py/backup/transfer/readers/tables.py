@@ -10,6 +10,7 @@ from typing import Any
 
 from ....errors import CortexError
 from ..markdown import from_object
+from ..server_memory import HOLDER_TYPE
 from .files import SourceFile
 from .parsing import SkippedLine, first_objects, json_entries, json_lines
 from .records import FieldMap, Found, Skipped, SourceEntity, SourceRecord, SourceRelation
@@ -145,7 +146,8 @@ class MemoryServerGraph:
             yield Skipped(f"line {line}", "the entity has no name, or its observations are no list")
             return
         sort = _first(value, "entityType", "entity_type") or ""
-        yield SourceEntity(name, sort)
+        if sort != HOLDER_TYPE:
+            yield SourceEntity(name, sort)
         for one in observations:
             if not isinstance(one, str) or not one.strip():
                 yield Skipped(f"line {line}", f"an observation of {name[:80]} is no text")
@@ -155,8 +157,8 @@ class MemoryServerGraph:
                 # An observation has no id: its words are what it is known by.
                 position=f"{name}\n{sha256(one.encode('utf-8', 'replace')).hexdigest()}",
                 line=line,
-                content=one if name.casefold() in one.casefold() else f"{name}: {one}",
-                tags=tuple(filter(None, (sort,))),
+                content=one if sort == HOLDER_TYPE or name.casefold() in one.casefold() else f"{name}: {one}",
+                tags=(sort,) if sort and sort != HOLDER_TYPE else (),
                 shown=f"{file.name}#{name}",
             )
 
