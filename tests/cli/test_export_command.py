@@ -107,3 +107,39 @@ def test_the_library_says_the_same(home: Path, project: Path, filled: list[str],
         assert (done.domains, done.documents) == (("org",), {})
         taken = cortex.backups.import_from([str(tmp_path / "all.jsonl")], project_id=cortex.project.id)
         assert (taken.added, taken.conflicts) == ({}, [])
+
+
+def test_what_other_programs_keep_is_shown_before_it_comes(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "facts.csv"
+    path.write_text("note,day\nThe shop closes at noon,2026-01-02\n")
+    tried = run("import", str(path), "--field", "content=note", "--field", "created_at=day", "--dry-run")
+    assert tried.exit_code == 0, tried.output
+    assert tried.stdout.splitlines() == [
+        "csv\tproject\t1\t1\t0\t0\t0\t2026-01-02",
+        "would be added: 1 memory",
+        "already here: 0",
+    ]
+    assert run("import", str(path), "--field", "content").exit_code == 2
+    assert "added: nothing" in run("import", str(path), "--field", "content=note", "--since", "2999-01-01").output
+    assert isinstance(run("import", str(path), "--from", "nothing").exception, InvalidInput)
+    assert run("import").exit_code == 2
+
+
+def test_the_machine_is_searched_for_sources(
+    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = tmp_path / "person"
+    session = person / ".claude" / "projects" / "-shop" / "s.jsonl"
+    session.parent.mkdir(parents=True)
+    said = {"type": "user", "uuid": "u", "sessionId": "s", "cwd": "/shop", "message": {"content": "hello"}}
+    session.write_text(json.dumps(said) + "\n")
+    (project / "AGENTS.md").write_text("- Use tabs.\n")
+    monkeypatch.setenv("HOME", str(person))
+    found = json.loads(run("import", "--discover", "--json").stdout)
+    assert {(one["kind"], one["folder"], tuple(one["paths"])) for one in found} == {
+        ("claude-code", "/shop", (str(session),)),
+        ("instructions", str(project), (str(project / "AGENTS.md"),)),
+    }
+    shown = run("import", "--discover")
+    assert "claude-code" in shown.stdout
+    assert run("import", "--discover", str(session)).exit_code == 2

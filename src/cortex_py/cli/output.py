@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from datetime import datetime
+from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
@@ -210,6 +211,8 @@ def _plain(value: object) -> object:
     """A result as JSON has it: at any depth, what has named fields becomes an object."""
     if isinstance(value, datetime):
         return iso(value)
+    if isinstance(value, PurePath):
+        return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

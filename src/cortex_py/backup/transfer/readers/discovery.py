@@ -62,7 +62,7 @@ def discover(home: Path, project: Path | None, environment: Mapping[str, str] = 
             folder = _folder_of(file) or ("" if project is None or home in path.parents else str(project))
             one = found.setdefault((reader.kind, folder), Discovery(reader.kind, folder))
             one.add(Path(file.name.partition("!")[0]), file)
-    return sorted(found.values(), key=lambda one: (one.last is None, -(one.last or datetime.min).timestamp(), one.kind))
+    return sorted(found.values(), key=lambda one: (one.last is not None, one.last), reverse=True)
 
 
 def _places(home: Path, project: Path | None, environment: Mapping[str, str]) -> Iterator[Path]:
