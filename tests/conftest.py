@@ -31,6 +31,16 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    left_out = [one for one in terminalreporter.getreports("skipped") if "no Chromium" in str(one.longrepr)]
+    if left_out:
+        terminalreporter.write_line(
+            f"LEFT OUT: {len(left_out)} tests of the page, because this machine has no Chromium. "
+            "Install it (Debian: apt-get install chromium) and run them with: pytest -m browser",
+            yellow=True,
+        )
+
+
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test reads the machine's own settings, home or git configuration."""

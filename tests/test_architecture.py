@@ -64,7 +64,8 @@ ALLOWED = {
     "hooks": {"app", "backup", "context", "encryption", "memory", "prompts", "security", "store"},
     "services": {"embedding"},
     "mcp": {"app", "memory", "context", "graph", "grounding", "prompts", "backup", "embedding", "hooks", "security"},
-    "http": {"app", "mcp", "embedding", "access", "security"},
+    "web": set(),
+    "http": {"app", "mcp", "embedding", "access", "memory", "security", "web"},
     "cli": {
         "app",
         "access",

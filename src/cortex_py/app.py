@@ -264,10 +264,11 @@ class Cortex:
     @cached_property
     def audit(self) -> Audit:
         """A tamper-evident log of what callers did."""
-        from .access.audit import Audit, AuditKey
+        from .access.audit import Audit
+        from .security.key_file import KeyFile
 
         path = self.settings.audit_key_file or self.settings.home / "audit.key"
-        return Audit(self._store, AuditKey(path), self._clock)
+        return Audit(self._store, KeyFile(path, "audit key", "audit_key_file"), self._clock)
 
     @cached_property
     def verifier(self) -> Verifier | None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
-import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..clock import Clock
-from ..errors import ConfigurationError, StorageError, StoreCorrupt, storage_error
+from ..errors import StorageError, StoreCorrupt
 from ..security.audit import (
     BEGINNING,
     AuditEvent,
@@ -25,10 +21,11 @@ from ..security.audit import (
     seal_head,
 )
 from ..security.callers import Caller, as_system
+from ..security.key_file import KeyFile
 from ..store.database import Session
 from ..store.store import Store
 
-__all__ = ["Audit", "AuditEntry", "AuditKey", "VerifiedChain"]
+__all__ = ["Audit", "AuditEntry", "VerifiedChain"]
 
 _AT_ONCE = 1_000
 _MOST_IDS = 100
@@ -54,7 +51,7 @@ class VerifiedChain:
 class Audit:
     """The audit log of one store, with its key."""
 
-    def __init__(self, store: Store, key: AuditKey, clock: Clock) -> None:
+    def __init__(self, store: Store, key: KeyFile, clock: Clock) -> None:
         self._store = store
         self._key = key
         self._clock = clock
@@ -176,70 +173,3 @@ class _HeadWatcher:
 
 def _head_name(events: int, hash: str) -> str:
     return f"{events}:{hash or BEGINNING}"
-
-
-# -- The key of the log ----------------------------------------------------------------------------
-
-
-_BYTES = 32
-
-
-class AuditKey:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._key: bytes | None = None
-
-    def read(self) -> bytes | None:
-        """The key; None if there is no file yet."""
-        if self._key is None:
-            self._key = self._from_file()
-        return self._key
-
-    def make(self) -> bytes:
-        """Create the key, or read the one that another process created first."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            partial = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
-            handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(secrets.token_hex(_BYTES).encode() + b"\n")
-                    file.flush()
-                    os.fsync(file.fileno())
-                # Fails if the file exists: another process's key is never replaced, and no partial key is visible.
-                os.link(partial, self.path)
-            except FileExistsError:
-                pass
-            finally:
-                partial.unlink()
-        except OSError as error:
-            raise storage_error(error, self.path) from error
-        key = self.read()
-        if key is None:
-            raise StorageError(f"The audit key {self.path} vanished.", remedy="Put it back from a copy.")
-        return key
-
-    def _from_file(self) -> bytes | None:
-        try:
-            with self.path.open("rb") as file:
-                mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-                text = file.read(1_000)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise storage_error(error, self.path) from error
-        if os.name == "posix" and mode & 0o077:
-            raise ConfigurationError(
-                f"The audit key {self.path} can be read by others.",
-                remedy=f"Run: chmod 600 {self.path}",
-                field="audit_key_file",
-            )
-        try:
-            key = bytes.fromhex(text.decode("ascii").strip())
-        except ValueError:
-            key = b""
-        if len(key) != _BYTES:
-            raise ConfigurationError(
-                f"{self.path} holds no audit key.", remedy="Put it back from a copy.", field="audit_key_file"
-            )
-        return key

@@ -1,24 +1,32 @@
-"""`cortex serve`: the memory as an MCP server, on standard input and output or over HTTP."""
+"""`cortex serve`: the memory as an MCP server, on stdio or over HTTP; `cortex ui`: the page with a server behind it."""
 
 from __future__ import annotations
 
+import hmac
+import json
 import os
+import secrets
 import sys
 import time
+import urllib.error
+import urllib.request
+import webbrowser
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .options import command, command_session
-from .output import say
+from .output import print_json, say
 
 if TYPE_CHECKING:
     from ..app import Cortex
     from ..config import Settings
 
-__all__ = ["serve_command"]
+__all__ = ["serve_command", "ui_command"]
 
 _PAUSE_SECONDS = 0.5
+_ANSWER_SECONDS = 2.0
+_MOST_BYTES = 10_000
 
 
 @command("serve")
@@ -57,7 +65,7 @@ def serve_command(context: click.Context, /, http: bool, host: str, port: int, *
 
     needs_token = settings.token is not None or settings.auth != "token"
     with _opened(settings, folder) as cortex, serving_hooks(cortex):
-        serve_http(cortex, host, port, lambda url: _announce(url, cortex.project.name, needs_token))
+        serve_http(cortex, host, port, lambda url, page: _announce(url, page, cortex.project.name, needs_token))
 
 
 def _opened(settings: Settings, folder: str) -> Cortex:
@@ -75,14 +83,87 @@ def _opened(settings: Settings, folder: str) -> Cortex:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _announce(url: str, project: str, needs_token: bool) -> None:
+def _announce(url: str, page: str, project: str, needs_token: bool) -> None:
     bearer = '"Authorization: Bearer $CORTEX_TOKEN"'
     header, curl_header = (f" --header {bearer}", f" -H {bearer}") if needs_token else ("", "")
     say(
         f"""Cortex serves {url} for {project}. Stop it with Ctrl-C.
 
+Look at it:        {page}
 Connect a client:  claude mcp add --transport http cortex {url}/mcp{header}
 Remember:          cortex capture 'Use PostgreSQL for JSONB' -n decisions
 Recall:            cortex recall 'which database'
 See how it does:   curl{curl_header} {url}/status"""
     )
+
+
+# -- the page ------------------------------------------------------------------------------------
+
+
+@command("ui")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
+@click.option("--no-browser", is_flag=True, help="Only print the link.")
+@click.pass_context
+def ui_command(context: click.Context, /, port: int, no_browser: bool) -> None:
+    """Open the page that shows, searches and corrects the memory.
+
+    A server of this home that runs on the port is used. Else one is started, until interrupted. The link works once.
+    """
+    session = command_session(context)
+    from ..config import load_settings
+    from ..http.access import check_exposure
+
+    settings = load_settings(session.home)
+    url = f"http://127.0.0.1:{port}"
+    address = _running(url, settings) if port else None
+    if address is not None:
+        if session.as_json:
+            print_json({"url": address})
+        else:
+            _show(address, no_browser)
+        return
+    if session.as_json:
+        raise click.UsageError("No server of this home runs there, and a server has no JSON form. Leave out --json.")
+    check_exposure("127.0.0.1", settings.token, settings.auth)
+    from ..hooks.warm import serving_hooks
+    from ..http.server import serve_http
+
+    folder = session.project or os.environ.get("CLAUDE_PROJECT_DIR") or "."
+    with _opened(settings, folder) as cortex, serving_hooks(cortex):
+        serve_http(cortex, "127.0.0.1", port, lambda _url, page: _show(page, no_browser, starts=True))
+
+
+def _running(url: str, settings: Settings) -> str | None:
+    """The page of a server of this home; None where nothing answers, or something else.
+
+    The server must show that it has the key of the home before it is given a link.
+    """
+    from ..http.sessions import PageLinks, page_address, page_key
+
+    if settings.auth != "token":
+        return f"{url}/" if _answer(f"{url}/health/live") == {"status": "live"} else None
+    key, nonce = page_key(settings), secrets.token_hex(16)
+    found = _answer(f"{url}/session?nonce={nonce}")
+    links = PageLinks(key, run=str(found.get("run", "")))
+    if not hmac.compare_digest(str(found.get("proof", "")).encode(), links.proof(nonce).encode()):
+        return None
+    return page_address(url, links)
+
+
+def _answer(url: str) -> dict[str, object]:
+    # Directly, whatever proxy the environment names: the server is on this machine.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=_ANSWER_SECONDS) as response:
+            found = json.loads(response.read(_MOST_BYTES))
+    except (OSError, ValueError, urllib.error.URLError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _show(address: str, no_browser: bool, *, starts: bool = False) -> None:
+    say(address)
+    if starts:
+        say("Stop it with Ctrl-C.")
+    if not no_browser:
+        webbrowser.open(address)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 
 from ..config import Authentication
@@ -10,15 +12,33 @@ from ..errors import ConfigurationError
 from ..remote import is_loopback
 from ..security.rights import Scope
 
-__all__ = ["MCP_PATH", "OPEN_PATHS", "PAGE_SCOPES", "SHORTEST_TOKEN", "check_exposure", "page_scope"]
+__all__ = [
+    "API", "CHANGE_SCOPES", "MCP_PATH", "OPEN_PATHS", "PAGE_SCOPES", "SESSION_PATH", "SHORTEST_TOKEN", "STATIC_PATH",
+    "VIEW_PATHS", "check_exposure", "is_open", "is_page", "page_scope", "route_of",
+]  # fmt: skip
 
 MCP_PATH = "/mcp"
-# Probes have no token; these pages say only whether the server lives, and whether it should get requests.
-OPEN_PATHS = frozenset(("/health/live", "/health/ready"))
+SESSION_PATH = "/session"
+STATIC_PATH = "/static/{version}/{name}"
+API = "/api/v1"
+# Probes have no token; their pages say only whether the server lives, and whether it should get requests. A session
+# begins without one, and the files of the page are the same for everybody.
+OPEN_PATHS = frozenset(("/health/live", "/health/ready", SESSION_PATH, STATIC_PATH))
+
+# The page that people look at, view by view.
+VIEW_PATHS = ("/", "/memories/{id}")
+_API_SCOPES: dict[str, Scope] = {
+    f"{API}/openapi.json": "read",
+    f"{API}/search": "read",
+    f"{API}/facets": "read",
+    f"{API}/memories/{{id}}": "read",
+}
 
 # The scope that a page needs where callers are known. Other pages need `admin`: closed by default.
 PAGE_SCOPES: Mapping[str, Scope] = MappingProxyType(
     {
+        **dict.fromkeys(VIEW_PATHS, "read"),
+        **_API_SCOPES,
         "/health": "read",
         "/status": "read",
         "/embed": "embed",
@@ -30,12 +50,50 @@ PAGE_SCOPES: Mapping[str, Scope] = MappingProxyType(
         "/metrics": "admin",
     }
 )
+# What a request needs that changes something there.
+CHANGE_SCOPES: Mapping[str, Scope] = MappingProxyType({})
 SHORTEST_TOKEN = 16
 
+_READING = ("GET", "HEAD", "OPTIONS")
 
-def page_scope(path: str) -> Scope | None:
+
+@cache
+def _templates() -> tuple[str, ...]:
+    return tuple(route for route in (*PAGE_SCOPES, *OPEN_PATHS) if "{" in route)
+
+
+@cache
+def _patterns() -> re.Pattern[str]:
+    """One group for each route that has parts of any text."""
+    return re.compile("|".join("(" + re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route)) + ")" for route in _templates()))
+
+
+def route_of(path: str) -> str | None:
+    """The route of a path, such as `/memories/{id}`; None for what is not known here."""
+    if path == MCP_PATH or path in PAGE_SCOPES or path in OPEN_PATHS:
+        return path
+    found = _patterns().fullmatch(path)
+    return _templates()[(found.lastindex or 1) - 1] if found else None
+
+
+def is_open(path: str) -> bool:
+    """Whether a path is answered for anybody."""
+    return route_of(path) in OPEN_PATHS
+
+
+def is_page(path: str) -> bool:
+    """Whether a path belongs to the page that people look at: one of its views, or the interface behind them."""
+    route = route_of(path)
+    return route is not None and (route in VIEW_PATHS or route.startswith(f"{API}/"))
+
+
+def page_scope(path: str, method: str = "GET") -> Scope | None:
     """The scope for a path; None for the protocol's own, where each message is decided by itself."""
-    return None if path == MCP_PATH else PAGE_SCOPES.get(path, "admin")
+    if path == MCP_PATH:
+        return None
+    route = route_of(path) or path
+    read = PAGE_SCOPES.get(route, "admin")
+    return read if method in _READING else CHANGE_SCOPES.get(route, read)
 
 
 def check_exposure(host: str, token: str | None, auth: Authentication = "token") -> None:

@@ -11,7 +11,7 @@ import anyio.to_thread
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import AccessDenied, CortexError, InvalidInput, ProjectNotFound, RateLimited
@@ -19,7 +19,7 @@ from ..mcp.middleware.access import CALLER_KEY, record_event
 from ..mcp.middleware.telemetry import Meter
 from ..security.callers import Caller, acting_as
 from ..security.rate_limit import TokenBuckets
-from .access import MCP_PATH, OPEN_PATHS, PAGE_SCOPES, page_scope
+from .access import MCP_PATH, is_open, page_scope, route_of
 from .middleware import WrongTokens, bearer, error_response
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ class KnownCallers:
         self._checking = anyio.CapacityLimiter(_CHECKS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+        if scope["type"] != "http" or is_open(scope["path"]):
             await self._app(scope, receive, send)
             return
         caller: Caller | None = None
         try:
             caller = await anyio.to_thread.run_sync(self._known, bearer(scope), limiter=self._checking)
             self._buckets.take(caller.label)
-            _require(caller, scope["path"])
+            _require(caller, scope["path"], scope["method"])
             chosen = Headers(scope=scope).get(PROJECT_HEADER, "").strip() or None
             caller = await anyio.to_thread.run_sync(self._verify.admitted, caller, chosen, limiter=self._checking)
         except AccessDenied as error:
@@ -103,18 +103,18 @@ class KnownCallers:
         if caller is None:
             given = bearer(scope)
             invalid = ' error="invalid_token"' if given else ""
-            answer = error_response(401, "UNAUTHORIZED", str(error), {"WWW-Authenticate": f"Bearer{invalid}"})
+            answer: Response = error_response(401, "UNAUTHORIZED", str(error), {"WWW-Authenticate": f"Bearer{invalid}"})
             if given:
                 answer = await self._wrong.answer(scope, answer)
         else:
-            needed = page_scope(scope["path"])
+            needed = page_scope(scope["path"], scope["method"])
             missing = f', scope="{needed}"' if needed is not None and needed not in caller.scopes else ""
             challenge = f'Bearer error="insufficient_scope"{missing}'
             answer = error_response(403, "ACCESS_DENIED", str(error), {"WWW-Authenticate": challenge})
         await self._refuse(scope, receive, send, caller, answer)
 
     async def _refuse(
-        self, scope: Scope, receive: Receive, send: Send, caller: Caller | None, answer: JSONResponse
+        self, scope: Scope, receive: Receive, send: Send, caller: Caller | None, answer: Response
     ) -> None:
         """Answer with an error, and record it."""
         await answer(scope, receive, send)
@@ -142,8 +142,8 @@ class KnownCallers:
             await record_event(self._cortex, caller, _action(scope), status, [], meter=self._meter)
 
 
-def _require(caller: Caller, path: str) -> None:
-    needed = page_scope(path)
+def _require(caller: Caller, path: str, method: str) -> None:
+    needed = page_scope(path, method)
     if needed is not None and needed not in caller.scopes:
         raise AccessDenied(
             f"This page needs the scope {needed}.", remedy="Ask the operator of this server for a token that has it."
@@ -152,5 +152,4 @@ def _require(caller: Caller, path: str) -> None:
 
 def _action(scope: Scope) -> str:
     """Method and path. An unknown path is not repeated, because it may contain anything."""
-    path = scope["path"]
-    return f"http:{scope['method'][:10]} {path if path in PAGE_SCOPES or path == MCP_PATH else 'unknown'}"
+    return f"http:{scope['method'][:10]} {route_of(scope['path']) or 'unknown'}"

@@ -27,7 +27,7 @@ from ..mcp.middleware.logs import REQUEST_ID
 from ..mcp.stdio.frames import Malformed, error_line, read_frame
 from ..security.rate_limit import TokenBuckets
 from ..tracing import span
-from .access import MCP_PATH, OPEN_PATHS, PAGE_SCOPES
+from .access import MCP_PATH, is_open, route_of
 
 __all__ = [
     "HTTP_METHODS", "BearerToken", "BodyLimit", "DrainGuard", "DrainState", "RequestLog", "TrimmedHeaders",
@@ -35,7 +35,6 @@ __all__ = [
 ]  # fmt: skip
 
 HTTP_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
-_PATHS = frozenset((MCP_PATH, *OPEN_PATHS, *PAGE_SCOPES))
 # The id that a proxy in front of the server may have given the request.
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -63,7 +62,7 @@ class RequestLog:
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
         request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
-        path = scope["path"] if scope["path"] in _PATHS else "other"
+        path = route_of(scope["path"]) or "other"
         method = scope["method"] if scope["method"] in HTTP_METHODS else "other"
         status, began = 0, time.perf_counter()
 
@@ -188,7 +187,7 @@ class WrongTokens:
         self._pause = pause
         self._paused = 0
 
-    async def answer(self, scope: Scope, usual: JSONResponse) -> JSONResponse:
+    async def answer(self, scope: Scope, usual: Response) -> Response:
         """The answer to a wrong token: the usual one, or after too many of them 429, with a delay."""
         try:
             self._buckets.take(_network(scope))
@@ -224,11 +223,11 @@ class BearerToken:
         self._wrong = WrongTokens()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+        if scope["type"] == "http" and not is_open(scope["path"]):
             given = bearer(scope)
             if not hmac.compare_digest((given or "").encode(), self._token):
                 message = "Send the header Authorization: Bearer <token>."
-                response = error_response(401, "UNAUTHORIZED", message, {"WWW-Authenticate": "Bearer"})
+                response: Response = error_response(401, "UNAUTHORIZED", message, {"WWW-Authenticate": "Bearer"})
                 if given:
                     response = await self._wrong.answer(scope, response)
                 await response(scope, receive, send)

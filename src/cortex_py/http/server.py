@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 import os
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from ..config import Settings
 from ..errors import InvalidInput
@@ -20,12 +23,14 @@ from ..mcp.middleware.telemetry import send_traces
 from ..mcp.sdk_adapter import set_largest_body
 from ..mcp.server import build_server
 from ..mcp.stdio.serve import MOST_BYTES
-from .access import MCP_PATH, check_exposure
+from .access import MCP_PATH, SESSION_PATH, check_exposure
 from .callers import KnownCallers
 from .connections import ACCEPTS_AT_ONCE, Limits, connection_class
 from .embeddings import embedding_routes
 from .middleware import BearerToken, BodyLimit, DrainGuard, DrainState, RequestLog, TrimmedHeaders, WellFormed
 from .monitoring import HttpMetrics, Readiness, health_routes
+from .page import page_routes
+from .sessions import PageGuard, PageLinks, PageSessions, SessionPage, accepts_token, page_address, page_key
 
 if TYPE_CHECKING:
     from ..app import Cortex
@@ -55,6 +60,8 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
         Middleware(DrainGuard, draining=draining, most_requests=limits.requests, most_streams=limits.streams),
         Middleware(TrimmedHeaders),
     ]
+    page = _page_sessions(cortex)
+    guards.append(Middleware(PageGuard, sessions=page.sessions, has_tokens=page.has_tokens))
     if verify is not None:
         guards.append(Middleware(KnownCallers, cortex=cortex, verify=verify, audited=audited, meter=metrics))
     elif settings.token:
@@ -82,7 +89,30 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
         cortex.embeddings, token=settings.token, known_callers=verify is not None, metrics=metrics
     )
     app.router.routes.extend(routes)
+    app.router.routes.extend(metrics.count_requests(route) for route in page_routes(cortex))
+    app.router.routes.append(Route(SESSION_PATH, page.endpoint))
+    app.state.page_links = page.links
     return app
+
+
+@dataclass(frozen=True, slots=True)
+class _PageAccess:
+    sessions: PageSessions
+    links: PageLinks | None
+    endpoint: SessionPage
+    has_tokens: bool
+
+
+def _page_sessions(cortex: Cortex) -> _PageAccess:
+    """How people reach the page. Where callers are known, each signs in as themselves; else a link is enough."""
+    token, verify = cortex.settings.token, cortex.verifier
+    sessions = PageSessions()
+    if verify is not None:
+        endpoint = SessionPage(sessions, None, accepts=accepts_token(verify.recognised))
+        return _PageAccess(sessions, None, endpoint, True)
+    links = PageLinks(page_key(cortex.settings))
+    accepts = (lambda given: hmac.compare_digest(given.encode(), token.encode())) if token else None
+    return _PageAccess(sessions, links, SessionPage(sessions, links, token, accepts), token is not None)
 
 
 def _stateless(settings: Settings) -> bool:
@@ -127,8 +157,8 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str], None]) -> None:
-    """Serve until a signal comes. `started` gets the address once connections are accepted."""
+def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str, str], None]) -> None:
+    """Serve until a signal comes. `started` gets the address, and that of the page, once connections are accepted."""
     set_up_logs(cortex.settings)
     app = build_app(cortex, host)
     limits = Limits.of(cortex.settings)
@@ -152,7 +182,9 @@ def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str], No
 
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, stop)
-        started(f"http://{_reachable(host)}:{bound.getsockname()[1]}")
+        url = f"http://{_reachable(host)}:{bound.getsockname()[1]}"
+        links: PageLinks | None = app.state.page_links
+        started(url, page_address(url, links))
         server.run(sockets=[bound])
 
 

@@ -20,8 +20,11 @@ from ..security.permission import require_write
 from ..store.database import Session
 from ..store.search.filters import EVERYTHING, View, Where
 from ..store.store import Store
+from ..store.tables.upkeep import FacetColumn
 from .capture.capture import Annotator, Capture, DocumentIndexer, Progress, parse_ttl
+from .capture.chunking import matching_spans
 from .capture.files import FileCapture
+from .capture.terms import leading_query_terms
 from .capture.turns import TurnCapture
 from .compression import CompressionResult, Compressor
 from .consolidation.enrichment import Enricher, EnrichmentResult, Surroundings
@@ -31,6 +34,7 @@ from .embedding_model import token_counter
 from .lifecycle import GarbageCollector, GcResult, Lifecycle, ReindexResult
 from .namespaces import NAMESPACES, Namespace
 from .place import Place
+from .recall.filters import parse_filter
 from .recall.recall import Query, Recall, RecallCounter
 
 if TYPE_CHECKING:
@@ -43,6 +47,9 @@ if TYPE_CHECKING:
 __all__ = ["Memories", "MemoryStatus"]
 
 _TOP_TAGS = 10
+_FACET_COLUMNS: dict[str, FacetColumn] = {
+    "ns": "namespace", "status": "status", "branch": "git_branch", "user": "user_id", "agent": "agent_id",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +404,26 @@ class Memories:
         with self._store.database.read() as session:
             return tuple(self._store.statistics.top_tags(session, self._visible(session), limit, prefix.lower()))
 
+    def facets(self, filter: str = "", *, limit: int = 12) -> dict[str, tuple[tuple[str, int], ...]]:
+        """What the memories that match a filter have in common: by key of the filter language, the most frequent
+        values, each with its number of memories."""
+        self._place.sync_git_state()
+        now = self._clock.now()
+        parsed = parse_filter(filter, now=now).filter
+        with self._store.database.read() as session:
+            where = self._store.scope(session, parsed, self._place.view(to_micros(now))).where
+            counts = self._store.statistics
+            found = {
+                key: tuple(counts.by_column(session, where, column, limit)) for key, column in _FACET_COLUMNS.items()
+            }
+            found["tag"] = tuple(counts.top_tags(session, where, limit))
+            found["grounded"] = tuple(one for one in self._store.verifications.counts(session, where).items() if one[1])
+        return {key: values for key, values in found.items() if values}
+
+    def marks(self, query: str, text: str) -> list[tuple[int, int]]:
+        """Where a text has words of a query, as (start, end): what to highlight."""
+        return matching_spans(text, leading_query_terms(query)) if query.strip() else []
+
     def ids(self, prefix: str = "", *, limit: int = 100) -> tuple[str, ...]:
         """Ids of visible memories that begin with a prefix, newest first."""
         self._place.sync_git_state()
@@ -495,6 +522,15 @@ class Memories:
     def related(self, text: str, limit: int, *, mode: Mode = "text", filter: str = "") -> list[Hit]:
         """Memories about a text, best first: by words, or by meaning too."""
         return list(self._recall.run(Query(text=text, filter=filter, mode=mode, limit=limit)).results)
+
+    def look_up(self, query: str, *, filter: str = "", limit: int | None = None, offset: int = 0) -> Page:
+        """A recall for a person who browses: by meaning and words, and it does not count as a use."""
+        return self._recall.run(
+            Query(
+                text=query, filter=filter, limit=limit, offset=offset, fusion=self._settings.fusion,
+                prefer_newer=self._settings.prefer_newer,
+            )
+        )  # fmt: skip
 
     def listed(self, filter: str, limit: int) -> list[Memory]:
         """The newest memories that match a filter."""

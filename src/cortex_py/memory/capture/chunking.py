@@ -266,6 +266,18 @@ def snippet(content: str, span: Chunk, words: Collection[str] | None, length: in
     return _with_ellipses(text, left, min(len(text), left + most), (start, end), before=before, after=after)
 
 
+def matching_spans(text: str, words: Collection[str]) -> list[tuple[int, int]]:
+    """Where a text has words of a query, in order and without overlaps, and without the signs around them."""
+    found: list[tuple[int, int]] = []
+    for start, end, _ in sorted(_hits(text, _wanted_terms(words))):
+        piece = text[start:end]
+        start += len(piece) - len(piece.lstrip(_AROUND))
+        end -= len(piece) - len(piece.rstrip(_AROUND))
+        if start < end and (not found or start >= found[-1][1]):
+            found.append((start, end))
+    return found
+
+
 def _with_ellipses(text: str, left: int, right: int, kept: tuple[int, int], *, before: bool, after: bool) -> str:
     """The range cut back to whole words, if that loses little and nothing of `kept`, with its ellipses."""
     slack = (right - left) // 4
@@ -316,6 +328,7 @@ def _hits(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int, str]]:
 
 
 _UNIT = re.compile(r"\S+")
+_AROUND = ".,;:!?()[]{}<>\"'`*_“”‘’…"
 
 
 @cache

@@ -25,7 +25,7 @@ from ...store.search.filters import GROUNDED_WORDS, Condition, Filter, Key, Valu
 from ..labels.ontology import canonical_category
 from ..namespaces import canonical_namespace
 
-__all__ = ["FILTER_KEYS", "is_filter_word", "parse_filter", "parse_moment"]
+__all__ = ["FILTER_KEYS", "is_filter_word", "parse_filter", "parse_moment", "split_query"]
 
 # Long enough for any sensible filter, short enough for one SQL statement.
 MAX_FILTER_LENGTH = 10_000
@@ -50,6 +50,7 @@ _BARE = re.compile(r'[^\s,"]+')
 _WORD = re.compile(r'[^\s"]+')
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPE = re.compile(r'\\(["\\])')
+_CONDITION = re.compile(r'(?<!\S)(-?([^\s:"]+):(?:"(?:[^"\\]|\\.)*"|[^\s"])*)(?!\S)', re.DOTALL)
 _SCORE = re.compile(r"(<=?|>=?|=?)([0-9]{1,3}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})")
 _DURATION = re.compile(r"([0-9]{1,9})(mo|[mhdwy])")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -96,6 +97,20 @@ def is_filter_word(word: str) -> bool:
     """Whether a word is a condition such as `tag:auth` or `-since:7d`."""
     key, sign, _ = word.removeprefix("-").partition(":")
     return bool(sign) and key.lower() in FILTER_KEYS
+
+
+def split_query(text: str) -> tuple[str, str]:
+    """The words and the filter of a text that mixes both, as people type into one field: `tag:auth session length`."""
+    conditions: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        if match[2].lower() not in FILTER_KEYS:
+            return match[0]
+        conditions.append(match[1])
+        return " "
+
+    words = _CONDITION.sub(keep, text)
+    return " ".join(words.split()), " ".join(conditions)
 
 
 def is_duration(text: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
+from typing import Literal
 
 from ...clock import from_micros
 from ...records import LIVE_STATUSES
@@ -15,10 +16,11 @@ from ..database import Session, by_space, column, everywhere, marks, rows_among
 from ..packing import Dictionaries
 from ..search.filters import Where
 
-__all__ = ["NOT_LOOKED_AT", "IdleRecord", "StatisticsTable", "UpkeepTable"]
+__all__ = ["NOT_LOOKED_AT", "FacetColumn", "IdleRecord", "StatisticsTable", "UpkeepTable"]
 
 
 NOT_LOOKED_AT = "not looked at yet"
+FacetColumn = Literal["namespace", "status", "git_branch", "user_id", "agent_id"]
 _LIVE = f"m.status IN ({marks(len(LIVE_STATUSES))})"
 
 
@@ -30,6 +32,15 @@ class StatisticsTable:
             where.params,
         )
         return {row[0]: row[1] for row in rows}
+
+    def by_column(self, session: Session, where: Where, column: FacetColumn, limit: int) -> list[tuple[str, int]]:
+        """The most frequent values of a column, each with its number of records."""
+        rows = session.rows(
+            f"SELECT m.{column}, count(*) FROM memory m WHERE {where.sql} AND m.{column} IS NOT NULL "
+            f"GROUP BY m.{column} ORDER BY count(*) DESC, m.{column} LIMIT ?",
+            (*where.params, limit),
+        )
+        return [(row[0], row[1]) for row in rows]
 
     def by_status(self, session: Session, spaces: tuple[str, ...]) -> dict[str, int]:
         rows = session.rows(

@@ -1,0 +1,109 @@
+"""The page that people look at: its views as HTML, its files, and the operations behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from ..errors import CortexError, InvalidInput
+from ..memory.recall.filters import split_query
+from ..web.assets import find_asset, static_version
+from ..web.models import Facet, Facets, FacetsQuery, MemoryView, SearchQuery, SearchResult, SearchResults
+from ..web.views import NAVIGATION, memory_page, plain_page, search_page
+from .access import STATIC_PATH
+from .api import NoInput, Operation, api_routes
+from .sessions import SESSION_KEY, html_response
+
+if TYPE_CHECKING:
+    from ..app import Cortex
+
+__all__ = ["OPERATIONS", "page_routes"]
+
+_FOR_GOOD = "public, max-age=31536000, immutable"
+
+
+# -- operations ------------------------------------------------------------------------------------
+
+
+def _search(cortex: Cortex, _id: str, asked: SearchQuery) -> SearchResults:
+    words, filter = split_query(asked.q)
+    memories = cortex.memories
+    if words:
+        # Looking at the page is not a use of the memories: it does not count as a recall.
+        page = memories.look_up(words, filter=filter, limit=asked.limit, offset=asked.offset)
+    else:
+        page = memories.recall(None, filter=filter, limit=asked.limit, offset=asked.offset)
+    results = [SearchResult.of(hit, memories.marks(words, hit.snippet)) for hit in page.results]
+    return SearchResults(total=page.total, results=results, warnings=list(page.warnings))
+
+
+def _facets(cortex: Cortex, _id: str, asked: FacetsQuery) -> Facets:
+    found = cortex.memories.facets(split_query(asked.q)[1])
+    facets = {key: [Facet(value=value, count=count) for value, count in values] for key, values in found.items()}
+    return Facets(facets=facets)
+
+
+def _memory(cortex: Cortex, id: str, _: NoInput) -> MemoryView:
+    return MemoryView.of(cortex.memories.get(id))
+
+
+OPERATIONS: tuple[Operation[Any], ...] = (
+    Operation("GET", "/search", "search", "Memories that match, best first", SearchQuery, SearchResults, _search),
+    Operation("GET", "/facets", "facets", "What the matching memories have in common", FacetsQuery, Facets, _facets),
+    Operation("GET", "/memories/{id}", "memory", "One memory", NoInput, MemoryView, _memory),
+)
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+
+def page_routes(cortex: Cortex) -> list[Route]:
+    """The views, their files, and `/api/v1`."""
+
+    def view(render: Callable[[Request, str, str], str]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            session = request.scope.get(SESSION_KEY)
+            csrf = session.csrf if session else ""
+            try:
+                text = await run_in_threadpool(render, request, csrf, cortex.project.name)
+            except CortexError as error:
+                return html_response(search_page(csrf, cortex.project.name, "", None, str(error)), 404)
+            return html_response(text)
+
+        return answer
+
+    def search(request: Request, csrf: str, project: str) -> str:
+        query = request.query_params.get("q", "")
+        try:
+            return search_page(csrf, project, query, _search(cortex, "", SearchQuery(q=query[:10_000])))
+        except InvalidInput as error:
+            return search_page(csrf, project, query, None, str(error))
+
+    def memory(request: Request, csrf: str, project: str) -> str:
+        return memory_page(csrf, project, _memory(cortex, request.path_params["id"][:200], NoInput()))
+
+    def other(request: Request, csrf: str, project: str) -> str:
+        return plain_page(csrf, project, request.url.path)
+
+    views = [Route(path, view(search if path == "/" else other), methods=["GET"]) for path in NAVIGATION]
+    views.append(Route("/memories/{id}", view(memory), methods=["GET"]))
+    views.append(Route(STATIC_PATH, _static, methods=["GET"]))
+    return [*views, *api_routes(cortex, OPERATIONS)]
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    asset = find_asset(name)
+    if asset is None:
+        return Response("There is no such file.", 404, media_type="text/plain")
+    if request.path_params["version"] != static_version():
+        return RedirectResponse(f"/static/{static_version()}/{name}", 307)
+    headers = {"Cache-Control": _FOR_GOOD, "Vary": "Accept-Encoding", "X-Content-Type-Options": "nosniff"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(asset.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=asset.kind)
+    return Response(asset.plain, headers=headers, media_type=asset.kind)

@@ -1,0 +1,30 @@
+// Requests to the server of this page.
+
+const csrf = document.querySelector("meta[name=csrf]")?.content ?? "";
+
+export class Refused extends Error {
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+export async function get(path, query = {}, signal = undefined) {
+  const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== undefined));
+  return answered(await fetch(`/api/v1${path}${asked.size ? `?${asked}` : ""}`, { signal }));
+}
+
+export async function change(method, path, body = undefined) {
+  const headers = { "Cortex-CSRF": csrf };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  return answered(await fetch(`/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) }));
+}
+
+async function answered(response) {
+  const found = await response.json().catch(() => null);
+  if (response.ok) return found;
+  const error = found?.error ?? {};
+  const message = error.message ?? `The server answered ${response.status}.`;
+  throw new Refused(response.status, error.code ?? "", error.details?.remedy ? `${message} ${error.details.remedy}` : message);
+}

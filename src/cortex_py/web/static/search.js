@@ -1,0 +1,108 @@
+// Search: results as you type, and what they have in common.
+
+import { get } from "./api.js";
+import { counted, fill, h, parts, time } from "./dom.js";
+import { key, walk } from "./keys.js";
+
+const NAMES = { ns: "Namespace", tag: "Tag", status: "Status", branch: "Branch", user: "Person", agent: "Client", grounded: "Check" };
+const PAUSE = 120;
+const AT_ONCE = 20;
+const SHOWN = 8;
+
+export function start(main) {
+  const section = main.querySelector(".search");
+  const form = section.querySelector("form");
+  const box = form.querySelector("input");
+  const count = section.querySelector(".count");
+  const results = section.querySelector(".results");
+  const trouble = section.querySelector(".error") ?? h("p", { class: "error", role: "alert", hidden: true });
+  const more = h("button", { type: "button", class: "more", hidden: true }, "Show more");
+  const facets = h("details", { class: "facets" }, h("summary", {}, "Narrow down"));
+  const values = h("div");
+  facets.append(values);
+  facets.open = matchMedia("(min-width: 60rem)").matches;
+  form.after(trouble);
+  results.after(more);
+  section.append(facets);
+  section.classList.add("wide");
+
+  let running = null;
+  let shown = 0;
+  const rows = walk(() => results, (item) => item?.querySelector("a").click());
+
+  async function search(offset = 0) {
+    running?.abort();
+    const asked = (running = new AbortController());
+    const q = box.value.trim();
+    try {
+      const [found, common] = await Promise.all([
+        get("/search", { q, limit: AT_ONCE, offset }, asked.signal),
+        offset ? null : get("/facets", { q }, asked.signal),
+      ]);
+      if (asked.signal.aborted) return;
+      trouble.hidden = true;
+      const items = found.results.map((one) => result(one, q));
+      if (offset) results.append(...items);
+      else {
+        fill(results, items);
+        rows.reset();
+        fill(values, lists(common.facets, box.value));
+        history.replaceState(null, "", q ? `/?${new URLSearchParams({ q })}` : "/");
+      }
+      shown = offset + items.length;
+      fill(count, [counted(found.total, "memory", "memories"), ...found.warnings].join(" · "));
+      more.hidden = shown >= found.total || !items.length;
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      trouble.hidden = false;
+      fill(trouble, error.message);
+    }
+  }
+
+  // A key that all results share says nothing, unless it was chosen.
+  function lists(found, query) {
+    const telling = ([name]) => found[name]?.length > 1 || (found[name] && query.includes(`${name}:`));
+    return Object.entries(NAMES).filter(telling).map(([name, title]) => [
+      h("h2", {}, title),
+      h("ul", {}, found[name].slice(0, SHOWN).map(({ value, count }) => {
+        const term = /[\s,"]/.test(value) ? `${name}:"${value.replace(/[\\"]/g, "\\$&")}"` : `${name}:${value}`;
+        const on = query.includes(term);
+        const toggle = () => {
+          box.value = (on ? query.replace(term, "") : `${query} ${term}`).replace(/\s+/g, " ").trim();
+          search();
+        };
+        return h("li", {}, h("button", { type: "button", "aria-pressed": String(on), onclick: toggle },
+          h("span", {}, value), h("span", {}, count.toLocaleString())));
+      })),
+    ]);
+  }
+
+  let waiting = null;
+  box.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(search, PAUSE);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    clearTimeout(waiting);
+    search();
+    results.querySelector("a")?.focus();
+  });
+  more.addEventListener("click", () => search(shown));
+  key("/", "Search", () => { box.focus(); box.select(); });
+  search();
+  return () => search();
+}
+
+export function result(one, q = "") {
+  const { memory } = one;
+  const asked = q ? `?${new URLSearchParams({ q })}` : "";
+  return h("li", {},
+    h("a", { class: "snippet", href: `/memories/${encodeURIComponent(memory.id)}${asked}` }, parts(one.snippet)),
+    h("p", { class: "facts" },
+      h("span", { class: "namespace" }, memory.namespace),
+      memory.status !== "active" && h("span", { class: "status" }, memory.status),
+      memory.tags.map((tag) => h("span", { class: "tag" }, `#${tag}`)),
+      h("span", {}, time(memory.created_at)),
+      one.score > 0 && h("span", { class: "score", title: "How likely this answers the query" }, `${Math.round(one.score * 100)} %`)));
+}

@@ -1,0 +1,192 @@
+"""Who may look at the page: links that work once, cookies, tokens, and requests that other sites send."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from cortex_py import Cortex
+from cortex_py.http.server import build_app
+from cortex_py.http.sessions import PageLinks, PageSessions, page_address
+
+from stub_backend import StubBackend
+
+TOKEN = "a-long-enough-token-0123"
+
+
+@contextmanager
+def _client(home: Path, project: Path, **settings: Any) -> Iterator[tuple[Cortex, TestClient]]:
+    with Cortex.open(home, project=project, backend=StubBackend(), **settings) as cortex:
+        app = build_app(cortex)
+        with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
+            yield cortex, client
+
+
+def _sign_in(client: TestClient) -> str:
+    """Follow a fresh link; the token against forged requests."""
+    link = page_address("", client.app.state.page_links)  # type: ignore[attr-defined]
+    answer = client.get(link)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    return _csrf(client)
+
+
+def _csrf(client: TestClient) -> str:
+    found = re.search(r'<meta name="csrf" content="([^"]+)">', client.get("/").text)
+    assert found
+    return found[1]
+
+
+def test_without_a_session_only_the_way_to_one_is_shown(home: Path, project: Path) -> None:
+    with _client(home, project) as (cortex, client):
+        cortex.memories.capture("The launch code is swordfish")
+        page = client.get("/")
+        assert page.status_code == 401
+        assert "cortex ui" in page.text
+        assert "swordfish" not in page.text
+        answer = client.get("/api/v1/search")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHORIZED")
+        # An open server checks no tokens, so one that is sent means nothing.
+        assert client.get("/api/v1/search", headers={"Authorization": "Bearer x"}).status_code == 401
+
+
+def test_a_link_works_once_and_gives_a_strict_cookie(home: Path, project: Path) -> None:
+    with _client(home, project) as (cortex, client):
+        cortex.memories.capture("Use PostgreSQL for JSONB")
+        link = page_address("", client.app.state.page_links)  # type: ignore[attr-defined]
+        cookie = client.get(link).headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Strict" in cookie
+        assert "Path=/" in cookie
+        assert "PostgreSQL" in client.get("/").text
+        client.cookies.clear()
+        again = client.get(link)
+        assert again.status_code == 401
+        assert "set-cookie" not in again.headers
+
+
+@pytest.mark.parametrize("code", ["", "1.2.3", "9999999999.aa.", "9999999999.aa.00", "é.ü.ñ", "." * 50])
+def test_a_forged_link_opens_nothing(home: Path, project: Path, code: str) -> None:
+    with _client(home, project) as (_, client):
+        answer = client.get("/session", params={"code": code})
+        assert answer.status_code == 401
+        assert "set-cookie" not in answer.headers
+
+
+def test_a_link_ends_with_its_time_and_its_server() -> None:
+    now = 1_000_000.0
+    links = PageLinks(b"k" * 32, now=lambda: now)
+    early, late = links.code(), links.code()
+    assert links.redeem(early)
+    assert not PageLinks(b"k" * 32, now=lambda: now).redeem(late), "another run of the server"
+    assert not PageLinks(b"x" * 32, run=links.run, now=lambda: now).redeem(late), "another home"
+    now += 601
+    assert not links.redeem(late)
+
+
+def test_an_idle_session_ends() -> None:
+    now = 0.0
+    sessions = PageSessions(lambda: now)
+    secret = sessions.begin(None)
+    now = 11 * 3600.0
+    assert sessions.find(secret)
+    now += 11 * 3600.0
+    assert sessions.find(secret), "using it keeps it open"
+    now += 13 * 3600.0
+    assert sessions.find(secret) is None
+    assert sessions.find("x") is None
+
+
+def test_signing_out_ends_the_session(home: Path, project: Path) -> None:
+    with _client(home, project) as (_, client):
+        _sign_in(client)
+        kept = dict(client.cookies)
+        assert client.delete("/session").status_code == 204
+        client.cookies.update(kept)
+        assert client.get("/").status_code == 401
+
+
+def test_every_view_forbids_what_is_not_its_own(home: Path, project: Path) -> None:
+    with _client(home, project) as (_, client):
+        for answer in (client.get("/"), _sign_in(client) and client.get("/")):
+            policy = answer.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert "trusted-types 'none'" in policy
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["cache-control"] == "no-store"
+            assert not re.search(r"<script(?![^>]*\ssrc=)|\sstyle=|<style|\son\w+=", answer.text)
+
+
+def test_files_are_kept_for_good_under_a_name_that_changes_with_them(home: Path, project: Path) -> None:
+    with _client(home, project) as (_, client):
+        _sign_in(client)
+        style = re.findall(r'href="(/static/[0-9a-f]{16}/page.css)"', client.get("/").text)[0]
+        answer = client.get(style)
+        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["content-type"].startswith("text/css")
+        assert client.get("/static/0000/page.css").headers["location"] == style
+        assert client.get(style.replace("page.css", "none.css")).status_code == 404
+        assert client.get("/static/x/..%2F__init__.py").status_code == 404
+
+
+def test_a_shared_token_signs_in_by_hand_or_by_link(home: Path, project: Path) -> None:
+    with _client(home, project, token=TOKEN) as (_, client):
+        assert client.get("/api/v1/search").status_code == 401
+        assert client.get("/api/v1/search", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+        assert client.get("/api/v1/search", headers={"Authorization": "Bearer wrong"}).status_code == 401
+        wrong = client.post("/session", data={"token": "wrong"})
+        assert wrong.status_code == 401
+        assert "not known" in wrong.text
+        assert client.post("/session", data={"token": TOKEN}).status_code == 303
+        assert client.get("/api/v1/search").status_code == 200
+        client.cookies.clear()
+        _sign_in(client)
+        assert client.get("/api/v1/search").status_code == 200
+
+
+def test_known_callers_sign_in_as_themselves_and_see_their_own(home: Path, project: Path) -> None:
+    with _client(home, project, auth="tokens") as (cortex, client):
+        assert client.app.state.page_links is None  # type: ignore[attr-defined]
+        ann = cortex.access.create("ann", scopes=["read", "write"])
+        eve = cortex.access.create("eve", scopes=["embed"])
+        assert client.post("/session", data={"token": eve.token}).status_code == 303
+        assert client.get("/api/v1/search").status_code == 403
+        client.cookies.clear()
+        assert client.post("/session", data={"token": ann.token}).status_code == 303
+        assert client.get("/api/v1/search").status_code == 200
+        cortex.access.revoke(ann.record.id)
+        assert client.get("/api/v1/search").status_code == 401, "a session lasts no longer than its token"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://127.0.0.1:9999"}],
+)
+def test_another_site_cannot_sign_in(home: Path, project: Path, headers: dict[str, str]) -> None:
+    with _client(home, project, token=TOKEN) as (_, client):
+        assert client.post("/session", data={"token": TOKEN}, headers=headers).status_code == 403
+
+
+def test_a_stranger_by_name_is_refused(home: Path, project: Path) -> None:
+    with _client(home, project) as (_, client):
+        _sign_in(client)
+        assert client.get("/", headers={"Host": "evil.example"}).status_code == 421
+
+
+def test_texts_are_written_as_text(home: Path, project: Path) -> None:
+    with _client(home, project) as (cortex, client):
+        hostile = "<script>alert(1)</script><img src=x onerror=alert(1)> & \"quotes' </pre>"
+        memory = cortex.memories.capture(hostile, tags=["a"])
+        _sign_in(client)
+        for text in (client.get("/").text, client.get(f"/memories/{memory.id}").text):
+            assert "<script>alert" not in text
+            assert "<img" not in text
+            assert "&lt;script&gt;alert(1)" in text
+        echoed = client.get("/", params={"q": '"><script>alert(1)</script>'}).text
+        assert "<script>alert" not in echoed
