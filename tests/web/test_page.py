@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hostile_memories import HOSTILE
 
-from browser import Tab
+from cortex_py.errors import MemoryNotFound
+
+from browser import Browser, Tab
 
 pytestmark = pytest.mark.browser
 
@@ -59,7 +62,7 @@ def test_the_keyboard_reaches_everything(serve: Serve, look: Look) -> None:
     memory = served.cortex.memories.capture("Older")
     served.cortex.memories.capture("Newer")
     tab = look(served)
-    tab.wait("!!document.querySelector('.facets')")
+    tab.wait("!!document.querySelector('#keys kbd')")
     tab.press("j", "j")
     tab.wait("!!document.querySelector('.results li:nth-child(2).chosen')")
     tab.press("k", "j", "Enter")
@@ -94,3 +97,123 @@ def test_it_fits_every_width_in_both_schemes(serve: Serve, look: Look, width: in
     assert tab.run("document.documentElement.scrollWidth <= window.innerWidth")
     background = tab.run("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(21, 23, 26)" if dark else "rgb(251, 250, 248)")
+
+
+def _go_and_wait(tab: Tab, url: str, selector: str) -> None:
+    tab.go(url)
+    tab.wait(f"!!document.querySelector('{selector}')")
+
+
+def test_a_memory_is_edited_and_the_change_undone(serve: Serve, look: Look) -> None:
+    served = serve()
+    memories = served.cortex.memories
+    memory = memories.capture("Sessions last **thirty** minutes", tags=["auth"])
+    tab = look(served)
+    _go_and_wait(tab, f"{served.url}/memories/{memory.id}", ".text strong")
+    tab.press("e")
+    tab.run("document.querySelector('#content').select()")
+    tab.type("Sessions last **twenty** minutes")
+    tab.click(".save")
+    tab.wait("document.querySelector('.text')?.innerText === 'Sessions last twenty minutes'")
+    assert memories.get(memory.id).content == "Sessions last **twenty** minutes"
+    assert tab.run("[...document.querySelectorAll('.versions del')].map(one => one.innerText)") == ["thirty"]
+    assert tab.run("[...document.querySelectorAll('.versions ins')].map(one => one.innerText)") == ["twenty"]
+    tab.click(".notice button")
+    tab.wait("document.querySelector('.text')?.innerText === 'Sessions last thirty minutes'")
+    assert memories.get(memory.id).content == "Sessions last **thirty** minutes"
+
+
+def test_a_memory_is_deleted_brought_back_and_purged(serve: Serve, look: Look) -> None:
+    served = serve()
+    memories = served.cortex.memories
+    memory = memories.capture("Forget me")
+    tab = look(served)
+    _go_and_wait(tab, f"{served.url}/memories/{memory.id}", ".delete")
+    tab.press("d")
+    tab.wait("document.querySelector('h1').innerText === 'Deleted'")
+    assert memories.recall(None).total == 0
+    tab.click(".notice button")
+    tab.wait("!!document.querySelector('.purge')")
+    assert memories.get(memory.id).status == "active"
+    tab.click(".purge")
+    tab.click("dialog button[value=no]")
+    tab.wait("!document.querySelector('dialog')")
+    assert memories.get(memory.id).content == "Forget me"
+    tab.click(".purge")
+    tab.click("dialog .confirm")
+    tab.wait("document.querySelector('h1').innerText === 'Deleted for good'")
+    with pytest.raises(MemoryNotFound):
+        memories.history(memory.id)
+
+
+def test_of_two_windows_the_second_cannot_overwrite_the_first(serve: Serve, look: Look, browser: Browser) -> None:
+    served = serve()
+    memory = served.cortex.memories.capture("First")
+    address = f"{served.url}/memories/{memory.id}"
+    one = look(served)
+    two = browser.open_beside(one.context)
+    for tab in (one, two):
+        _go_and_wait(tab, address, ".edit")
+        tab.click(".edit")
+    for tab, text in ((one, "Second"), (two, "Third")):
+        tab.run(f"document.querySelector('#content').value = '{text}'")
+        tab.click(".save")
+        tab.wait("!!document.querySelector('.notice')")
+    assert "version 2" in two.text(".notice")
+    assert served.cortex.memories.get(memory.id).content == "Second"
+    assert two.run("document.querySelector('#content').value") == "Third", "what was typed is not lost"
+
+
+def test_staged_memories_are_decided_by_keyboard(serve: Serve, look: Look) -> None:
+    served = serve()
+    memories = served.cortex.memories
+    for number in range(4):
+        memories.update(memories.capture(f"Staged {number}").id, status="pending")
+    tab = look(served)
+    _go_and_wait(tab, f"{served.url}/review", ".pick:nth-child(4)")
+    tab.press("j", "a")
+    tab.wait("document.querySelectorAll('.pick').length === 3")
+    assert [hit.memory.content for hit in memories.recall(None, filter="status:active").results] == ["Staged 3"]
+    tab.press("j", "x", "j", "x", "d")
+    tab.wait("document.querySelectorAll('.pick').length === 1")
+    assert memories.recall(None, filter="status:tombstoned").total == 2
+    tab.click(".notice button")
+    tab.wait("document.querySelectorAll('.pick').length === 3")
+    assert memories.recall(None, filter="status:pending").total == 3
+
+
+def test_hostile_memories_run_nothing(serve: Serve, look: Look) -> None:
+    served = serve()
+    memories = served.cortex.memories
+    kept = [memories.capture(text, tags=["hostile"]) for text in HOSTILE]
+    assert len(kept) >= 50
+    whole = memories.capture("\n\n".join(HOSTILE))
+    tab = look(served)
+    tab.wait("document.querySelectorAll('.results li').length === 20")
+    for selector in ("/?q=script%20onerror", f"/memories/{whole.id}?q=script", f"/memories/{kept[0].id}"):
+        tab.go(served.url + selector)
+        tab.wait("!!document.querySelector('.facets, .edit')")
+        assert tab.run("window.ran") is None
+        assert tab.violations() == []
+        assert (
+            tab.run(
+                "document.querySelectorAll('main :is(script, img, iframe, svg, object, embed, style, base)').length"
+            )
+            == 0
+        )
+        links = tab.run("[...document.querySelectorAll('main a')].map(one => one.href)")
+        assert all(link.startswith(("http://", "https://")) for link in links)
+
+
+def test_a_read_only_server_offers_no_change(serve: Serve, look: Look) -> None:
+    served = serve(read_only=True)
+    memory = served.cortex.memories.capture("Only read")
+    tab = look(served)
+    _go_and_wait(tab, f"{served.url}/memories/{memory.id}", ".details .tags, .details code")
+    assert tab.run("document.querySelector('.edit')") is None
+    status = tab.run(
+        f"""fetch('/api/v1/memories/{memory.id}', {{method: 'DELETE',
+        headers: {{'Cortex-CSRF': document.querySelector('meta[name=csrf]').content}}}}).then(r => r.status)"""
+    )
+    assert status == 403
+    assert served.cortex.memories.get(memory.id).status == "active"

@@ -190,3 +190,74 @@ def test_texts_are_written_as_text(home: Path, project: Path) -> None:
             assert "&lt;script&gt;alert(1)" in text
         echoed = client.get("/", params={"q": '"><script>alert(1)</script>'}).text
         assert "<script>alert" not in echoed
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Cortex-CSRF": "wrong"}, {"Origin": "http://127.0.0.1:9999"}, {"Sec-Fetch-Site": "same-site"}],
+    ids=["no token", "wrong token", "another port", "another site"],
+)
+def test_a_change_that_the_page_did_not_ask_for_is_refused(home: Path, project: Path, headers: dict[str, str]) -> None:
+    with _client(home, project) as (cortex, client):
+        memory = cortex.memories.capture("Stay")
+        right = {"Cortex-CSRF": _sign_in(client)}
+        given = headers if "Cortex-CSRF" in headers or not headers else {**right, **headers}
+        assert client.delete(f"/api/v1/memories/{memory.id}", headers=given).status_code == 403
+        assert cortex.memories.get(memory.id).status == "active"
+        assert client.delete(f"/api/v1/memories/{memory.id}", headers=right).status_code == 200
+
+
+def test_changes_need_their_scopes_and_rights(home: Path, project: Path) -> None:
+    with _client(home, project, auth="tokens") as (cortex, client):
+        memory = cortex.memories.capture("Shared")
+        tokens = {scope: cortex.access.create("ann", scopes=[scope]).token for scope in ("read", "write", "admin")}
+
+        def ask(method: str, path: str, scope: str, **body: Any) -> int:
+            headers = {"Authorization": f"Bearer {tokens[scope]}"}
+            return client.request(method, f"/api/v1{path}", headers=headers, json=body or None).status_code
+
+        place = f"/memories/{memory.id}"
+        assert ask("GET", place, "write") == 403
+        assert ask("PATCH", place, "read", content="x") == 403
+        assert ask("DELETE", place, "read") == 403
+        assert ask("POST", f"{place}/purge", "write", confirm=memory.id) == 403
+        assert cortex.memories.get(memory.id).content == "Shared"
+
+
+def test_a_purge_needs_the_whole_id(home: Path, project: Path) -> None:
+    with _client(home, project) as (cortex, client):
+        memory = cortex.memories.capture("Stay")
+        headers = {"Cortex-CSRF": _sign_in(client)}
+        for id, confirm in ((memory.id, "yes"), (memory.id[:8], memory.id[:8]), (memory.id, "")):
+            answer = client.post(f"/api/v1/memories/{id}/purge", headers=headers, json={"confirm": confirm})
+            assert answer.status_code == 422
+            assert answer.json()["error"]["details"]["field"] == "confirm"
+        assert cortex.memories.get(memory.id)
+
+
+def test_wrong_input_changes_nothing_and_says_what_is_wrong(home: Path, project: Path) -> None:
+    with _client(home, project) as (cortex, client):
+        memory = cortex.memories.capture("Stay")
+        headers = {"Cortex-CSRF": _sign_in(client)}
+        place = f"/api/v1/memories/{memory.id}"
+        for body, field in (({"content": 5}, "content"), ({"status": "tombstoned"}, "status"), ({"x": 1}, "x")):
+            answer = client.patch(place, headers=headers, json=body)
+            assert (answer.status_code, answer.json()["error"]["details"]["field"]) == (422, field)
+        assert client.patch(place, headers=headers, json={"content": "New", "version": 7}).status_code == 409
+        assert client.get("/api/v1/memories/0123456789").status_code == 404
+        assert client.get("/api/v1/search", params={"limit": 1000}).status_code == 422
+        assert client.get("/api/v1/search", params={"q": "nokey:x ns:"}).status_code == 422
+        assert cortex.memories.get(memory.id).version == 1
+
+
+def test_a_review_reports_what_it_could_not_do(home: Path, project: Path) -> None:
+    with _client(home, project) as (cortex, client):
+        memories = cortex.memories
+        staged = memories.update(memories.capture("Staged").id, status="pending")
+        active = memories.capture("Active")
+        headers = {"Cortex-CSRF": _sign_in(client)}
+        asked = {"action": "drop", "ids": [staged.id, active.id, "0123456789"]}
+        answer = client.post("/api/v1/review", headers=headers, json=asked).json()
+        assert answer["done"] == [staged.id]
+        assert answer["failed"].keys() == {active.id, "0123456789"}
+        assert memories.get(active.id).status == "active"

@@ -115,6 +115,17 @@ class EntityOperations(GraphBase):
                 tuple(map(relationship_from, facts)),
             )
 
+    def named_in(self, memory_id: str, *, limit: int = 50) -> list[Entity]:
+        """The entities that a memory names, in the order of its text."""
+        with self._reading() as session:
+            found = self._store.memories.locate(session, self._place.spaces(), memory_id)
+            if found is None or found[1] not in self._place.spaces():
+                return []
+            num, space = found
+            rows = self._table.mentions_of(session, space, [num]).get(num, [])
+            ids = list(dict.fromkeys(row.entity_id for row in rows))[:limit]
+            return list(self._entities(session, space, ids).values())
+
     def entities(
         self, *, type: str | None = None, prefix: str = "", limit: int = 50, offset: int = 0
     ) -> tuple[list[Entity], int]:

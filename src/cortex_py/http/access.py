@@ -26,12 +26,16 @@ API = "/api/v1"
 OPEN_PATHS = frozenset(("/health/live", "/health/ready", SESSION_PATH, STATIC_PATH))
 
 # The page that people look at, view by view.
-VIEW_PATHS = ("/", "/memories/{id}")
+VIEW_PATHS = ("/", "/review", "/memories/{id}")
 _API_SCOPES: dict[str, Scope] = {
     f"{API}/openapi.json": "read",
     f"{API}/search": "read",
     f"{API}/facets": "read",
     f"{API}/memories/{{id}}": "read",
+    f"{API}/memories/{{id}}/history": "read",
+    f"{API}/memories/{{id}}/restore": "write",
+    f"{API}/memories/{{id}}/purge": "admin",
+    f"{API}/review": "write",
 }
 
 # The scope that a page needs where callers are known. Other pages need `admin`: closed by default.
@@ -51,7 +55,7 @@ PAGE_SCOPES: Mapping[str, Scope] = MappingProxyType(
     }
 )
 # What a request needs that changes something there.
-CHANGE_SCOPES: Mapping[str, Scope] = MappingProxyType({})
+CHANGE_SCOPES: Mapping[str, Scope] = MappingProxyType({f"{API}/memories/{{id}}": "write"})
 SHORTEST_TOKEN = 16
 
 _READING = ("GET", "HEAD", "OPTIONS")

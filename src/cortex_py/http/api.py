@@ -39,7 +39,7 @@ from .pages import refusal
 if TYPE_CHECKING:
     from ..app import Cortex
 
-__all__ = ["NoInput", "Operation", "api_routes", "describe_api", "require_changes"]
+__all__ = ["NoInput", "Operation", "api_routes", "describe_api", "takes_changes"]
 
 _I = TypeVar("_I", bound=BaseModel)
 _LONGEST_FIELD = 80
@@ -86,9 +86,13 @@ class Operation(Generic[_I]):
     changes: bool = False
 
 
-def require_changes(cortex: Cortex) -> None:
-    """Refuse a change on a server that was started with --read-only."""
-    if any(bound.read_only for bound in cortex.settings.tool_bounds):
+def takes_changes(cortex: Cortex) -> bool:
+    """Whether the server was started without --read-only."""
+    return not any(bound.read_only for bound in cortex.settings.tool_bounds)
+
+
+def _require_changes(cortex: Cortex) -> None:
+    if not takes_changes(cortex):
         raise AccessDenied("This server changes nothing.", remedy="Start it without --read-only.")
 
 
@@ -110,7 +114,7 @@ def _endpoint(cortex: Cortex, methods: dict[str, Operation[Any]]) -> ASGIApp | C
         operation = methods["GET" if request.method == "HEAD" else request.method]
         try:
             if operation.changes:
-                require_changes(cortex)
+                _require_changes(cortex)
             given = await _read_input(operation, request)
             found = await run_in_threadpool(_run, cortex, operation, request.path_params.get("id", ""), given)
         except CortexError as error:

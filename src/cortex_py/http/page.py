@@ -10,13 +10,33 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from ..errors import CortexError, InvalidInput
+from ..echo import clean_text
+from ..errors import AccessDenied, AmbiguousId, CortexError, InvalidInput, NotFound
 from ..memory.recall.filters import split_query
 from ..web.assets import find_asset, static_version
-from ..web.models import Facet, Facets, FacetsQuery, MemoryView, SearchQuery, SearchResult, SearchResults
+from ..web.models import (
+    Brief,
+    Deleted,
+    EntityLink,
+    Facet,
+    Facets,
+    FacetsQuery,
+    History,
+    MemoryChange,
+    MemoryPage,
+    MemoryPurge,
+    MemoryQuery,
+    MemoryView,
+    ReviewDecision,
+    ReviewOutcome,
+    SearchQuery,
+    SearchResult,
+    SearchResults,
+    text_parts,
+)
 from ..web.views import NAVIGATION, memory_page, plain_page, search_page
 from .access import STATIC_PATH
-from .api import NoInput, Operation, api_routes
+from .api import NoInput, Operation, api_routes, takes_changes
 from .sessions import SESSION_KEY, html_response
 
 if TYPE_CHECKING:
@@ -24,6 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OPERATIONS", "page_routes"]
 
+_LONGEST_ID = 200
+_WHOLE_ID = 16
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
@@ -48,14 +70,92 @@ def _facets(cortex: Cortex, _id: str, asked: FacetsQuery) -> Facets:
     return Facets(facets=facets)
 
 
-def _memory(cortex: Cortex, id: str, _: NoInput) -> MemoryView:
-    return MemoryView.of(cortex.memories.get(id))
+def _memory(cortex: Cortex, id: str, asked: MemoryQuery) -> MemoryPage:
+    memories = cortex.memories
+    memory = memories.get(id)
+    words = split_query(asked.q)[0]
+    contradicting = memories.visible([one.memory_id for one in memories.conflicts(memory.id)])
+    entities = [
+        EntityLink(name=one.name, type=one.type, mentions=one.mention_count) for one in cortex.graph.named_in(memory.id)
+    ]
+    return MemoryPage(
+        memory=MemoryView.of(memory),
+        text=text_parts(memory.content, memories.marks(words, memory.content)),
+        chain=[Brief.of(one) for one in memories.chain(memory.id)],
+        conflicts=[Brief.of(one) for one in contradicting.values()],
+        entities=entities,
+        may_change=takes_changes(cortex),
+    )
+
+
+def _history(cortex: Cortex, id: str, _: NoInput) -> History:
+    return History.of(cortex.memories.history(id))
+
+
+def _change(cortex: Cortex, id: str, given: MemoryChange) -> MemoryView:
+    fields = given.model_dump(exclude={"version"}, exclude_none=True)
+    return MemoryView.of(cortex.memories.update(id, **fields, expected_version=given.version))
+
+
+def _delete(cortex: Cortex, id: str, _: NoInput) -> Deleted:
+    return Deleted(id=cortex.memories.delete(id).id)
+
+
+def _restore(cortex: Cortex, id: str, _: NoInput) -> MemoryView:
+    return MemoryView.of(cortex.memories.restore(id))
+
+
+def _purge(cortex: Cortex, id: str, given: MemoryPurge) -> Deleted:
+    # A prefix may have come to name another memory: only the whole id confirms.
+    if given.confirm != id or len(id) < _WHOLE_ID:
+        raise InvalidInput("The purge is not confirmed.", remedy="Repeat the whole id in confirm.", field="confirm")
+    return Deleted(id=cortex.memories.delete(id, hard=True).id)
+
+
+def _review(cortex: Cortex, _id: str, given: ReviewDecision) -> ReviewOutcome:
+    done: list[str] = []
+    failed: dict[str, str] = {}
+    memories = cortex.memories
+    for id in dict.fromkeys(given.ids):
+        try:
+            status = memories.get(id).status
+            if status != ("active" if given.action == "stage" else "pending"):
+                raise InvalidInput(f"Its status is {status}.", field="ids")
+            if given.action == "drop":
+                memories.delete(id)
+            else:
+                memories.update(id, status="active" if given.action == "accept" else "pending")
+            done.append(id)
+        except (NotFound, InvalidInput, AmbiguousId, AccessDenied) as error:
+            failed[clean_text(id, _LONGEST_ID)] = str(error)
+    return ReviewOutcome(done=done, failed=failed)
 
 
 OPERATIONS: tuple[Operation[Any], ...] = (
     Operation("GET", "/search", "search", "Memories that match, best first", SearchQuery, SearchResults, _search),
     Operation("GET", "/facets", "facets", "What the matching memories have in common", FacetsQuery, Facets, _facets),
-    Operation("GET", "/memories/{id}", "memory", "One memory", NoInput, MemoryView, _memory),
+    Operation("GET", "/memories/{id}", "memory", "A memory with its links", MemoryQuery, MemoryPage, _memory),
+    Operation("GET", "/memories/{id}/history", "history", "All versions of a memory", NoInput, History, _history),
+    Operation(
+        "PATCH", "/memories/{id}", "changeMemory", "Change a memory", MemoryChange, MemoryView, _change, changes=True
+    ),
+    Operation("DELETE", "/memories/{id}", "deleteMemory", "Delete a memory", NoInput, Deleted, _delete, changes=True),
+    Operation(
+        "POST",
+        "/memories/{id}/restore",
+        "restoreMemory",
+        "Undo a deletion",
+        NoInput,
+        MemoryView,
+        _restore,
+        changes=True,
+    ),
+    Operation(
+        "POST", "/memories/{id}/purge", "purgeMemory", "Delete for good", MemoryPurge, Deleted, _purge, changes=True
+    ),
+    Operation(
+        "POST", "/review", "review", "Decide on staged memories", ReviewDecision, ReviewOutcome, _review, changes=True
+    ),
 )
 
 
@@ -85,7 +185,7 @@ def page_routes(cortex: Cortex) -> list[Route]:
             return search_page(csrf, project, query, None, str(error))
 
     def memory(request: Request, csrf: str, project: str) -> str:
-        return memory_page(csrf, project, _memory(cortex, request.path_params["id"][:200], NoInput()))
+        return memory_page(csrf, project, MemoryView.of(cortex.memories.get(request.path_params["id"][:_LONGEST_ID])))
 
     def other(request: Request, csrf: str, project: str) -> str:
         return plain_page(csrf, project, request.url.path)

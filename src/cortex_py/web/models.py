@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
-from typing import Annotated
+from difflib import SequenceMatcher
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..records import Domain, Hit, Kind, Memory, Status
+from ..records import Domain, Hit, Kind, Memory, Status, Version
 
-__all__ = ["Facet", "Facets", "FacetsQuery", "MemoryView", "SearchQuery", "SearchResult", "SearchResults", "TextPart"]
+__all__ = [
+    "Brief", "Deleted", "DiffPart", "EntityLink", "Facet", "Facets", "FacetsQuery", "History", "MemoryChange",
+    "MemoryPage", "MemoryPurge", "MemoryQuery", "MemoryView", "ReviewDecision", "ReviewOutcome", "SearchQuery",
+    "SearchResult", "SearchResults", "TextPart", "VersionView", "text_parts", "word_difference",
+]  # fmt: skip
 
 _LONGEST_QUERY = 10_000
 _MOST_RESULTS = 100
+_LONGEST_BRIEF = 160
+_MOST_VERSIONS = 100
+_MOST_WORDS = 4_000
+_WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 
 
 class _Model(BaseModel):
@@ -72,6 +82,122 @@ class MemoryView(_Model):
     def of(cls, memory: Memory) -> MemoryView:
         given = {name: getattr(memory, name) for name in cls.model_fields}
         return cls(**{**given, "tags": list(memory.tags)})
+
+
+class Brief(_Model):
+    """A memory in a line."""
+
+    id: str
+    text: str
+    status: Status
+    created_at: datetime
+
+    @classmethod
+    def of(cls, memory: Memory) -> Brief:
+        text = " ".join(memory.content[:_LONGEST_BRIEF].split())
+        return cls(id=memory.id, text=text, status=memory.status, created_at=memory.created_at)
+
+
+class EntityLink(_Model):
+    name: str
+    type: str
+    mentions: int = Field(description="How many memories name it.")
+
+
+class MemoryPage(_Model):
+    """A memory with what it belongs to."""
+
+    memory: MemoryView
+    text: list[TextPart] = Field(description="Its content, cut at the words of the query that led here.")
+    chain: list[Brief] = Field(description="It with all that it replaced and all that replaced it, oldest first.")
+    conflicts: list[Brief] = Field(description="Memories that contradict it.")
+    entities: list[EntityLink]
+    may_change: bool = Field(description="Whether this server takes changes.")
+
+
+class MemoryQuery(_Model):
+    q: Annotated[str, Field(max_length=_LONGEST_QUERY)] = Field(default="", description="Words to mark.")
+
+
+class MemoryChange(_Model):
+    """Fields that are left out stay. With `version`, a memory that changed since is left as it is."""
+
+    content: str | None = None
+    tags: list[str] | None = None
+    namespace: str | None = None
+    status: Literal["active", "pending", "archived"] | None = None
+    version: int | None = None
+
+
+class MemoryPurge(_Model):
+    confirm: str = Field(description="The id of the memory, to confirm: a purge cannot be undone.")
+
+
+class Deleted(_Model):
+    id: str
+
+
+class DiffPart(_Model):
+    change: Literal["same", "added", "removed"]
+    text: str
+
+
+class VersionView(_Model):
+    version: int
+    operation: str
+    recorded_at: datetime
+    namespace: str
+    tags: list[str]
+    difference: list[DiffPart] = Field(description="Its words against those of the version before.")
+
+
+class History(_Model):
+    versions: list[VersionView] = Field(description="Newest first.")
+
+    @classmethod
+    def of(cls, versions: list[Version]) -> History:
+        befores = [versions[0].content, *(one.content for one in versions[:-1])] if versions else []
+        shown = [
+            VersionView(
+                version=one.version,
+                operation=one.operation,
+                recorded_at=one.recorded_at,
+                namespace=one.namespace,
+                tags=list(one.tags),
+                difference=word_difference(before, one.content),
+            )
+            for before, one in zip(befores, versions, strict=True)
+        ]
+        return cls(versions=shown[::-1][:_MOST_VERSIONS])
+
+
+def word_difference(old: str, new: str) -> list[DiffPart]:
+    """Two texts as words that stay, go and come. Very long ones are not compared word by word."""
+    if old == new:
+        return [DiffPart(change="same", text=new)]
+    before, after = _WORDS.findall(old), _WORDS.findall(new)
+    if len(before) + len(after) > _MOST_WORDS:
+        return [DiffPart(change="removed", text=old), DiffPart(change="added", text=new)]
+    found: list[DiffPart] = []
+    for change, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if change == "equal":
+            found.append(DiffPart(change="same", text="".join(after[k:m])))
+        else:
+            pieces = (("removed", "".join(before[i:j])), ("added", "".join(after[k:m])))
+            found += [DiffPart(change=kind, text=text) for kind, text in pieces if text]  # type: ignore[arg-type]
+    return found
+
+
+class ReviewDecision(_Model):
+    """`accept` makes staged memories active, `drop` deletes them, `stage` puts accepted ones back."""
+
+    action: Literal["accept", "drop", "stage"]
+    ids: list[str] = Field(min_length=1, max_length=_MOST_RESULTS)
+
+
+class ReviewOutcome(_Model):
+    done: list[str]
+    failed: dict[str, str] = Field(description="Why others stayed as they were, by id.")
 
 
 class SearchQuery(_Model):

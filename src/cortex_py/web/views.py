@@ -15,6 +15,7 @@ __all__ = ["NAVIGATION", "memory_page", "plain_page", "search_page", "sign_in_pa
 # Views by path: the name in the navigation, and what the view shows.
 NAVIGATION: dict[str, tuple[str, str]] = {
     "/": ("Search", "Everything that is remembered here."),
+    "/review": ("Review", "Memories that wait until you accept or drop them."),
 }
 
 
@@ -27,7 +28,7 @@ def search_page(csrf: str, project: str, query: str, found: SearchResults | None
         element("p", error, class_="error", role="alert") if error else None,
         [element("p", one, class_="hint") for one in (found.warnings if found else [])],
         element("p", count, class_="count", role="status"),
-        element("ol", *results, class_="results"),
+        element("ol", *results, class_="results", data_total=str(found.total if found else 0)),
         class_="search",
     )
     return _frame("Search", "/", project, csrf, body)

@@ -1,12 +1,12 @@
 // The page comes with its content; this adds what needs a script.
 
 import { key } from "./keys.js";
+import { start as memory } from "./memory.js";
+import { start as review } from "./review.js";
 import { start as search } from "./search.js";
 
-const views = { "/": search };
+const views = { "": search, memories: memory, review };
 const main = document.getElementById("main");
-const path = location.pathname;
 
 key("/", "Search", () => { location.href = "/"; });
-const found = views[path];
-if (found) found(main);
+views[location.pathname.split("/")[1]]?.(main);

@@ -9,7 +9,7 @@ export function key(name, about, run) {
 }
 
 function typing(target) {
-  return target.closest?.("input, textarea, select, dialog") !== null;
+  return target.matches?.("textarea, select, dialog, dialog *, input:not([type=checkbox])");
 }
 
 document.addEventListener("keydown", (event) => {

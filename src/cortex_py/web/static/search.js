@@ -90,8 +90,12 @@ export function start(main) {
   });
   more.addEventListener("click", () => search(shown));
   key("/", "Search", () => { box.focus(); box.select(); });
-  search();
-  return () => search();
+
+  // The server has sent the results of this query already; only what a script adds is missing.
+  for (const moment of results.querySelectorAll("time")) moment.replaceWith(time(moment.dateTime));
+  shown = results.children.length;
+  more.hidden = shown >= Number(results.dataset.total);
+  get("/facets", { q: box.value.trim() }).then((common) => fill(values, lists(common.facets, box.value))).catch(() => {});
 }
 
 export function result(one, q = "") {
