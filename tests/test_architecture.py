@@ -65,7 +65,7 @@ ALLOWED = {
     "services": {"embedding"},
     "mcp": {"app", "memory", "context", "graph", "grounding", "prompts", "backup", "embedding", "hooks", "security"},
     "web": set(),
-    "http": {"app", "mcp", "embedding", "access", "memory", "security", "web"},
+    "http": {"app", "mcp", "embedding", "access", "hooks", "memory", "security", "web"},
     "cli": {
         "app",
         "access",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,3 +218,61 @@ def test_a_read_only_server_offers_no_change(serve: Serve, look: Look) -> None:
     )
     assert status == 403
     assert served.cortex.memories.get(memory.id).status == "active"
+
+
+def test_an_answer_is_checked_claim_by_claim(serve: Serve, look: Look, project: Path) -> None:
+    (project / "limits.py").write_text("TIMEOUT = 30\n\n\ndef read_limits():\n    return TIMEOUT\n")
+    tab = look(serve(), "/check")
+    tab.wait("document.activeElement.id === 'answer'")
+    tab.type("The function read_limits is in limits.py. The file missing_thing.py defines parse_everything.")
+    tab.click("main button.primary")
+    tab.wait("document.querySelectorAll('.claims > li').length >= 2")
+    verdicts = tab.run("[...document.querySelectorAll('.claims .verdict')].map(one => one.className)")
+    assert verdicts[0] == "verdict good"
+    assert verdicts[-1] in ("verdict warn", "verdict bad")
+    assert "limits.py" in tab.text(".claims .evidence")
+
+
+def test_lines_of_work_show_where_they_stand(serve: Serve, look: Look) -> None:
+    served = serve()
+    contexts = served.cortex.contexts
+    branch = contexts.create_branch("Import of suppliers")
+    contexts.append(branch.id, "We decided to read the feed as CSV. Should we keep the XML reader?", "user")
+    tab = look(served, "/lines")
+    tab.click(".lines summary")
+    shown = tab.wait("document.querySelector('.summary ul') && document.querySelector('.lines').innerText")
+    assert "Import of suppliers" in shown
+    assert "XML reader" in shown
+
+
+def test_the_next_session_is_shown_word_by_word(serve: Serve, look: Look, project: Path) -> None:
+    served = serve()
+    served.cortex.memories.capture("Orders are kept in PostgreSQL", namespace="decisions")
+    tab = look(served, "/next")
+    shown = tab.wait("document.querySelector('.injected')?.innerText")
+    given = served.cortex.hooks.session_start(project)
+    assert "Orders are kept in PostgreSQL" in given.text
+    assert shown.split() == given.text.split()
+    assert f"{served.cortex.memories.count_tokens(given.text)} tokens" in tab.text("main")
+
+
+def test_health_shows_every_check(serve: Serve, look: Look) -> None:
+    served = serve()
+    tab = look(served, "/doctor")
+    tab.wait("!!document.querySelector('.checks')")
+    names = tab.run("[...document.querySelectorAll('.checks dt')].map(one => one.innerText.slice(2))")
+    assert names == [one.name for one in served.cortex.doctor().checks]
+    assert "Nothing." in tab.text("main")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_view_has_names_and_contrast(serve: Serve, look: Look, dark: bool) -> None:
+    served = serve()
+    memories = served.cortex.memories
+    memory = memories.update(memories.capture("Staged", tags=["x"]).id, status="pending", content="Changed")
+    tab = look(served, width=360, height=740, dark=dark)
+    for path in ("/", "/review", "/check", "/lines", "/next", "/doctor", f"/memories/{memory.id}"):
+        tab.go(served.url + path)
+        tab.wait("!!document.querySelector('#keys kbd') && document.querySelectorAll('main > *').length > 0")
+        assert tab.run((Path(__file__).parent / "audit.js").read_text()) == [], path
+        assert tab.run("document.documentElement.scrollWidth <= window.innerWidth"), path

@@ -26,7 +26,7 @@ API = "/api/v1"
 OPEN_PATHS = frozenset(("/health/live", "/health/ready", SESSION_PATH, STATIC_PATH))
 
 # The page that people look at, view by view.
-VIEW_PATHS = ("/", "/review", "/memories/{id}")
+VIEW_PATHS = ("/", "/review", "/check", "/lines", "/next", "/doctor", "/memories/{id}")
 _API_SCOPES: dict[str, Scope] = {
     f"{API}/openapi.json": "read",
     f"{API}/search": "read",
@@ -36,6 +36,12 @@ _API_SCOPES: dict[str, Scope] = {
     f"{API}/memories/{{id}}/restore": "write",
     f"{API}/memories/{{id}}/purge": "admin",
     f"{API}/review": "write",
+    f"{API}/check": "read",
+    f"{API}/lines": "read",
+    f"{API}/lines/{{id}}": "read",
+    f"{API}/next": "read",
+    # It names folders and addresses of the machine.
+    f"{API}/doctor": "admin",
 }
 
 # The scope that a page needs where callers are known. Other pages need `admin`: closed by default.

@@ -139,7 +139,7 @@ async def _read_input(operation: Operation[_I], request: Request) -> _I:
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise InvalidInput("The body is not announced as JSON.", remedy="Send Content-Type: application/json.")
-        return operation.takes.model_validate_json(body or b"{}", strict=True)
+        return operation.takes.model_validate_json(body, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = clean_text(".".join(str(part) for part in first["loc"]), _LONGEST_FIELD) or None

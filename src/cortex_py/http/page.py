@@ -37,6 +37,7 @@ from ..web.models import (
 from ..web.views import NAVIGATION, memory_page, plain_page, search_page
 from .access import STATIC_PATH
 from .api import NoInput, Operation, api_routes, takes_changes
+from .insight import INSIGHT
 from .sessions import SESSION_KEY, html_response
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "POST", "/review", "review", "Decide on staged memories", ReviewDecision, ReviewOutcome, _review, changes=True
     ),
+    *INSIGHT,
 )
 
 

@@ -12,14 +12,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..records import Domain, Hit, Kind, Memory, Status, Version
 
 __all__ = [
-    "Brief", "Deleted", "DiffPart", "EntityLink", "Facet", "Facets", "FacetsQuery", "History", "MemoryChange",
-    "MemoryPage", "MemoryPurge", "MemoryQuery", "MemoryView", "ReviewDecision", "ReviewOutcome", "SearchQuery",
-    "SearchResult", "SearchResults", "TextPart", "VersionView", "text_parts", "word_difference",
+    "Brief", "CheckRequest", "CheckedClaim", "CheckedText", "ClaimEvidence", "Contradicting", "Deleted",
+    "DiffPart", "EntityLink", "Facet", "Facets", "FacetsQuery", "Given", "Health", "HealthCheck", "History",
+    "LineOfWork", "LineSummary", "LinesOfWork", "MemoryChange", "MemoryPage", "MemoryPurge", "MemoryQuery",
+    "MemoryView", "NextSession", "NextSessionQuery", "OutboundView", "ReviewDecision", "ReviewOutcome",
+    "SearchQuery", "SearchResult", "SearchResults", "TextPart", "UncheckedText", "VersionView", "text_parts",
+    "word_difference",
 ]  # fmt: skip
 
 _LONGEST_QUERY = 10_000
 _MOST_RESULTS = 100
 _LONGEST_BRIEF = 160
+_LONGEST_ANSWER = 100_000
 _MOST_VERSIONS = 100
 _MOST_WORDS = 4_000
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
@@ -237,3 +241,115 @@ class Facet(_Model):
 
 class Facets(_Model):
     facets: dict[str, list[Facet]] = Field(description="By key of the filter language, the most frequent values.")
+
+
+# -- a text checked against the project ------------------------------------------------------------
+
+
+class CheckRequest(_Model):
+    text: Annotated[str, Field(min_length=1, max_length=_LONGEST_ANSWER)]
+
+
+class ClaimEvidence(_Model):
+    place: str = Field(description="The place in one line, as people read it.")
+    path: str | None
+    line: int | None
+
+
+class CheckedClaim(_Model):
+    text: str
+    verdict: str
+    probability: float = Field(description="How likely the claim is true.")
+    reason: str
+    evidence: list[ClaimEvidence]
+
+
+class UncheckedText(_Model):
+    text: str
+    reason: str
+
+
+class Contradicting(_Model):
+    left: str
+    right: str
+    reason: str
+    source: str
+
+
+class CheckedText(_Model):
+    score: float
+    status: str
+    message: str
+    claims: list[CheckedClaim]
+    unchecked: list[UncheckedText]
+    contradictions: list[Contradicting]
+
+
+# -- lines of work, the next session, health -------------------------------------------------------
+
+
+class LineOfWork(_Model):
+    id: str
+    topic: str
+    git_branch: str | None
+    status: str
+    active: bool = Field(description="Whether it belongs to the branch that is checked out.")
+    updated_at: datetime
+
+
+class LinesOfWork(_Model):
+    total: int
+    lines: list[LineOfWork]
+
+
+class LineSummary(_Model):
+    """A line of work as an agent gets it."""
+
+    id: str
+    topic: str
+    entries: int
+    tokens: int
+    text: str
+    sections: dict[str, list[str]]
+    left_out: int
+    last_updated: datetime
+
+
+class NextSessionQuery(_Model):
+    prompt: Annotated[str, Field(max_length=_LONGEST_QUERY)] = Field(
+        default="", description="A prompt, to see what it would bring along."
+    )
+
+
+class Given(_Model):
+    """A text that a session is given, word by word, and the memories in it."""
+
+    text: str
+    tokens: int
+    memories: list[Brief]
+
+
+class NextSession(_Model):
+    start: Given
+    prompt: Given | None
+
+
+class HealthCheck(_Model):
+    name: str
+    well: bool
+    detail: str
+
+
+class OutboundView(_Model):
+    purpose: str
+    host: str
+    what: str
+
+
+class Health(_Model):
+    checks: list[HealthCheck]
+    outbound: list[OutboundView] = Field(description="What is sent to other machines; empty where nothing is.")
+    memories: int
+    statuses: dict[str, int]
+    size_bytes: int
+    engine: str

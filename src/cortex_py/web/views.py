@@ -16,6 +16,10 @@ __all__ = ["NAVIGATION", "memory_page", "plain_page", "search_page", "sign_in_pa
 NAVIGATION: dict[str, tuple[str, str]] = {
     "/": ("Search", "Everything that is remembered here."),
     "/review": ("Review", "Memories that wait until you accept or drop them."),
+    "/check": ("Check", "Paste an answer. Each claim in it is compared with the project and its history."),
+    "/lines": ("Lines of work", "Where each line of work stands, as an agent gets it."),
+    "/next": ("Next session", "Exactly what the hooks give to the next session in this project."),
+    "/doctor": ("Health", "Whether all is well, and what leaves this machine."),
 }
 
 
