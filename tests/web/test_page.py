@@ -276,3 +276,11 @@ def test_every_view_has_names_and_contrast(serve: Serve, look: Look, dark: bool)
         tab.wait("!!document.querySelector('#keys kbd') && document.querySelectorAll('main > *').length > 0")
         assert tab.run((Path(__file__).parent / "audit.js").read_text()) == [], path
         assert tab.run("document.documentElement.scrollWidth <= window.innerWidth"), path
+
+
+def test_what_is_captured_elsewhere_shows_up(serve: Serve, look: Look) -> None:
+    served = serve()
+    tab = look(served)
+    tab.wait("!!document.querySelector('#keys kbd')")
+    served.cortex.memories.capture("Fresh from a terminal")
+    tab.wait("document.querySelector('.results')?.innerText.includes('Fresh from a terminal')")

@@ -13,14 +13,15 @@ from ..remote import is_loopback
 from ..security.rights import Scope
 
 __all__ = [
-    "API", "CHANGE_SCOPES", "MCP_PATH", "OPEN_PATHS", "PAGE_SCOPES", "SESSION_PATH", "SHORTEST_TOKEN", "STATIC_PATH",
-    "VIEW_PATHS", "check_exposure", "is_open", "is_page", "page_scope", "route_of",
+    "API", "CHANGE_SCOPES", "EVENTS_PATH", "MCP_PATH", "OPEN_PATHS", "PAGE_SCOPES", "SESSION_PATH", "SHORTEST_TOKEN",
+    "STATIC_PATH", "VIEW_PATHS", "check_exposure", "is_open", "is_page", "page_scope", "route_of",
 ]  # fmt: skip
 
 MCP_PATH = "/mcp"
 SESSION_PATH = "/session"
 STATIC_PATH = "/static/{version}/{name}"
 API = "/api/v1"
+EVENTS_PATH = f"{API}/events"
 # Probes have no token; their pages say only whether the server lives, and whether it should get requests. A session
 # begins without one, and the files of the page are the same for everybody.
 OPEN_PATHS = frozenset(("/health/live", "/health/ready", SESSION_PATH, STATIC_PATH))
@@ -29,6 +30,7 @@ OPEN_PATHS = frozenset(("/health/live", "/health/ready", SESSION_PATH, STATIC_PA
 VIEW_PATHS = ("/", "/review", "/check", "/lines", "/next", "/doctor", "/memories/{id}")
 _API_SCOPES: dict[str, Scope] = {
     f"{API}/openapi.json": "read",
+    EVENTS_PATH: "read",
     f"{API}/search": "read",
     f"{API}/facets": "read",
     f"{API}/memories/{{id}}": "read",

@@ -27,7 +27,7 @@ from ..mcp.middleware.logs import REQUEST_ID
 from ..mcp.stdio.frames import Malformed, error_line, read_frame
 from ..security.rate_limit import TokenBuckets
 from ..tracing import span
-from .access import MCP_PATH, is_open, route_of
+from .access import EVENTS_PATH, MCP_PATH, is_open, route_of
 
 __all__ = [
     "HTTP_METHODS", "BearerToken", "BodyLimit", "DrainGuard", "DrainState", "RequestLog", "TrimmedHeaders",
@@ -161,7 +161,7 @@ class DrainGuard:
 def _is_stream(scope: Scope) -> bool:
     """Whether the answer lasts as long as the client: notifications, with or without a session."""
     if scope["path"] != MCP_PATH:
-        return False
+        return bool(scope["path"] == EVENTS_PATH)
     return scope["method"] == "GET" or (b"mcp-method", b"subscriptions/listen") in scope["headers"]
 
 

@@ -23,10 +23,11 @@ from ..mcp.middleware.telemetry import send_traces
 from ..mcp.sdk_adapter import set_largest_body
 from ..mcp.server import build_server
 from ..mcp.stdio.serve import MOST_BYTES
-from .access import MCP_PATH, SESSION_PATH, check_exposure
+from .access import EVENTS_PATH, MCP_PATH, SESSION_PATH, check_exposure
 from .callers import KnownCallers
 from .connections import ACCEPTS_AT_ONCE, Limits, connection_class
 from .embeddings import embedding_routes
+from .events import change_events
 from .middleware import BearerToken, BodyLimit, DrainGuard, DrainState, RequestLog, TrimmedHeaders, WellFormed
 from .monitoring import HttpMetrics, Readiness, health_routes
 from .page import page_routes
@@ -91,6 +92,7 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
     app.router.routes.extend(routes)
     app.router.routes.extend(metrics.count_requests(route) for route in page_routes(cortex))
     app.router.routes.append(Route(SESSION_PATH, page.endpoint))
+    app.router.routes.append(Route(EVENTS_PATH, change_events(cortex, draining), methods=["GET"]))
     app.state.page_links = page.links
     return app
 

@@ -3,6 +3,7 @@
 import { change, get } from "./api.js";
 import { counted, fill, h, parts, time } from "./dom.js";
 import { key, walk } from "./keys.js";
+import { follow } from "./live.js";
 import { fail, notify } from "./notices.js";
 
 const AT_ONCE = 50;
@@ -73,5 +74,6 @@ export function start(main) {
   key("a", "Accept", () => decide("accept", chosen()));
   key("d", "Drop", () => decide("drop", chosen()));
   key("e", "Open to edit", () => rows.chosen()?.querySelector("a").click());
+  follow(() => { if (!rows.chosen() && !picked().length) load(); });
   return load();
 }

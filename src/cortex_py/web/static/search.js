@@ -3,6 +3,8 @@
 import { get } from "./api.js";
 import { counted, fill, h, parts, time } from "./dom.js";
 import { key, walk } from "./keys.js";
+import { follow } from "./live.js";
+import { notify } from "./notices.js";
 
 const NAMES = { ns: "Namespace", tag: "Tag", status: "Status", branch: "Branch", user: "Person", agent: "Client", grounded: "Check" };
 const PAUSE = 120;
@@ -44,8 +46,10 @@ export function start(main) {
       const items = found.results.map((one) => result(one, q));
       if (offset) results.append(...items);
       else {
-        fill(results, items);
-        rows.reset();
+        if (!same(items, [...results.children])) {
+          fill(results, items);
+          rows.reset();
+        }
         fill(values, lists(common.facets, box.value));
         history.replaceState(null, "", q ? `/?${new URLSearchParams({ q })}` : "/");
       }
@@ -91,12 +95,21 @@ export function start(main) {
   more.addEventListener("click", () => search(shown));
   key("/", "Search", () => { box.focus(); box.select(); });
 
+  // Somebody who is at a result is not interrupted.
+  follow((certain) => {
+    if (!rows.chosen()) search();
+    else if (certain) notify("The memory has changed.", { name: "Show", run: () => search() });
+  });
+
   // The server has sent the results of this query already; only what a script adds is missing.
   for (const moment of results.querySelectorAll("time")) moment.replaceWith(time(moment.dateTime));
   shown = results.children.length;
   more.hidden = shown >= Number(results.dataset.total);
   get("/facets", { q: box.value.trim() }).then((common) => fill(values, lists(common.facets, box.value))).catch(() => {});
 }
+
+const shape = (item) => `${item.querySelector("a").getAttribute("href")} ${item.querySelector("a").textContent}`;
+const same = (some, others) => some.length === others.length && some.every((one, at) => shape(one) === shape(others[at]));
 
 export function result(one, q = "") {
   const { memory } = one;
