@@ -23,9 +23,14 @@ export function start(main) {
   const picked = () => boxes().filter((box) => box.checked).map((box) => box.value);
   const current = () => rows.chosen()?.querySelector("input").value;
 
-  async function load() {
+  // A person who has chosen something is not interrupted by what happens elsewhere.
+  const busy = () => deciding || rows.chosen() || picked().length > 0;
+  let deciding = false;
+
+  async function load(unasked = false) {
     try {
       const found = await get("/search", { q: "status:pending", limit: AT_ONCE });
+      if (unasked && busy()) return;
       fill(count, found.total ? `${counted(found.total, "memory waits", "memories wait")}.` : "Nothing waits for you.");
       actions.hidden = !found.total;
       all.checked = false;
@@ -46,6 +51,7 @@ export function start(main) {
       notify("Choose a memory first: x chooses the current one.");
       return;
     }
+    deciding = true;
     try {
       const { done, failed } = await change("POST", "/review", { action, ids });
       const text = `${counted(done.length, "memory", "memories")} ${action === "accept" ? "accepted" : "dropped"}.`;
@@ -54,10 +60,13 @@ export function start(main) {
       await load();
     } catch (error) {
       fail(error);
+    } finally {
+      deciding = false;
     }
   }
 
   async function undo(action, ids) {
+    deciding = true;
     try {
       if (action === "accept") await change("POST", "/review", { action: "stage", ids });
       else for (const id of ids) await change("POST", `/memories/${encodeURIComponent(id)}/restore`, {});
@@ -65,6 +74,8 @@ export function start(main) {
       await load();
     } catch (error) {
       fail(error);
+    } finally {
+      deciding = false;
     }
   }
 
@@ -74,6 +85,5 @@ export function start(main) {
   key("a", "Accept", () => decide("accept", chosen()));
   key("d", "Drop", () => decide("drop", chosen()));
   key("e", "Open to edit", () => rows.chosen()?.querySelector("a").click());
-  follow(() => { if (!rows.chosen() && !picked().length) load(); });
-  return load();
+  return load().then(() => follow(() => busy() || load(true)));
 }
