@@ -44,8 +44,8 @@ GIVEN_BACK = frozenset(
         "template render",
     )
 )
-# What an operator makes for others, printed and not kept; a command that serves until it is stopped.
-NOT_RUN = frozenset(("serve", "license issue", "model install"))
+# What an operator makes for others, printed and not kept; commands that serve until they are stopped.
+NOT_RUN = frozenset(("serve", "ui", "license issue", "model install"))
 
 
 @pytest.fixture
