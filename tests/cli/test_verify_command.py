@@ -147,7 +147,9 @@ def test_evidence_can_be_narrowed(shell: Shell) -> None:
     (claim,) = _told(shell, TRUE, "-e", "git log")["claims"]
     assert claim["evidence"]
     assert all(place.startswith("Commit ") for place in claim["evidence"])
-    (claim,) = _told(shell, TRUE, "-e", "*.py", "-e", "README.md")["claims"]
+    defined = "`issue_refresh_token` is defined in auth.py."
+    (claim,) = _told(shell, defined, "-e", "*.py", "-e", "README.md")["claims"]
+    assert claim["evidence"]
     assert all(place.startswith("File: ") for place in claim["evidence"])
 
 

@@ -230,6 +230,9 @@ def test_sources_bound_what_counts(desk: Desk) -> None:
     (item,) = desk.verify(said, "git log")["evidence_items"]
     assert item["evidence"].startswith("Commit ")
     (item,) = desk.verify(said, "*.py")["evidence_items"]
+    # That it is there does not show that anybody added it.
+    assert item["evidence"].startswith("Unverified: auth.py exists")
+    (item,) = desk.verify("`issue_refresh_token` is defined in auth.py.", "*.py")["evidence_items"]
     assert item["evidence"].startswith("File: auth.py")
     told = desk.verify(said, "README.md")
     assert told["claims_verified"] == 0

@@ -522,7 +522,7 @@ class _FileIntake:
         space, key = self._sample
         kind, size, modified = self._state
         # The facts of a store are shared by its tenants: only who has it alone leaves names there.
-        value: dict[str, object] = {"name": self._file.name if current_caller() is None else ""}
+        value: dict[str, object] = {"name": clean_text(self._file.name, 4_096) if current_caller() is None else ""}
         value |= {"kind": kind, "size": size, "modified": modified}
         value |= {"space": space, "key": key, "records": self._records}
         with self._intake.store.database.write() as session:
