@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from . import pools
 from .clock import Clock, SystemClock
 from .config import Settings, load_settings
-from .context.project import identify
+from .context.project import existing_folder
 from .context.service import Contexts
 from .context.session import ProjectSession, ProjectSessions
 from .embedding.backends.backend import Backend
@@ -68,7 +68,7 @@ class Cortex:
         self._clock = clock
         self._backend = backend
         # Fail for a missing folder before anything is created.
-        identify(folder)
+        existing_folder(folder)
         self._key = home_key(settings)
         self._store = open_store(settings, backend, clock, self._key, new_store=new_store)
         pools.require()

@@ -30,9 +30,11 @@ from ..worktree.git.repository import Repository
 __all__ = [
     "ProjectIdentity",
     "StoredProjects",
+    "existing_folder",
     "folders_of",
     "git_stamp",
     "identify",
+    "identify_repository",
     "matches_moved",
     "resolve_project",
 ]
@@ -65,8 +67,12 @@ class ProjectIdentity:
 
 def identify(path: Path) -> ProjectIdentity:
     """The project that a folder, or the folder of a file, belongs to."""
-    place = _existing(path)
-    repository = Repository.discover(place)
+    place = existing_folder(path)
+    return identify_repository(place, Repository.discover(place))
+
+
+def identify_repository(place: Path, repository: Repository | None) -> ProjectIdentity:
+    """The project of an existing folder that lies in this repository, or in none."""
     if repository is None:
         return ProjectIdentity(_digest(normalise_path(str(place))), place, None, place.name or str(place))
     return _of_repository(repository, _MAX_HOPS)
@@ -198,7 +204,8 @@ def _facts(path: Path) -> os.stat_result | None:
         return None
 
 
-def _existing(path: Path) -> Path:
+def existing_folder(path: Path) -> Path:
+    """A folder, or the folder of a file, without links. Raises `InvalidInput` where there is none."""
     try:
         place = resolve_outside_kernel(path, "project").resolve(strict=True)
     except (OSError, RuntimeError, ValueError):

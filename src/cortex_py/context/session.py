@@ -41,7 +41,7 @@ from ..worktree.git.repository import Repository
 from .branches.projection import Projection
 from .branches.store import BranchFiles
 from .git_follower import GitFollower
-from .project import StoredProjects, folders_of, git_stamp, identify, resolve_project
+from .project import StoredProjects, existing_folder, folders_of, git_stamp, identify_repository, resolve_project
 from .suggestions.usage_log import ReferenceLog
 from .summary.service import Summaries
 
@@ -59,10 +59,15 @@ logger = logging.getLogger(__name__)
 _MOST_OPEN = 64
 
 
-def open_session(shared: ProjectSessions, record: Project, folder: Path | None) -> ProjectSession:
-    """Build the services of a project and connect them. `folder` is None where the project is not on this machine."""
+def open_session(
+    shared: ProjectSessions, record: Project, folder: Path | None, repository: Repository | None = None
+) -> ProjectSession:
+    """Build the services of a project and connect them. `folder` is None where the project is not on this machine.
+
+    A caller that knows the repository around the folder gives it, so that git is not asked again.
+    """
     store, backend, settings, clock, ids = shared.store, shared.backend, shared.settings, shared.clock, shared.ids
-    repository = Repository.discover(folder) if folder else None
+    repository = repository or (Repository.discover(folder) if folder else None)
     events = Events()
 
     git = GitFollower(store, clock, settings, events, record.id, repository)
@@ -254,14 +259,13 @@ class ProjectSessions:
         A caller must be allowed to write there.
         """
         place = self.places.check(folder, "project")
-        found = identify(place)
         # The folder itself, not the project's root: a linked worktree has a git branch of its own.
-        place = place if place.is_dir() else place.parent
-        if current_caller() is not None:
-            read = folders_of(Repository.discover(place))
-            if not self._allows(place, found.root, *read):
-                raise path_refusal("project")
-        return self._session(resolve_project(self.store, found, self.clock, self.screen), place)
+        place = existing_folder(place)
+        repository = Repository.discover(place)
+        found = identify_repository(place, repository)
+        if current_caller() is not None and not self._allows(place, found.root, *folders_of(repository)):
+            raise path_refusal("project")
+        return self._session(resolve_project(self.store, found, self.clock, self.screen), place, repository)
 
     def of(self, project_id: str) -> ProjectSession:
         """The session of a stored project. `ProjectNotFound` also for one that the caller may not read."""
@@ -365,14 +369,14 @@ class ProjectSessions:
         kept = [one for one in dict.fromkeys(paths) if not any(other in one.parents for other in paths)]
         return self.places.allows(*kept)
 
-    def _session(self, record: Project, folder: Path | None) -> ProjectSession:
+    def _session(self, record: Project, folder: Path | None, repository: Repository | None = None) -> ProjectSession:
         stamp = git_stamp(folder) if folder and self._guarded else ()
         key = (record.id, folder, stamp)
         with self._lock:
             found = self._open.get(key)
         if found is None or found.record != record:
             # Outside the lock: git is asked.
-            found = open_session(self, record, folder)
+            found = open_session(self, record, folder, repository)
         with self._lock:
             before = self._open.get(key)
             if before is None or before.record != record:
