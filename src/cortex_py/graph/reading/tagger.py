@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...store.search.vectors import single_threaded
 from ..values import EntityType
 from .network import Network, gazetteer_bits, load_network, word_flags
 from .shapes import Gazetteer, listed_names
@@ -319,6 +320,8 @@ class Tagger:
                 return round(below + (above - below) * (likelihood - low) / max(high - low, 1e-9), 3)
         return points[-1][1]
 
+    # The matrices are small: a second thread costs more than it does.
+    @single_threaded()
     def likelihoods(self, sentences: Sequence[Sequence[str]]) -> list[Floats]:
         """The likelihood of every label for every word."""
         if not sentences:
