@@ -106,6 +106,10 @@ class MemoryResources:
         raise InvalidInput(f"{uri[:80]!r} names nothing.", field="uri")
 
 
+# What the framework reads from the functions of templates, without the functions, which would keep a server alive.
+_described: dict[str, ResourceTemplate] = {}
+
+
 def register_resources(server: FastMCP[Any], resources: MemoryResources) -> None:
     """Offer every address. The first template that fits answers, so the special ones come before the general ones."""
     for name, read in (("namespaces", resources.namespaces), ("topics", resources.topics)):
@@ -133,15 +137,13 @@ def register_resources(server: FastMCP[Any], resources: MemoryResources) -> None
         ("listing", "{domain}/{namespace}", resources.listing, JSON),
     )
     for name, path, function, mime_type in templates:
-        server.add_template(
-            ResourceTemplate.from_function(
-                _guarded(function),
-                uri_template=SCHEME + path,
-                name=name,
-                description=function.__doc__,
-                mime_type=mime_type,
+        if name not in _described:
+            described = ResourceTemplate.from_function(
+                function, uri_template=SCHEME + path, name=name, description=function.__doc__, mime_type=mime_type
             )
-        )
+            _described[name] = described.model_copy(update={"fn": None})
+        # Parts of an address are texts, as the functions want them: nothing needs to be converted.
+        server.add_template(_described[name].model_copy(update={"fn": _guarded(function)}))
 
 
 def _guarded(function: Callable[..., str]) -> Callable[..., str]:
