@@ -10,14 +10,20 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Before numpy is imported. Every core has a worker of its own: more threads for array arithmetic would only wait.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
 
 from helpers import MODELS, FakeClock
+from new_stores import copy_new_stores
 from postgres_server import PostgresServer, running_server
 
 # Read before the environment is cleared: every store that a test opens lies then in a PostgreSQL database of its own.
 _ENGINE = os.environ.get("CORTEX_TEST_ENGINE", "sqlite")
+
+copy_new_stores()
 
 # Half the usual number: there are many properties, and the whole suite must stay short. Tests that need more say so.
 # No deadline: on a busy machine the first example may wait for tables to load.

@@ -1,31 +1,43 @@
-"""Stands for a forked `cortex` towards whoever started it; see `forking`. Run by address and words."""
+"""Stands for a forked `cortex` towards whoever started it; see `forking`. Run by address and words.
 
-import json
+It is started for every command of every test, so it imports only what the interpreter has built in: that halves its
+price.
+"""
+
+import _signal
+import _socket
+import marshal
 import os
-import signal
-import socket
 import sys
 
 
+def _number(origin: _socket.socket) -> int:
+    line = b""
+    while not line.endswith(b"\n"):
+        line += origin.recv(1)
+    return int(line)
+
+
 def _main() -> int:
-    with socket.socket(socket.AF_UNIX) as origin:
-        origin.connect(sys.argv[1])
-        text = json.dumps({"words": sys.argv[2:], "folder": os.getcwd(), "environment": dict(os.environ)}).encode()  # noqa: PTH109
-        socket.send_fds(origin, [len(text).to_bytes(8, "big")], [0, 1, 2])
-        origin.sendall(text)
-        with origin.makefile("rb") as told:
-            pid = int(told.readline())
-            for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-                signal.signal(name, lambda number, _frame: os.kill(pid, number))
-            # The streams are the other's alone now: their ends must be seen when it closes them.
-            nothing = os.open(os.devnull, os.O_RDWR)
-            for number in range(3):
-                os.dup2(nothing, number)
-            return int(told.readline())
+    origin = _socket.socket(_socket.AF_UNIX)
+    origin.connect(sys.argv[1])
+    text = marshal.dumps((sys.argv[2:], os.getcwd(), dict(os.environ)))  # noqa: PTH109
+    streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
+    head = len(text).to_bytes(8, "big")
+    origin.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    origin.sendall(text)
+    pid = _number(origin)
+    for name in (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP):
+        _signal.signal(name, lambda number, _frame: os.kill(pid, number))
+    # The streams are the other's alone now: their ends must be seen when it closes them.
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nothing, number)
+    return _number(origin)
 
 
 code = _main()
 if code < 0:
-    signal.signal(-code, signal.SIG_DFL)
+    _signal.signal(-code, _signal.SIG_DFL)
     os.kill(os.getpid(), -code)
 os._exit(code)

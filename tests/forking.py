@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import atexit
 import gc
-import json
+import marshal
 import os
 import pkgutil
 import runpy
@@ -104,8 +104,10 @@ def _use_everything() -> None:
     """Do once what most tests do, so that tables are read and expressions compiled before a fork."""
     from cortex_py import Cortex
 
+    from new_stores import copy_new_stores
     from stub_backend import StubBackend
 
+    copy_new_stores()
     with tempfile.TemporaryDirectory(prefix="cortex-forks-") as folder:
         project = Path(folder, "project")
         project.mkdir()
@@ -126,7 +128,7 @@ class _Origin:
         self._ready = selectors.DefaultSelector()
         self._running: dict[int, socket.socket] = {}
 
-    def serve(self) -> dict[str, Any] | None:
+    def serve(self) -> tuple[list[str], str, dict[str, str]] | None:
         """Fork until the test run ends. Returns in a fork, with what it shall be, and at the end with nothing."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, _nothing)
@@ -150,7 +152,7 @@ class _Origin:
                     os.kill(key.data, signal.SIGKILL)
                     self._ready.unregister(key.fileobj)
 
-    def _accept(self) -> dict[str, Any] | None:
+    def _accept(self) -> tuple[list[str], str, dict[str, str]] | None:
         asker = self._listener.accept()[0]
         head, streams, _, _ = socket.recv_fds(asker, 8, 3)
         text = b""
@@ -159,7 +161,7 @@ class _Origin:
         pid = os.fork() if len(streams) == 3 and len(text) == int.from_bytes(head) else -1
         if pid == 0:
             self._leave(asker, streams)
-            wanted: dict[str, Any] = json.loads(text)
+            wanted: tuple[list[str], str, dict[str, str]] = marshal.loads(text)
             return wanted
         for stream in streams:
             os.close(stream)
@@ -210,11 +212,11 @@ def _nothing(_signal: int, _frame: FrameType | None) -> None:
     """That a child ended is seen by the byte that wakes."""
 
 
-def _become(wanted: dict[str, Any]) -> None:
+def _become(words: list[str], folder: str, environment: dict[str, str]) -> None:
     """Be `python -m cortex_py` with these words, in this place."""
-    os.chdir(wanted["folder"])
+    os.chdir(folder)
     os.environ.clear()
-    os.environ.update(wanted["environment"])
+    os.environ.update(environment)
     time.tzset()
     unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
     # As the interpreter opens them.
@@ -224,7 +226,7 @@ def _become(wanted: dict[str, Any]) -> None:
         stream.reconfigure(line_buffering=number == 2, write_through=unbuffered)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
-    sys.argv = ["cortex_py", *wanted["words"]]
+    sys.argv = ["cortex_py", *words]
     code: Any = 0
     try:
         runpy.run_module("cortex_py", run_name="__main__", alter_sys=True)
@@ -246,7 +248,7 @@ def _main(address: str) -> None:
     print("ready", flush=True)
     wanted = origin.serve()
     if wanted is not None:
-        _become(wanted)
+        _become(*wanted)
     else:
         # Here and not where it was made: a test run that is killed tidies nothing.
         shutil.rmtree(Path(address).parent)
