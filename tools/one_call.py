@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -43,6 +44,9 @@ class Trace:
     """
 
     def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
         self.on = False
         self.entered: dict[str, None] = {}
         self.path: dict[str, None] = {}
@@ -118,25 +122,36 @@ async def profile(home: Path, folder: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["trace", "profile"])
-    parser.add_argument("call", nargs="?", default="capture", choices=sorted(CALLS))
+    parser.add_argument("calls", nargs="*", default=["capture"], metavar="call", help=", ".join(sorted(CALLS)))
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as home:
-        if chosen.what == "profile":
+    # Importing is not watched: it would take most of the time.
+    import_module("fastmcp").Client  # noqa: B018
+    import_module("cortex_py.mcp.server")
+    if chosen.what == "profile":
+        with tempfile.TemporaryDirectory() as home:
             asyncio.run(profile(Path(home), Path(".make/profile")))
-            return 0
-        watched = Trace()
-        threading.setprofile(watched)
+        return 0
+    # One for all calls: the threads of pools keep what they began with.
+    watched = Trace()
+    threading.setprofile(watched)
+    for call in chosen.calls:
+        _print_path(call, watched)
+    return 0
+
+
+def _print_path(call: str, watched: Trace) -> None:
+    watched.renew()
+    with tempfile.TemporaryDirectory() as home:
         sys.setprofile(watched)
-        asyncio.run(trace(chosen.call, Path(home), watched))
+        asyncio.run(trace(call, Path(home), watched))
         sys.setprofile(None)
     for number, module in enumerate(watched.path, 1):
         print(f"{number:3d}  {module}")
     computing = [module for module in watched.entered if module not in watched.path]
     if watched.to_last_write:
-        print(f"{chosen.call}: {watched.to_last_write} modules on the way from the wire to the last write")
-    print(f"{chosen.call}: {len(watched.path)} modules on the way from the wire to any statement of SQL")
+        print(f"{call}: {watched.to_last_write} modules on the way from the wire to the last write")
+    print(f"{call}: {len(watched.path)} modules on the way from the wire to any statement of SQL")
     print(f"{len(computing)} more compute something for it: {', '.join(computing)}")
-    return 0
 
 
 if __name__ == "__main__":
