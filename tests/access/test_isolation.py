@@ -371,7 +371,7 @@ def _run(mode: str, make: Callable[[], AbstractContextManager[World]], examples:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_answer_tells_of_what_may_not_be_read(mode: str, world: World) -> None:
-    _run(mode, lambda: nullcontext(world), examples=8, steps=25)
+    _run(mode, lambda: nullcontext(world), examples=4, steps=25)
 
 
 def test_without_both_layers_something_is_told(world: World) -> None:

@@ -25,7 +25,7 @@ from cortex_py.embedding.generators import as_backend
 pytestmark = pytest.mark.filterwarnings("default")
 
 SENTENCE = "Agents keep decisions, patterns, lessons and the reasons behind them in one place. "
-TEXTS = [f"{n}: " + (SENTENCE * 12)[: n * 37 % 40 * 10] for n in range(24)]
+TEXTS = [f"{n}: " + (SENTENCE * 12)[: n * 37 % 40 * 10] for n in range(12)]
 UNICODE = ["naïve café", "日本語のテキスト", "🎉 emoji", "a\u0000b", "e\u0301", "\u202eright", "lone \ud800 half", ""]
 
 Opener = Callable[[], Backend]

@@ -81,12 +81,15 @@ def check_creates(home: Path, project: Path, tmp_path: Path, rounds: int) -> Non
 def check_syncs(tmp_path: Path, project: Path, rounds: int) -> None:
     cloud = tmp_path / "cloud"
     moments = random.Random(7)
-    for number in range(rounds):
-        _kill(tmp_path / ("one", "two")[number % 2], project, cloud, "sync", moments.uniform(0.2, 2.0))
 
     def home(name: str) -> Cortex:
         return opened(tmp_path / name, project, cloud_url=str(cloud), **CLOUD)
 
+    with home("one") as one:
+        # There is something to share, however early the workers are killed on a busy machine.
+        fill(one)
+    for number in range(rounds):
+        _kill(tmp_path / ("one", "two")[number % 2], project, cloud, "sync", moments.uniform(0.2, 2.0))
     with home("one") as one, home("two") as two:
         for cortex in (one, two, one, two):
             with cortex._store.database.write() as session:
@@ -98,11 +101,11 @@ def check_syncs(tmp_path: Path, project: Path, rounds: int) -> None:
 
 
 def test_a_restore_that_is_killed_leaves_one_of_the_two_states(home: Path, project: Path, tmp_path: Path) -> None:
-    check_restores(home, project, tmp_path, 2)
+    check_restores(home, project, tmp_path, 1)
 
 
 def test_a_snapshot_that_is_killed_is_not_there(home: Path, project: Path, tmp_path: Path) -> None:
-    check_creates(home, project, tmp_path, 2)
+    check_creates(home, project, tmp_path, 1)
 
 
 def test_a_sync_that_is_killed_loses_nothing(project: Path, tmp_path: Path) -> None:
@@ -112,4 +115,5 @@ def test_a_sync_that_is_killed_loses_nothing(project: Path, tmp_path: Path) -> N
 @pytest.mark.soak
 def test_backups_survive_many_kills(home: Path, project: Path, tmp_path: Path) -> None:
     check_restores(home, project, tmp_path, 60)
+    check_creates(tmp_path / "other", project, tmp_path, 40)
     check_syncs(tmp_path, project, 40)

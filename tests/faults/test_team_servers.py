@@ -49,7 +49,9 @@ class Team:
 
     def _begun(self, number: int) -> HttpServer:
         home = self._home / str(number)
-        return self._stack.enter_context(http_server(home, self._project, CORTEX_DATABASE_URL=self._url))
+        # On a busy machine the database takes longer to come back than a server usually waits for it.
+        more = {"CORTEX_DATABASE_URL": self._url, "CORTEX_DATABASE_RETRY_SECONDS": str(_PATIENCE)}
+        return self._stack.enter_context(http_server(home, self._project, **more))
 
     def any(self) -> str:
         with self._lock:
@@ -184,9 +186,8 @@ def _check(
         assert cortex.check() == []
 
 
-@pytest.mark.parametrize("kill", [False, True], ids=["calm", "killed"])
-def test_two_servers_and_eight_clients(tmp_path: Path, project: Path, postgres: PostgresServer, kill: bool) -> None:
-    _work(tmp_path, project, postgres, 2, 8, 4, kill)
+def test_two_servers_and_eight_clients(tmp_path: Path, project: Path, postgres: PostgresServer) -> None:
+    _work(tmp_path, project, postgres, 2, 8, 3, kill=True)
 
 
 @pytest.mark.soak

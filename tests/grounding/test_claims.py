@@ -350,7 +350,7 @@ def test_the_time_is_linear(unit: str) -> None:
         return min(once(unit * (length // len(unit))) for _ in range(3))
 
     seconds(2_000)
-    assert seconds(32_000) < 12 * seconds(8_000) + 0.2
+    assert seconds(16_000) < 12 * seconds(4_000) + 0.1
 
 
 @each(

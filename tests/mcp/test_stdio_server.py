@@ -390,7 +390,7 @@ def test_what_was_acknowledged_survives_a_kill(home: Path, project: Path, model:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_official_client_is_served(home: Path, project: Path, mode: str) -> None:
-    with connected(stdio_transport(home, project, own_interpreter=mode == "auto"), mode) as caller:
+    with connected(stdio_transport(home, project), mode) as caller:
         tools = caller.portal.call(caller.client.list_tools)
         assert {tool.name for tool in tools} == {spec.name for spec in TOOLS}
         id = caller.call("subcog_capture", content=DECISION, namespace="decisions")["id"]

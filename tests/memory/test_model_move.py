@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cortex_py import Cortex
+from cortex_py import Cortex, NewMemory
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.backends.registry import open_backend
@@ -52,8 +52,7 @@ def _after(batches: int) -> Callable[[], bool]:
 def old_home(home: Path, project: Path, former: Backend) -> Path:
     with Cortex.open(home, project=project, backend=former) as cortex:
         cortex.memories.capture(TEXT)
-        for n in range(OTHERS):
-            cortex.memories.capture(f"Shelf {n} holds box {n * 7}")
+        cortex.memories.capture_many(NewMemory(content=f"Shelf {n} holds box {n * 7}") for n in range(OTHERS))
     return home
 
 

@@ -279,7 +279,7 @@ HOSTILE = [
 
 @each("piece", HOSTILE, ids=repr)
 def test_a_hostile_text_takes_little_time(piece: str) -> None:
-    text = (piece * (100_000 // len(piece) + 1))[:100_000]
+    text = (piece * (40_000 // len(piece) + 1))[:40_000]
     began = time.process_time()
     find_personal_data(text)
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 0.8

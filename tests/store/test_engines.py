@@ -184,7 +184,7 @@ FILTERS = (
 
 
 def test_recall_gives_the_same_records_in_the_same_order(both: Both, retrieval: str) -> None:
-    made = both.do(lambda cortex: cortex.memories.capture_many(_notes(300, both.clock.now())))
+    made = both.do(lambda cortex: cortex.memories.capture_many(_notes(120, both.clock.now())))
     both.clock.advance(hours=2)
     for memory in made[::9]:
         both.do(lambda cortex, one=memory.id: cortex.memories.delete(one).id)
