@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cortex_py.graph.reading.network import NETWORK_FILE, load_network
+from cortex_py.graph.reading.network import NETWORK_FILE, Network, load_network
 from cortex_py.graph.reading.shapes import NAMES_FILE
 from cortex_py.graph.reading.tagger import MODEL_FILE, TYPE_OF, load_tagger
 
@@ -64,3 +64,21 @@ def test_the_network_reads_the_labels_of_the_chain() -> None:
     assert network.labels == load_tagger().model.labels
     assert len(network.pieces) == len(load_tagger().model.tables.rows)
     assert 0 < network.share < 1
+
+
+def test_a_second_thread_of_the_array_library_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where another process has the other core, waiting for it takes many times as long as the work."""
+    steps: list[str] = []
+
+    class Guard:
+        def enter(self) -> None:
+            steps.append("one thread")
+
+        def leave(self) -> None:
+            steps.append("all threads")
+
+    computed = Network.log_likelihoods
+    monkeypatch.setattr("cortex_py.store.search.vectors._guard", Guard)
+    monkeypatch.setattr(Network, "log_likelihoods", lambda *given: (steps.append("compute"), computed(*given))[1])
+    load_tagger().likelihoods([["Alice", "uses", "Redis"]])
+    assert steps == ["one thread", "compute", "all threads"]
