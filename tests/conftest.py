@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-# Before numpy is imported. Every core has a worker of its own: more threads for array arithmetic would only wait.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+from threadpoolctl import threadpool_limits
 
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
@@ -24,6 +22,9 @@ from postgres_server import PostgresServer, running_server
 _ENGINE = os.environ.get("CORTEX_TEST_ENGINE", "sqlite")
 
 copy_new_stores()
+
+# Every core has a worker of its own: more threads for array arithmetic would only wait.
+threadpool_limits(limits=1, user_api="blas")
 
 # Half the usual number: there are many properties, and the whole suite must stay short. Tests that need more say so.
 # No deadline: on a busy machine the first example may wait for tables to load.
