@@ -14,7 +14,10 @@ import sys
 def _number(origin: _socket.socket) -> int:
     line = b""
     while not line.endswith(b"\n"):
-        line += origin.recv(1)
+        part = origin.recv(1)
+        if not part:
+            raise EOFError("the process that forks has gone")
+        line += part
     return int(line)
 
 
@@ -38,6 +41,7 @@ def _main() -> int:
 
 code = _main()
 if code < 0:
-    _signal.signal(-code, _signal.SIG_DFL)
+    if -code != _signal.SIGKILL:
+        _signal.signal(-code, _signal.SIG_DFL)
     os.kill(os.getpid(), -code)
 os._exit(code)

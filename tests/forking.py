@@ -29,7 +29,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-__all__ = ["cortex_command"]
+__all__ = ["cortex_command", "python_command"]
 
 _LAUNCHER = Path(__file__).with_name("forked_launcher.py")
 # What commands import only when they need it, beside the modules of Cortex. Not onnxruntime: it begins a thread.
@@ -52,6 +52,11 @@ def cortex_command() -> list[str]:
         return [sys.executable, "-m", "cortex_py"]
     # Isolated and without site: it needs nothing of either, and starts in a third of the time.
     return [sys.executable, "-I", "-S", str(_LAUNCHER), _origin()]
+
+
+def python_command() -> list[str]:
+    """The words that start Python with everything of Cortex imported; `-c` and code follow, or a script's path."""
+    return cortex_command() if sys.platform == "linux" else [sys.executable]
 
 
 @cache
@@ -213,7 +218,7 @@ def _nothing(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _become(words: list[str], folder: str, environment: dict[str, str]) -> None:
-    """Be `python -m cortex_py` with these words, in this place."""
+    """Be `python -m cortex_py` with these words, in this place, or `python` where they are a script or code."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -226,10 +231,9 @@ def _become(words: list[str], folder: str, environment: dict[str, str]) -> None:
         stream.reconfigure(line_buffering=number == 2, write_through=unbuffered)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
-    sys.argv = ["cortex_py", *words]
     code: Any = 0
     try:
-        runpy.run_module("cortex_py", run_name="__main__", alter_sys=True)
+        _run(words)
     except SystemExit as end:
         code = end.code or 0
         if not isinstance(code, int):
@@ -240,6 +244,18 @@ def _become(words: list[str], folder: str, environment: dict[str, str]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _run(words: list[str]) -> None:
+    if words[:1] == ["-c"]:
+        sys.argv = ["-c", *words[2:]]
+        exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
+    elif words and words[0].endswith(".py"):
+        sys.argv = words
+        runpy.run_path(words[0], run_name="__main__")
+    else:
+        sys.argv = ["cortex_py", *words]
+        runpy.run_module("cortex_py", run_name="__main__", alter_sys=True)
 
 
 def _main(address: str) -> None:

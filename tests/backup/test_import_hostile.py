@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from cortex_py import Cortex
 from cortex_py.backup.transfer.readers.parsing import Entry, json_entries
 from cortex_py.errors import InvalidInput
 
+from forking import python_command
 from helpers import FakeClock
 from homes import opened
 
@@ -190,7 +190,7 @@ def test_a_killed_import_is_repeated_and_ends_in_the_same_state(
     script = KILLED.format(tests=str(tests), here=str(tests / "backup"))
     killed = 0
     for point in range(2, 60):
-        command = [sys.executable, "-c", script, str(home), str(project), str(point), str(source)]
+        command = [*python_command(), "-c", script, str(home), str(project), str(point), str(source)]
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
         if done.returncode == 0:
             break

@@ -2,13 +2,13 @@
 
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from cortex_py import Cortex
 
+from forking import python_command
 from stub_backend import StubBackend
 
 WRITER = Path(__file__).with_name("writer.py")
@@ -17,7 +17,7 @@ WRITER = Path(__file__).with_name("writer.py")
 def _kill_once(home: Path, project: Path, number: int, after: int) -> list[str]:
     """Let a writer acknowledge some memories, kill it, and return what it had acknowledged."""
     process = subprocess.Popen(
-        [sys.executable, str(WRITER), str(home), str(project), str(number), "100000", "aloud"],
+        [*python_command(), str(WRITER), str(home), str(project), str(number), "100000", "aloud"],
         stdout=subprocess.PIPE,
         text=True,
     )

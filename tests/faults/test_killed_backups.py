@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.store.documents.document import SHARED_KINDS
 
+from forking import python_command
 from helpers import FakeClock
 from homes import fill, opened, state
 
@@ -23,7 +23,7 @@ CLOUD = {"passphrase": "correct horse battery"}
 def _kill(home: Path, project: Path, cloud: Path, work: str, after: float, *ids: str) -> int:
     """Let a worker work for a while, kill it, and return how often it was done."""
     process = subprocess.Popen(
-        [sys.executable, str(WORKER), str(home), str(project), str(cloud), work, *ids],
+        [*python_command(), str(WORKER), str(home), str(project), str(cloud), work, *ids],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -2,20 +2,20 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from cortex_py import Cortex
 
+from forking import python_command
 from stub_backend import StubBackend
 
 WRITER = Path(__file__).with_name("writer.py")
 
 
 def _run(home: Path, project: Path, writers: int, each: int) -> list[str]:
-    command = [sys.executable, str(WRITER), str(home), str(project)]
+    command = [*python_command(), str(WRITER), str(home), str(project)]
     processes = [
         subprocess.Popen([*command, str(number), str(each)], stdout=subprocess.PIPE, text=True)
         for number in range(writers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from cortex_py.errors import EntityNotFound
 from cortex_py.graph.writer import MIN_CONFIDENCE
 from cortex_py.store.migrations import MIGRATIONS
 
+from forking import python_command
 from helpers import FakeClock, git
 from stub_backend import StubBackend
 
@@ -332,7 +332,7 @@ def test_each_memory_is_read_with_the_names_of_its_own_project(open_at: Open, tm
 
 def _start(home: Path, project: Path, name: str, batches: int, size: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, str(CAPTURER), str(home), str(project), name, str(batches), str(size)],
+        [*python_command(), str(CAPTURER), str(home), str(project), name, str(batches), str(size)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from cortex_py.context.session import ProjectSessions
 from cortex_py.errors import Conflict, InvalidInput, MemoryNotFound, UnknownNamespace
 from cortex_py.memory.consolidation.consolidation import STRATEGIES, ConsolidationResult
 
+from forking import python_command
 from helpers import FakeClock, git
 from old_schemas import use_schema
 from stub_backend import StubBackend
@@ -440,7 +440,7 @@ def test_a_memory_that_changes_after_planning_keeps_its_group_from_being_written
 
 
 def _start(home: Path, project: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, str(CONSOLIDATOR), str(home), str(project)]
+    command = [*python_command(), str(CONSOLIDATOR), str(home), str(project)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
