@@ -72,7 +72,7 @@ def identify(path: Path) -> ProjectIdentity:
 
 
 def identify_repository(place: Path, repository: Repository | None) -> ProjectIdentity:
-    """The project of an existing folder that lies in this repository, or in none."""
+    """The project of an existing folder, by the repository around it; None where there is none."""
     if repository is None:
         return ProjectIdentity(_digest(normalise_path(str(place))), place, None, place.name or str(place))
     return _of_repository(repository, _MAX_HOPS)
