@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ..echo import clean_text
-from ..errors import AccessDenied, AmbiguousId, CortexError, InvalidInput, NotFound
+from ..errors import AccessDenied, AmbiguousId, Conflict, CortexError, InvalidInput, NotFound
 from ..memory.recall.filters import split_query
 from ..web.assets import find_asset, static_version
 from ..web.models import (
     Brief,
+    CheckedMemory,
     Deleted,
     EntityLink,
     Facet,
@@ -32,12 +34,17 @@ from ..web.models import (
     SearchQuery,
     SearchResult,
     SearchResults,
+    UsesView,
+    VerifiedClaim,
     text_parts,
+    word_difference,
 )
+from ..web.project_models import Comparison, CounterpartView, MergeRequest, Supersession
 from ..web.views import NAVIGATION, memory_page, plain_page, search_page
 from .access import STATIC_PATH
-from .api import NoInput, Operation, api_routes, takes_changes
+from .api import NoInput, Operation, api_routes, may_change
 from .insight import INSIGHT
+from .project_views import PROJECT_VIEWS
 from .sessions import SESSION_KEY, html_response
 
 if TYPE_CHECKING:
@@ -85,8 +92,35 @@ def _memory(cortex: Cortex, id: str, asked: MemoryQuery) -> MemoryPage:
         chain=[Brief.of(one) for one in memories.chain(memory.id)],
         conflicts=[Brief.of(one) for one in contradicting.values()],
         entities=entities,
-        may_change=takes_changes(cortex),
+        uses=_uses(cortex, memory.id),
+        check=_checked(memories.verification(memory.id)),
+        may_change=may_change(cortex),
     )
+
+
+def _uses(cortex: Cortex, id: str) -> UsesView:
+    recalled, given = cortex.memories.uses(id), cortex.hooks.given(id)
+    return UsesView(
+        recalls=recalled.recalls,
+        last_recalled_at=recalled.last_recalled_at,
+        sessions=given.sessions,
+        last_given_at=given.last_at,
+    )
+
+
+def _checked(result: str | None) -> CheckedMemory | None:
+    """The stored result of a check; None where there is none, or an earlier version stored it in another form."""
+    if result is None:
+        return None
+    try:
+        found = json.loads(result)
+        claims = [
+            VerifiedClaim(text=one["claim"], verdict=one["verdict"], evidence=one["evidence"])
+            for one in found["claims"]
+        ]
+        return CheckedMemory(score=found["grounding_score"], status=found["status"], claims=claims)
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 def _history(cortex: Cortex, id: str, _: NoInput) -> History:
@@ -111,6 +145,43 @@ def _purge(cortex: Cortex, id: str, given: MemoryPurge) -> Deleted:
     if given.confirm != id or len(id) < _WHOLE_ID:
         raise InvalidInput("The purge is not confirmed.", remedy="Repeat the whole id in confirm.", field="confirm")
     return Deleted(id=cortex.memories.delete(id, hard=True).id)
+
+
+def _supersede(cortex: Cortex, id: str, given: Supersession) -> MemoryView:
+    return MemoryView.of(cortex.memories.supersede(id, given.by))
+
+
+def _compare(cortex: Cortex, id: str, _: NoInput) -> Comparison:
+    memory = cortex.memories.get(id)
+    found = [
+        CounterpartView(
+            memory=MemoryView.of(one.memory),
+            relation=one.relation,
+            reason=one.reason,
+            difference=word_difference(one.memory.content, memory.content),
+            merged=one.merged,
+            merged_difference=word_difference(one.memory.content, one.merged) if one.merged else [],
+        )
+        for one in cortex.memories.counterparts(memory.id)
+    ]
+    return Comparison(memory=MemoryView.of(memory), counterparts=found)
+
+
+def _merge(cortex: Cortex, id: str, given: MergeRequest) -> MemoryView:
+    memories = cortex.memories
+    staged, kept = memories.get(id), memories.get(given.into)
+    if given.version is not None and kept.version != given.version:
+        raise Conflict(
+            f"The memory {kept.id[:12]} has version {kept.version} by now.",
+            remedy="Compare them again.",
+            field="version",
+        )
+    memories.supersede(staged.id, kept.id)
+    try:
+        return MemoryView.of(memories.update(kept.id, content=given.content, expected_version=kept.version))
+    except CortexError:
+        memories.update(staged.id, status=staged.status)
+        raise
 
 
 def _review(cortex: Cortex, _id: str, given: ReviewDecision) -> ReviewOutcome:
@@ -157,6 +228,28 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "POST", "/review", "review", "Decide on staged memories", ReviewDecision, ReviewOutcome, _review, changes=True
     ),
+    Operation(
+        "POST",
+        "/memories/{id}/supersede",
+        "supersedeMemory",
+        "Replace a memory by another one",
+        Supersession,
+        MemoryView,
+        _supersede,
+        changes=True,
+    ),
+    Operation("GET", "/review/{id}", "compare", "What repeats or contradicts a memory", NoInput, Comparison, _compare),
+    Operation(
+        "POST",
+        "/review/{id}/merge",
+        "mergeMemory",
+        "Merge a staged memory into another one",
+        MergeRequest,
+        MemoryView,
+        _merge,
+        changes=True,
+    ),
+    *PROJECT_VIEWS,
     *INSIGHT,
 )
 
