@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ..app import Cortex
     from ..hooks.service import Injection
 
-__all__ = ["INSIGHT"]
+__all__ = ["INSIGHT", "show_health", "show_line", "show_lines", "show_next_session"]
 
 _CHECK_SECONDS = 20.0
 _MOST_LINES = 200
@@ -84,7 +84,7 @@ def _check(cortex: Cortex, _id: str, asked: CheckRequest) -> CheckedText:
     )
 
 
-def _lines(cortex: Cortex, _id: str, _: NoInput) -> LinesOfWork:
+def show_lines(cortex: Cortex, _id: str, _: NoInput) -> LinesOfWork:
     active = cortex.contexts.active()
     newest = sorted(cortex.contexts.branches(), key=lambda one: one.updated_at, reverse=True)
     lines = [
@@ -101,7 +101,7 @@ def _lines(cortex: Cortex, _id: str, _: NoInput) -> LinesOfWork:
     return LinesOfWork(total=len(newest), lines=lines)
 
 
-def _line(cortex: Cortex, id: str, _: NoInput) -> LineSummary:
+def show_line(cortex: Cortex, id: str, _: NoInput) -> LineSummary:
     found = cortex.contexts.summary(id)
     return LineSummary(
         id=found.branch.id,
@@ -141,7 +141,7 @@ def _evidence(cortex: Cortex, _id: str, asked: EvidenceQuery) -> ExcerptView:
     return ExcerptView(path=found.path, lines=lines)
 
 
-def _next_session(cortex: Cortex, _id: str, asked: NextSessionQuery) -> NextSession:
+def show_next_session(cortex: Cortex, _id: str, asked: NextSessionQuery) -> NextSession:
     root = cortex.project.root
     if root is None:
         return NextSession(start=_given(cortex, None), prompt=None)
@@ -160,7 +160,7 @@ def _given(cortex: Cortex, found: Injection | None) -> Given:
     )
 
 
-def _health(cortex: Cortex, _id: str, _: NoInput) -> Health:
+def show_health(cortex: Cortex, _id: str, _: NoInput) -> Health:
     found, status = cortex.doctor(), cortex.memories.status()
     return Health(
         checks=[HealthCheck(name=one.name, well=one.well, detail=one.told) for one in found.checks],
@@ -221,10 +221,10 @@ def _sync(cortex: Cortex, _id: str, _: NoInput) -> SyncView:
 
 INSIGHT: tuple[Operation[Any], ...] = (
     Operation("POST", "/check", "check", "Check the claims of a text", CheckRequest, CheckedText, _check),
-    Operation("GET", "/lines", "lines", "Lines of work, the newest first", NoInput, LinesOfWork, _lines),
-    Operation("GET", "/lines/{id}", "line", "Where a line of work stands", NoInput, LineSummary, _line),
+    Operation("GET", "/lines", "lines", "Lines of work, the newest first", NoInput, LinesOfWork, show_lines),
+    Operation("GET", "/lines/{id}", "line", "Where a line of work stands", NoInput, LineSummary, show_line),
     Operation(
-        "POST", "/next", "nextSession", "What the next session is given", NextSessionQuery, NextSession, _next_session
+        "POST", "/next", "nextSession", "What the next session is given", NextSessionQuery, NextSession, show_next_session
     ),
     Operation("GET", "/evidence", "evidence", "A file around a line", EvidenceQuery, ExcerptView, _evidence),
     Operation(
@@ -237,7 +237,7 @@ INSIGHT: tuple[Operation[Any], ...] = (
         _promote,
         changes=True,
     ),
-    Operation("GET", "/doctor", "doctor", "The health of the memory", NoInput, Health, _health),
+    Operation("GET", "/doctor", "doctor", "The health of the memory", NoInput, Health, show_health),
     Operation("GET", "/snapshots", "snapshots", "Snapshots, the newest first", NoInput, SnapshotsView, _snapshots),
     Operation(
         "POST",

@@ -41,7 +41,7 @@ from .api import Operation
 if TYPE_CHECKING:
     from ..app import Cortex
 
-__all__ = ["PROJECT_VIEWS"]
+__all__ = ["PROJECT_VIEWS", "show_days", "show_graph", "show_window"]
 
 _MOST_COMPLETIONS = 8
 _MOST_NAMES = 12
@@ -110,13 +110,13 @@ def _quoted(text: str) -> str:
 # -- the timeline ----------------------------------------------------------------------------------
 
 
-def _days(cortex: Cortex, _id: str, asked: TimelineQuery) -> TimelineDays:
+def show_days(cortex: Cortex, _id: str, asked: TimelineQuery) -> TimelineDays:
     found = cortex.timeline.days(zone_minutes=asked.zone, kinds=_split(asked.kinds))
     days = [TimelineDayView(day=one.day, counts={str(kind): n for kind, n in one.counts.items()}) for one in found]
     return TimelineDays(total=sum(one.total for one in found), days=days)
 
 
-def _window(cortex: Cortex, id: str, asked: TimelineWindowQuery) -> TimelineEvents:
+def show_window(cortex: Cortex, id: str, asked: TimelineWindowQuery) -> TimelineEvents:
     try:
         day = date.fromisoformat(id)
     except ValueError:
@@ -135,7 +135,7 @@ def _split(text: str) -> list[str]:
 # -- the graph -------------------------------------------------------------------------------------
 
 
-def _graph(cortex: Cortex, _id: str, asked: GraphQuery) -> GraphView:
+def show_graph(cortex: Cortex, _id: str, asked: GraphQuery) -> GraphView:
     found = cortex.graph.picture(
         entity=asked.centre or None, entity_types=_split(asked.types), depth=asked.depth, limit=asked.limit
     )
@@ -200,9 +200,9 @@ def _get(path: str, name: str, summary: str, takes: type, answers: type, run: Ca
 
 PROJECT_VIEWS: tuple[Operation[Any], ...] = (
     _get("/complete", "complete", "What may follow in a query", CompletionQuery, Completions, _complete),
-    _get("/timeline", "timeline", "How much happened on each day", TimelineQuery, TimelineDays, _days),
-    _get("/timeline/{id}", "timelineDay", "A part of a day", TimelineWindowQuery, TimelineEvents, _window),
-    _get("/graph", "graph", "Entities and their relationships", GraphQuery, GraphView, _graph),
+    _get("/timeline", "timeline", "How much happened on each day", TimelineQuery, TimelineDays, show_days),
+    _get("/timeline/{id}", "timelineDay", "A part of a day", TimelineWindowQuery, TimelineEvents, show_window),
+    _get("/graph", "graph", "Entities and their relationships", GraphQuery, GraphView, show_graph),
     _get("/graph/path", "graphPath", "The shortest path between two entities", GraphPathQuery, GraphPath, _path),
     _get("/graph/facts", "graphFacts", "The facts between two entities, and who says so", FactsQuery, Facts, _facts),
     _get("/graph/entity", "graphEntity", "The memories that name an entity", EntityQuery, EntityMemories, _entity),

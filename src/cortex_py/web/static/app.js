@@ -1,17 +1,11 @@
-// The page comes with its content; this adds what needs a script.
+// The page comes with its content; this adds what needs a script. Only the module of the current view is loaded.
 
-import { start as check } from "./check.js";
-import { start as doctor } from "./doctor.js";
 import { key } from "./keys.js";
-import { start as memories } from "./memory.js";
-import { start as next } from "./next.js";
-import { start as review } from "./review.js";
-import { start as search } from "./search.js";
-import { start as lines } from "./work.js";
 
-const views = { "": search, memories, review, check, lines, next, doctor };
+const views = { "": "search", memories: "memory", timeline: "timeline", graph: "graph", review: "review", check: "check", lines: "work", next: "next", doctor: "doctor" };
 const main = document.getElementById("main");
 
 key("/", "Search", () => { location.href = "/"; });
 document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-views[location.pathname.split("/")[1]]?.(main);
+const view = views[location.pathname.split("/")[1]];
+if (view) import(`./${view}.js`).then(({ start }) => start(main));
