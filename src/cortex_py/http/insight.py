@@ -224,7 +224,13 @@ INSIGHT: tuple[Operation[Any], ...] = (
     Operation("GET", "/lines", "lines", "Lines of work, the newest first", NoInput, LinesOfWork, show_lines),
     Operation("GET", "/lines/{id}", "line", "Where a line of work stands", NoInput, LineSummary, show_line),
     Operation(
-        "POST", "/next", "nextSession", "What the next session is given", NextSessionQuery, NextSession, show_next_session
+        "POST",
+        "/next",
+        "nextSession",
+        "What the next session is given",
+        NextSessionQuery,
+        NextSession,
+        show_next_session,
     ),
     Operation("GET", "/evidence", "evidence", "A file around a line", EvidenceQuery, ExcerptView, _evidence),
     Operation(

@@ -10,7 +10,18 @@ from urllib.parse import quote, urlencode
 from ..version import __version__
 from .assets import static_version
 from .html import Node, document, element
-from .models import Brief, Given, Health, LineOfWork, LineSummary, MemoryView, NextSession, SearchResult, SearchResults
+from .models import (
+    Brief,
+    Given,
+    Health,
+    LineOfWork,
+    LineSummary,
+    MemoryView,
+    NextSession,
+    SearchResult,
+    SearchResults,
+    SignalsView,
+)
 from .project_models import EventView, GraphView, TimelineDays, TimelineEvents
 
 __all__ = [
@@ -247,10 +258,27 @@ def _result(one: SearchResult, query: str) -> Node:
             element("span", memory.status, class_="status") if memory.status != "active" else None,
             [element("span", f"#{tag}", class_="tag") for tag in memory.tags],
             element("span", _day(memory.created_at)),
-            element("span", f"{one.score:.0%}", class_="score") if one.score else None,
+            element("span", f"{round(100 * one.score)} %", class_="score") if one.score else None,
+            element("span", _why(one.signals), class_="why") if one.signals else None,
             class_="facts",
         ),
     )
+
+
+def _why(signals: SignalsView) -> Node:
+    """Which signals gave the score."""
+
+    def meter(name: str, value: float) -> Node:
+        shown = f"{max(0.0, min(1.0, value)):.2f}"
+        bar = element("meter", min="0", max="1", value=shown, aria_label=name)
+        return element("span", f"{name} ", bar, class_="signal")
+
+    return [
+        meter("meaning", signals.meaning),
+        meter("words", signals.words),
+        element("span", "this line of work", class_="signal") if signals.near else None,
+        element("span", "names somebody", class_="signal") if signals.named else None,
+    ]
 
 
 def _facts(memory: MemoryView) -> Node:

@@ -54,7 +54,7 @@ function figure(name, values, text, bars = false) {
     for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
     return node;
   };
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "spark", role: "img", "aria-label": `${name}: ${text}` });
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "spark", preserveAspectRatio: "none", role: "img", "aria-label": `${name}: ${text}` });
   const step = width / Math.max(1, values.length - (bars ? 0 : 1));
   if (bars) values.forEach((value, n) => picture.append(svg("rect", { x: n * step, y: height - (height * value) / most, width: Math.max(1, step - 1), height: (height * value) / most })));
   else picture.append(svg("polyline", { points: values.map((value, n) => `${(n * step).toFixed(1)},${(height - 2 - ((height - 4) * value) / most).toFixed(1)}`).join(" ") }));

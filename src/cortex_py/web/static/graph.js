@@ -48,7 +48,7 @@ export async function start(main) {
     for (const node of found.nodes) {
       if (index.has(node.id) || nodes.length >= MOST) continue;
       index.set(node.id, nodes.length);
-      nodes.push({ ...node, radius: 4 + Math.min(10, 1.6 * Math.sqrt(node.mentions)) });
+      nodes.push({ ...node, radius: 4 + Math.min(8, Math.sqrt(node.mentions)) });
     }
     const known = new Set(edges.map((one) => one.key));
     for (const edge of found.edges) {

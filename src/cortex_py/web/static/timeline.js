@@ -137,7 +137,7 @@ export async function start(main) {
   function row(one, number) {
     const title = { memory: () => h("a", { href: `/memories/${encodeURIComponent(one.id)}` }, one.title), line: () => h("a", { href: `/lines#${encodeURIComponent(one.id)}` }, one.title),
       snapshot: () => h("a", { href: "/doctor#snapshots" }, one.title) }[one.kind]?.() ?? h("span", {}, one.title);
-    return h("div", { class: `event ${one.kind}`, role: "listitem", "aria-setsize": total, "aria-posinset": number + 1, "data-number": number },
+    return h("div", { class: `event kind-${one.kind}`, role: "listitem", "aria-setsize": total, "aria-posinset": number + 1, "data-number": number },
       h("time", { datetime: one.at }, clock.format(new Date(one.at))), h("span", { class: "sign", title: KINDS[one.kind] }),
       h("span", { class: "title" }, title), h("span", { class: "detail" }, ["commit", "merge"].includes(one.kind) ? `${one.detail} ${one.id.slice(0, 8)}` : one.detail));
   }
@@ -226,7 +226,7 @@ export async function start(main) {
     rows.clear();
     days = all.map((day) => ({ day: day.day, counts: Object.fromEntries(Object.entries(day.counts).filter(([kind]) => chosen.has(kind))) }))
       .map((day) => ({ ...day, size: size(day) })).filter((day) => day.size);
-    fill(chips, Object.keys(KINDS).filter((kind) => counts[kind]).map((kind) => h("button", { type: "button", class: `chip ${kind}`, "aria-pressed": String(chosen.has(kind)), onclick: () => {
+    fill(chips, Object.keys(KINDS).filter((kind) => counts[kind]).map((kind) => h("button", { type: "button", class: `chip kind-${kind}`, "aria-pressed": String(chosen.has(kind)), onclick: () => {
       if (!chosen.delete(kind)) chosen.add(kind);
       filter();
     } }, h("span", { class: "sign" }), `${KINDS[kind]} `, h("span", { class: "hint" }, counts[kind].toLocaleString()))));
