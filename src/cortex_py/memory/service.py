@@ -443,7 +443,11 @@ class Memories:
             projects = counts.by_column(session, where, "project_id", limit)
             found["project"] = tuple((named.get(one, one), count) for one, count in projects)
             ages = [to_micros(parse_moment(age, now=now)) for age in _AGES]
-            found["since"] = tuple(one for one in zip(_AGES, counts.since(session, where, ages), strict=True) if one[1])
+            since = counts.since(session, where, ages)
+            # An age that adds nothing to a shorter one says nothing.
+            found["since"] = tuple(
+                (age, now) for age, now, before in zip(_AGES, since, (0, *since), strict=False) if now > before
+            )
             found["tag"] = tuple(counts.top_tags(session, where, limit))
             found["grounded"] = tuple(one for one in self._store.verifications.counts(session, where).items() if one[1])
         return {key: values for key, values in found.items() if values}

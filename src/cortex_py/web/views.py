@@ -42,6 +42,13 @@ NAVIGATION: dict[str, tuple[str, str]] = {
 }
 
 
+# The module that brings a view to life.
+_MODULES = {
+    "/": "search", "/timeline": "timeline", "/graph": "graph", "/review": "review", "/check": "check", "/lines": "work",
+    "/next": "next", "/doctor": "doctor", "": "memory",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """What surrounds every view. `csrf` proves that a change comes from the page."""
@@ -189,7 +196,7 @@ def _document(title: str, path: str, frame: Frame, *main: Node, plain: bool = Fa
         for place, (name, _) in NAVIGATION.items()
     ]
     return document(
-        _head(title, frame.csrf, plain=plain),
+        _head(title, frame.csrf, "" if plain else _MODULES[path]),
         element(
             "body",
             element("a", "Skip to the content", class_="skip", href="#main"),
@@ -204,11 +211,12 @@ def _document(title: str, path: str, frame: Frame, *main: Node, plain: bool = Fa
             element("div", id="notices", role="status", aria_live="polite"),
             element("footer", element("span", f"Cortex {__version__}"), element("span", id="keys")),
             data_may_change="yes" if frame.may_change else "no",
+            data_view=_MODULES[path],
         ),
     )
 
 
-def _head(title: str, csrf: str = "", *, plain: bool = False) -> Node:
+def _head(title: str, csrf: str = "", module: str = "") -> Node:
     files = f"/static/{static_version()}"
     return element(
         "head",
@@ -219,7 +227,8 @@ def _head(title: str, csrf: str = "", *, plain: bool = False) -> Node:
         element("meta", name="csrf", content=csrf) if csrf else None,
         element("link", rel="icon", href=f"{files}/icon.svg", type="image/svg+xml"),
         element("link", rel="stylesheet", href=f"{files}/page.css"),
-        element("script", src=f"{files}/app.js", type="module") if csrf and not plain else None,
+        element("script", src=f"{files}/app.js", type="module") if csrf and module else None,
+        element("link", rel="modulepreload", href=f"{files}/{module}.js") if csrf and module else None,
     )
 
 

@@ -24,7 +24,7 @@ export function start(main) {
   const current = () => rows.chosen()?.querySelector("input").value;
 
   // A person who has chosen something is not interrupted by what happens elsewhere.
-  const busy = () => deciding || rows.chosen() || picked().length > 0;
+  const busy = () => deciding || rows.chosen() || picked().length > 0 || list.querySelector("[aria-expanded=true]");
   let deciding = false;
 
   async function load(unasked = false) {

@@ -111,6 +111,8 @@ export function start(main) {
   shown = results.children.length;
   more.hidden = shown >= Number(results.dataset.total);
   narrow(box.value.trim());
+  // Something may have been typed before this began to listen.
+  if (box.value !== box.defaultValue) search();
   complete(box, () => { clearTimeout(waiting); search(); });
 }
 

@@ -14,7 +14,7 @@ const KEPT = 60;
 const BEYOND = 10;
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const dates = new Intl.DateTimeFormat(undefined, { weekday: "long", year: "numeric", month: "long", day: "numeric", timeZone: "UTC" });
+const dates = new Intl.DateTimeFormat(undefined, { weekday: "short", year: "numeric", month: "long", day: "numeric", timeZone: "UTC" });
 const months = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", timeZone: "UTC" });
 
 export async function start(main) {
