@@ -76,13 +76,14 @@ export async function start(main) {
     settle();
   }
 
-  async function around(name) {
+  async function around(name, limit = name ? 300 : FIRST) {
     try {
-      const found = await get("/graph", { centre: name, depth: name ? 2 : 1, limit: name ? 300 : FIRST });
+      const found = await get("/graph", { centre: name, depth: name ? 2 : 1, limit });
       [nodes, edges, index, chosen, marked] = [[], [], new Map(), -1, new Set()];
       layout.count = 0;
       Object.assign(view, { scale: 1, x: 0, y: 0, moved: false });
       merge(found);
+      if (!found.complete && limit < MOST) count.append(" ", h("button", { type: "button", class: "link all", onclick: () => around(name, MOST) }, `Show up to ${MOST.toLocaleString()}`));
       history.replaceState(null, "", name ? `/graph?${new URLSearchParams({ centre: name })}` : "/graph");
       if (found.centre !== null) choose(index.get(found.centre));
       else list();
