@@ -2,9 +2,9 @@
 // Numbers only; it knows nothing of the page.
 
 const THETA2 = 0.81;
-const REPULSION = 900;
+const REPULSION = 3500;
 const SPRING = 70;
-const PULL = 0.03;
+const PULL = 0.025;
 const DRAG = 0.6;
 const CALM = 0.002;
 
