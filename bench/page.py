@@ -90,6 +90,14 @@ def _fill(home: Path, project: Path, count: int) -> None:
     backend.bulk = True
     now = datetime.now(UTC)
     with Cortex.open(home, project=project, backend=backend) as cortex:
+        # First: a new name has the memories read again that may mention it.
+        kinds = ("Person", "Organization", "Technology", "Concept", "File")
+        names = [cortex.graph.create(f"Name {n}", kinds[n % 5]).id for n in range(NAMES)]
+        for n in range(RELATIONS):
+            one, other = names[n % NAMES], names[(n * n * 31 + 7) % NAMES]
+            if one != other:
+                cortex.graph.relate(one, other, "RelatesTo")
+        print(f"{NAMES:,} names", file=sys.stderr, flush=True)
         batch = []
         for number, item in enumerate(documents(count)):
             batch.append(replace(item, created_at=now - timedelta(days=DAYS) * number / count))
@@ -99,12 +107,6 @@ def _fill(home: Path, project: Path, count: int) -> None:
                 print(f"\rfilled {number + 1:,}", end="", file=sys.stderr, flush=True)
         cortex.memories.capture_many(batch)
         print(file=sys.stderr)
-        kinds = ("Person", "Organization", "Technology", "Concept", "File")
-        names = [cortex.graph.create(f"Name {n}", kinds[n % 5]).id for n in range(NAMES)]
-        for n in range(RELATIONS):
-            one, other = names[n % NAMES], names[(n * n * 31 + 7) % NAMES]
-            if one != other:
-                cortex.graph.relate(one, other, "RelatesTo")
 
 
 @contextmanager

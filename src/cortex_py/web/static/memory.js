@@ -7,7 +7,7 @@ import { open } from "./excerpt.js";
 import { marker, markdown } from "./markdown.js";
 import { ask, fail, notify } from "./notices.js";
 
-const MARKS = { pinned: ["Pin", "Pinned", "Every session begins with it"], "never-inject": ["Never inject", "Never injected", "No session is given it"] };
+const MARKS = { pinned: ["Pin", "Pinned", "Every session begins with it", "No longer pinned."], "never-inject": ["Never inject", "Never injected", "No session is given it", "Sessions may be given it again."] };
 
 export async function start(main) {
   const id = decodeURIComponent(location.pathname.split("/")[2]);
@@ -111,7 +111,7 @@ export async function start(main) {
   function toggle(tag, set) {
     const before = page.memory.tags;
     const now = set ? before.filter((one) => one !== tag) : [...before, tag];
-    run(() => change("PATCH", place, { tags: now, version: page.memory.version }), set ? MARKS[tag][0].replace(/^/, "No longer: ") : `${MARKS[tag][1]}.`, () => change("PATCH", place, { tags: before }));
+    run(() => change("PATCH", place, { tags: now, version: page.memory.version }), set ? MARKS[tag][3] : `${MARKS[tag][1]}.`, () => change("PATCH", place, { tags: before }));
   }
 
   const reinstate = () => {
