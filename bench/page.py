@@ -66,8 +66,11 @@ _SETTLE = """new Promise((done) => {
     if (canvas.dataset.calm === "true" && gaps.length > 30) done(Math.max(...gaps.slice(2)));
     else requestAnimationFrame(step);
   };
-  document.querySelector(".all")?.click();
-  canvas.dataset.calm = "false";
+  const all = document.querySelector(".all");
+  if (all) {
+    canvas.dataset.calm = "false";
+    all.click();
+  }
   requestAnimationFrame(step);
 })"""
 # From the end of the server's answer until the frame after the results were put in.
@@ -200,7 +203,7 @@ def main() -> int:
             with _traced(tab, graph):
                 graph["longest_gap_ms"] = tab.run(_SETTLE)
             graph["names"] = float(
-                tab.run("Number(document.querySelector('.count').innerText.match(/[\\\\d,]+/)[0].replace(',', ''))")
+                tab.run("Number(document.querySelector('.count').innerText.match(/[\\d,]+/)[0].replace(',', ''))")
             )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
