@@ -34,6 +34,7 @@ ALL = (
     "suggestions",
     "hooks",
     "backups",
+    "page",
     "postgres",
 )
 

@@ -63,7 +63,22 @@ ALLOWED = {
     # A prompt without such a process searches the file of the store.
     "hooks": {"app", "backup", "context", "encryption", "memory", "prompts", "security", "store"},
     "services": {"embedding"},
-    "mcp": {"app", "memory", "context", "graph", "grounding", "prompts", "backup", "embedding", "hooks", "security"},
+    # Views inside a conversation are documents of the page.
+    "mcp": {
+        *(
+            "app",
+            "memory",
+            "context",
+            "graph",
+            "grounding",
+            "prompts",
+            "backup",
+            "embedding",
+            "hooks",
+            "security",
+            "web",
+        ),
+    },
     "web": set(),
     "http": {"app", "mcp", "embedding", "access", "hooks", "memory", "security", "web"},
     "cli": {

@@ -21,7 +21,7 @@ from .context.session import ProjectSession, ProjectSessions
 from .embedding.backends.backend import Backend
 from .embedding.backends.registry import open_backend, open_service_backend
 from .encryption import Encryption, encryption_of, home_key
-from .errors import ConfigurationError, CortexError, StorageError, StoreReadOnly
+from .errors import AccessDenied, BackupError, ConfigurationError, CortexError, StorageError, StoreReadOnly
 from .events import Events, TenantsChanged
 from .graph.service import Graph
 from .ids import IdMaker
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .backup.service import Backups
     from .backup.snapshots.replacement import MoveResult
     from .context.suggestions.sessions import Suggestions
+    from .context.timeline import Timeline
     from .diagnosis import Diagnosis
     from .embedding.service import EmbeddingService
     from .grounding.service import Grounding
@@ -222,6 +223,20 @@ class Cortex:
         from .hooks.service import Hooks
 
         return Hooks(self._sessions, self._templates_of)
+
+    @property
+    def timeline(self) -> Timeline:
+        """What happened in the project, on one axis."""
+        from .context.timeline import Timeline, TimelineEvent
+
+        try:
+            kept = self.backups.snapshots()
+        except (AccessDenied, BackupError):
+            kept = []  # only an administrator sees snapshots
+        snapshots = [
+            TimelineEvent("snapshot", one.created_at, one.id, one.description or one.id, one.kind) for one in kept
+        ]
+        return Timeline(self._session, snapshots)
 
     @property
     def review(self) -> Review:

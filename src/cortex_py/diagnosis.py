@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from .clients.checks import ClientState, client_states
 from .clients.homes import Home, find_homes
 from .errors import CortexError
 
@@ -40,13 +41,19 @@ class Diagnosis:
     checks: tuple[Check, ...]
     outbound: tuple[Outbound, ...]
     homes: tuple[Home, ...]
+    clients: tuple[ClientState, ...] = ()
 
 
 def diagnose(cortex: Cortex) -> Diagnosis:
     """Run all checks. Nothing is sent to another machine."""
     checks = (_store, _encryption, _model, _language_model, _snapshots, _personal_data)
-    homes = find_homes(cortex.settings.home, Path(cortex.project.root or "."))
-    return Diagnosis(tuple(check(cortex) for check in checks), tuple(_outbound(cortex)), tuple(homes))
+    home, project = cortex.settings.home, Path(cortex.project.root or ".")
+    return Diagnosis(
+        tuple(check(cortex) for check in checks),
+        tuple(_outbound(cortex)),
+        tuple(find_homes(home, project)),
+        tuple(client_states(home, project)),
+    )
 
 
 def _store(cortex: Cortex) -> Check:

@@ -14,6 +14,8 @@ __all__ = [
     "KINDS",
     "LIVE_STATUSES",
     "MODES",
+    "NEVER_INJECTED_TAG",
+    "PINNED_TAG",
     "STATUSES",
     "Branch",
     "Confinement",
@@ -31,6 +33,7 @@ __all__ = [
     "Saved",
     "SavedDomain",
     "SavedKind",
+    "Signals",
     "Status",
     "Variable",
     "Version",
@@ -52,6 +55,10 @@ Kind = Literal["note", "file", "turn"]
 KINDS: tuple[Kind, ...] = ("note", "file", "turn")
 # A record is visible on its git branch only: for good, or until the branch is merged.
 Confinement = Literal["isolate", "stage"]
+
+# Tags that mean something to the hooks: what a session is given first, and what none is ever given.
+PINNED_TAG = "pinned"
+NEVER_INJECTED_TAG = "never-inject"
 
 # A prompt is filled in by its user, a template also by memories.
 SavedKind = Literal["prompt", "template"]
@@ -185,6 +192,21 @@ class Version:
     memory_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What speaks for a result of a recall.
+
+    `meaning` is the cosine with the query (0 without vectors), `words` the share of the query's words that it has, rare
+    words counting for more. `near` says that it belongs to the current line of work or one of its ancestors, `named`
+    that the query names who wrote it, or that somebody whom the query names occurs in it.
+    """
+
+    meaning: float
+    words: float
+    near: bool
+    named: bool
+
+
 @dataclass(frozen=True)
 class Hit:
     """One result of a recall: the record, its calibrated score, and the passage that matched."""
@@ -193,6 +215,8 @@ class Hit:
     score: float
     raw_score: float
     passage: Callable[[], str] = field(repr=False, compare=False)
+    # None in a list, and where something else than a query found it.
+    signals: Signals | None = field(default=None, compare=False)
 
     @cached_property
     def snippet(self) -> str:

@@ -44,6 +44,18 @@ def test_nothing_is_given_twice_in_a_session(filled: Cortex, repository: Path) -
     assert filled.hooks.answer(event).ids == first.ids
 
 
+def test_tags_decide_what_is_given_first_and_what_never(filled: Cortex, repository: Path) -> None:
+    hooks, memories = filled.hooks, filled.memories
+    (id,) = hooks.prompt(QUESTION, repository).ids
+    hooks.delivered({"kind": "prompt", "client": "codex", "session": "s"}, hooks.prompt(QUESTION, repository))
+    assert (hooks.given(id).sessions, hooks.given("0" * 40).sessions) == (1, 0)
+    memories.update(id, tags=["never-inject"])
+    assert hooks.prompt(QUESTION, repository).ids == ()
+    assert id not in hooks.session_start(repository).ids
+    pinned = memories.capture("Ask before you push", namespace="learnings", tags=["pinned"])
+    assert hooks.session_start(repository).ids[0] == pinned.id
+
+
 def test_what_a_client_did_not_take_counts_as_not_given(filled: Cortex, repository: Path) -> None:
     event = {"kind": "prompt", "client": "codex", "session": "s", "cwd": str(repository), "text": QUESTION}
     first = filled.hooks.answer(event)

@@ -86,8 +86,10 @@ def test_every_page_needs_a_scope(home: Path, project: Path) -> None:
                     if path == EVENTS_PATH and scope == needed:
                         continue  # answered as long as its client stays
                     answer = client.get(path, headers=_bearer(token))
-                    assert (answer.status_code == 403) == (scope != needed), (path, scope)
-                    if answer.status_code == 403:
+                    # Snapshots and sync also need the level of an administrator in the project, which she has not.
+                    refused = answer.status_code == 403 and "www-authenticate" in answer.headers
+                    assert refused == (scope != needed), (path, scope)
+                    if refused:
                         assert f'scope="{needed}"' in answer.headers["www-authenticate"]
                         assert answer.json()["error"]["code"] == "ACCESS_DENIED"
             assert client.get("/health/live").status_code == 200

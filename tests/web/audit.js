@@ -1,7 +1,7 @@
 // Rules that hold in every view: names for controls, one main part, ids that are unique, and a contrast of 4.5 to 1.
 (() => {
   const faults = [];
-  const name = (node) => node.getAttribute("aria-label") || node.labels?.[0]?.innerText || node.innerText || node.title;
+  const name = (node) => node.getAttribute("aria-label") || node.labels?.[0]?.innerText || node.textContent || node.title;
   for (const node of document.querySelectorAll("a, button, input, textarea, select, summary")) {
     if (node.offsetParent && !name(node)) faults.push("no name: " + node.outerHTML);
   }

@@ -24,7 +24,7 @@ def test_requests_made_from_the_description(home: Path, project: Path) -> None:
         # Which ids exist and what the filter language says is not part of a schema; a deleted memory keeps its history.
         config = schemathesis.Config.from_dict(
             {
-                "generation": {"max-examples": 6, "deterministic": True},
+                "generation": {"max-examples": 4, "deterministic": True},
                 "checks": {"positive_data_acceptance": {"enabled": False}, "use_after_free": {"enabled": False}},
             }
         )

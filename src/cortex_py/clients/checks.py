@@ -11,12 +11,12 @@ from typing import Any
 
 from ..hooks.dialects import CLIENTS as HOOK_CLIENTS
 from ..hooks.dialects import Hook
-from .catalogue import Client, Scope
+from .catalogue import CATALOGUE, Client, Scope
 from .install import Setup
 from .json_edit import read_json
 from .programs import run_line, run_words
 
-__all__ = ["ClientCheck", "check_client"]
+__all__ = ["ClientCheck", "ClientState", "check_client", "client_states"]
 
 _SCOPES: tuple[Scope, ...] = ("user", "project")
 _HANDSHAKE = {
@@ -35,6 +35,34 @@ class ClientCheck:
     name: str
     well: bool
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientState:
+    """Whether a client is installed here, and what of Cortex it has: in the files, without running anything."""
+
+    name: str
+    key: str
+    installed: bool
+    server: bool
+    hooks: bool
+
+
+def client_states(home: Path, project: Path) -> list[ClientState]:
+    """All known clients."""
+    return [
+        ClientState(
+            client.name,
+            client.key,
+            client.is_installed(),
+            any(True for _ in _servers(client, home, project)),
+            any(
+                path is not None and any(True for _ in _lines(client, path))
+                for path in (client.place(client.hooks, scope, project) for scope in _SCOPES if client.hooks)
+            ),
+        )
+        for client in CATALOGUE
+    ]
 
 
 def check_client(client: Client, home: Path, project: Path) -> Iterator[ClientCheck]:

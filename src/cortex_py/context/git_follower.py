@@ -12,10 +12,11 @@ from collections.abc import Iterable
 
 from ..clock import Clock, to_micros
 from ..config import Settings
-from ..errors import StoreReadOnly
+from ..errors import Conflict, StoreReadOnly
 from ..events import BranchesChanged, Events
-from ..records import Confinement
+from ..records import Confinement, Memory
 from ..security.callers import as_system
+from ..security.permission import require_write
 from ..security.policy import Screen
 from ..store.store import Store
 from ..worktree.git.branch_state import BranchState, classify_branches, former_name, refs_watermark
@@ -112,6 +113,28 @@ class GitFollower:
                     nums = self._store.upkeep.staged(session, self._project, name)
                     self._store.upkeep.isolate(session, self._project, nums, now, seq)
         return tuple(pending)
+
+    def staged(self, git_branch: str) -> list[Memory]:
+        """Memories that stay on a git branch until it is merged, oldest first."""
+        self.sync_git_state()
+        with self._store.database.read() as session:
+            nums = self._store.upkeep.staged(session, self._project, git_branch)
+            return [memory for *_, memory in self._store.memories.by_numbers(session, self._project, nums)]
+
+    def promote(self, memory: Memory, *, back: bool = False) -> None:
+        """Make a staged memory visible on every git branch now; with `back`, undo that."""
+        now = to_micros(self._clock.now())
+        with self._store.database.write() as session:
+            require_write(self._project)
+            found = self._store.memories.locate(session, [self._project], memory.id)
+            stored = self._store.memories.get(session, self._project, memory.id)
+            wanted = None if back else "stage"
+            if found is None or stored is None or found[1] != self._project or stored.confinement != wanted:
+                raise Conflict(f"The memory {memory.id[:12]} is {'not' if not back else 'already'} staged.", field="id")
+            seq = self._store.memories.next_seq(session)
+            change = self._store.upkeep.stage if back else self._store.upkeep.promote
+            change(session, self._project, [found[0]], stored.git_branch, now, seq)
+        self._publish(frozenset([memory.branch_id] if memory.branch_id else []))
 
     # -- changes in git --------------------------------------------------------------------------
 

@@ -309,6 +309,18 @@ class Contexts:
 
     # -- contexts --------------------------------------------------------------------------------
 
+    def staged(self, branch_id: str, *, project_id: str | None = None) -> list[Memory]:
+        """Memories of a line of work that stay on its git branch until that is merged, oldest first."""
+        project = self._sessions.get(project_id)
+        branch = self._branch(project, branch_id)
+        return project.git.staged(branch.git_branch) if branch.git_branch else []
+
+    def promote(self, ref: str, *, back: bool = False, project_id: str | None = None) -> Memory:
+        """Make a staged memory visible on every git branch before its own is merged; with `back`, undo that."""
+        project = self._sessions.get_writable(project_id)
+        project.git.promote(project.memories.get(ref), back=back)
+        return project.memories.get(ref)
+
     def append(self, branch_id: str, content: str, role: str, *, project_id: str | None = None) -> AppendResult:
         """Add a turn to a branch. When this returns, it is stored, indexed, classified and in the branch file."""
         check_role(role)

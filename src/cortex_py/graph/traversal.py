@@ -20,9 +20,9 @@ from ..records import Hit
 from ..store.database import Session
 from . import draw
 from .base import GraphBase, check_entity_type, check_limit, check_relationship_type, relationship_from
-from .values import Entity, Relationship
+from .values import Entity, EntityType, Relationship
 
-__all__ = ["Edges", "EdgesBetween", "Hop", "Route", "Step", "TraversalOperations", "neighbours", "search"]
+__all__ = ["Edges", "EdgesBetween", "Hop", "Picture", "Route", "Step", "TraversalOperations", "neighbours", "search"]
 
 MAX_DEPTH = 3
 # How many entities a traversal visits before it stops.
@@ -263,6 +263,16 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A part of the graph to draw, around `centre` if there is one; not `complete` if a limit cut entities off."""
+
+    nodes: tuple[Entity, ...]
+    edges: tuple[Relationship, ...]
+    centre: str | None
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GraphStats:
     entities: int
     relationships: int
@@ -362,22 +372,75 @@ class TraversalOperations(GraphBase):
             )
         check_limit(limit)
         kinds = [check_entity_type(one) for one in entity_types]
+        drawn = self._drawn(entity, kinds, depth, _DRAWN if entity is None else NEAR_LIMIT, as_of)
+        return _FORMATS[format](
+            *_with_unique_ids(drawn.nodes, drawn.edges), limit=limit, types=kinds, centre=drawn.centre
+        )
+
+    def picture(
+        self, *, entity: str | None = None, entity_types: Sequence[str] = (), depth: int = 1, limit: int = 200
+    ) -> Picture:
+        """The entities around one, or those with most relationships, and one edge for each pair and type.
+
+        Of several facts that say the same, the surest is kept; `facts_between` has them all.
+        """
+        if not 1 <= limit <= _DRAWN:
+            raise InvalidInput(f"The limit {limit} is out of range.", remedy=f"Give 1 to {_DRAWN}.", field="limit")
+        kinds = [check_entity_type(one) for one in entity_types]
+        drawn = self._drawn(entity, kinds, depth, limit, None)
+        nodes, facts = _with_unique_ids(drawn.nodes, drawn.edges)
+        wanted = [one for one in nodes if not kinds or one.type in kinds or one.id == drawn.centre][:limit]
+        shown = {one.id for one in wanted}
+        edges: dict[tuple[str, str, str], Relationship] = {}
+        for fact in facts:
+            key = (fact.source_id, fact.target_id, fact.type)
+            if (
+                fact.source_id in shown
+                and fact.target_id in shown
+                and (key not in edges or fact.confidence > edges[key].confidence)
+            ):
+                edges[key] = fact
+        return Picture(tuple(wanted), tuple(edges.values()), drawn.centre, drawn.complete)
+
+    def facts_between(self, one: str, other: str, *, limit: int = 50) -> list[tuple[Relationship, str | None]]:
+        """The facts between two entities, the surest first, each with the id of the memory that states it, if any."""
+        check_limit(limit)
+        with self._reading() as session:
+            space, (a, b) = self._find_pair(session, one, other)
+            rows = self._table.between(session, space, [a, b], self._sight())
+            rows = sorted(rows, key=lambda row: (-row.confidence, row.id))[:limit]
+            nums = [row.num for row in rows if row.num is not None]
+            stated = {num: memory.id for num, _, _, memory in self._store.memories.by_numbers(session, space, nums)}
+        return [(relationship_from(row), stated.get(row.num) if row.num is not None else None) for row in rows]
+
+    def _drawn(
+        self, entity: str | None, kinds: Sequence[EntityType], depth: int, most: int, as_of: datetime | None
+    ) -> Picture:
+        """The part of the graph around an entity, or the busiest part of all of it."""
+        if entity is not None and not 1 <= depth <= MAX_DEPTH:
+            raise InvalidInput(f"The depth {depth} is out of range.", remedy=f"Give 1 to {MAX_DEPTH}.", field="depth")
         nodes: list[Entity] = []
         edges: list[Relationship] = []
-        centre = None
-        if entity is not None:
-            start, near = self.neighbors(entity, depth=depth, as_of=as_of, limit=1_000)
-            centre, nodes = start.id, [start, *(one.entity for one in near)]
+        centre, complete = None, True
+        moment = None if as_of is None else to_micros(as_of)
         with self._reading() as session:
+            if entity is not None:
+                space, centre = self._find(session, entity)
+                found = neighbours(centre, self._edges(session, space, as_of=as_of), depth, most)
+                complete = found.complete
+                nodes = list(self._entities(session, space, [centre, *(one.id for one in found.reached)]).values())
             for space in self._place.spaces():
                 own = [one.id for one in nodes if one.space == space]
                 if entity is None:
-                    rows = self._table.busiest_entities(session, space, self._sight(), kinds, _DRAWN)
+                    rows = self._table.busiest_entities(session, space, self._sight(), kinds, most)
+                    complete = complete and len(rows) < most
                     nodes += self._with_counts(session, space, rows)
                     own = [row.id for row in rows]
-                moment = None if as_of is None else to_micros(as_of)
-                edges += map(relationship_from, self._table.between(session, space, own, self._sight(), as_of=moment))
-        return _FORMATS[format](*_with_unique_ids(nodes, edges), limit=limit, types=kinds, centre=centre)
+                if own:
+                    edges += map(
+                        relationship_from, self._table.between(session, space, own, self._sight(), as_of=moment)
+                    )
+        return Picture(tuple(nodes), tuple(edges), centre, complete)
 
     def expand(self, hits: Sequence[Hit], *, limit: int = _LIMIT) -> list[Hit]:
         """Further memories, best first, that share rare entities with the first hits or mention their neighbours."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
-from ..errors import LimitExceeded
+from ..errors import InvalidInput, LimitExceeded
 from ..memory.service import Memories
 from ..security.secrets.secrets import redact
+from ..worktree.files.files import FileRef, read_file
 from ..worktree.git.repository import Repository
 from .checks.check import Evidence
 from .checks.text import RelatedMemory, check_memories
@@ -26,7 +27,7 @@ from .review import MemoryReview, review_memories
 from .sources import EVERYTHING, Sources, read_sources
 from .verification import Finding, Verification, build_verification
 
-__all__ = ["Grounding"]
+__all__ = ["Excerpt", "Grounding"]
 
 _LONGEST = 1_000_000
 _READ = 50_000  # characters that are read for claims
@@ -37,9 +38,20 @@ _SENTENCES = 40
 _SENTENCE = 300  # characters of one sentence of a memory
 _REVIEW_SECONDS = 60.0  # for reading; with a limit no model is asked
 _MOST_CHANGED = 500  # files whose memories are reviewed at once
+_AROUND = 12  # lines before and after the one that is shown
+_LONGEST_LINE = 400
 _MEMORY = 20_000  # characters of a memory that are read
 
 _FindMemories = Callable[[Claim], list[RelatedMemory]]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of a file, the first of which has the number `first_line`."""
+
+    path: str
+    first_line: int
+    lines: tuple[str, ...]
 
 
 class Grounding:
@@ -107,6 +119,22 @@ class Grounding:
             return [place for claim in claims for place in claim_passages(claim, lookup)]
 
         return index.guarded(look)
+
+    def excerpt(self, path: str, line: int) -> Excerpt:
+        """The lines of a file around one, without secrets; only of files that count as evidence."""
+        index, root = self._index, self._root
+        known = index.marks() if index is not None and root is not None and root.is_dir() else {}
+        data = read_file(root, FileRef(path, 0, None)) if root is not None and path in known else None
+        if data is None:
+            raise InvalidInput(
+                f"{path[:200]!r} is no file that claims are compared with.",
+                remedy="Give the path of an evidence, below the folder of the project.",
+                field="path",
+            )
+        lines = data.decode("utf-8", "replace").splitlines()
+        first = max(0, min(line, len(lines)) - 1 - _AROUND)
+        shown = "\n".join(one[:_LONGEST_LINE] for one in lines[first : first + 2 * _AROUND + 1])
+        return Excerpt(path, first + 1, tuple(_redact(shown).split("\n")))
 
     def review_memories(self, stop: Callable[[], bool] = lambda: False, *, changed_only: bool = False) -> MemoryReview:
         """Check the project's memories against its files and history, and mark those they contradict as stale.

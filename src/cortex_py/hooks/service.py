@@ -18,10 +18,10 @@ from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.service import BranchSummary
 from ..errors import ConfigurationError, CortexError
 from ..memory.capture.terms import leading_query_terms, stop_words
-from ..records import Branch, Hit, Memory
+from ..records import NEVER_INJECTED_TAG, PINNED_TAG, Branch, Hit, Memory
 from .frame import Quote, fit, frame, neutralise, quote
 from .prepared import read_head, write_prepared
-from .sessions import GivenMemories, session_of
+from .sessions import GivenMemories, GivenTo, session_of
 
 if TYPE_CHECKING:
     from ..prompts.templates import Templates
@@ -39,6 +39,7 @@ _FEWEST_TERMS = 3
 # What a start shows besides the line of work: how many of each, the newest, those of this git branch first.
 _SHOWN_AT_START = {"blockers": 3, "decisions": 5, "patterns": 4}
 _LISTED = 40
+_MOST_PINNED = 5
 _SUMMARY_SHARE = 0.5
 _TRAPS = "learnings,tech-debt,blockers,security,patterns"
 _SOLUTIONS = "learnings,tech-debt,config,testing,patterns"
@@ -181,6 +182,10 @@ class Hooks:
         if event.get("kind") == "start":
             self._given.add(session_of(event), owed=True)
 
+    def given(self, memory_id: str) -> GivenTo:
+        """How many sessions of the last two weeks were given a memory, and when the last of them was active."""
+        return self._given.of_memory(memory_id)
+
     def prepare(self, folder: str | Path) -> None:
         """Keep the start of a session in a folder for when no process is warm."""
         project = self._project(folder)
@@ -244,11 +249,13 @@ class Hooks:
         return f"Line of work {branch.id}: {neutralise(found.summary.text)}"
 
     def _important(self, project: ProjectSession, branch: Branch | None) -> list[Memory]:
-        """Blockers, decisions and patterns, in the order of their records."""
+        """What is pinned, then blockers, decisions and patterns, each in the order of their records."""
         here = project.git.git_branch()
-        chosen: list[Memory] = []
+        pinned = filter(_may_be_given, project.memories.listed(f"kind:note tag:{PINNED_TAG}", _MOST_PINNED))
+        chosen = sorted(pinned, key=lambda one: (one.created_at, one.id))
         for namespace, most in _SHOWN_AT_START.items():
-            listed = project.memories.listed(f"kind:note ns:{namespace}", _LISTED)
+            found = project.memories.listed(f"kind:note ns:{namespace}", _LISTED)
+            listed = [one for one in found if _may_be_given(one) and one not in chosen]
             near = [one for one in listed if _is_near(one, branch, here)]
             rest = [one for one in listed if one not in near]
             chosen += sorted((*near, *rest)[:most], key=lambda one: (one.created_at, one.id))
@@ -259,7 +266,9 @@ class Hooks:
     ) -> Injection:
         given = set(self._given.ids(session)) if session else set()
         least = max(floor, _MARGIN * max((hit.score for hit in hits), default=0.0))
-        certain = [hit for hit in hits if hit.score >= least and hit.memory.id not in given]
+        certain = [
+            hit for hit in hits if hit.score >= least and hit.memory.id not in given and _may_be_given(hit.memory)
+        ]
         sound = [hit for hit in certain if not self._is_contradicted(project, hit.memory)][:_MOST_GIVEN]
         quotes = [quote(hit.memory, _passage(hit)) for hit in sound]
         fitting = fit(quotes, tokens, project.memories.count_tokens)
@@ -350,6 +359,10 @@ def _relative(project: ProjectSession, path: str) -> str:
     with suppress(ValueError, OSError, RuntimeError):
         return place.resolve().relative_to(root.resolve()).as_posix()
     return ""
+
+
+def _may_be_given(memory: Memory) -> bool:
+    return NEVER_INJECTED_TAG not in memory.tags
 
 
 def _is_near(memory: Memory, branch: Branch | None, here: str | None) -> bool:

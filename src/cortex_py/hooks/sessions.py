@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["GivenMemories", "session_of"]
+__all__ = ["GivenMemories", "GivenTo", "session_of"]
 
 _MOST_IDS = 2_000
+_MOST_SESSIONS = 500
 _MOST_BYTES = 200_000
 _KEEP_SECONDS = 14 * 24 * 3_600
 
@@ -23,6 +25,13 @@ def session_of(event: Mapping[str, Any]) -> str:
     """The session of an event, by a name that no other client has; empty if the client did not say."""
     session = event.get("session")
     return f"{event.get('client')}:{session}" if session else ""
+
+
+class GivenTo(NamedTuple):
+    """To how many sessions a memory was given, and when the last of them was last given something."""
+
+    sessions: int
+    last_at: datetime | None
 
 
 class GivenMemories:
@@ -56,6 +65,16 @@ class GivenMemories:
         with self._lock, suppress(OSError):
             self._path(session).unlink(missing_ok=True)
 
+    def of_memory(self, memory_id: str) -> GivenTo:
+        """How many sessions were given a memory, among the last ones."""
+        count, last = 0, 0.0
+        with suppress(OSError):
+            dated = sorted(((path.stat().st_mtime, path) for path in self._folder.glob("*.json")), reverse=True)
+            for changed, path in dated[:_MOST_SESSIONS]:
+                if memory_id in self._content(path).get("given", ()):
+                    count, last = count + 1, max(last, changed)
+        return GivenTo(count, datetime.fromtimestamp(last, UTC) if last else None)
+
     def clean(self) -> None:
         """Remove what is left of sessions that nobody has continued for two weeks."""
         with suppress(OSError):
@@ -68,8 +87,11 @@ class GivenMemories:
         return self._folder / f"{name}.json"
 
     def _read(self, session: str) -> dict[str, Any]:
+        return self._content(self._path(session))
+
+    def _content(self, path: Path) -> dict[str, Any]:
         try:
-            with self._path(session).open("rb") as file:
+            with path.open("rb") as file:
                 found = json.loads(file.read(_MOST_BYTES))
         except (OSError, ValueError):
             return {}

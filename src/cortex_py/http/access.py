@@ -27,7 +27,9 @@ EVENTS_PATH = f"{API}/events"
 OPEN_PATHS = frozenset(("/health/live", "/health/ready", SESSION_PATH, STATIC_PATH))
 
 # The page that people look at, view by view.
-VIEW_PATHS = ("/", "/review", "/check", "/lines", "/next", "/doctor", "/memories/{id}")
+VIEW_PATHS = (
+    "/", "/timeline", "/graph", "/review", "/check", "/lines", "/next", "/doctor", "/memories/{id}",
+)  # fmt: skip
 _API_SCOPES: dict[str, Scope] = {
     f"{API}/openapi.json": "read",
     EVENTS_PATH: "read",
@@ -37,13 +39,30 @@ _API_SCOPES: dict[str, Scope] = {
     f"{API}/memories/{{id}}/history": "read",
     f"{API}/memories/{{id}}/restore": "write",
     f"{API}/memories/{{id}}/purge": "admin",
+    f"{API}/memories/{{id}}/supersede": "write",
+    f"{API}/complete": "read",
+    f"{API}/timeline": "read",
+    f"{API}/timeline/{{id}}": "read",
+    f"{API}/graph": "read",
+    f"{API}/graph/path": "read",
+    f"{API}/graph/facts": "read",
+    f"{API}/graph/entity": "read",
+    f"{API}/graph/names": "read",
+    f"{API}/evidence": "read",
     f"{API}/review": "write",
+    f"{API}/review/{{id}}": "read",
+    f"{API}/review/{{id}}/merge": "write",
+    f"{API}/promote": "write",
     f"{API}/check": "read",
     f"{API}/lines": "read",
     f"{API}/lines/{{id}}": "read",
     f"{API}/next": "read",
     # It names folders and addresses of the machine.
     f"{API}/doctor": "admin",
+    f"{API}/snapshots": "admin",
+    f"{API}/snapshots/{{id}}/verify": "admin",
+    f"{API}/snapshots/{{id}}/restore": "admin",
+    f"{API}/sync": "admin",
 }
 
 # The scope that a page needs where callers are known. Other pages need `admin`: closed by default.

@@ -32,6 +32,7 @@ from ..errors import (
     StorageError,
 )
 from ..mcp.models import ToolErrorResponse
+from ..security.callers import current_caller
 from ..version import __version__
 from .access import API
 from .pages import refusal
@@ -39,7 +40,7 @@ from .pages import refusal
 if TYPE_CHECKING:
     from ..app import Cortex
 
-__all__ = ["NoInput", "Operation", "api_routes", "describe_api", "takes_changes"]
+__all__ = ["NoInput", "Operation", "api_routes", "describe_api", "may_change", "takes_changes"]
 
 _I = TypeVar("_I", bound=BaseModel)
 _LONGEST_FIELD = 80
@@ -89,6 +90,12 @@ class Operation(Generic[_I]):
 def takes_changes(cortex: Cortex) -> bool:
     """Whether the server was started without --read-only."""
     return not any(bound.read_only for bound in cortex.settings.tool_bounds)
+
+
+def may_change(cortex: Cortex) -> bool:
+    """Whether the caller of this request may change something here; what exactly is decided change by change."""
+    caller = current_caller()
+    return takes_changes(cortex) and (caller is None or "write" in caller.scopes)
 
 
 def _require_changes(cortex: Cortex) -> None:

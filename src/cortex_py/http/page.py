@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
@@ -10,12 +12,16 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from ..deadline import Limit, apply_limit
 from ..echo import clean_text
-from ..errors import AccessDenied, AmbiguousId, CortexError, InvalidInput, NotFound
+from ..errors import AccessDenied, AmbiguousId, Conflict, CortexError, InvalidInput, NotFound
 from ..memory.recall.filters import split_query
+from ..security.callers import current_caller
 from ..web.assets import find_asset, static_version
+from ..web.html import Node
 from ..web.models import (
     Brief,
+    CheckedMemory,
     Deleted,
     EntityLink,
     Facet,
@@ -27,17 +33,43 @@ from ..web.models import (
     MemoryPurge,
     MemoryQuery,
     MemoryView,
+    NextSessionQuery,
     ReviewDecision,
     ReviewOutcome,
     SearchQuery,
     SearchResult,
     SearchResults,
+    UsesView,
+    VerifiedClaim,
     text_parts,
+    word_difference,
 )
-from ..web.views import NAVIGATION, memory_page, plain_page, search_page
-from .access import STATIC_PATH
-from .api import NoInput, Operation, api_routes, takes_changes
-from .insight import INSIGHT
+from ..web.project_models import (
+    Comparison,
+    CounterpartView,
+    GraphQuery,
+    MergeRequest,
+    Supersession,
+    TimelineQuery,
+    TimelineWindowQuery,
+)
+from ..web.views import (
+    NAVIGATION,
+    Frame,
+    graph_text,
+    health_text,
+    lines_text,
+    memory_page,
+    next_text,
+    plain_page,
+    review_text,
+    search_page,
+    timeline_text,
+)
+from .access import API, STATIC_PATH, page_scope
+from .api import NoInput, Operation, api_routes, may_change
+from .insight import INSIGHT, show_health, show_line, show_lines, show_next_session
+from .project_views import PROJECT_VIEWS, show_days, show_graph, show_window
 from .sessions import SESSION_KEY, html_response
 
 if TYPE_CHECKING:
@@ -47,6 +79,7 @@ __all__ = ["OPERATIONS", "page_routes"]
 
 _LONGEST_ID = 200
 _WHOLE_ID = 16
+_PLAIN_DAYS = 7
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
@@ -85,8 +118,35 @@ def _memory(cortex: Cortex, id: str, asked: MemoryQuery) -> MemoryPage:
         chain=[Brief.of(one) for one in memories.chain(memory.id)],
         conflicts=[Brief.of(one) for one in contradicting.values()],
         entities=entities,
-        may_change=takes_changes(cortex),
+        uses=_uses(cortex, memory.id),
+        check=_checked(memories.verification(memory.id)),
+        may_change=may_change(cortex),
     )
+
+
+def _uses(cortex: Cortex, id: str) -> UsesView:
+    recalled, given = cortex.memories.uses(id), cortex.hooks.given(id)
+    return UsesView(
+        recalls=recalled.recalls,
+        last_recalled_at=recalled.last_recalled_at,
+        sessions=given.sessions,
+        last_given_at=given.last_at,
+    )
+
+
+def _checked(result: str | None) -> CheckedMemory | None:
+    """The stored result of a check; None where there is none, or an earlier version stored it in another form."""
+    if result is None:
+        return None
+    try:
+        found = json.loads(result)
+        claims = [
+            VerifiedClaim(text=one["claim"], verdict=one["verdict"], evidence=one["evidence"])
+            for one in found["claims"]
+        ]
+        return CheckedMemory(score=found["grounding_score"], status=found["status"], claims=claims)
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 def _history(cortex: Cortex, id: str, _: NoInput) -> History:
@@ -111,6 +171,43 @@ def _purge(cortex: Cortex, id: str, given: MemoryPurge) -> Deleted:
     if given.confirm != id or len(id) < _WHOLE_ID:
         raise InvalidInput("The purge is not confirmed.", remedy="Repeat the whole id in confirm.", field="confirm")
     return Deleted(id=cortex.memories.delete(id, hard=True).id)
+
+
+def _supersede(cortex: Cortex, id: str, given: Supersession) -> MemoryView:
+    return MemoryView.of(cortex.memories.supersede(id, given.by))
+
+
+def _compare(cortex: Cortex, id: str, _: NoInput) -> Comparison:
+    memory = cortex.memories.get(id)
+    found = [
+        CounterpartView(
+            memory=MemoryView.of(one.memory),
+            relation=one.relation,
+            reason=one.reason,
+            difference=word_difference(one.memory.content, memory.content),
+            merged=one.merged,
+            merged_difference=word_difference(one.memory.content, one.merged) if one.merged else [],
+        )
+        for one in cortex.memories.counterparts(memory.id)
+    ]
+    return Comparison(memory=MemoryView.of(memory), counterparts=found)
+
+
+def _merge(cortex: Cortex, id: str, given: MergeRequest) -> MemoryView:
+    memories = cortex.memories
+    staged, kept = memories.get(id), memories.get(given.into)
+    if given.version is not None and kept.version != given.version:
+        raise Conflict(
+            f"The memory {kept.id[:12]} has version {kept.version} by now.",
+            remedy="Compare them again.",
+            field="version",
+        )
+    memories.supersede(staged.id, kept.id)
+    try:
+        return MemoryView.of(memories.update(kept.id, content=given.content, expected_version=kept.version))
+    except CortexError:
+        memories.update(staged.id, status=staged.status)
+        raise
 
 
 def _review(cortex: Cortex, _id: str, given: ReviewDecision) -> ReviewOutcome:
@@ -157,6 +254,28 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "POST", "/review", "review", "Decide on staged memories", ReviewDecision, ReviewOutcome, _review, changes=True
     ),
+    Operation(
+        "POST",
+        "/memories/{id}/supersede",
+        "supersedeMemory",
+        "Replace a memory by another one",
+        Supersession,
+        MemoryView,
+        _supersede,
+        changes=True,
+    ),
+    Operation("GET", "/review/{id}", "compare", "What repeats or contradicts a memory", NoInput, Comparison, _compare),
+    Operation(
+        "POST",
+        "/review/{id}/merge",
+        "mergeMemory",
+        "Merge a staged memory into another one",
+        MergeRequest,
+        MemoryView,
+        _merge,
+        changes=True,
+    ),
+    *PROJECT_VIEWS,
     *INSIGHT,
 )
 
@@ -167,35 +286,71 @@ OPERATIONS: tuple[Operation[Any], ...] = (
 def page_routes(cortex: Cortex) -> list[Route]:
     """The views, their files, and `/api/v1`."""
 
-    def view(render: Callable[[Request, str, str], str]) -> Callable[[Request], Awaitable[Response]]:
+    def view(render: Callable[[Request, Frame], str]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             session = request.scope.get(SESSION_KEY)
-            csrf = session.csrf if session else ""
+            frame = Frame(session.csrf if session else "", "", may_change(cortex))
             try:
-                text = await run_in_threadpool(render, request, csrf, cortex.project.name)
+                frame = replace(frame, project=cortex.project.name)
+                text = await run_in_threadpool(render, request, frame)
             except CortexError as error:
-                return html_response(search_page(csrf, cortex.project.name, "", None, str(error)), 404)
+                return html_response(search_page(frame, "", None, str(error)), 404)
             return html_response(text)
 
         return answer
 
-    def search(request: Request, csrf: str, project: str) -> str:
+    def search(request: Request, frame: Frame) -> str:
         query = request.query_params.get("q", "")
         try:
-            return search_page(csrf, project, query, _search(cortex, "", SearchQuery(q=query[:10_000])))
+            return search_page(frame, query, _search(cortex, "", SearchQuery(q=query[:10_000])))
         except InvalidInput as error:
-            return search_page(csrf, project, query, None, str(error))
+            return search_page(frame, query, None, str(error))
 
-    def memory(request: Request, csrf: str, project: str) -> str:
-        return memory_page(csrf, project, MemoryView.of(cortex.memories.get(request.path_params["id"][:_LONGEST_ID])))
+    def memory(request: Request, frame: Frame) -> str:
+        return memory_page(frame, MemoryView.of(cortex.memories.get(request.path_params["id"][:_LONGEST_ID])))
 
-    def other(request: Request, csrf: str, project: str) -> str:
-        return plain_page(csrf, project, request.url.path)
+    def other(request: Request, frame: Frame) -> str:
+        path = request.url.path
+        content = None
+        if "plain" in request.query_params and path in _PLAIN:
+            if page_scope(f"{API}{path}") == "admin" and not _is_admin():
+                raise AccessDenied("This view needs the scope admin.")
+            with apply_limit(Limit(cortex.settings.call_seconds)):
+                content = _PLAIN[path](cortex)
+        return plain_page(frame, path, content)
 
     views = [Route(path, view(search if path == "/" else other), methods=["GET"]) for path in NAVIGATION]
     views.append(Route("/memories/{id}", view(memory), methods=["GET"]))
     views.append(Route(STATIC_PATH, _static, methods=["GET"]))
     return [*views, *api_routes(cortex, OPERATIONS)]
+
+
+def _is_admin() -> bool:
+    caller = current_caller()
+    return caller is None or "admin" in caller.scopes
+
+
+def _plain_timeline(cortex: Cortex) -> Node:
+    days = show_days(cortex, "", TimelineQuery())
+    newest = [one.day.isoformat() for one in days.days[:_PLAIN_DAYS]]
+    return timeline_text(days, [(day, show_window(cortex, day, TimelineWindowQuery())) for day in newest])
+
+
+def _plain_lines(cortex: Cortex) -> Node:
+    found = show_lines(cortex, "", NoInput())
+    active = next((one.id for one in found.lines if one.active), None)
+    return lines_text(found.lines, show_line(cortex, active, NoInput()) if active else None)
+
+
+# What a view shows without JavaScript.
+_PLAIN: dict[str, Callable[[Cortex], Node]] = {
+    "/timeline": _plain_timeline,
+    "/graph": lambda cortex: graph_text(show_graph(cortex, "", GraphQuery(limit=100))),
+    "/review": lambda cortex: review_text(_search(cortex, "", SearchQuery(q="status:pending", limit=100))),
+    "/lines": _plain_lines,
+    "/next": lambda cortex: next_text(show_next_session(cortex, "", NextSessionQuery())),
+    "/doctor": lambda cortex: health_text(show_health(cortex, "", NoInput())),
+}
 
 
 async def _static(request: Request) -> Response:

@@ -27,6 +27,7 @@ from .families.prompts.tools import PromptTools
 from .families.tool import make_tool
 from .help_pages import INSTRUCTIONS
 from .middleware.access import AccessGuard, require_scope
+from .middleware.apps import AppViews
 from .middleware.bounds import Deadlines, RequestLimits, RetryReads, check_sizes
 from .middleware.errors import ErrorRedaction, Requirement, WireErrors
 from .middleware.telemetry import Meter, RequestTelemetry, UpkeepOutcome
@@ -113,6 +114,7 @@ def build_server(
     server.provider_error_strategy = "raise"
     register_completions(server, cortex)
     subscriptions.register(server)
+    add_sdk_middleware(server, AppViews(cortex))
     add_sdk_middleware(server, RequestLimits(cortex.settings))
     if known_callers or written:
         guard = AccessGuard(cortex, known_callers=known_callers, audited=written, meter=counts)

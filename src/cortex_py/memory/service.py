@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..clock import Clock, to_micros
+from ..clock import Clock, from_micros, to_micros
 from ..config import Fusion, Settings
 from ..embedding.backends.backend import Backend
 from ..errors import AmbiguousId, InvalidInput, NotFound
@@ -29,12 +31,19 @@ from .capture.turns import TurnCapture
 from .compression import CompressionResult, Compressor
 from .consolidation.enrichment import Enricher, EnrichmentResult, Surroundings
 from .consolidation.merging import Strategy, TextMerger, check_method
-from .consolidation.supersession import ConflictFinder, NeighbourFinder, Supersession, UndoResult
+from .consolidation.supersession import (
+    ConflictFinder,
+    Counterpart,
+    CounterpartFinder,
+    NeighbourFinder,
+    Supersession,
+    UndoResult,
+)
 from .embedding_model import token_counter
 from .lifecycle import GarbageCollector, GcResult, Lifecycle, ReindexResult
 from .namespaces import NAMESPACES, Namespace
 from .place import Place
-from .recall.filters import parse_filter
+from .recall.filters import parse_filter, parse_moment
 from .recall.recall import Query, Recall, RecallCounter
 
 if TYPE_CHECKING:
@@ -44,9 +53,13 @@ if TYPE_CHECKING:
     from ..llm.client import LanguageModel
     from .consolidation.consolidation import ConsolidationResult, Consolidator, HygieneFinding
 
-__all__ = ["Memories", "MemoryStatus"]
+__all__ = ["Memories", "MemoryStatus", "MemoryUses"]
 
 _TOP_TAGS = 10
+_TIMES_KEPT = 120
+_AGES = ("1d", "7d", "30d", "1y")
+_MINUTE = 60_000_000  # microseconds
+_FIRST_DAY = date(1970, 1, 1)
 _FACET_COLUMNS: dict[str, FacetColumn] = {
     "ns": "namespace", "status": "status", "branch": "git_branch", "user": "user_id", "agent": "agent_id",
 }  # fmt: skip
@@ -75,6 +88,14 @@ class MemoryStatus:
     grounding_counts: dict[str, int] = field(default_factory=dict)
     # How many memories contain each kind of personal data, and how many are not scanned yet.
     personal_counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUses:
+    """How often a memory was recalled, and when last."""
+
+    recalls: int
+    last_recalled_at: datetime | None
 
 
 class Memories:
@@ -110,9 +131,11 @@ class Memories:
         self._files = FileCapture(store, backend, settings, clock, ids, place, self._capture)
         self._turns = TurnCapture(store, backend, settings, place, self._capture)
         self._recall_counter = RecallCounter(store, clock)
+        self._recall_times: deque[float] = deque(maxlen=_TIMES_KEPT)
         self._supersession = Supersession(store, clock, self._lifecycle)
         neighbours = NeighbourFinder(store, backend, clock, place)
         self._conflicts = ConflictFinder(neighbours)
+        self._counterparts = CounterpartFinder(neighbours)
         self._enricher = Enricher(neighbours, surroundings, model, self._lifecycle, annotator)
 
     @property
@@ -230,7 +253,7 @@ class Memories:
         With `prefer_newer` the latest of several results on one subject comes first, which suits questions about the
         present state.
         """
-        page = self._recall.run(
+        page = self._timed(
             Query(
                 text=query,
                 filter=filter,
@@ -416,9 +439,57 @@ class Memories:
             found = {
                 key: tuple(counts.by_column(session, where, column, limit)) for key, column in _FACET_COLUMNS.items()
             }
+            named = {one.id: one.name for one in self._store.projects.all(session)}
+            projects = counts.by_column(session, where, "project_id", limit)
+            found["project"] = tuple((named.get(one, one), count) for one, count in projects)
+            ages = [to_micros(parse_moment(age, now=now)) for age in _AGES]
+            since = counts.since(session, where, ages)
+            # An age that adds nothing to a shorter one says nothing.
+            found["since"] = tuple(
+                (age, now) for age, now, before in zip(_AGES, since, (0, *since), strict=False) if now > before
+            )
             found["tag"] = tuple(counts.top_tags(session, where, limit))
             found["grounded"] = tuple(one for one in self._store.verifications.counts(session, where).items() if one[1])
         return {key: values for key, values in found.items() if values}
+
+    def days(self, *, shift_minutes: int = 0, filter: str = "") -> list[tuple[date, int]]:
+        """How many visible memories were captured on each day, newest first. `shift_minutes` is added to UTC."""
+        self._place.sync_git_state()
+        with self._store.database.read() as session:
+            found = self._store.statistics.by_day(session, self._visible(session, filter), shift_minutes * _MINUTE)
+        return [(_FIRST_DAY + timedelta(days=day), count) for day, count in found]
+
+    def captured_between(
+        self, since: datetime, before: datetime, *, limit: int, offset: int = 0, filter: str = ""
+    ) -> list[Memory]:
+        """The visible memories of a period, newest first."""
+        self._place.sync_git_state()
+        span = to_micros(since), to_micros(before)
+        with self._store.database.read() as session:
+            return self._store.memories.list_between(session, self._visible(session, filter), *span, limit, offset)
+
+    def moments_between(
+        self, since: datetime, before: datetime, *, limit: int, offset: int = 0, filter: str = ""
+    ) -> list[datetime]:
+        """When the memories of `captured_between` were captured: cheaper than the memories themselves."""
+        self._place.sync_git_state()
+        span = to_micros(since), to_micros(before)
+        with self._store.database.read() as session:
+            found = self._store.memories.moments(session, self._visible(session, filter), *span, limit, offset)
+        return [from_micros(one) for one in found]
+
+    def uses(self, ref: str) -> MemoryUses:
+        """How often a memory was recalled, and when last."""
+        with self._store.database.read() as session:
+            _, space, memory = self._lifecycle.locate(session, ref)
+            count, at = self._store.recalls.of(session, space, memory.id)
+        more, later = self._recall_counter.waiting(memory.id)
+        last = max(at, later)
+        return MemoryUses(count + more, from_micros(last) if last else None)
+
+    def recall_times(self) -> list[float]:
+        """How long the last searches in this process took, in milliseconds, oldest first."""
+        return list(self._recall_times)
 
     def marks(self, query: str, text: str) -> list[tuple[int, int]]:
         """Where a text has words of a query, as (start, end): what to highlight."""
@@ -484,6 +555,10 @@ class Memories:
         """Memories that contradict one, each with the difference."""
         return self._conflicts.find(self._lifecycle.get(ref))
 
+    def counterparts(self, ref: str) -> list[Counterpart]:
+        """Memories that repeat or contradict one, each with the reason, and a text that merges those that repeat it."""
+        return self._counterparts.find(self._lifecycle.get(ref))
+
     def enrich(
         self,
         ref: str,
@@ -525,7 +600,7 @@ class Memories:
 
     def look_up(self, query: str, *, filter: str = "", limit: int | None = None, offset: int = 0) -> Page:
         """A recall for a person who browses: by meaning and words, and it does not count as a use."""
-        return self._recall.run(
+        return self._timed(
             Query(
                 text=query, filter=filter, limit=limit, offset=offset, fusion=self._settings.fusion,
                 prefer_newer=self._settings.prefer_newer,
@@ -580,8 +655,18 @@ class Memories:
         if branches:
             self._events.publish(MemoriesChanged(branches))
 
-    def _visible(self, session: Session) -> Where:
-        return self._store.scope(session, EVERYTHING, self._place.view(to_micros(self._clock.now()))).where
+    def _timed(self, query: Query) -> Page:
+        """Run a search, and note how long it took."""
+        begun = time.perf_counter()
+        page = self._recall.run(query)
+        if query.text:
+            self._recall_times.append(1e3 * (time.perf_counter() - begun))
+        return page
+
+    def _visible(self, session: Session, filter: str = "") -> Where:
+        now = self._clock.now()
+        wanted = parse_filter(filter, now=now).filter if filter else EVERYTHING
+        return self._store.scope(session, wanted, self._place.view(to_micros(now))).where
 
     def _visible_with_files(self, session: Session) -> Where:
         place, now = self._place, to_micros(self._clock.now())

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from ..records import NEVER_INJECTED_TAG
 from .index_words import index_word, term_hash
 
 __all__ = ["FoundNote", "search_file"]
@@ -30,7 +31,9 @@ _PROJECT = "SELECT id FROM project WHERE root IN ({}) ORDER BY length(root) DESC
 _NOTES = (
     "SELECT num, id, namespace, status, created_at, content FROM memory WHERE num IN ({}) AND space = ? "
     "AND kind = 'note' AND status IN ('active', 'pending') AND (expires_at IS NULL OR expires_at > ?) "
-    "AND (confinement IS NULL OR git_branch = ?) AND content <> ''"
+    "AND (confinement IS NULL OR git_branch = ?) AND content <> '' AND NOT EXISTS "
+    "(SELECT 1 FROM tag t WHERE t.space = memory.space AND t.num = memory.num "
+    f"AND t.tag = '{NEVER_INJECTED_TAG}')"
 )
 
 

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["Element", "Node", "document", "element"]
+__all__ = ["Element", "Node", "Raw", "document", "element"]
 
 _EMPTY = frozenset(("br", "input", "link", "meta"))
+
+
+class Raw:
+    """Script or style of our own, which is written as it is."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        if "</" in text and ("</script" in text.lower() or "</style" in text.lower()):
+            raise ValueError("a script or style cannot contain its own end")
+        self.text = text
 
 
 class Element:
@@ -30,7 +41,7 @@ class Element:
         return f"<{self._tag}{attributes}>{''.join(_write(child) for child in self._children)}</{self._tag}>"
 
 
-Node = Element | str | None | Iterable["Node"]
+Node = Element | Raw | str | None | Iterable["Node"]
 
 
 def _write(node: Node) -> str:
@@ -40,6 +51,8 @@ def _write(node: Node) -> str:
         return escape(node, quote=False)
     if isinstance(node, Element):
         return node.write()
+    if isinstance(node, Raw):
+        return node.text
     return "".join(_write(child) for child in node)
 
 

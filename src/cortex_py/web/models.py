@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import date, datetime
 from difflib import SequenceMatcher
 from typing import Annotated, Literal
 
@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from ..records import Domain, Hit, Kind, Memory, Status, Version
 
 __all__ = [
-    "Brief", "CheckRequest", "CheckedClaim", "CheckedText", "ClaimEvidence", "Contradicting", "Deleted",
-    "DiffPart", "EntityLink", "Facet", "Facets", "FacetsQuery", "Given", "Health", "HealthCheck", "History",
-    "LineOfWork", "LineSummary", "LinesOfWork", "MemoryChange", "MemoryPage", "MemoryPurge", "MemoryQuery",
-    "MemoryView", "NextSession", "NextSessionQuery", "OutboundView", "ReviewDecision", "ReviewOutcome",
-    "SearchQuery", "SearchResult", "SearchResults", "TextPart", "UncheckedText", "VersionView", "text_parts",
-    "word_difference",
+    "Brief", "CheckRequest", "CheckedClaim", "CheckedMemory", "CheckedText", "ClaimEvidence", "ClientView",
+    "Contradicting", "DayCount", "Deleted", "DiffPart", "EntityLink", "Facet", "Facets", "FacetsQuery", "Given",
+    "Health", "HealthCheck", "History", "LineOfWork", "LineSummary", "LinesOfWork", "MemoryChange", "MemoryPage",
+    "MemoryPurge", "MemoryQuery", "MemoryView", "Model", "NextSession", "NextSessionQuery", "OutboundView",
+    "ReviewDecision", "ReviewOutcome", "SearchQuery", "SearchResult", "SearchResults", "SignalsView", "TextPart",
+    "UncheckedText", "UsesView", "VerifiedClaim", "VersionView", "text_parts", "word_difference",
 ]  # fmt: skip
 
 _LONGEST_QUERY = 10_000
@@ -26,14 +26,17 @@ _LONGEST_BRIEF = 160
 _LONGEST_ANSWER = 100_000
 _MOST_VERSIONS = 100
 _MOST_WORDS = 4_000
+_SIGNALS = ("meaning", "words", "near", "named")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 
 
-class _Model(BaseModel):
+class Model(BaseModel):
+    """What is not declared is refused."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class TextPart(_Model):
+class TextPart(Model):
     """A piece of a text; `match` says whether it is a word of the query."""
 
     text: str
@@ -53,7 +56,7 @@ def text_parts(text: str, marks: list[tuple[int, int]]) -> list[TextPart]:
     return parts
 
 
-class MemoryView(_Model):
+class MemoryView(Model):
     """A memory as the page shows it."""
 
     id: str
@@ -88,27 +91,54 @@ class MemoryView(_Model):
         return cls(**{**given, "tags": list(memory.tags)})
 
 
-class Brief(_Model):
+class Brief(Model):
     """A memory in a line."""
 
     id: str
     text: str
     status: Status
+    namespace: str
+    tags: list[str]
+    version: int
     created_at: datetime
 
     @classmethod
     def of(cls, memory: Memory) -> Brief:
         text = " ".join(memory.content[:_LONGEST_BRIEF].split())
-        return cls(id=memory.id, text=text, status=memory.status, created_at=memory.created_at)
+        given = {name: getattr(memory, name) for name in ("id", "status", "namespace", "version", "created_at")}
+        return cls(**given, text=text, tags=list(memory.tags))
 
 
-class EntityLink(_Model):
+class EntityLink(Model):
     name: str
     type: str
     mentions: int = Field(description="How many memories name it.")
 
 
-class MemoryPage(_Model):
+class UsesView(Model):
+    """Where a memory was used."""
+
+    recalls: int
+    last_recalled_at: datetime | None
+    sessions: int = Field(description="Sessions of the last two weeks that the hooks gave it to.")
+    last_given_at: datetime | None
+
+
+class VerifiedClaim(Model):
+    text: str
+    verdict: str
+    evidence: str
+
+
+class CheckedMemory(Model):
+    """The result of the last check of a memory against its project."""
+
+    score: float
+    status: str
+    claims: list[VerifiedClaim]
+
+
+class MemoryPage(Model):
     """A memory with what it belongs to."""
 
     memory: MemoryView
@@ -116,14 +146,16 @@ class MemoryPage(_Model):
     chain: list[Brief] = Field(description="It with all that it replaced and all that replaced it, oldest first.")
     conflicts: list[Brief] = Field(description="Memories that contradict it.")
     entities: list[EntityLink]
+    uses: UsesView
+    check: CheckedMemory | None
     may_change: bool = Field(description="Whether this server takes changes.")
 
 
-class MemoryQuery(_Model):
+class MemoryQuery(Model):
     q: Annotated[str, Field(max_length=_LONGEST_QUERY)] = Field(default="", description="Words to mark.")
 
 
-class MemoryChange(_Model):
+class MemoryChange(Model):
     """Fields that are left out stay. With `version`, a memory that changed since is left as it is."""
 
     content: str | None = None
@@ -133,20 +165,20 @@ class MemoryChange(_Model):
     version: int | None = None
 
 
-class MemoryPurge(_Model):
+class MemoryPurge(Model):
     confirm: str = Field(description="The id of the memory, to confirm: a purge cannot be undone.")
 
 
-class Deleted(_Model):
+class Deleted(Model):
     id: str
 
 
-class DiffPart(_Model):
+class DiffPart(Model):
     change: Literal["same", "added", "removed"]
     text: str
 
 
-class VersionView(_Model):
+class VersionView(Model):
     version: int
     operation: str
     recorded_at: datetime
@@ -155,7 +187,7 @@ class VersionView(_Model):
     difference: list[DiffPart] = Field(description="Its words against those of the version before.")
 
 
-class History(_Model):
+class History(Model):
     versions: list[VersionView] = Field(description="Newest first.")
 
     @classmethod
@@ -192,19 +224,19 @@ def word_difference(old: str, new: str) -> list[DiffPart]:
     return found
 
 
-class ReviewDecision(_Model):
+class ReviewDecision(Model):
     """`accept` makes staged memories active, `drop` deletes them, `stage` puts accepted ones back."""
 
     action: Literal["accept", "drop", "stage"]
     ids: list[str] = Field(min_length=1, max_length=_MOST_RESULTS)
 
 
-class ReviewOutcome(_Model):
+class ReviewOutcome(Model):
     done: list[str]
     failed: dict[str, str] = Field(description="Why others stayed as they were, by id.")
 
 
-class SearchQuery(_Model):
+class SearchQuery(Model):
     q: Annotated[str, Field(max_length=_LONGEST_QUERY)] = Field(
         default="", description="Words and conditions of the filter language, mixed. Empty lists the newest memories."
     )
@@ -212,51 +244,63 @@ class SearchQuery(_Model):
     offset: int = Field(default=0, ge=0, le=10_000)
 
 
-class SearchResult(_Model):
+class SignalsView(Model):
+    """What speaks for a result: the cosine of its meaning, the share of the query's words, and whether it is near."""
+
+    meaning: float
+    words: float
+    near: bool = Field(description="Of the current line of work, or one that it came from.")
+    named: bool = Field(description="The query names who wrote it, or somebody in it.")
+
+
+class SearchResult(Model):
     memory: MemoryView
     score: float = Field(description="How likely the memory answers the query; 0 in a list without one.")
+    signals: SignalsView | None
     snippet: list[TextPart]
 
     @classmethod
     def of(cls, hit: Hit, marks: list[tuple[int, int]]) -> SearchResult:
-        return cls(memory=MemoryView.of(hit.memory), score=hit.score, snippet=text_parts(hit.snippet, marks))
+        why = None if hit.signals is None else SignalsView(**{one: getattr(hit.signals, one) for one in _SIGNALS})
+        snippet = text_parts(hit.snippet, marks)
+        return cls(memory=MemoryView.of(hit.memory), score=hit.score, signals=why, snippet=snippet)
 
 
-class SearchResults(_Model):
+class SearchResults(Model):
     total: int
     results: list[SearchResult]
     warnings: list[str]
 
 
-class FacetsQuery(_Model):
+class FacetsQuery(Model):
     q: Annotated[str, Field(max_length=_LONGEST_QUERY)] = Field(
         default="", description="As for a search; its conditions count, its words do not."
     )
 
 
-class Facet(_Model):
+class Facet(Model):
     value: str
     count: int
 
 
-class Facets(_Model):
+class Facets(Model):
     facets: dict[str, list[Facet]] = Field(description="By key of the filter language, the most frequent values.")
 
 
 # -- a text checked against the project ------------------------------------------------------------
 
 
-class CheckRequest(_Model):
+class CheckRequest(Model):
     text: Annotated[str, Field(min_length=1, max_length=_LONGEST_ANSWER)]
 
 
-class ClaimEvidence(_Model):
+class ClaimEvidence(Model):
     place: str = Field(description="The place in one line, as people read it.")
     path: str | None
     line: int | None
 
 
-class CheckedClaim(_Model):
+class CheckedClaim(Model):
     text: str
     verdict: str
     probability: float = Field(description="How likely the claim is true.")
@@ -264,19 +308,19 @@ class CheckedClaim(_Model):
     evidence: list[ClaimEvidence]
 
 
-class UncheckedText(_Model):
+class UncheckedText(Model):
     text: str
     reason: str
 
 
-class Contradicting(_Model):
+class Contradicting(Model):
     left: str
     right: str
     reason: str
     source: str
 
 
-class CheckedText(_Model):
+class CheckedText(Model):
     score: float
     status: str
     message: str
@@ -288,7 +332,7 @@ class CheckedText(_Model):
 # -- lines of work, the next session, health -------------------------------------------------------
 
 
-class LineOfWork(_Model):
+class LineOfWork(Model):
     id: str
     topic: str
     git_branch: str | None
@@ -297,12 +341,12 @@ class LineOfWork(_Model):
     updated_at: datetime
 
 
-class LinesOfWork(_Model):
+class LinesOfWork(Model):
     total: int
     lines: list[LineOfWork]
 
 
-class LineSummary(_Model):
+class LineSummary(Model):
     """A line of work as an agent gets it."""
 
     id: str
@@ -313,15 +357,17 @@ class LineSummary(_Model):
     sections: dict[str, list[str]]
     left_out: int
     last_updated: datetime
+    staged: list[Brief] = Field(description="Memories that stay on its git branch until that is merged.")
+    pending: list[Brief] = Field(description="Memories of its git branch that wait for a review.")
 
 
-class NextSessionQuery(_Model):
+class NextSessionQuery(Model):
     prompt: Annotated[str, Field(max_length=_LONGEST_QUERY)] = Field(
         default="", description="A prompt, to see what it would bring along."
     )
 
 
-class Given(_Model):
+class Given(Model):
     """A text that a session is given, word by word, and the memories in it."""
 
     text: str
@@ -329,27 +375,47 @@ class Given(_Model):
     memories: list[Brief]
 
 
-class NextSession(_Model):
+class NextSession(Model):
     start: Given
     prompt: Given | None
 
 
-class HealthCheck(_Model):
+class HealthCheck(Model):
     name: str
     well: bool
     detail: str
 
 
-class OutboundView(_Model):
+class ClientView(Model):
+    """An AI client: whether it is on this machine, and what of Cortex its files have."""
+
+    name: str
+    key: str
+    installed: bool
+    server: bool
+    hooks: bool
+
+
+class DayCount(Model):
+    day: date
+    count: int
+
+
+class OutboundView(Model):
     purpose: str
     host: str
     what: str
 
 
-class Health(_Model):
+class Health(Model):
     checks: list[HealthCheck]
     outbound: list[OutboundView] = Field(description="What is sent to other machines; empty where nothing is.")
     memories: int
     statuses: dict[str, int]
     size_bytes: int
     engine: str
+    model: str | None
+    growth: list[DayCount] = Field(description="Captured memories of the last 90 days on which there were any.")
+    recall_ms: list[float] = Field(description="How long the last searches in this process took, oldest first.")
+    clients: list[ClientView]
+    sync: bool = Field(description="Whether a target for sync is set.")

@@ -1,20 +1,39 @@
-"""The page as HTML: the frame of every view, and search and memory in full for browsers without JavaScript."""
+"""The page as HTML: the frame of every view, and all that can be read for browsers without JavaScript."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote, urlencode
 
 from ..version import __version__
 from .assets import static_version
 from .html import Node, document, element
-from .models import MemoryView, SearchResult, SearchResults
+from .models import (
+    Brief,
+    Given,
+    Health,
+    LineOfWork,
+    LineSummary,
+    MemoryView,
+    NextSession,
+    SearchResult,
+    SearchResults,
+    SignalsView,
+)
+from .project_models import EventView, GraphView, TimelineDays, TimelineEvents
 
-__all__ = ["NAVIGATION", "memory_page", "plain_page", "search_page", "sign_in_page"]
+__all__ = [
+    "NAVIGATION", "Frame", "graph_text", "health_text", "lines_text", "memory_page", "next_text", "plain_page",
+    "review_text", "search_page", "sign_in_page", "timeline_text",
+]  # fmt: skip
 
 # Views by path: the name in the navigation, and what the view shows.
 NAVIGATION: dict[str, tuple[str, str]] = {
     "/": ("Search", "Everything that is remembered here."),
+    "/timeline": ("Timeline", "What was captured, begun, committed and saved in this project."),
+    "/graph": ("Graph", "What the memories name, and how it belongs together."),
     "/review": ("Review", "Memories that wait until you accept or drop them."),
     "/check": ("Check", "Paste an answer. Each claim in it is compared with the project and its history."),
     "/lines": ("Lines of work", "Where each line of work stands, as an agent gets it."),
@@ -23,7 +42,23 @@ NAVIGATION: dict[str, tuple[str, str]] = {
 }
 
 
-def search_page(csrf: str, project: str, query: str, found: SearchResults | None, error: str = "") -> str:
+# The module that brings a view to life.
+_MODULES = {
+    "/": "search", "/timeline": "timeline", "/graph": "graph", "/review": "review", "/check": "check", "/lines": "work",
+    "/next": "next", "/doctor": "doctor", "": "memory",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What surrounds every view. `csrf` proves that a change comes from the page."""
+
+    csrf: str
+    project: str
+    may_change: bool = True
+
+
+def search_page(frame: Frame, query: str, found: SearchResults | None, error: str = "") -> str:
     count = "" if found is None else _counted(found.total, "memory", "memories")
     results = [] if found is None else [_result(one, query) for one in found.results]
     body = element(
@@ -35,24 +70,102 @@ def search_page(csrf: str, project: str, query: str, found: SearchResults | None
         element("ol", *results, class_="results", data_total=str(found.total if found else 0)),
         class_="search",
     )
-    return _frame("Search", "/", project, csrf, body)
+    return _document("Search", "/", frame, body)
 
 
-def memory_page(csrf: str, project: str, memory: MemoryView) -> str:
+def memory_page(frame: Frame, memory: MemoryView) -> str:
     body = element(
         "article",
         element("pre", memory.content, class_="plain"),
         _facts(memory),
         class_="memory",
     )
-    return _frame("Memory", "", project, csrf, element("h1", "Memory", class_="quiet"), body)
+    return _document("Memory", "", frame, element("h1", "Memory", class_="quiet"), body)
 
 
-def plain_page(csrf: str, project: str, path: str) -> str:
-    """The frame of a view that needs JavaScript."""
+def plain_page(frame: Frame, path: str, content: Node = None) -> str:
+    """The frame of a view that a script fills in, or the view as plain text."""
     title, about = NAVIGATION[path]
-    note = element("noscript", element("p", "This view needs JavaScript. Search and memories can be read without it."))
-    return _frame(title, path, project, csrf, element("h1", title), element("p", about, class_="hint"), note)
+    link = element("a", "Read this view without it", href=f"{path}?plain=1")
+    note = element("noscript", element("p", "JavaScript is off. ", link, "."))
+    head = (element("h1", title), element("p", about, class_="hint"))
+    if content is None:
+        return _document(title, path, frame, *head, note)
+    return _document(title, path, frame, *head, element("div", content, class_="memory"), plain=True)
+
+
+# -- views as plain text ---------------------------------------------------------------------------
+
+
+def review_text(found: SearchResults) -> Node:
+    return [
+        element("p", _counted(found.total, "memory waits", "memories wait"), class_="count"),
+        element("ol", *(_result(one, "") for one in found.results), class_="results"),
+    ]
+
+
+def timeline_text(days: TimelineDays, newest: list[tuple[str, TimelineEvents]]) -> Node:
+    def event_row(one: EventView) -> Node:
+        place = f"/memories/{quote(one.id, safe='')}"
+        title = element("a", one.title, href=place) if one.kind == "memory" else one.title
+        return element("li", _day(one.at), " ", one.kind, ": ", title, f" ({one.detail})" if one.detail else None)
+
+    shown = [
+        (element("h2", day), element("ul", *(event_row(one) for one in found.events), class_="plain-list"))
+        for day, found in newest
+    ]
+    return [element("p", _counted(days.total, "event", "events"), class_="count"), *shown]
+
+
+def graph_text(found: GraphView) -> Node:
+    names = {one.id: one.name for one in found.nodes}
+    facts = [f"{names[one.source]} {one.type} {names[one.target]}" for one in found.edges]
+    things = [element("li", f"{one.name} ({one.type}, in {one.mentions})") for one in found.nodes]
+    return [
+        element("h2", "Relationships"),
+        element("ul", *(element("li", one) for one in facts)),
+        element("h2", "Names"),
+        element("ul", *things),
+    ]
+
+
+def lines_text(lines: Iterable[LineOfWork], active: LineSummary | None) -> Node:
+    rows = [element("li", one.topic, " ", element("code", one.id), f" ({one.status})") for one in lines]
+    standing = [element("h2", active.topic), element("pre", active.text, class_="plain")] if active else []
+    return [*standing, element("h2", "All lines of work"), element("ul", *rows, class_="plain-list")]
+
+
+def next_text(found: NextSession) -> Node:
+    return _given("At the start", found.start)
+
+
+def _given(title: str, one: Given) -> Node:
+    return [
+        element("h2", title),
+        element("p", f"{one.tokens:,} tokens", class_="hint"),
+        element("pre", one.text or "Nothing is given.", class_="plain"),
+        element("ul", *(element("li", _brief(memory)) for memory in one.memories), class_="plain-list"),
+    ]
+
+
+def _brief(one: Brief) -> Node:
+    return element("a", one.text, href=f"/memories/{quote(one.id, safe='')}")
+
+
+def health_text(found: Health) -> Node:
+    rows = [
+        (element("dt", f"{'well' if one.well else 'failed'}: {one.name}"), element("dd", one.detail))
+        for one in found.checks
+    ]
+    leaving = [element("li", f"{one.host}: {one.what}") for one in found.outbound] or element("li", "Nothing.")
+    return [
+        element("dl", *rows, class_="details"),
+        element("h2", "What leaves this machine"),
+        element("ul", leaving),
+    ]
+
+
+# -- the frame -------------------------------------------------------------------------------------
 
 
 def sign_in_page(*, takes_token: bool, wrong_token: bool = False, spent_link: bool = False) -> str:
@@ -77,31 +190,33 @@ def sign_in_page(*, takes_token: bool, wrong_token: bool = False, spent_link: bo
     return document(_head("Sign in"), element("body", main))
 
 
-def _frame(title: str, path: str, project: str, csrf: str, *main: Node) -> str:
+def _document(title: str, path: str, frame: Frame, *main: Node, plain: bool = False) -> str:
     links = [
         element("a", name, href=place, aria_current="page" if place == path else None)
         for place, (name, _) in NAVIGATION.items()
     ]
     return document(
-        _head(title, csrf),
+        _head(title, frame.csrf, "" if plain else _MODULES[path]),
         element(
             "body",
             element("a", "Skip to the content", class_="skip", href="#main"),
             element(
                 "header",
                 element("a", "Cortex", class_="name", href="/"),
-                element("span", project, class_="project"),
+                element("span", frame.project, class_="project"),
                 element("nav", *links, aria_label="Views"),
                 class_="top",
             ),
             element("main", *main, id="main", tabindex="-1"),
             element("div", id="notices", role="status", aria_live="polite"),
             element("footer", element("span", f"Cortex {__version__}"), element("span", id="keys")),
+            data_may_change="yes" if frame.may_change else "no",
+            data_view=_MODULES[path],
         ),
     )
 
 
-def _head(title: str, csrf: str = "") -> Node:
+def _head(title: str, csrf: str = "", module: str = "") -> Node:
     files = f"/static/{static_version()}"
     return element(
         "head",
@@ -112,7 +227,8 @@ def _head(title: str, csrf: str = "") -> Node:
         element("meta", name="csrf", content=csrf) if csrf else None,
         element("link", rel="icon", href=f"{files}/icon.svg", type="image/svg+xml"),
         element("link", rel="stylesheet", href=f"{files}/page.css"),
-        element("script", src=f"{files}/app.js", type="module") if csrf else None,
+        element("script", src=f"{files}/app.js", type="module") if csrf and module else None,
+        element("link", rel="modulepreload", href=f"{files}/{module}.js") if csrf and module else None,
     )
 
 
@@ -151,10 +267,27 @@ def _result(one: SearchResult, query: str) -> Node:
             element("span", memory.status, class_="status") if memory.status != "active" else None,
             [element("span", f"#{tag}", class_="tag") for tag in memory.tags],
             element("span", _day(memory.created_at)),
-            element("span", f"{one.score:.0%}", class_="score") if one.score else None,
+            element("span", f"{round(100 * one.score)} %", class_="score") if one.score else None,
+            element("span", _why(one.signals), class_="why") if one.signals else None,
             class_="facts",
         ),
     )
+
+
+def _why(signals: SignalsView) -> Node:
+    """Which signals gave the score."""
+
+    def meter(name: str, value: float) -> Node:
+        shown = f"{max(0.0, min(1.0, value)):.2f}"
+        bar = element("meter", min="0", max="1", value=shown, aria_label=name)
+        return element("span", f"{name} ", bar, class_="signal")
+
+    return [
+        meter("meaning", signals.meaning),
+        meter("words", signals.words),
+        element("span", "this line of work", class_="signal") if signals.near else None,
+        element("span", "names somebody", class_="signal") if signals.named else None,
+    ]
 
 
 def _facts(memory: MemoryView) -> Node:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from ...echo import describe_error
 from ...errors import CortexError, StorageError, wire_form
 from ...version import __version__
+from ..app_views import announces_apps, with_views
 from ..error_forms import error_result
 from ..registry import TOOL_BY_NAME, ToolSpec
 from .frames import INTERNAL_ERROR, INVALID_REQUEST, Frame, Malformed, TooLong, error_line, read_frame, result_line
@@ -228,6 +229,8 @@ class Snapshot:
         self._names = {spec.name: spec.portable_name if portable else spec.name for spec in specs}
         self._handshake: str | None = None
         self._modern: bool | None = None
+        # Whether the client announced at the handshake that it shows views.
+        self._shows_views = False
 
     @classmethod
     def load(cls, specs: Sequence[ToolSpec], *, portable: bool, path: Path = SNAPSHOT_FILE) -> Snapshot:
@@ -260,8 +263,16 @@ class Snapshot:
             return {}
         result = self._results.get(version, {}).get(frame.method)
         if frame.method == "tools/list" and result is not None:
-            return {**result, "tools": [self._named(tool) for tool in result["tools"] if tool["name"] in self._names]}
+            result = {**result, "tools": [self._named(tool) for tool in result["tools"] if tool["name"] in self._names]}
+        if result is not None and self._wants_views(frame):
+            result = with_views(frame.method, result)
         return result
+
+    def _wants_views(self, frame: Frame) -> bool:
+        if self._handshake:
+            return self._shows_views
+        meta = frame.params.get("_meta")
+        return isinstance(meta, dict) and announces_apps(meta.get(f"{_PREFIX}clientCapabilities"))
 
     def _named(self, tool: dict[str, Any]) -> dict[str, Any]:
         return {**tool, "name": self._names[tool["name"]]}
@@ -290,6 +301,7 @@ class Snapshot:
         )
         if usual:
             self._handshake = version
+            self._shows_views = announces_apps(params["capabilities"])
         return version if usual else None
 
 

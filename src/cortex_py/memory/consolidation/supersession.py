@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ...clock import Clock, to_micros
 from ...embedding.backends.backend import Backend
@@ -17,7 +17,7 @@ from ...store.store import Store
 from ..embedding_model import NO_MODEL, check_model, model_problem
 from ..lifecycle import Lifecycle, seek_readable
 from ..place import Place
-from .merging import without_context
+from .merging import Piece, merge, without_context
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,6 +92,44 @@ class ConflictFinder:
             if difference := conflict(read_statement(without_context(other.content)), statement, cosine):
                 found.append(Contradiction(other.id, str(difference)))
         return tuple(found[:_REPORTED])
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """A memory that says the same as another one, or the opposite; `merged` has all facts of two that say the same."""
+
+    memory: Memory
+    relation: Literal["repeats", "contradicts"]
+    reason: str
+    merged: str | None = None
+
+
+class CounterpartFinder:
+    """Compares a memory with its neighbours, for a person who decides about it."""
+
+    def __init__(self, neighbours: NeighbourFinder) -> None:
+        self._neighbours = neighbours
+
+    def find(self, memory: Memory) -> list[Counterpart]:
+        """Memories that repeat or contradict this one, nearest first. Merged texts are made by rules alone."""
+        if memory.kind != "note" or memory.role is not None or len(memory.content) > _LONGEST_COMPARED:
+            return []
+        from ..comparison.likeness import conflict, judge
+        from ..comparison.statements import read_statement
+
+        mine = read_statement(without_context(memory.content))
+        found = []
+        for other, cosine in self._neighbours.find(memory, _NEIGHBOURS):
+            if other.role is not None or len(other.content) > _LONGEST_COMPARED:
+                continue
+            theirs = read_statement(without_context(other.content))
+            if difference := conflict(theirs, mine, cosine):
+                found.append(Counterpart(other, "contradicts", str(difference)))
+            elif (judged := judge(theirs, mine, cosine)).same:
+                pieces = [Piece(one.content, one.created_at) for one in (other, memory)]
+                reason = f"{judged.probability:.0%} likely to say the same"
+                found.append(Counterpart(other, "repeats", reason, merge(pieces)))
+        return found[:_REPORTED]
 
 
 def _best(cosines: NDArray[np.float32], record: NDArray[np.int32], size: int) -> list[float]:

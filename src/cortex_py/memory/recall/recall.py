@@ -18,7 +18,7 @@ from ...config import Fusion
 from ...embedding.backends.backend import Backend
 from ...errors import EmbeddingError, InvalidInput, LimitExceeded, StoreReadOnly
 from ...pools import Pool
-from ...records import KINDS, MODES, Domain, Hit, Kind, Memory, Mode, Page
+from ...records import KINDS, MODES, Domain, Hit, Kind, Memory, Mode, Page, Signals
 from ...security.permission import permitted_spaces
 from ...store.database import Session
 from ...store.search.filters import Condition, Filter, View
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ...store.search.candidates import CandidateSet
     from ...store.search.filters import Scope
-    from .features import Matches
+    from .features import Matches, QuerySignals
     from .ranking import Scores
 
 __all__ = ["Query", "Recall", "RecallCounter"]
@@ -250,7 +250,7 @@ class Recall:
         head = order[:most]
         spans = [Chunk(*found.details.spans[i]) for i in matches.best_chunk[head].tolist()]
         columns = (found.details.nums, found.created, scores.score, scores.raw)
-        rows = zip(*(column[head].tolist() for column in columns), spans, strict=True)
+        rows = zip(*(column[head].tolist() for column in columns), spans, _signals(found, signals, head), strict=True)
         return [_Ranked(*row) for row in rows], len(order)
 
 
@@ -263,12 +263,22 @@ class _Ranked:
     score: float
     raw: float
     span: Chunk
+    signals: Signals
 
     def order(self) -> tuple[float, float, int, int]:
         return -round(self.score, 7), -round(self.raw, 7), -self.created, -self.num
 
     def hit(self, memory: Memory, words: frozenset[str]) -> Hit:
-        return Hit(memory, self.score, self.raw, partial(snippet, memory.content, self.span, words, _SNIPPET))
+        passage = partial(snippet, memory.content, self.span, words, _SNIPPET)
+        return Hit(memory, self.score, self.raw, passage, self.signals)
+
+
+def _signals(found: CandidateSet, measured: QuerySignals, head: NDArray[np.int64]) -> list[Signals]:
+    """What speaks for the first results."""
+    values, matches = measured.candidates, measured.matches
+    named = (values.author_match > 0) | (values.name_match > 0)
+    columns = (matches.vector, matches.coverage, found.nearness > 0, named)
+    return [Signals(*row) for row in zip(*(column[head].tolist() for column in columns), strict=True)]
 
 
 def _order(found: CandidateSet, matches: Matches, scores: Scores, query: Query) -> NDArray[np.int64]:
@@ -354,6 +364,11 @@ class RecallCounter:
             for memory_id in ids:
                 count, _ = self._noted.get(memory_id, (0, 0))
                 self._noted[memory_id] = (count + 1, at)
+
+    def waiting(self, memory_id: str) -> tuple[int, int]:
+        """How often a memory was recalled since the counts were last stored, and when last; zeros if it was not."""
+        with self._lock:
+            return self._noted.get(memory_id, (0, 0))
 
     def write(self) -> None:
         """Store the counts, if there are any."""

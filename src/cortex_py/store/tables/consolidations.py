@@ -126,6 +126,13 @@ class RecallTable:
             [(*key, count, at) for key, (count, at) in counts.items()],
         )
 
+    def of(self, session: Session, space: str, memory_id: str) -> tuple[int, int]:
+        """How often a record was recalled, and when last; zeros if it never was."""
+        row = first(
+            session, "SELECT recalls, recalled_at FROM recalled WHERE space = ? AND memory_id = ?", (space, memory_id)
+        )
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
     def last(self, session: Session, spaces: Sequence[str], ids: Sequence[str]) -> dict[str, int]:
         """When each record was last recalled; records that never were are missing."""
         statement = (

@@ -208,6 +208,26 @@ class MemoryTable:
         )
         return [self._memory(session, row) for row in rows]
 
+    def list_between(
+        self, session: Session, where: Where, since: int, before: int, limit: int, offset: int
+    ) -> list[Memory]:
+        """Records captured in a period, newest first."""
+        rows = session.rows(
+            f"SELECT {_COLUMNS} FROM memory m WHERE {where.sql} AND m.created_at >= ? AND m.created_at < ? "
+            f"{_NEWEST_FIRST} LIMIT ? OFFSET ?",
+            (*where.params, since, before, limit, offset),
+        )
+        return [self._memory(session, row) for row in rows]
+
+    def moments(self, session: Session, where: Where, since: int, before: int, limit: int, offset: int) -> list[int]:
+        """When the records of a period were captured, in the order of `list_between`."""
+        return column(
+            session,
+            f"SELECT m.created_at FROM memory m WHERE {where.sql} AND m.created_at >= ? AND m.created_at < ? "
+            f"{_NEWEST_FIRST} LIMIT ? OFFSET ?",
+            (*where.params, since, before, limit, offset),
+        )
+
     def of_branch(
         self, session: Session, project_id: str, branch_id: str, newest: int = -1
     ) -> list[tuple[int, int, Memory]]:

@@ -16,11 +16,13 @@ from ..database import Session, by_space, column, everywhere, marks, rows_among
 from ..packing import Dictionaries
 from ..search.filters import Where
 
-__all__ = ["NOT_LOOKED_AT", "FacetColumn", "IdleRecord", "StatisticsTable", "UpkeepTable"]
+__all__ = ["DAY", "NOT_LOOKED_AT", "FacetColumn", "IdleRecord", "StatisticsTable", "UpkeepTable"]
 
 
+# Microseconds.
+DAY = 86_400_000_000
 NOT_LOOKED_AT = "not looked at yet"
-FacetColumn = Literal["namespace", "status", "git_branch", "user_id", "agent_id"]
+FacetColumn = Literal["namespace", "status", "git_branch", "user_id", "agent_id", "project_id"]
 _LIVE = f"m.status IN ({marks(len(LIVE_STATUSES))})"
 
 
@@ -39,6 +41,21 @@ class StatisticsTable:
             f"SELECT m.{column}, count(*) FROM memory m WHERE {where.sql} AND m.{column} IS NOT NULL "
             f"GROUP BY m.{column} ORDER BY count(*) DESC, m.{column} LIMIT ?",
             (*where.params, limit),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    def since(self, session: Session, where: Where, moments: Sequence[int]) -> list[int]:
+        """How many records were captured since each moment."""
+        sums = ", ".join(["coalesce(sum(CASE WHEN m.created_at >= ? THEN 1 ELSE 0 END), 0)"] * len(moments))
+        rows = session.rows(f"SELECT {sums} FROM memory m WHERE {where.sql}", (*moments, *where.params))
+        return [int(count) for count in rows[0]]
+
+    def by_day(self, session: Session, where: Where, shift: int) -> list[tuple[int, int]]:
+        """How many records were captured on each day, by days since 1970, newest first; `shift` moves midnight."""
+        day = f"(m.created_at + ?) / {DAY}"
+        rows = session.rows(
+            f"SELECT {day} AS day, count(*) FROM memory m WHERE {where.sql} GROUP BY day ORDER BY day DESC",
+            (shift, *where.params),
         )
         return [(row[0], row[1]) for row in rows]
 
@@ -231,6 +248,16 @@ class UpkeepTable:
         """Make staged records visible everywhere, as written on the branch that theirs was merged into, if any."""
         session.run_many(
             "UPDATE memory SET confinement = NULL, git_branch = COALESCE(?, git_branch), updated_at = ?, seq = ? "
+            "WHERE space = ? AND num = ?",
+            [(git_branch, at, seq, space, num) for num in nums],
+        )
+
+    def stage(
+        self, session: Session, space: str, nums: Sequence[int], git_branch: str | None, at: int, seq: int
+    ) -> None:
+        """Confine records to a git branch until it is merged."""
+        session.run_many(
+            "UPDATE memory SET confinement = 'stage', git_branch = COALESCE(?, git_branch), updated_at = ?, seq = ? "
             "WHERE space = ? AND num = ?",
             [(git_branch, at, seq, space, num) for num in nums],
         )

@@ -2,6 +2,9 @@
 
 const csrf = document.querySelector("meta[name=csrf]")?.content ?? "";
 
+// Whether this server, and the session's scopes, take changes.
+export const mayChange = document.body.dataset.mayChange === "yes";
+
 export class Refused extends Error {
   constructor(status, code, message) {
     super(message);

@@ -1,17 +1,12 @@
-// The page comes with its content; this adds what needs a script.
+// The page comes with its content; this adds what needs a script. Only the module of the current view is loaded.
 
-import { start as check } from "./check.js";
-import { start as doctor } from "./doctor.js";
-import { key } from "./keys.js";
-import { start as memories } from "./memory.js";
-import { start as next } from "./next.js";
-import { start as review } from "./review.js";
-import { start as search } from "./search.js";
-import { start as lines } from "./work.js";
+import { key, ready } from "./keys.js";
 
-const views = { "": search, memories, review, check, lines, next, doctor };
-const main = document.getElementById("main");
+const box = document.getElementById("q");
 
-key("/", "Search", () => { location.href = "/"; });
+key("/", "Search", () => { if (box) box.focus(); else location.href = "/"; });
 document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-views[location.pathname.split("/")[1]]?.(main);
+import(`./${document.body.dataset.view}.js`).then(({ start }) => {
+  start(document.getElementById("main"));
+  ready();
+});

@@ -2,6 +2,8 @@
 
 import { change } from "./api.js";
 import { counted, fill, h } from "./dom.js";
+import { open } from "./excerpt.js";
+import { walk } from "./keys.js";
 import { fail } from "./notices.js";
 
 const TONES = { supported: "good", contradicted: "bad", "not found": "warn", unverified: "warn" };
@@ -14,6 +16,7 @@ export function start(main) {
     h("div", { class: "field" }, h("label", { for: "answer" }, "The answer"), text), h("div", { class: "actions" }, button));
   main.append(form, result);
   text.focus();
+  walk(() => result.querySelector(".claims") ?? result, (item) => item?.querySelector(".evidence button")?.click());
   text.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit(); });
 
   async function run(event) {
@@ -39,7 +42,9 @@ export function start(main) {
         h("p", {}, one.text),
         h("p", { class: `verdict ${TONES[one.verdict] ?? ""}` }, `${one.verdict}, ${Math.round(one.probability * 100)} %`),
         h("p", { class: "hint" }, one.reason),
-        one.evidence.map((evidence) => h("p", { class: "evidence" }, evidence.place))))),
+        one.evidence.map((evidence) => h("div", { class: "evidence" }, evidence.path
+          ? h("button", { type: "button", class: "link", "aria-label": `Open ${evidence.place}`, onclick: (event) => open(event.currentTarget.parentElement, evidence.path, evidence.line ?? 1) }, evidence.place)
+          : evidence.place))))),
       found.unchecked.length > 0 && h("details", {}, h("summary", {}, counted(found.unchecked.length, "statement that cannot be checked", "statements that cannot be checked")),
         h("ul", {}, found.unchecked.map((one) => h("li", {}, one.text, h("span", { class: "hint" }, ` (${one.reason})`))))));
   }

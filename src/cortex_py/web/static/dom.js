@@ -39,6 +39,14 @@ export function time(text) {
   return h("time", { datetime: text, title: moments.format(moment) }, ages.format(Math.round(seconds / size), unit));
 }
 
+// Text of any kind as one value of the filter language.
+export const quoted = (value) => (/[\s,"\\]/.test(value) ? `"${value.replace(/[\\"]/g, "\\$&")}"` : value);
+
+export const memoryLink = (id, text) => h("a", { href: `/memories/${encodeURIComponent(id)}` }, text);
+
+const TAGS = { added: "ins", removed: "del", same: "span" };
+export const difference = (pieces) => h("p", { class: "difference" }, pieces.map((part) => h(TAGS[part.change], {}, part.text)));
+
 export function counted(number, one, more) {
   return `${number.toLocaleString()} ${number === 1 ? one : more}`;
 }

@@ -36,8 +36,10 @@ key("?", "Show these keys", () => {
   dialog.showModal();
 });
 
-const hint = document.getElementById("keys");
-hint?.replaceChildren(h("kbd", {}, "?"), " keys");
+// The view listens: say how to see its keys.
+export function ready() {
+  document.getElementById("keys")?.replaceChildren(h("kbd", {}, "?"), " keys");
+}
 
 // Moves through the items of a list; `enter` opens the chosen one.
 export function walk(list, open) {

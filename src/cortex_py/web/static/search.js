@@ -1,12 +1,14 @@
 // Search: results as you type, and what they have in common.
 
 import { get } from "./api.js";
-import { counted, fill, h, parts, time } from "./dom.js";
+import { complete } from "./complete.js";
+import { counted, fill, h, parts, quoted, time } from "./dom.js";
 import { key, walk } from "./keys.js";
 import { follow } from "./live.js";
 import { notify } from "./notices.js";
 
-const NAMES = { ns: "Namespace", tag: "Tag", status: "Status", branch: "Branch", user: "Person", agent: "Client", grounded: "Check" };
+const NAMES = { ns: "Namespace", tag: "Tag", project: "Project", branch: "Branch", user: "Person", agent: "Client", status: "Status", grounded: "Check", since: "Age" };
+const AGES = { "1d": "last day", "7d": "last week", "30d": "last month", "1y": "last year" };
 const PAUSE = 120;
 const AT_ONCE = 20;
 const SHOWN = 8;
@@ -37,10 +39,7 @@ export function start(main) {
     const asked = (running = new AbortController());
     const q = box.value.trim();
     try {
-      const [found, common] = await Promise.all([
-        get("/search", { q, limit: AT_ONCE, offset }, asked.signal),
-        offset ? null : get("/facets", { q }, asked.signal),
-      ]);
+      const found = await get("/search", { q, limit: AT_ONCE, offset }, asked.signal);
       if (asked.signal.aborted) return;
       trouble.hidden = true;
       const items = found.results.map((one) => result(one, q));
@@ -50,7 +49,7 @@ export function start(main) {
           fill(results, items);
           rows.reset();
         }
-        fill(values, lists(common.facets, box.value));
+        narrow(q, asked.signal);
         history.replaceState(null, "", q ? `/?${new URLSearchParams({ q })}` : "/");
       }
       shown = offset + items.length;
@@ -63,20 +62,25 @@ export function start(main) {
     }
   }
 
+  // What the results have in common takes longer to count; nobody waits for it.
+  function narrow(q, signal) {
+    get("/facets", { q }, signal).then((common) => fill(values, lists(common.facets, box.value))).catch(() => {});
+  }
+
   // A key that all results share says nothing, unless it was chosen.
   function lists(found, query) {
     const telling = ([name]) => found[name]?.length > 1 || (found[name] && query.includes(`${name}:`));
     return Object.entries(NAMES).filter(telling).map(([name, title]) => [
       h("h2", {}, title),
       h("ul", {}, found[name].slice(0, SHOWN).map(({ value, count }) => {
-        const term = /[\s,"]/.test(value) ? `${name}:"${value.replace(/[\\"]/g, "\\$&")}"` : `${name}:${value}`;
+        const term = `${name}:${quoted(value)}`;
         const on = query.includes(term);
         const toggle = () => {
           box.value = (on ? query.replace(term, "") : `${query} ${term}`).replace(/\s+/g, " ").trim();
           search();
         };
         return h("li", {}, h("button", { type: "button", "aria-pressed": String(on), onclick: toggle },
-          h("span", {}, value), h("span", {}, count.toLocaleString())));
+          h("span", {}, name === "since" ? AGES[value] ?? value : value), h("span", {}, count.toLocaleString())));
       })),
     ]);
   }
@@ -88,6 +92,7 @@ export function start(main) {
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    box.dispatchEvent(new Event("done"));
     clearTimeout(waiting);
     search();
     results.querySelector("a")?.focus();
@@ -105,7 +110,10 @@ export function start(main) {
   for (const moment of results.querySelectorAll("time")) moment.replaceWith(time(moment.dateTime));
   shown = results.children.length;
   more.hidden = shown >= Number(results.dataset.total);
-  get("/facets", { q: box.value.trim() }).then((common) => fill(values, lists(common.facets, box.value))).catch(() => {});
+  narrow(box.value.trim());
+  // Something may have been typed before this began to listen.
+  if (box.value !== box.defaultValue) search();
+  complete(box, () => { clearTimeout(waiting); search(); });
 }
 
 const shape = (item) => `${item.querySelector("a").getAttribute("href")} ${item.querySelector("a").textContent}`;
@@ -121,5 +129,12 @@ export function result(one, q = "") {
       memory.status !== "active" && h("span", { class: "status" }, memory.status),
       memory.tags.map((tag) => h("span", { class: "tag" }, `#${tag}`)),
       h("span", {}, time(memory.created_at)),
-      one.score > 0 && h("span", { class: "score", title: "How likely this answers the query" }, `${Math.round(one.score * 100)} %`)));
+      one.score > 0 && h("span", { class: "score", title: "How likely this answers the query" }, `${Math.round(one.score * 100)} %`),
+      one.signals && h("span", { class: "why" }, why(one.signals))));
+}
+
+// Which signals gave the score.
+function why({ meaning, words, near, named }) {
+  const meter = (name, value) => h("span", { class: "signal", title: `${name}: ${Math.round(value * 100)} of 100` }, `${name} `, h("meter", { min: 0, max: 1, value: value.toFixed(2), "aria-label": name }));
+  return [meter("meaning", Math.max(0, meaning)), meter("words", Math.min(1, words)), near && h("span", { class: "signal" }, "this line of work"), named && h("span", { class: "signal" }, "names somebody")];
 }

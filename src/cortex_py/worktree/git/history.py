@@ -40,7 +40,7 @@ from .runner import git_lines, has_git, run_git
 __all__ = [
     "ChangedLine", "Commit", "FileChange", "Patch", "Status", "WorkingChanges", "find_commit", "is_partial_clone",
     "list_reachable",
-    "read_commits", "read_patch", "read_tags", "read_working_changes",
+    "read_commits", "read_log", "read_patch", "read_tags", "read_working_changes",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
@@ -124,6 +124,32 @@ def read_commits(
         return
     known = [name for name, kind in _objects(repository, since) if kind == "commit"]
     yield from _read(repository, most, [head, *(f"^{name}" for name in known)], deadline, clean)
+
+
+def read_log(repository: Repository, *, most: int = 20_000) -> list[Commit]:
+    """The commits that HEAD descends from, newest first, without their changes and bodies."""
+    head = repository.head().commit
+    if head is None or most <= 0:
+        return []
+    wanted = "--format=tformat:%H%x00%P%x00%ct%x00%aN%x00%s"
+    commits = []
+    options = ("--no-notes", "--encoding=UTF-8", "--no-patch", wanted, f"--max-count={most}", head)
+    with closing(_lines(repository, "log", *options)) as lines:
+        for line in lines:
+            name, parents, moment, author, subject = line.split(b"\0", 4)
+            commits.append(
+                Commit(
+                    id=decode_output(name),
+                    parents=tuple(decode_output(parents).split()),
+                    time=_time(moment),
+                    author=decode_output(author).strip(),
+                    subject=decode_output(subject).strip()[:_MOST_SUBJECT],
+                    body="",
+                    changes=(),
+                    complete=False,
+                )
+            )
+    return commits
 
 
 def find_commit(repository: Repository, revision: str) -> Commit | None:
