@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .access.audit import Audit
     from .access.service import Access, Verifier
     from .access.tenants import Tenants
+    from .backup.bridges.service import Bridges
     from .backup.service import Backups
     from .backup.snapshots.replacement import MoveResult
     from .context.suggestions.sessions import Suggestions
@@ -171,6 +172,13 @@ class Cortex:
         return Backups(
             self._store, self._clock, self.settings, sessions, sessions.places, sessions.tenant_files, self._key
         )
+
+    @cached_property
+    def bridges(self) -> Bridges:
+        """Folders that are kept in step with the memories: vaults, and Claude Code's own memory."""
+        from .backup.bridges.service import Bridges
+
+        return Bridges(self._store, self._clock, self.settings, self._sessions, self._sessions.places)
 
     @cached_property
     def embeddings(self) -> EmbeddingService:
@@ -339,6 +347,8 @@ class Cortex:
                 self.grounding.review_memories(stop, changed_only=True)
             except CortexError as error:
                 logger.debug("the project was not indexed: %s", type(error).__name__)
+        if self._store.database.leads(f"bridges of {self.project.id}"):
+            self.bridges.keep(stop)
         if self._store.database.leads(f"scan of {self.project.id}"):
             try:
                 self.contexts.run_requested_scan(stop)

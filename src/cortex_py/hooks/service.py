@@ -175,6 +175,18 @@ class Hooks:
             self._given.add(session_of(event), found.ids, owed=False)
         if kind in ("answer", "compact", "end") and event.get("cwd"):
             self.prepare(str(event["cwd"]))
+        if kind in ("start", "answer", "end") and event.get("cwd"):
+            self.keep_bridges(str(event["cwd"]))
+
+    def keep_bridges(self, folder: str | Path) -> None:
+        """Bring the folders that are bridges of a project into step: Claude may have written into its own memory."""
+        # Imported on first use: no answer needs it.
+        from ..backup.bridges.service import Bridges
+
+        if project := self._project(folder):
+            sessions = self._sessions
+            bridges = Bridges(sessions.store, self._clock, self._settings, sessions, sessions.places)
+            bridges.keep(project_id=project.id)
 
     def missed(self, event: Mapping[str, Any]) -> None:
         """The client did not wait for the answer."""

@@ -9,29 +9,26 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from difflib import SequenceMatcher
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ...echo import clean_text
-from ...errors import CortexError, EntityNotFound, InvalidInput, StorageError
-from ...graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES
+from ...errors import CortexError
 from ...prompts.structured import one_line
 from ...records import LIVE_STATUSES, Domain, Memory, NewMemory
 from ...security.callers import current_caller
 from ...store.store import Store
 from ...tracing import report
 from ..source import BackupSources
+from .graph_intake import GraphIntake
 from .readers.files import SourceFile
 from .readers.records import Found, Reader, Skipped, SourceEntity, SourceRecord, SourceRelation, skip_because
 
 if TYPE_CHECKING:
-    from ...graph.service import Graph
     from ...memory.service import Memories
 
 __all__ = ["Intake", "IntakeOptions", "SourceSummary", "TurnGate", "record_key"]
@@ -45,13 +42,6 @@ _TURN_CHARACTERS = 4_000_000
 # How alike two statements under one heading must be for the later to be the next version of the earlier.
 _ALIKE = 0.5
 _COMPARED = 2_000  # characters
-_ENTITY_WORDS = {
-    "person": "Person", "people": "Person", "user": "Person", "organization": "Organization", "company": "Organization",
-    "team": "Organization", "technology": "Technology", "tool": "Technology", "library": "Technology",
-    "framework": "Technology", "language": "Technology", "database": "Technology", "service": "Technology",
-    "file": "File", "module": "File",
-}  # fmt: skip
-_NAMED_TYPES = {one.lower(): one for one in (*ENTITY_TYPES, *RELATIONSHIP_TYPES)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,46 +183,9 @@ class Intake:
 
     def relate(self, entities: Sequence[SourceEntity], relations: Sequence[SourceRelation]) -> None:
         """Store names and relations in the graph of the current project; known ones stay."""
-        graph = self._sources.graph(self._current_id)
-        ids: dict[str, str] = {}
-
-        def named(name: str, sort: str = "") -> str:
-            if name not in ids or sort:
-                kind = _NAMED_TYPES.get(sort.lower()) or _ENTITY_WORDS.get(sort.lower())
-                if kind not in ENTITY_TYPES:
-                    # A name without a type of ours may be one that a text has shown already.
-                    with suppress(EntityNotFound, InvalidInput):
-                        ids[name] = graph.get(name).entity.id
-                        return ids[name]
-                    kind = "Concept"
-                extra = {"type": sort[:200]} if sort and sort.lower() != kind.lower() else None
-                ids[name] = graph.create(name, kind, properties=extra, domain=self._options.domain or "project").id
-            return ids[name]
-
-        for entity in entities:
-            self._try(entity.name, partial(named, entity.name, entity.type))
-        for one in relations:
-            self._try(f"{one.source} → {one.target}", partial(self._relate, graph, named, one))
-
-    def _relate(self, graph: Graph, named: Callable[[str], str], one: SourceRelation) -> None:
-        ends = named(one.source), named(one.target)
-        if ends[0] == ends[1]:
-            return
-        sort = _NAMED_TYPES.get(one.type.lower().replace("_", "").replace(" ", "").replace("-", ""), "RelatesTo")
-        sort = sort if sort in RELATIONSHIP_TYPES else "RelatesTo"
-        extra = {"type": one.type[:200]} if one.type and sort == "RelatesTo" else {}
-        known, _ = graph.relationships(source=ends[0], target=ends[1], type=sort)
-        if not any(dict(other.properties) == extra for other in known):
-            graph.relate(*ends, sort, properties=extra)
-            self.result.added["relationship"] += 1
-
-    def _try(self, name: str, act: Callable[[], object]) -> None:
-        try:
-            act()
-        except StorageError:
-            raise
-        except CortexError as error:
-            self.refuse(name, error.message.rstrip("."))
+        graph = GraphIntake(self._sources.graph(self._current_id), self._options.domain or "project", self.refuse)
+        if added := graph.relate(entities, relations):
+            self.result.added["relationship"] += added
 
 
 class _Draft(NamedTuple):
