@@ -10,12 +10,19 @@ from .documents import Changelogs, DecisionRecords, InstructionFiles, MemoryFold
 from .files import SourceFile
 from .notes import MarkdownNotes, PlainTexts
 from .records import FieldMap, Reader
+from .sqlite_stores import McpMemoryService, Mem0Stores, MemPalaces
 from .tables import CsvTables, JsonObjects, MemoryServerGraph
 from .transcripts import ClaudeCodeHistory, ClaudeCodeTranscripts, CodexSessions, GeminiChats
 
 __all__ = ["ALIASES", "READER_KINDS", "reader_of", "readers", "recognise"]
 
-ALIASES = {"obsidian": "markdown", "basic-memory": "markdown", "jsonl": "json", "cursor": "instructions"}
+ALIASES = {
+    "obsidian": "markdown",
+    "basic-memory": "markdown",
+    "jsonl": "json",
+    "cursor": "instructions",
+    "openmemory": "mem0",
+}
 
 
 def readers(fields: FieldMap = FieldMap()) -> tuple[Reader, ...]:  # noqa: B008 - it is immutable
@@ -26,6 +33,9 @@ def readers(fields: FieldMap = FieldMap()) -> tuple[Reader, ...]:  # noqa: B008 
         GeminiChats(),
         ClaudeCodeHistory(),
         MemoryServerGraph(),
+        Mem0Stores(),
+        MemPalaces(),
+        McpMemoryService(),
         ChatGptExport(),
         ClaudeAiExport(),
         ClaudeAiProjects(),
