@@ -156,9 +156,10 @@ def test_a_hostile_database_runs_nothing_and_leaves_no_trace(cortex: Cortex, tmp
     path = tmp_path / "history.db"
     with closing(sqlite3.connect(path)) as made:
         made.executescript(
-            "CREATE VIEW history AS WITH RECURSIVE n(memory_id) AS (SELECT '1' UNION ALL SELECT memory_id || '1' FROM n) "
-            "SELECT memory_id, 'x' AS new_memory, 'ADD' AS event, 0 AS created_at, 0 AS is_deleted, '' AS actor_id "
-            "FROM n; CREATE TABLE history_ (memory_id, new_memory, event, created_at, is_deleted, actor_id);"
+            "CREATE VIEW history AS WITH RECURSIVE n(memory_id) AS (SELECT '1' UNION ALL SELECT memory_id || '1' "
+            "FROM n) SELECT memory_id, 'x' AS new_memory, 'ADD' AS event, 0 AS created_at, 0 AS is_deleted, "
+            "'' AS actor_id FROM n; "
+            "CREATE TABLE history_ (memory_id, new_memory, event, created_at, is_deleted, actor_id);"
         )
     before = sorted(tmp_path.iterdir()), path.read_bytes()
     taken = cortex.backups.import_from([path], kind="mem0")

@@ -282,3 +282,32 @@ def test_an_export_for_the_memory_server_comes_back(cortex: Cortex, tmp_path: Pa
         assert [(one.type, one.properties) for one in facts] == [("RelatesTo", {"type": "looks after"})]
         assert other.graph.get("Ada Park").entity.type == "Person"
         assert other.backups.import_from([path]).added == {}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "markdown", "mem0", "vault"])
+def test_each_neutral_form_gives_the_same_memories_to_an_empty_home(
+    cortex: Cortex, tmp_path: Path, clock: FakeClock, form: str
+) -> None:
+    at = datetime(2025, 3, 4, 5, 6, 7, 8, tzinfo=UTC)
+    cortex.memories.capture("We decided on Kafka", namespace="decisions", tags=["events", "team a"], created_at=at)
+    cortex.memories.capture("naïve 数据库 with ‘quotes’,\nlines and [[links]]", summary="Odd: text", category=None)
+    cortex.memories.delete(cortex.memories.capture("to be deleted").id)
+    path = tmp_path / "out"
+    if form == "vault":
+        cortex.bridges.add("vault", path)
+        cortex.bridges.sync()
+    else:
+        cortex.backups.export_to(path, format=form, domains=("project",))
+
+    def facts(home: Cortex) -> set[tuple[object, ...]]:
+        return {
+            (one.content.rstrip("\n"), one.namespace, one.tags, one.summary, one.created_at) for one in records(home)
+        }
+
+    (tmp_path / "other").mkdir()
+    with opened(tmp_path / "second", tmp_path / "other", clock) as other:
+        done = other.backups.import_from([path])
+        assert facts(other) == facts(cortex)
+        assert done.conflicts == []
+        again = other.backups.import_from([path])
+        assert (again.added, again.replaced, again.conflicts) == ({}, {}, [])

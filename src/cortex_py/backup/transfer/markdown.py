@@ -59,7 +59,8 @@ _WRITTEN = (
     "redactions:texts idempotency_key symbol first_line:number last_line:number"
 )
 _FIELDS = tuple(map(_field, _WRITTEN.split()))
-_FILE_FIELDS = frozenset(("id", *(name for name, _, _ in _FIELDS)))
+# A vault has tags that Obsidian cannot read under `labels`, and links to entities under `mentions`.
+_FILE_FIELDS = frozenset(("id", "labels", "mentions", *(name for name, _, _ in _FIELDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,7 @@ def memory_data(note: Note, now: datetime) -> tuple[dict[str, Any], tuple[str, .
     for name, column, kind in _FIELDS:
         if note.fields.get(name) is not None:
             data[column] = _value(note.front, name, kind)
+    data["tags"] += tag_list(note.front, "labels")
     return data, tuple(sorted(set(note.fields) - _FILE_FIELDS))
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import apsw
 
 from ....errors import InvalidInput
+from ....memory.namespaces import NAMESPACES
 from ....paths import open_regular
 from ....sqlite_file import connect
 from .files import SourceFile
@@ -33,6 +34,8 @@ _MOST_BYTES = 4_000_000_000
 _MOST_VALUE = 64_000_000
 _ROW_SECONDS = 20.0
 _STEPS = 100_000
+
+_NAMESPACES = frozenset(one.name for one in NAMESPACES)
 
 Row = Mapping[str, Any]
 
@@ -242,7 +245,9 @@ class Mem0Stores(_Stores):
 
     def object(self, value: Mapping[str, Any], file: SourceFile, line: int) -> Found:
         inner = _object(value.get("metadata"))
-        return _record(
+        namespace = inner.get("namespace")
+        is_own = isinstance(namespace, str) and namespace in _NAMESPACES
+        found = _record(
             self.kind,
             value.get("id"),
             value.get("memory"),
@@ -253,7 +258,19 @@ class Mem0Stores(_Stores):
             author=text_of(value.get("user_id")),
             agent=text_of(value.get("agent_id")),
             session=text_of(value.get("run_id")),
-            tags=_names(value.get("categories"), inner.get("category"), inner.get("tags")),
+            tags=_names(value.get("categories"), inner.get("tags"), None if is_own else inner.get("category")),
+        )
+        if isinstance(found, Skipped) or not is_own:
+            return found
+        # Written by an export of Cortex.
+        return replace(
+            found,
+            namespace=namespace,
+            category=text_of(inner.get("category")),
+            summary=text_of(inner.get("summary")),
+            path=text_of(inner.get("path")),
+            git_branch=text_of(inner.get("git_branch")),
+            shown=text_of(inner.get("source")) or found.shown,
         )
 
 
