@@ -236,7 +236,7 @@ class Cortex:
         """What was staged from the turns of sessions: accept, change or drop it."""
         from .hooks.staging import Review
 
-        return Review(self._session.memories, self.hooks.read_turns)
+        return Review(self._session.memories, self.hooks.read_all)
 
     @cached_property
     def language_model(self) -> LanguageModel | None:
@@ -364,6 +364,7 @@ class Cortex:
             self.memories.annotate(stop)
             self.memories.look_for_personal_data(stop)
             self.memories.fill_vectors(stop)
+            self.hooks.read_imported(stop)
         # Each server makes the snapshots of its own project.
         if not stop() and database.leads(f"snapshots of {self.project.id}"):
             self.backups.scheduled()

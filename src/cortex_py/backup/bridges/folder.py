@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, Protocol
 
@@ -485,8 +486,8 @@ class _Run:
         """Capture a text; a run that was killed after it finds the same memory again."""
         for attempt in range(_ATTEMPTS):
             # A memory with this key may have been deleted since: the same text is a new one then.
-            unique = f"{self._bridge.key}:{key}" + (f":{attempt}" if attempt else "")
-            (memory,) = self._memories.capture_many([replace(item, idempotency_key=unique[-500:])])
+            digest = sha256(f"{key}:{attempt}".encode("utf-8", "replace")).hexdigest()[:32]
+            (memory,) = self._memories.capture_many([replace(item, idempotency_key=f"{self._bridge.key}:{digest}")])
             self._reload(memory.id)
             if memory.id in self._live and memory.id not in self._state.entries:
                 return memory.id

@@ -24,7 +24,7 @@ from ...store.documents.memories import ABOUT_KINDS
 from ...store.store import Store
 from ..source import AdministeredSources, BackupSource, BackupSources
 from .import_reader import DocumentSpool, Entry, ImportReader, fault, note_ignored
-from .intake import Intake, IntakeOptions, SourceSummary, TurnGate
+from .intake import Intake, IntakeOptions, SourceSummary
 from .readers.files import source_files
 from .readers.records import FieldMap, Reader
 from .readers.registry import reader_of, readers, recognise
@@ -96,15 +96,12 @@ class Importer:
         settings: Settings,
         sources: BackupSources,
         project_id: str | None = None,
-        gate: TurnGate | None = None,
     ) -> None:
-        """`gate` makes memories out of the turns of imported conversations; without one, the turns alone are kept."""
         self._store = store
         self._clock = clock
         self._settings = settings
         self._all = sources
         self._project_id = project_id
-        self._gate = gate
         self._sources = AdministeredSources(sources, project_id)
         self._memories = sources.memories(project_id)
 
@@ -148,7 +145,7 @@ class Importer:
         is_chosen: bool,
     ) -> None:
         """Take what other programs wrote."""
-        intake = Intake(self._store, self._all, self._project_id, options, self._gate)
+        intake = Intake(self._store, self._all, self._project_id, options)
         # Everything of a project may come in, so its caller must administer it.
         assert self._sources["project"].space
         for path in paths:

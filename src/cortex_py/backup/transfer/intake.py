@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -31,11 +31,9 @@ from .readers.records import Found, Reader, Skipped, SourceEntity, SourceRecord,
 if TYPE_CHECKING:
     from ...memory.service import Memories
 
-__all__ = ["Intake", "IntakeOptions", "SourceSummary", "TurnGate", "record_key"]
+__all__ = ["Intake", "IntakeOptions", "SourceSummary", "record_key"]
 
 _T = TypeVar("_T")
-# Makes memories out of the turns of one conversation file, in their order: the gate that also judges live sessions.
-TurnGate = Callable[[Sequence[NewMemory]], Iterable[NewMemory]]
 
 _NOTES, _TURNS = 256, 512
 _TURN_CHARACTERS = 4_000_000
@@ -109,12 +107,10 @@ class Intake:
         sources: BackupSources,
         project_id: str | None,
         options: IntakeOptions,
-        gate: TurnGate | None = None,
     ) -> None:
         self._store = store
         self._sources = sources
         self._options = options
-        self._gate = gate
         self._current = sources.memories(project_id)
         self._current_id = self._current.place.project.id
         self._targets: dict[str, str] = {}
@@ -155,10 +151,6 @@ class Intake:
     @property
     def options(self) -> IntakeOptions:
         return self._options
-
-    @property
-    def gate(self) -> TurnGate | None:
-        return self._gate
 
     @property
     def store(self) -> Store:
@@ -349,8 +341,6 @@ class _FileIntake:
         if not self._dry:
             self._update(memories, changed)
             memories.turns.write(fresh)
-            if self._intake.gate is not None:
-                memories.capture_many(self._intake.gate([given[key].item for key in fresh]))
         self._count(memories, "turn", len(fresh), len(changed), len(known) - len(changed))
 
     def _store_notes(self, memories: Memories, drafts: Sequence[_Draft]) -> None:
