@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ...echo import clean_text
 from ...errors import CortexError
+from ...memory.capture.prepare import path_in
 from ...prompts.structured import one_line
 from ...records import LIVE_STATUSES, Domain, Memory, NewMemory
 from ...security.callers import current_caller
+from ...security.policy import ScreenedText
 from ...store.store import Store
 from ...tracing import report
 from ..source import BackupSources
@@ -91,7 +93,8 @@ def record_key(source: str, position: str) -> str:
     """The key of a record: hexadecimal digits of its source, then of its position."""
     if not source:
         return position
-    return f"{_source_prefix(source)}{sha256(position.encode('utf-8', 'replace')).hexdigest()[:32]}"
+    # Digits that were made here, so nothing that came from outside is in them.
+    return ScreenedText(f"{_source_prefix(source)}{sha256(position.encode('utf-8', 'replace')).hexdigest()[:32]}")
 
 
 def _source_prefix(source: str) -> str:
@@ -158,10 +161,11 @@ class Intake:
 
     def target(self, folder: str | None) -> Memories:
         """The memories of the project that a folder belongs to; the current ones without a folder or project."""
-        if folder is None or self._options.domain not in (None, "project") or Path(folder) == Path.home():
+        if folder is None or self._options.domain not in (None, "project"):
             return self._current
         if folder not in self._targets:
-            self._targets[folder] = self._sources.project_of(folder) or self._current_id
+            is_home = Path(folder) == Path.home()
+            self._targets[folder] = (None if is_home else self._sources.project_of(folder)) or self._current_id
         found = self._targets[folder]
         return self._current if found == self._current_id else self._sources.memories(found)
 
@@ -212,6 +216,8 @@ class _FileIntake:
         self._found = False
         self._sample: tuple[str, str] | None = None
         self._is_whole = True
+        # What every turn of the file would be found to name.
+        self._path = path_in(file.name)
 
     def run(self) -> None:
         if self._is_unchanged():
@@ -307,7 +313,7 @@ class _FileIntake:
             domain="project" if is_turn else self._intake.options.domain or "project",
             tags=(*record.tags, *session),
             source=record.shown or self._file.name,
-            path=record.path,
+            path=record.path or (self._path if is_turn else None),
             git_branch=record.git_branch,
             category=record.category,
             role=record.role,
