@@ -26,7 +26,7 @@ from cortex_py import Cortex
 from cortex_py.errors import InvalidInput
 from cortex_py.records import Memory
 
-from helpers import FakeClock
+from helpers import FakeClock, git
 from homes import opened
 
 EACH_KIND = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -311,3 +311,26 @@ def test_each_neutral_form_gives_the_same_memories_to_an_empty_home(
         assert done.conflicts == []
         again = other.backups.import_from([path])
         assert (again.added, again.replaced, again.conflicts) == ({}, {}, [])
+
+
+def test_decisions_in_the_history_of_a_repository_come_in_once(cortex: Cortex, project: Path, tmp_path: Path) -> None:
+    repository = tmp_path / "shop"
+    repository.mkdir()
+    git(repository, "init", "-q", "-b", "main")
+    for message in (
+        "Fix a typo",
+        "Switch to pnpm\n\nnpm installs took minutes.\n\nSigned-off-by: A <a@example.org>",
+        "feat!: sessions expire after an hour",
+        "Add a flag",
+    ):
+        git(repository, "commit", "-q", "--allow-empty", "-m", message)
+    taken = cortex.backups.import_from([repository], kind="git")
+    assert taken.added == {"memory": 2}
+    found = {one.content: one for one in records(cortex)}
+    assert set(found) == {"Switch to pnpm\n\nnpm installs took minutes.", "feat!: sessions expire after an hour"}
+    one = found["feat!: sessions expire after an hour"]
+    assert (one.namespace, one.tags) == ("decisions", ("git",))
+    assert one.source == f"{repository}@{git(repository, 'rev-parse', 'HEAD~1')[:12]}"
+    git(repository, "commit", "-q", "--allow-empty", "-m", "Drop support for Python 3.8")
+    assert cortex.backups.import_from([repository], kind="git").added == {"memory": 1}
+    assert "is in no git repository" in cortex.backups.import_from([tmp_path], kind="git").left_out[0]

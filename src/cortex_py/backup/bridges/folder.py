@@ -607,7 +607,7 @@ class _Run:
         retired = {one: entry for one, entry in entries.items() if one in self._live and one not in (*chosen, free_id)}
         for memory_id, entry in retired.items():
             if entry.path in self._seen and entry.path not in self._blocked:
-                # Its memory stays; it only has no room here. Forgotten before the file goes, so that a run that is
+                # Its memory stays; it only has no line here. Forgotten before the file goes, so that a run that is
                 # killed in between does not take that for a deletion.
                 self._to_remove[entry.path] = (self._seen[entry.path].file, None)
                 self._result.removed += 1

@@ -1,4 +1,4 @@
-"""How memories lie in a folder: as a vault of Markdown notes, or as the memory folder of Claude Code.
+"""How memories are laid out in a folder: as a vault of Markdown notes, or as the memory folder of Claude Code.
 
 A layout turns a memory into a file and reads back what a person or a model made of it. Both are functions of texts;
 `folder` compares the two sides and moves what changed.
@@ -307,7 +307,7 @@ class ClaudeMemory:
         return sorted(memories, key=key, reverse=True)
 
     def fit(self, free: str) -> tuple[str, str]:
-        """As much of a free text as the index has room for, and the rest."""
+        """As much of a free text as fits into the index, and the rest."""
         lines, size = free.split("\n"), 0
         for n, line in enumerate(lines):
             size += len(line.encode("utf-8", "replace")) + 1
@@ -328,7 +328,7 @@ class ClaudeMemory:
     def build_index(self, free: str, ranked: Sequence[tuple[str, Document]]) -> Index:
         """The index with as many lines of the list as fit; files that the free text names have none."""
         named = self.linked(free)
-        room = _LINES_MOST - free.count("\n") - 5
+        most = _LINES_MOST - free.count("\n") - 5
         size = len(free.encode("utf-8", "replace")) + len(_BEGIN) + len(_END) + 16
         lines: dict[str, str] = {}
         for path, memory in ranked:
@@ -336,7 +336,7 @@ class ClaudeMemory:
                 continue
             line = self.line(path, memory)
             size += len(line.encode("utf-8", "replace")) + 1
-            if len(lines) >= room or size > _BYTES_MOST:
+            if len(lines) >= most or size > _BYTES_MOST:
                 break
             lines[path] = line
         parts = [free] if free else []

@@ -40,7 +40,7 @@ _BESIDE_CONTENT = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """A registered folder: its id, what lies in it, and the domain of its memories."""
+    """A registered folder: its id, its layout, and the domain of its memories."""
 
     id: str
     kind: str

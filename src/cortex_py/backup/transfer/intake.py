@@ -130,9 +130,9 @@ class Intake:
     def is_full(self) -> bool:
         return self.left == 0
 
-    def take(self, file: SourceFile, reader: Reader) -> None:
-        """Read a file and store what is new in it."""
-        _FileIntake(self, file, reader).run()
+    def take(self, file: SourceFile, reader: Reader, *, whole: bool = True) -> None:
+        """Read a file and store what is new in it; if it is not the `whole` source, it is read again next time."""
+        _FileIntake(self, file, reader, whole=whole).run()
 
     def refuse(self, name: str, reason: str) -> None:
         """Note what is not read, and why."""
@@ -199,7 +199,7 @@ class _Draft(NamedTuple):
 class _FileIntake:
     """Takes one file: batches of turns and of notes with lasting positions as they come, statements at the end."""
 
-    def __init__(self, intake: Intake, file: SourceFile, reader: Reader) -> None:
+    def __init__(self, intake: Intake, file: SourceFile, reader: Reader, *, whole: bool) -> None:
         self._intake = intake
         self._file = file
         self._reader = reader
@@ -215,7 +215,7 @@ class _FileIntake:
         self._records = 0
         self._found = False
         self._sample: tuple[str, str] | None = None
-        self._is_whole = True
+        self._is_whole = whole
         # What every turn of the file would be found to name.
         self._path = path_in(file.name)
 

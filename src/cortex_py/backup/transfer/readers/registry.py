@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ....errors import InvalidInput
 from .chats import ChatGptExport, ClaudeAiExport, ClaudeAiProjects
+from .commits import GIT_KIND
 from .documents import Changelogs, DecisionRecords, InstructionFiles, MemoryFolders
 from .files import SourceFile
 from .notes import MarkdownNotes, PlainTexts
@@ -60,7 +61,9 @@ def reader_of(kind: str, fields: FieldMap) -> Reader:
         if reader.kind == wanted:
             return reader
     raise InvalidInput(
-        f"There is no kind {kind[:40]!r}.", remedy=f"Choose one of {', '.join(READER_KINDS)}.", field="kind"
+        f"There is no kind {kind[:40]!r}.",
+        remedy=f"Choose one of {', '.join((*READER_KINDS, GIT_KIND))}.",
+        field="kind",
     )
 
 
