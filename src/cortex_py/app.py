@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .access.audit import Audit
     from .access.service import Access, Verifier
     from .access.tenants import Tenants
+    from .backup.bridges.service import Bridges
     from .backup.service import Backups
     from .backup.snapshots.replacement import MoveResult
     from .context.suggestions.sessions import Suggestions
@@ -174,6 +175,13 @@ class Cortex:
         )
 
     @cached_property
+    def bridges(self) -> Bridges:
+        """Folders that are kept in step with the memories: vaults, and Claude Code's own memory."""
+        from .backup.bridges.service import Bridges
+
+        return Bridges(self._store, self._clock, self.settings, self._sessions, self._sessions.places)
+
+    @cached_property
     def embeddings(self) -> EmbeddingService:
         """Vectors for callers; checked, cached and rate-limited."""
         from .embedding.cache import VectorCache
@@ -243,7 +251,7 @@ class Cortex:
         """What was staged from the turns of sessions: accept, change or drop it."""
         from .hooks.staging import Review
 
-        return Review(self._session.memories, self.hooks.read_turns)
+        return Review(self._session.memories, self.hooks.read_all)
 
     @cached_property
     def language_model(self) -> LanguageModel | None:
@@ -354,6 +362,8 @@ class Cortex:
                 self.grounding.review_memories(stop, changed_only=True)
             except CortexError as error:
                 logger.debug("the project was not indexed: %s", type(error).__name__)
+        if self._store.database.leads(f"bridges of {self.project.id}"):
+            self.bridges.keep(stop)
         if self._store.database.leads(f"scan of {self.project.id}"):
             try:
                 self.contexts.run_requested_scan(stop)
@@ -369,6 +379,7 @@ class Cortex:
             self.memories.annotate(stop)
             self.memories.look_for_personal_data(stop)
             self.memories.fill_vectors(stop)
+            self.hooks.read_imported(stop)
         # Each server makes the snapshots of its own project.
         if not stop() and database.leads(f"snapshots of {self.project.id}"):
             self.backups.scheduled()

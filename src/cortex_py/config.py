@@ -160,6 +160,9 @@ class Settings:
     recall_conversations: bool = _setting(
         True, "find turns of imported conversations too, below notes and files; `kind:turn` finds them in any case"
     )
+    import_staging: bool = _setting(
+        True, "read imported conversations in the background, and stage decisions, fixes and preferences for a review"
+    )
     embedding_backend: str = _setting(
         "onnx", "`onnx`, `onnx_folder`, `sentence_transformers`, `mlx`, `openai`, or the folder of an ONNX model itself"
     )

@@ -179,6 +179,16 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitMessage:
+    """What somebody wrote about a commit: its id, when it was committed, the first line, and the rest."""
+
+    id: str
+    at: str
+    subject: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
     """One past or present state of a memory."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
@@ -237,6 +239,29 @@ def json_lines(folder: Path) -> Path:
     return lines(folder / "facts.jsonl", {"id": 1, "content": "One fact"}, {"content": "Another", "tags": ["x"]})
 
 
+def database(name: str, *dumps: str) -> Callable[[Path], Path]:
+    """Makes a database from what was dumped of one that the real program wrote."""
+
+    def make(folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        for n, dump in enumerate(dumps):
+            with closing(sqlite3.connect(folder / f"{n}-{name}")) as connection:
+                connection.executescript((SAMPLES / dump).read_text("utf-8"))
+        return folder
+
+    return make
+
+
+def mem0_json(folder: Path) -> Path:
+    return text(folder / "mem0.json", (SAMPLES / "mem0.json").read_text("utf-8"))
+
+
+def service_json(folder: Path) -> Path:
+    one = {"content": "Ports are in ports.md", "content_hash": "ab12", "tags": ["ports"], "memory_type": "reference"}
+    given = {"export_metadata": {"exporter_version": "5.0.1"}, "memories": [{**one, "created_at": 1_759_000_000.5}]}
+    return text(folder / "export.json", json.dumps(given, indent=2))
+
+
 KINDS = (
     Kind("claude-code", claude_code, ("Use pnpm here, not npm.", "I switched the scripts to pnpm."), is_turn=True),
     Kind("claude-code-history", history, ("What is Traceback: KeyError about?",), is_turn=True),
@@ -286,4 +311,22 @@ KINDS = (
     Kind("text", plain_text, ("The printer is on floor 2.\n",)),
     Kind("csv", csv_table, ("We use UTC, always", "Two")),
     Kind("json", json_lines, ("One fact", "Another")),
+    Kind(
+        "mem0",
+        database("history.db", "mem0-history.sql"),
+        ("Ada prefers tabs over spaces", "The billing service runs on port 9090"),
+    ),
+    Kind("mem0-json", mem0_json, ("Ada prefers tabs over spaces", "The billing service runs on port 9090")),
+    Kind("openmemory", database("openmemory.db", "openmemory.sql"), ("Lunch is at noon",)),
+    Kind(
+        "mempalace",
+        database("palace.sqlite3", "mempalace-chroma.sql", "mempalace-graph.sql"),
+        ("We deploy from the main branch only", "Grace owns the billing service"),
+    ),
+    Kind(
+        "mcp-memory-service",
+        database("sqlite_vec.db", "mcp-memory-service.sql"),
+        ("We chose SQLite because one machine is enough", "The CI needs Node 22"),
+    ),
+    Kind("mcp-memory-service-json", service_json, ("Ports are in ports.md",)),
 )

@@ -6,9 +6,11 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -148,6 +150,22 @@ def test_a_secret_in_a_turn_is_removed_even_where_notes_with_one_are_refused(
         taken = cortex.backups.import_from([path])
         assert (taken.added, taken.redacted) == ({"turn": 1}, 1)
         assert [one[1] for one in stored(cortex)] == ["my token is [REDACTED:github-token] ok"]
+
+
+def test_a_hostile_database_runs_nothing_and_leaves_no_trace(cortex: Cortex, tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with closing(sqlite3.connect(path)) as made:
+        made.executescript(
+            "CREATE VIEW history AS WITH RECURSIVE n(memory_id) AS (SELECT '1' UNION ALL SELECT memory_id || '1' "
+            "FROM n) SELECT memory_id, 'x' AS new_memory, 'ADD' AS event, 0 AS created_at, 0 AS is_deleted, "
+            "'' AS actor_id FROM n; "
+            "CREATE TABLE history_ (memory_id, new_memory, event, created_at, is_deleted, actor_id);"
+        )
+    before = sorted(tmp_path.iterdir()), path.read_bytes()
+    taken = cortex.backups.import_from([path], kind="mem0")
+    assert taken.added == {}
+    assert taken.left_out == [f"{path}: it has none of the tables that are read"]
+    assert (sorted(tmp_path.iterdir()), path.read_bytes()) == before
 
 
 KILLED = """

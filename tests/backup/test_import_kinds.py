@@ -26,7 +26,7 @@ from cortex_py import Cortex
 from cortex_py.errors import InvalidInput
 from cortex_py.records import Memory
 
-from helpers import FakeClock
+from helpers import FakeClock, git
 from homes import opened
 
 EACH_KIND = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -282,3 +282,55 @@ def test_an_export_for_the_memory_server_comes_back(cortex: Cortex, tmp_path: Pa
         assert [(one.type, one.properties) for one in facts] == [("RelatesTo", {"type": "looks after"})]
         assert other.graph.get("Ada Park").entity.type == "Person"
         assert other.backups.import_from([path]).added == {}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "markdown", "mem0", "vault"])
+def test_each_neutral_form_gives_the_same_memories_to_an_empty_home(
+    cortex: Cortex, tmp_path: Path, clock: FakeClock, form: str
+) -> None:
+    at = datetime(2025, 3, 4, 5, 6, 7, 8, tzinfo=UTC)
+    cortex.memories.capture("We decided on Kafka", namespace="decisions", tags=["events", "team a"], created_at=at)
+    cortex.memories.capture("naïve 数据库 with ‘quotes’,\nlines and [[links]]", summary="Odd: text", category=None)
+    cortex.memories.delete(cortex.memories.capture("to be deleted").id)
+    path = tmp_path / "out"
+    if form == "vault":
+        cortex.bridges.add("vault", path)
+        cortex.bridges.sync()
+    else:
+        cortex.backups.export_to(path, format=form, domains=("project",))
+
+    def facts(home: Cortex) -> set[tuple[object, ...]]:
+        return {
+            (one.content.rstrip("\n"), one.namespace, one.tags, one.summary, one.created_at) for one in records(home)
+        }
+
+    (tmp_path / "other").mkdir()
+    with opened(tmp_path / "second", tmp_path / "other", clock) as other:
+        done = other.backups.import_from([path])
+        assert facts(other) == facts(cortex)
+        assert done.conflicts == []
+        again = other.backups.import_from([path])
+        assert (again.added, again.replaced, again.conflicts) == ({}, {}, [])
+
+
+def test_decisions_in_the_history_of_a_repository_come_in_once(cortex: Cortex, project: Path, tmp_path: Path) -> None:
+    repository = tmp_path / "shop"
+    repository.mkdir()
+    git(repository, "init", "-q", "-b", "main")
+    for message in (
+        "Fix a typo",
+        "Switch to pnpm\n\nnpm installs took minutes.\n\nSigned-off-by: A <a@example.org>",
+        "feat!: sessions expire after an hour",
+        "Add a flag",
+    ):
+        git(repository, "commit", "-q", "--allow-empty", "-m", message)
+    taken = cortex.backups.import_from([repository], kind="git")
+    assert taken.added == {"memory": 2}
+    found = {one.content: one for one in records(cortex)}
+    assert set(found) == {"Switch to pnpm\n\nnpm installs took minutes.", "feat!: sessions expire after an hour"}
+    one = found["feat!: sessions expire after an hour"]
+    assert (one.namespace, one.tags) == ("decisions", ("git",))
+    assert one.source == f"{repository}@{git(repository, 'rev-parse', 'HEAD~1')[:12]}"
+    git(repository, "commit", "-q", "--allow-empty", "-m", "Drop support for Python 3.8")
+    assert cortex.backups.import_from([repository], kind="git").added == {"memory": 1}
+    assert "is in no git repository" in cortex.backups.import_from([tmp_path], kind="git").left_out[0]

@@ -40,8 +40,10 @@ def write_fully(target: Writable, data: bytes | memoryview) -> None:
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[BinaryIO]:
+def atomic_write(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a draft, readable by its owner only, that replaces `path` when the block ends without an error.
+
+    What can be made again need not be `durable`: a power failure may then leave the former file, or an empty one.
 
     Until then `path` stays as it is; the draft of a failed block is removed. A killed process leaves its draft behind,
     under a name that starts with a dot and ends in `.part`.
@@ -55,9 +57,11 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         draft.replace(path)
-        flush_folder(path.parent)
+        if durable:
+            flush_folder(path.parent)
     except OSError as error:
         raise storage_error(error, path) from error
     finally:

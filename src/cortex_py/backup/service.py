@@ -135,7 +135,8 @@ class Backups:
     ) -> ExportResult:
         """Write everything as JSON Lines to a file or stream, or as Markdown to a new folder.
 
-        The format `server-memory` is that of the MCP memory server: live memories and the graph.
+        The format `server-memory` is that of the MCP memory server: live memories and the graph. `mem0` is the JSON of
+        mem0: live memories.
 
         The export is one state of the store, of all domains by default, in plain text and readable by its owner only:
         encrypt it before it leaves the machine.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ..records import Domain
+from ..records import CommitMessage, Domain
 from ..security.permission import require_admin
 from ..store.database import Session
 from ..store.documents.document import Document
@@ -63,6 +64,9 @@ class BackupSources(Protocol):
     def memories(self, project_id: str | None) -> Memories: ...
 
     def graph(self, project_id: str | None) -> Graph: ...
+
+    def commits(self, folder: Path, most: int) -> Iterator[CommitMessage]:
+        """The commits of the repository at a folder, newest first, without merges; InvalidInput if there is none."""
 
     def project_of(self, folder: str) -> str | None:
         """The id of the project that a folder belongs to; None if it is no folder here and no project had it."""

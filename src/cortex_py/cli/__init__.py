@@ -67,6 +67,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "model": ("setup", "Install the embedding model, or show it."),
         "export": ("saved.export", "Write everything as JSON Lines or Markdown."),
         "import": ("saved.export", "Add what exports, notes and files of other programs hold."),
+        "bridge": ("saved.bridge", "Folders kept in step: a vault of notes, the memory folder of Claude Code."),
         "snapshot": ("saved.snapshot", "Save a project in one verified file, and put it back."),
         "sync": ("saved.sync", "Encrypted copies elsewhere, and several machines through them."),
         "encryption": ("admin.encryption", "Encrypt the home on this disk, or decrypt it."),

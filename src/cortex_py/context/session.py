@@ -26,7 +26,7 @@ from ..ids import IdMaker
 from ..memory.embedding_model import model_problem
 from ..memory.place import Place
 from ..memory.service import Memories
-from ..records import KINDS, Domain, Memory, Project, kind_space
+from ..records import KINDS, CommitMessage, Domain, Memory, Project, kind_space
 from ..security.callers import as_system, current_caller
 from ..security.home_key import HomeKey
 from ..security.path_access import PathAccess, path_refusal
@@ -331,6 +331,22 @@ class ProjectSessions:
         with self.store.database.read() as session:
             roots = {one.root: one.id for one in self.store.projects.all(session) if one.root and may_read(one.id)}
         return next((roots[one] for one in around if one in roots), None)
+
+    def commits(self, folder: Path, most: int) -> Iterator[CommitMessage]:
+        """The commits of the repository at a folder, newest first, without merges; InvalidInput if there is none."""
+        repository = Repository.discover(self.places.check(folder))
+        if repository is None:
+            raise InvalidInput(
+                f"{folder} is in no git repository.", remedy="Name a folder of a repository.", field="path"
+            )
+        if repository.head().commit is None:
+            return
+        form = "--format=%x1e%H%x1f%cI%x1f%s%x1f%b"
+        lines = repository.lines("log", "--no-merges", f"--max-count={most}", form, "HEAD", "--")
+        for text in "\n".join(lines).split("\x1e")[1:]:
+            parts = text.split("\x1f", 3)
+            if len(parts) == 4:
+                yield CommitMessage(*parts)
 
     # -- files of tenants ------------------------------------------------------------------------
 

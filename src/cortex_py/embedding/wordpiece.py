@@ -113,6 +113,8 @@ class WordPiece:
         self._cleaned = _Cleaned()
         self._folded = _Folded()
         self._cache: dict[str, tuple[int, ...]] = {}
+        # By themselves, so that the whole text is counted by one call of `map`.
+        self._lengths: dict[str, int] = {}
 
     def encode(self, text: str, limit: int) -> list[int]:
         """Ids of the text between the two marks, cut so that there are at most `limit` in all."""
@@ -127,7 +129,21 @@ class WordPiece:
 
     def count(self, text: str) -> int:
         """How many ids the whole text has, the two marks included."""
-        return 2 + sum(len(self._chunk_ids(chunk, None)) for chunk in _chunks(text))
+        chunks = _chunks(text)
+        try:
+            return 2 + sum(map(self._lengths.__getitem__, chunks))
+        except KeyError:
+            return 2 + sum(map(self._length, chunks))
+
+    def _length(self, chunk: str) -> int:
+        known = self._lengths.get(chunk)
+        if known is None:
+            known = len(self._chunk_ids(chunk, None))
+            if len(chunk) <= _CACHED_CHUNK:
+                if len(self._lengths) >= _CACHE_SIZE:
+                    self._lengths = {}
+                self._lengths[chunk] = known
+        return known
 
     def _chunk_ids(self, chunk: str, limit: int | None) -> Sequence[int]:
         known = self._cache.get(chunk)

@@ -25,6 +25,7 @@ from .sessions import GivenMemories, GivenTo, session_of
 
 if TYPE_CHECKING:
     from ..prompts.templates import Templates
+    from .imported import ImportedTurnReader
     from .staging import Reading, TurnReader
 
 __all__ = ["NOTHING", "Hooks", "Injection"]
@@ -49,6 +50,8 @@ _PROJECT_SECONDS = 60.0
 _MOST_PROJECTS = 64
 _MOST_CHECKED = 4_096
 _TEMPLATE_KINDS = ("start", "prompt", "tool")
+# Of imported turns, in one round of upkeep and for a person who waits.
+_MOST_IMPORTED, _IMPORTED_SECONDS, _PATIENCE_SECONDS = 2_000, 15.0, 8.0
 _FOREVER = 4_102_444_800.0  # the year 2100
 
 
@@ -78,6 +81,7 @@ class Hooks:
         self._lock = threading.Lock()
         self._projects: OrderedDict[str, tuple[float, ProjectSession | None]] = OrderedDict()
         self._contradicted: OrderedDict[tuple[str, int], bool] = OrderedDict()
+        self._imported: dict[str, ImportedTurnReader] = {}
 
     @cached_property
     def _reader(self) -> TurnReader:
@@ -176,6 +180,18 @@ class Hooks:
             self._given.add(session_of(event), found.ids, owed=False)
         if kind in ("answer", "compact", "end") and event.get("cwd"):
             self.prepare(str(event["cwd"]))
+        if kind in ("start", "answer", "end") and event.get("cwd"):
+            self.keep_bridges(str(event["cwd"]))
+
+    def keep_bridges(self, folder: str | Path) -> None:
+        """Bring the folders that are bridges of a project into step: Claude may have written into its own memory."""
+        # Imported on first use: no answer needs it.
+        from ..backup.bridges.service import Bridges
+
+        if project := self._project(folder):
+            sessions = self._sessions
+            bridges = Bridges(sessions.store, self._clock, self._settings, sessions, sessions.places)
+            bridges.keep(project_id=project.id)
 
     def missed(self, event: Mapping[str, Any]) -> None:
         """The client did not wait for the answer."""
@@ -205,6 +221,32 @@ class Hooks:
     def read_turns(self, pause: Callable[[], bool] = lambda: True) -> Reading:
         """Read the turns that nobody has read, and stage what is worth keeping; see `hooks.staging`."""
         return self._reader.read(pause)
+
+    def read_imported(
+        self,
+        stop: Callable[[], bool] = lambda: False,
+        *,
+        most: int = _MOST_IMPORTED,
+        seconds: float = _IMPORTED_SECONDS,
+    ) -> Reading:
+        """Read turns of the conversations that were imported into the project, for a bounded time."""
+        # Imported on first use: no answer needs it.
+        from .imported import ImportedTurnReader
+        from .staging import Reading
+
+        project = self._sessions.current
+        if not self._settings.import_staging:
+            return Reading()
+        with self._lock:
+            reader = self._imported.setdefault(project.id, ImportedTurnReader(self._sessions, project))
+        return reader.read_on(stop, most, seconds)
+
+    def read_all(self) -> Reading:
+        """Read the turns of sessions, and for a short time those of imported conversations."""
+        from .staging import Reading
+
+        live, imported = self.read_turns(), self.read_imported(seconds=_PATIENCE_SECONDS)
+        return Reading(live.turns + imported.turns, (*live.staged, *imported.staged))
 
     # -- parts -----------------------------------------------------------------------------------
 

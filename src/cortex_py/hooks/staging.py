@@ -12,10 +12,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from ..backup.files import exclusive_lock
+from ..clock import in_utc
 from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.reader import all_words
 from ..errors import Conflict, CortexError
@@ -167,9 +169,18 @@ def _new_memory(turn: Turn, passage: Passage, failure: str) -> NewMemory:
         source=f"{turn.client}/{turn.session}/{turn.turn or turn.id}"[:_LONGEST_SOURCE],
         git_branch=turn.git_branch or None,
         status="pending",
+        created_at=_moment(turn.at),
         # A process that was killed reads the same turn again.
         idempotency_key=f"turn-{turn.id}-{passage.text[:60]}",
     )
+
+
+def _moment(text: str) -> datetime | None:
+    """When a turn was said; of an imported one that may be long ago."""
+    try:
+        return in_utc(datetime.fromisoformat(text))
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

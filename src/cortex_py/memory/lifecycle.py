@@ -89,12 +89,13 @@ class Lifecycle:
         tags: Sequence[str] | None = None,
         namespace: str | None = None,
         source: str | None = None,
+        summary: str | None = None,
         status: Status | None = None,
         expires_at: datetime | None = None,
         expected_version: int | None = None,
     ) -> Memory:
         """Store a new version, screened and embedded again; the old one stays in the history."""
-        if all(value is None for value in (content, tags, namespace, source, status, expires_at)):
+        if all(value is None for value in (content, tags, namespace, source, summary, status, expires_at)):
             raise InvalidInput("Nothing to change was given.", remedy="Give content, tags or another field.")
         if status == "tombstoned":
             raise InvalidInput("A status of tombstoned is set by delete.", field="status")
@@ -114,6 +115,7 @@ class Lifecycle:
             namespace=before.memory.namespace if namespace is None else canonical_namespace(namespace),
             source=before.memory.source if source is None else source,
             path=before.memory.path if source is None else None,
+            summary=before.memory.summary if summary is None else summary,
             status=before.memory.status if status is None else status,
             # A record in use again is no longer superseded.
             superseded_by=None if status in LIVE_STATUSES else before.memory.superseded_by,

@@ -18,6 +18,7 @@ def term_hash(term: str) -> int:
     return int.from_bytes(digest, "little") or 1
 
 
+@lru_cache(maxsize=1 << 15)
 def index_word(number: int) -> str:
     """The word for a term hash in a full-text engine: 7 ASCII letters and digits, a letter first.
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from ..clock import from_micros, to_micros
@@ -71,9 +72,14 @@ def qualified(columns: Sequence[str], alias: str) -> str:
     return ", ".join(f"{alias}.{column}" for column in columns)
 
 
+_column_values = attrgetter(*MEMORY_COLUMNS)
+_AS_THEY_ARE = frozenset((str, int, float, type(None)))
+
+
 def memory_values(memory: Memory) -> tuple[Sql, ...]:
     """The values of a record in the order of `MEMORY_COLUMNS`."""
-    return tuple(to_sql(getattr(memory, column)) for column in MEMORY_COLUMNS)
+    values = _column_values(memory)
+    return tuple([value if type(value) in _AS_THEY_ARE else to_sql(value) for value in values])
 
 
 def to_sql(value: object) -> Sql:
@@ -123,15 +129,15 @@ def _json_tuple(text: str) -> tuple[Any, ...]:
 def encode_terms(terms: Sequence[str]) -> bytes:
     """The distinct hashes in ascending order, 4 little-endian bytes each, then their counts up to 255, a byte each."""
     counts = sorted(Counter(map(term_hash, terms)).items())
-    hashes = struct.pack(f"<{len(counts)}I", *(number for number, _ in counts))
-    return hashes + bytes(min(count, 255) for _, count in counts)
+    hashes = struct.pack(f"<{len(counts)}I", *[number for number, _ in counts])
+    return hashes + bytes([min(count, 255) for _, count in counts])
 
 
 def index_words(source: bytes | Iterable[int]) -> str:
     """The index words of an encoded record, or of some hashes, separated by spaces."""
     if isinstance(source, bytes):
         source = struct.unpack_from(f"<{_encoded_size(source)}I", source)
-    return " ".join(index_word(number) for number in source)
+    return " ".join(map(index_word, source))
 
 
 def _encoded_size(blob: bytes) -> int:

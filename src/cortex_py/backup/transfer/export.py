@@ -30,6 +30,7 @@ from ...store.store import Store
 from ..files import atomic_write
 from ..source import BackupSource
 from .markdown import memory_markdown, memory_name, moment_text, plain_name, with_front_matter
+from .mem0 import write_mem0
 from .server_memory import write_server_memory
 
 EXPORT_FORM = 1
@@ -49,7 +50,7 @@ of work. `cortex import` reads them back. `graph.md` is for reading alone: it, e
 carried by `cortex export --format jsonl`.
 """
 _KINDS = ("branch", "entity", "memory", "relationship", "saved")
-EXPORT_FORMATS = ("jsonl", "markdown", "server-memory")
+EXPORT_FORMATS = ("jsonl", "markdown", "server-memory", "mem0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,8 @@ class ExportResult:
 def export(
     store: Store, clock: Clock, held: Mapping[Domain, BackupSource], target: Path | BinaryIO, format: str = "jsonl"
 ) -> ExportResult:
-    """Export all sources: JSON Lines, or the form of the MCP memory server, to a file or an open stream; or Markdown to
-    a new folder.
+    """Export all sources: JSON Lines, or the form of the MCP memory server or of mem0, to a file or an open stream; or
+    Markdown to a new folder.
     """
     if format not in EXPORT_FORMATS:
         raise InvalidInput(
@@ -109,6 +110,8 @@ def _write_stream(
 ) -> int:
     if format == "server-memory":
         return write_server_memory(store, held, file, counts)
+    if format == "mem0":
+        return write_mem0(store, held, file, counts)
     return _write_lines(store, clock, held, file, counts)
 
 

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from io import BytesIO
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...clock import Clock, to_micros
@@ -24,8 +25,9 @@ from ...store.documents.memories import ABOUT_KINDS
 from ...store.store import Store
 from ..source import AdministeredSources, BackupSource, BackupSources
 from .import_reader import DocumentSpool, Entry, ImportReader, fault, note_ignored
-from .intake import Intake, IntakeOptions, SourceSummary, TurnGate
-from .readers.files import source_files
+from .intake import Intake, IntakeOptions, SourceSummary
+from .readers.commits import GIT_KIND, GitHistory
+from .readers.files import SourceFile, source_files
 from .readers.records import FieldMap, Reader
 from .readers.registry import reader_of, readers, recognise
 
@@ -41,6 +43,7 @@ _WRITTEN: Mapping[str, tuple[str, ...]] = {
     "branch": ("topic", "parent_id", "git_branch", "status"),
 }
 _BATCH = 400
+_COMMITS_MOST = 50_000
 _UNREAD: Mapping[str, Any] = {"read": 0, "mentions": []}
 
 
@@ -96,15 +99,12 @@ class Importer:
         settings: Settings,
         sources: BackupSources,
         project_id: str | None = None,
-        gate: TurnGate | None = None,
     ) -> None:
-        """`gate` makes memories out of the turns of imported conversations; without one, the turns alone are kept."""
         self._store = store
         self._clock = clock
         self._settings = settings
         self._all = sources
         self._project_id = project_id
-        self._gate = gate
         self._sources = AdministeredSources(sources, project_id)
         self._memories = sources.memories(project_id)
 
@@ -118,6 +118,10 @@ class Importer:
         replace: bool = False,
     ) -> ImportResult:
         domain, dry_run = options.domain, options.dry_run
+        if kind == GIT_KIND:
+            outcome = ImportResult(dry_run)
+            self._take_commits(paths, options, outcome)
+            return outcome
         known = readers(fields) if kind is None else (reader_of(kind, fields),)
         with closing(DocumentSpool(self._settings.home)) as spool:
             reader = ImportReader(self._settings, self._clock, self._sources, spool, domain)
@@ -148,7 +152,7 @@ class Importer:
         is_chosen: bool,
     ) -> None:
         """Take what other programs wrote."""
-        intake = Intake(self._store, self._all, self._project_id, options, self._gate)
+        intake = Intake(self._store, self._all, self._project_id, options)
         # Everything of a project may come in, so its caller must administer it.
         assert self._sources["project"].space
         for path in paths:
@@ -164,15 +168,18 @@ class Importer:
                 elif file.name == str(path):
                     intake.refuse(file.name, "it is of no kind that can be imported; --from names one")
         intake.note_gone([path for path in paths if path.is_dir()])
-        done = intake.result
-        outcome.added += done.added
-        outcome.replaced += done.changed
-        outcome.unchanged += done.unchanged
-        outcome.redacted += done.redacted
-        outcome.left_out += done.skipped
-        outcome.gone += done.gone
-        outcome.sources += [one for _, one in sorted(done.summaries.items())]
-        outcome.notes += note_ignored(done.ignored)
+        _report(intake, outcome)
+
+    def _take_commits(self, paths: Sequence[Path], options: IntakeOptions, outcome: ImportResult) -> None:
+        """Take the decisions in the history of repositories."""
+        intake = Intake(self._store, self._all, self._project_id, options)
+        assert self._sources["project"].space
+        for path in paths:
+            commits = self._all.commits(path, _COMMITS_MOST)
+            # The messages come from git; this only names where they are from.
+            place = SourceFile(str(path), PurePosixPath(path.name), 0, 0, BytesIO)
+            intake.take(place, GitHistory(commits), whole=False)
+        _report(intake, outcome)
 
     def _write(self, spool: DocumentSpool, outcome: ImportResult, terms: _Terms) -> None:
         domains = spool.domains()
@@ -186,6 +193,19 @@ class Importer:
                 held[domain].changed()
         if outcome.unread:
             self._memories.annotate()
+
+
+def _report(intake: Intake, outcome: ImportResult) -> None:
+    """Add what was taken to the outcome."""
+    done = intake.result
+    outcome.added += done.added
+    outcome.replaced += done.changed
+    outcome.unchanged += done.unchanged
+    outcome.redacted += done.redacted
+    outcome.left_out += done.skipped
+    outcome.gone += done.gone
+    outcome.sources += [one for _, one in sorted(done.summaries.items())]
+    outcome.notes += note_ignored(done.ignored)
 
 
 def _check_readable(path: Path) -> None:

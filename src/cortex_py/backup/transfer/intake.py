@@ -8,50 +8,40 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from difflib import SequenceMatcher
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ...echo import clean_text
-from ...errors import CortexError, EntityNotFound, InvalidInput, StorageError
-from ...graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES
+from ...errors import CortexError
+from ...memory.capture.prepare import path_in
 from ...prompts.structured import one_line
 from ...records import LIVE_STATUSES, Domain, Memory, NewMemory
 from ...security.callers import current_caller
+from ...security.policy import ScreenedText
 from ...store.store import Store
 from ...tracing import report
 from ..source import BackupSources
+from .graph_intake import GraphIntake
 from .readers.files import SourceFile
 from .readers.records import Found, Reader, Skipped, SourceEntity, SourceRecord, SourceRelation, skip_because
 
 if TYPE_CHECKING:
-    from ...graph.service import Graph
     from ...memory.service import Memories
 
-__all__ = ["Intake", "IntakeOptions", "SourceSummary", "TurnGate", "record_key"]
+__all__ = ["Intake", "IntakeOptions", "SourceSummary", "record_key"]
 
 _T = TypeVar("_T")
-# Makes memories out of the turns of one conversation file, in their order: the gate that also judges live sessions.
-TurnGate = Callable[[Sequence[NewMemory]], Iterable[NewMemory]]
 
 _NOTES, _TURNS = 256, 512
 _TURN_CHARACTERS = 4_000_000
 # How alike two statements under one heading must be for the later to be the next version of the earlier.
 _ALIKE = 0.5
 _COMPARED = 2_000  # characters
-_ENTITY_WORDS = {
-    "person": "Person", "people": "Person", "user": "Person", "organization": "Organization", "company": "Organization",
-    "team": "Organization", "technology": "Technology", "tool": "Technology", "library": "Technology",
-    "framework": "Technology", "language": "Technology", "database": "Technology", "service": "Technology",
-    "file": "File", "module": "File",
-}  # fmt: skip
-_NAMED_TYPES = {one.lower(): one for one in (*ENTITY_TYPES, *RELATIONSHIP_TYPES)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +93,8 @@ def record_key(source: str, position: str) -> str:
     """The key of a record: hexadecimal digits of its source, then of its position."""
     if not source:
         return position
-    return f"{_source_prefix(source)}{sha256(position.encode('utf-8', 'replace')).hexdigest()[:32]}"
+    # Digits that were made here, so nothing that came from outside is in them.
+    return ScreenedText(f"{_source_prefix(source)}{sha256(position.encode('utf-8', 'replace')).hexdigest()[:32]}")
 
 
 def _source_prefix(source: str) -> str:
@@ -119,12 +110,10 @@ class Intake:
         sources: BackupSources,
         project_id: str | None,
         options: IntakeOptions,
-        gate: TurnGate | None = None,
     ) -> None:
         self._store = store
         self._sources = sources
         self._options = options
-        self._gate = gate
         self._current = sources.memories(project_id)
         self._current_id = self._current.place.project.id
         self._targets: dict[str, str] = {}
@@ -141,9 +130,9 @@ class Intake:
     def is_full(self) -> bool:
         return self.left == 0
 
-    def take(self, file: SourceFile, reader: Reader) -> None:
-        """Read a file and store what is new in it."""
-        _FileIntake(self, file, reader).run()
+    def take(self, file: SourceFile, reader: Reader, *, whole: bool = True) -> None:
+        """Read a file and store what is new in it; if it is not the `whole` source, it is read again next time."""
+        _FileIntake(self, file, reader, whole=whole).run()
 
     def refuse(self, name: str, reason: str) -> None:
         """Note what is not read, and why."""
@@ -167,19 +156,16 @@ class Intake:
         return self._options
 
     @property
-    def gate(self) -> TurnGate | None:
-        return self._gate
-
-    @property
     def store(self) -> Store:
         return self._store
 
     def target(self, folder: str | None) -> Memories:
         """The memories of the project that a folder belongs to; the current ones without a folder or project."""
-        if folder is None or self._options.domain not in (None, "project") or Path(folder) == Path.home():
+        if folder is None or self._options.domain not in (None, "project"):
             return self._current
         if folder not in self._targets:
-            self._targets[folder] = self._sources.project_of(folder) or self._current_id
+            is_home = Path(folder) == Path.home()
+            self._targets[folder] = (None if is_home else self._sources.project_of(folder)) or self._current_id
         found = self._targets[folder]
         return self._current if found == self._current_id else self._sources.memories(found)
 
@@ -193,46 +179,9 @@ class Intake:
 
     def relate(self, entities: Sequence[SourceEntity], relations: Sequence[SourceRelation]) -> None:
         """Store names and relations in the graph of the current project; known ones stay."""
-        graph = self._sources.graph(self._current_id)
-        ids: dict[str, str] = {}
-
-        def named(name: str, sort: str = "") -> str:
-            if name not in ids or sort:
-                kind = _NAMED_TYPES.get(sort.lower()) or _ENTITY_WORDS.get(sort.lower())
-                if kind not in ENTITY_TYPES:
-                    # A name without a type of ours may be one that a text has shown already.
-                    with suppress(EntityNotFound, InvalidInput):
-                        ids[name] = graph.get(name).entity.id
-                        return ids[name]
-                    kind = "Concept"
-                extra = {"type": sort[:200]} if sort and sort.lower() != kind.lower() else None
-                ids[name] = graph.create(name, kind, properties=extra, domain=self._options.domain or "project").id
-            return ids[name]
-
-        for entity in entities:
-            self._try(entity.name, partial(named, entity.name, entity.type))
-        for one in relations:
-            self._try(f"{one.source} → {one.target}", partial(self._relate, graph, named, one))
-
-    def _relate(self, graph: Graph, named: Callable[[str], str], one: SourceRelation) -> None:
-        ends = named(one.source), named(one.target)
-        if ends[0] == ends[1]:
-            return
-        sort = _NAMED_TYPES.get(one.type.lower().replace("_", "").replace(" ", "").replace("-", ""), "RelatesTo")
-        sort = sort if sort in RELATIONSHIP_TYPES else "RelatesTo"
-        extra = {"type": one.type[:200]} if one.type and sort == "RelatesTo" else {}
-        known, _ = graph.relationships(source=ends[0], target=ends[1], type=sort)
-        if not any(dict(other.properties) == extra for other in known):
-            graph.relate(*ends, sort, properties=extra)
-            self.result.added["relationship"] += 1
-
-    def _try(self, name: str, act: Callable[[], object]) -> None:
-        try:
-            act()
-        except StorageError:
-            raise
-        except CortexError as error:
-            self.refuse(name, error.message.rstrip("."))
+        graph = GraphIntake(self._sources.graph(self._current_id), self._options.domain or "project", self.refuse)
+        if added := graph.relate(entities, relations):
+            self.result.added["relationship"] += added
 
 
 class _Draft(NamedTuple):
@@ -250,7 +199,7 @@ class _Draft(NamedTuple):
 class _FileIntake:
     """Takes one file: batches of turns and of notes with lasting positions as they come, statements at the end."""
 
-    def __init__(self, intake: Intake, file: SourceFile, reader: Reader) -> None:
+    def __init__(self, intake: Intake, file: SourceFile, reader: Reader, *, whole: bool) -> None:
         self._intake = intake
         self._file = file
         self._reader = reader
@@ -266,7 +215,9 @@ class _FileIntake:
         self._records = 0
         self._found = False
         self._sample: tuple[str, str] | None = None
-        self._is_whole = True
+        self._is_whole = whole
+        # What every turn of the file would be found to name.
+        self._path = path_in(file.name)
 
     def run(self) -> None:
         if self._is_unchanged():
@@ -362,7 +313,7 @@ class _FileIntake:
             domain="project" if is_turn else self._intake.options.domain or "project",
             tags=(*record.tags, *session),
             source=record.shown or self._file.name,
-            path=record.path,
+            path=record.path or (self._path if is_turn else None),
             git_branch=record.git_branch,
             category=record.category,
             role=record.role,
@@ -396,8 +347,6 @@ class _FileIntake:
         if not self._dry:
             self._update(memories, changed)
             memories.turns.write(fresh)
-            if self._intake.gate is not None:
-                memories.capture_many(self._intake.gate([given[key].item for key in fresh]))
         self._count(memories, "turn", len(fresh), len(changed), len(known) - len(changed))
 
     def _store_notes(self, memories: Memories, drafts: Sequence[_Draft]) -> None:

@@ -29,7 +29,7 @@ from ...store.documents.document import Document, canonical_json
 
 __all__ = [
     "Note", "from_note", "from_object", "memory_data", "memory_markdown", "memory_name", "moment_in", "moment_text",
-    "plain_name", "read_note", "with_front_matter",
+    "name_words", "plain_name", "read_note", "tag_list", "with_front_matter",
 ]  # fmt: skip
 
 
@@ -59,7 +59,8 @@ _WRITTEN = (
     "redactions:texts idempotency_key symbol first_line:number last_line:number"
 )
 _FIELDS = tuple(map(_field, _WRITTEN.split()))
-_FILE_FIELDS = frozenset(("id", *(name for name, _, _ in _FIELDS)))
+# A vault has tags that Obsidian cannot read under `labels`, and links to entities under `mentions`.
+_FILE_FIELDS = frozenset(("id", "labels", "mentions", *(name for name, _, _ in _FIELDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +108,15 @@ def memory_name(document: Document, *, whole_id: bool = False) -> str:
     data = document.data
     namespace = data["namespace"] if _FOLDER.match(data["namespace"]) else "other"
     folder = plain_name(namespace)
-    first = next((line for line in (data["summary"] or data["content"])[:2_000].splitlines() if line.strip()), "")
-    words = _NOT_SLUG.sub("-", anyascii(first[:200]).lower()).strip("-")[:_SLUG_LENGTH].rstrip("-") or "memory"
     date = moment_text(data["created_at"])[:10]
-    return f"{folder}/{date}-{words}-{document.key if whole_id else document.key[:8]}.md"
+    return f"{folder}/{date}-{name_words(document)}-{document.key if whole_id else document.key[:8]}.md"
+
+
+def name_words(document: Document) -> str:
+    """The first words of a memory for the name of a file: ASCII letters, digits and hyphens."""
+    data = document.data
+    first = next((line for line in (data["summary"] or data["content"])[:2_000].splitlines() if line.strip()), "")
+    return _NOT_SLUG.sub("-", anyascii(first[:200]).lower()).strip("-")[:_SLUG_LENGTH].rstrip("-") or "memory"
 
 
 def plain_name(word: str) -> str:
@@ -150,6 +156,7 @@ def memory_data(note: Note, now: datetime) -> tuple[dict[str, Any], tuple[str, .
     for name, column, kind in _FIELDS:
         if note.fields.get(name) is not None:
             data[column] = _value(note.front, name, kind)
+    data["tags"] += tag_list(note.front, "labels")
     return data, tuple(sorted(set(note.fields) - _FILE_FIELDS))
 
 

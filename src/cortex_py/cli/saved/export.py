@@ -40,12 +40,14 @@ _KINDS = {
 
 
 @command("export")
-@click.option("--format", type=click.Choice(["jsonl", "markdown", "server-memory"]), default="jsonl", show_default=True)
+@click.option(
+    "--format", type=click.Choice(["jsonl", "markdown", "server-memory", "mem0"]), default="jsonl", show_default=True
+)
 @click.option("-o", "--output", default="-", show_default=True, help="File, or for Markdown a new folder; - prints.")
 @click.option("--domain", "domains", type=click.Choice(DOMAINS), multiple=True, help="Repeat; all where left out.")
 @with_session
 def export_command(format: str, output: str, domains: tuple[Domain, ...], session: CommandSession) -> None:
-    """Write everything as JSON Lines, texts as Markdown, or memories and the graph for the MCP memory server."""
+    """Write everything as JSON Lines, texts as Markdown, or memories for the MCP memory server or mem0."""
     if format == "markdown" and output == "-":
         raise click.UsageError("Give -o FOLDER for Markdown.")
     printed = output == "-"

@@ -147,7 +147,7 @@ def record_traits(content: str) -> RecordTraits:
         if _DATE.search(body):
             flags |= Trait.TIME
     for trait, pattern in ((Trait.NAME, _PROPER), (Trait.PLACE, _PLACE)):
-        if any(not _DATE_WORD.match(found) for found in pattern.findall(body)):
+        if any(not _DATE_WORD.match(found[found.re.groups]) for found in pattern.finditer(body)):
             flags |= trait
     if _TITLE.search(body):
         flags |= Trait.TITLE

@@ -32,7 +32,8 @@ class TurnCapture:
 
     def check(self, item: NewMemory) -> Memory:
         """The record of a turn, checked and screened; nothing is written."""
-        item = replace(item, kind="turn", domain="project")
+        if item.kind != "turn" or item.domain != "project":
+            item = replace(item, kind="turn", domain="project")
         return self._capture.draft(item, screened=lambda memory: screen_record(memory, self._screen))
 
     def known(self, keys: Sequence[str]) -> dict[str, Memory]:

@@ -259,7 +259,7 @@ _LAST_NAME = re.compile(r"[\w.-]+$")
 _WORD_REST = re.compile(r"[a-z0-9_.-]*")
 _OPERATORS = frozenset("=:>,|(")
 # Issuers whose secrets have no mark of their own: a random value assigned to a name that holds one of these.
-_ISSUERS = word_list("issuers")
+_ISSUERS = re.compile("|".join(map(re.escape, sorted(word_list("issuers")))))
 # Issuers whose secrets are UUIDs or hexadecimal digits, and how long these are.
 _DIGESTS: dict[str, int] = WORDS["issuers_of_digests"]
 
@@ -291,8 +291,7 @@ def _is_issued_digest(before: str, length: int) -> bool:
 
 def _names_issuer(words: str) -> bool:
     """True when the last of the words holds the name of an issuer."""
-    word = words.rpartition(" ")[2].lower()
-    return any(issuer in word for issuer in _ISSUERS)
+    return _ISSUERS.search(words.rpartition(" ")[2].lower()) is not None
 
 
 def _kind_before(before: str) -> str | None:

@@ -164,6 +164,11 @@ class MemoryTable:
         """Numbers of all records of a space."""
         return column(session, "SELECT num FROM memory WHERE space = ? ORDER BY num", (space,))
 
+    def numbers_after(self, session: Session, space: str, after: int, limit: int) -> list[int]:
+        """The next numbers of the records of a space, in the order they were stored."""
+        statement = "SELECT num FROM memory WHERE space = ? AND num > ? ORDER BY num LIMIT ?"
+        return column(session, statement, (space, after, limit))
+
     def states(self, session: Session, space: str) -> set[tuple[str, int]]:
         """Id and last change of every record of a space."""
         return {(row[0], row[1]) for row in session.rows("SELECT id, seq FROM memory WHERE space = ?", (space,))}

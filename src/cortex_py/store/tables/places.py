@@ -179,3 +179,6 @@ class SettingTable:
             "INSERT INTO setting (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
             (key, value),
         )
+
+    def remove(self, session: Session, key: str) -> None:
+        session.run("DELETE FROM setting WHERE key = ?", (key,))

@@ -22,6 +22,13 @@ _HOMES = (
     ("CLAUDE_CONFIG_DIR", ".claude", ("projects", "history.jsonl", "CLAUDE.md")),
     ("CODEX_HOME", ".codex", ("sessions", "archived_sessions", "AGENTS.md")),
     ("GEMINI_CLI_HOME", ".gemini", ("tmp", "GEMINI.md")),
+    ("MEM0_DIR", ".mem0", ("history.db",)),
+    (
+        "MEMPALACE_PALACE_PATH",
+        ".mempalace/palace",
+        ("chroma.sqlite3", "sqlite_exact.sqlite3", "knowledge_graph.sqlite3"),
+    ),
+    ("MCP_MEMORY_BASE_DIR", ".local/share/mcp-memory", ("sqlite_vec.db",)),
 )
 _IN_PROJECT = (
     "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".cursorrules", ".windsurfrules", ".claude/rules",

@@ -14,7 +14,7 @@ from .documents import read_markdown
 from .files import SourceFile
 from .records import Found, Skipped, SourceRecord, SourceRelation, skip_because
 
-__all__ = ["MarkdownNotes", "PlainTexts"]
+__all__ = ["MarkdownNotes", "PlainTexts", "relations_in", "tags_in"]
 
 _MOST_BYTES = 16_000_000
 _OBSERVATION = re.compile(r"^- \[(?![ xX]\])([^\]\[\n]{1,60})\] (\S.*?)(?: \(([^()\n]{1,200})\))?[ \t]*$", re.MULTILINE)
@@ -58,10 +58,24 @@ class MarkdownNotes:
             yield record
         for match in observed:
             yield _observation(record, note, name, match)
-        typed = {one.group(2): one.group(1) for one in _RELATION.finditer(prose)}
-        for target in dict.fromkeys(one.group(1).strip() for one in _LINK.finditer(prose)):
-            if target and target != name:
-                yield SourceRelation(name, target.rpartition("/")[2] or target, typed.get(target, "links to"))
+        yield from relations_in(note.content, name)
+
+
+def relations_in(text: str, name: str) -> list[SourceRelation]:
+    """The links of a note to others, with the type of relation where one is written before the link."""
+    prose = _CODE.sub("", text)
+    typed = {one.group(2): one.group(1) for one in _RELATION.finditer(prose)}
+    targets = dict.fromkeys(one.group(1).strip() for one in _LINK.finditer(prose))
+    return [
+        SourceRelation(name, target.rpartition("/")[2] or target, typed.get(target, "links to"))
+        for target in targets
+        if target and target != name
+    ]
+
+
+def tags_in(text: str) -> list[str]:
+    """The `#tags` in the prose of a note."""
+    return [one.group(1) for one in _TAG.finditer(_CODE.sub("", text))]
 
 
 def _has_words(text: str) -> bool:

@@ -6,16 +6,24 @@ from collections.abc import Sequence
 
 from ....errors import InvalidInput
 from .chats import ChatGptExport, ClaudeAiExport, ClaudeAiProjects
+from .commits import GIT_KIND
 from .documents import Changelogs, DecisionRecords, InstructionFiles, MemoryFolders
 from .files import SourceFile
 from .notes import MarkdownNotes, PlainTexts
 from .records import FieldMap, Reader
+from .sqlite_stores import McpMemoryService, Mem0Stores, MemPalaces
 from .tables import CsvTables, JsonObjects, MemoryServerGraph
 from .transcripts import ClaudeCodeHistory, ClaudeCodeTranscripts, CodexSessions, GeminiChats
 
 __all__ = ["ALIASES", "READER_KINDS", "reader_of", "readers", "recognise"]
 
-ALIASES = {"obsidian": "markdown", "basic-memory": "markdown", "jsonl": "json", "cursor": "instructions"}
+ALIASES = {
+    "obsidian": "markdown",
+    "basic-memory": "markdown",
+    "jsonl": "json",
+    "cursor": "instructions",
+    "openmemory": "mem0",
+}
 
 
 def readers(fields: FieldMap = FieldMap()) -> tuple[Reader, ...]:  # noqa: B008 - it is immutable
@@ -26,6 +34,9 @@ def readers(fields: FieldMap = FieldMap()) -> tuple[Reader, ...]:  # noqa: B008 
         GeminiChats(),
         ClaudeCodeHistory(),
         MemoryServerGraph(),
+        Mem0Stores(),
+        MemPalaces(),
+        McpMemoryService(),
         ChatGptExport(),
         ClaudeAiExport(),
         ClaudeAiProjects(),
@@ -50,7 +61,9 @@ def reader_of(kind: str, fields: FieldMap) -> Reader:
         if reader.kind == wanted:
             return reader
     raise InvalidInput(
-        f"There is no kind {kind[:40]!r}.", remedy=f"Choose one of {', '.join(READER_KINDS)}.", field="kind"
+        f"There is no kind {kind[:40]!r}.",
+        remedy=f"Choose one of {', '.join((*READER_KINDS, GIT_KIND))}.",
+        field="kind",
     )
 
 

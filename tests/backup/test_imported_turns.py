@@ -1,0 +1,56 @@
+"""Imported conversations are read behind the import: what is worth keeping waits for a review, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from import_kinds import claude_line, lines
+
+from helpers import FakeClock
+from homes import opened
+
+SAID = (
+    ("user", "Please always use pnpm in this repository, never npm."),
+    ("user", "We decided to keep sessions in PostgreSQL because Redis lost them on every restart."),
+    ("assistant", "Done, all tests pass."),
+)
+
+
+def conversation(path: Path, *, copies: int = 1) -> Path:
+    turns = [
+        claude_line(role, f"u{copy}-{n}", text, timestamp="2025-03-04T05:06:07Z")
+        for copy in range(copies)
+        for n, (role, text) in enumerate(SAID)
+    ]
+    return lines(path / "projects" / "-gone" / "s-1.jsonl", *turns)
+
+
+def test_decisions_and_preferences_are_staged_once_and_in_steps(
+    home: Path, project: Path, tmp_path: Path, clock: FakeClock
+) -> None:
+    path = conversation(tmp_path, copies=3)
+    with opened(home, project, clock) as cortex:
+        cortex.backups.import_from([path])
+        # The import itself stages nothing: it does not wait for the gate.
+        assert cortex.review.staged() == []
+        assert cortex.hooks.read_imported(most=1).turns == 1
+        assert cortex.hooks.read_imported(stop=lambda: True).turns == 0
+    with opened(home, project, clock) as cortex:
+        assert cortex.hooks.read_imported().turns == 8
+        staged = [one.memory for one in cortex.review.staged()]
+        assert sorted(one.content for one in staged) == sorted((SAID[0][1], SAID[1][1]))
+        assert {one.created_at.year for one in staged} == {2025}
+        assert staged[0].source is not None
+        assert staged[0].source.startswith("claude-code/s-1/")
+        assert cortex.hooks.read_imported().turns == 0
+        cortex.backups.import_from([path])
+        cortex.upkeep()
+        assert len(cortex.review.staged()) == 2
+
+
+def test_staging_from_imports_can_be_switched_off(home: Path, project: Path, tmp_path: Path, clock: FakeClock) -> None:
+    with opened(home, project, clock, import_staging=False) as cortex:
+        cortex.backups.import_from([conversation(tmp_path)])
+        cortex.upkeep()
+        assert cortex.review.read().turns == 0
+        assert cortex.review.staged() == []
