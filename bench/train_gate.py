@@ -6,7 +6,7 @@ of those with a precision of at least `WANTED`. A passage is right if it shares 
 passage of its turn.
 
     python bench/train_gate.py               # cross-validate, choose the floors, write the model
-    python bench/train_gate.py --held-out    # the shipped model on the held-out sessions; chooses nothing
+    python bench/train_gate.py --held-out [PART]    # the shipped model on unseen sessions; chooses nothing
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ from cortex_py.hooks.turns import Turn
 import report
 
 DATA = Path(__file__).parent / "data"
+TURNS = ("hook_turns.jsonl", "hook_turns_later.jsonl")
 TARGET = Path(gate_module.__file__).with_name("gate_model.json")
+HELD_OUT = ("held_out", "other_style", "other_style_later")
 FOLDS = 8
 HELD = 5.0
 WORD_SCALE = 3.0
@@ -77,7 +79,7 @@ class Row:
 
 def read_turns(part: str) -> list[Labelled]:
     found = []
-    for line in (DATA / "hook_turns.jsonl").read_text("utf-8").splitlines():
+    for line in (line for name in TURNS for line in (DATA / name).read_text("utf-8").splitlines()):
         one: dict[str, Any] = json.loads(line)
         if one["part"] == part:
             fields = {name: one[name] for name in ("tool", "command", "path", "failed") if name in one}
@@ -218,19 +220,21 @@ def cross_validate(turns: Sequence[Labelled]) -> tuple[float, float, Counts]:
     return *chosen, counts[chosen]
 
 
-def held_out() -> Counts:
+def held_out(part: str) -> Counts:
     counts, states = Counts(), dict[str, SessionState]()
-    for one in read_turns("held_out"):
+    for one in read_turns(part):
         counts.add(default_gate().read(one.turn, states.setdefault(one.session, SessionState())), one.wanted)
     return counts
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--held-out", action="store_true", help="measure the shipped model on the held-out sessions")
+    parser.add_argument(
+        "--held-out", nargs="?", const="held_out", choices=HELD_OUT, help="measure the shipped model on unseen sessions"
+    )
     options = parser.parse_args(arguments)
     if options.held_out:
-        counts, name = held_out(), "held out"
+        counts, name = held_out(options.held_out), options.held_out
     else:
         turns = read_turns("develop")
         floor, near, counts = cross_validate(turns)
