@@ -192,7 +192,8 @@ class Hit:
     memory: Memory
     score: float
     raw_score: float
-    passage: Callable[[], str] = field(repr=False, compare=False)
+    # Takes `length`, in characters.
+    passage: Callable[..., str] = field(repr=False, compare=False)
 
     @cached_property
     def snippet(self) -> str:

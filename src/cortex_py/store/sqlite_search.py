@@ -46,21 +46,21 @@ class FoundNote(NamedTuple):
 
 
 def search_file(
-    path: Path, folder: Path, terms: Sequence[str], *, git_branch: str, now: float, least: float
+    path: Path, folders: Sequence[Path], terms: Sequence[str], *, git_branch: str, now: float, least: float
 ) -> list[FoundNote]:
-    """Notes of the project at a folder that have at least this share of a query, best first."""
+    """Notes of the project at one of these folders that have at least this share of a query, best first."""
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as file:
             file.set_busy_timeout(_BUSY_MS)
-            return _search(file, folder, terms, git_branch, int(now * 1e6), least)
+            return _search(file, folders, terms, git_branch, int(now * 1e6), least)
     except apsw.Error:
         return []
 
 
 def _search(
-    file: apsw.Connection, folder: Path, terms: Sequence[str], git_branch: str, now: int, least: float
+    file: apsw.Connection, folders: Sequence[Path], terms: Sequence[str], git_branch: str, now: int, least: float
 ) -> list[FoundNote]:
-    roots = [str(place) for place in (folder, *folder.parents)]
+    roots = [str(place) for place in folders]
     project = _rows(file, _PROJECT.format(_marks(roots)), roots)
     if not project or not terms:
         return []
