@@ -1,6 +1,6 @@
 """Trains and measures the gate that decides what is kept of a session's turns (`cortex_py/hooks/gate.py`).
 
-The training data are the sessions of the develop part of `bench/data/hook_turns.jsonl` and the single sentences of
+The training data are the sessions of the parts `DEVELOP` of `bench/data/hook_turns*.jsonl` and the single sentences of
 `bench/data/hook_sentences.jsonl`. Cross-validation leaves out whole sessions; it chooses the floors: the highest recall
 of those with a precision of at least `WANTED`. A passage is right if it shares most of its words with a labelled
 passage of its turn.
@@ -45,12 +45,14 @@ import report
 DATA = Path(__file__).parent / "data"
 TURNS = ("hook_turns.jsonl", "hook_turns_later.jsonl")
 TARGET = Path(gate_module.__file__).with_name("gate_model.json")
-HELD_OUT = ("held_out", "other_style", "other_style_later")
+# The first part in another style was held out once, and then used: see bench/data/README.md.
+DEVELOP = ("develop", "other_style")
+HELD_OUT = ("held_out", "other_style_later")
 FOLDS = 8
 HELD = 5.0
 WORD_SCALE = 3.0
 FEWEST = 3  # sentences that must have a word
-WANTED = 0.9  # precision; the aim is 0.85, and the choice itself flatters
+WANTED = 0.92  # precision; the aim is 0.85, the choice flatters, and other people write otherwise
 FLOORS = [round(0.4 + 0.02 * step, 2) for step in range(28)]
 NEARS = (0.2, 0.3, 0.4, 0.5)
 ALIKE = 0.5
@@ -236,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.held_out:
         counts, name = held_out(options.held_out), options.held_out
     else:
-        turns = read_turns("develop")
+        turns = [one for part in DEVELOP for one in read_turns(part)]
         floor, near, counts = cross_validate(turns)
         model = fit([*rows_of(turns), *single_rows()])
         content = {name: getattr(model, name) for name in GateModel.__slots__} | {"floor": floor, "near": near}

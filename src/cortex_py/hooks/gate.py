@@ -35,6 +35,10 @@ _CODE = re.compile(r"`[^`]*`")
 _WHY = re.compile(r"\bwhy\b", re.IGNORECASE)
 _ERROR = re.compile(r"error|fail|exception|cannot|not found|denied|refused", re.IGNORECASE)
 _LONGEST_COMMAND, _LONGEST_ERROR = 100, 200
+_CUES = json.loads(Path(__file__).with_name("gate_cues.json").read_text("utf-8"))
+# How people write in a hurry.
+_FORMS: dict[str, tuple[str, ...]] = {word: tuple(form.split()) for word, form in _CUES["forms"].items()}
+_SAYS: dict[str, tuple[str, ...]] = {name: tuple(f" {cue} " for cue in cues) for name, cues in _CUES["says"].items()}
 _LENGTHS = (5, 8, 12, 20, 35)  # words
 
 
@@ -102,8 +106,10 @@ def _failure(turn: Turn) -> str:
 def features(sentence: Sentence, role: str) -> tuple[list[str], list[str]]:
     """The traits and the words of a sentence, by themselves."""
     text = sentence.text
-    words = [_term(word) for word in _WORD.findall(_CODE.sub(" CODE ", text))]
-    traits = [f"words>={length}" for length in _LENGTHS if len(words) >= length]
+    words = [word for found in _WORD.findall(_CODE.sub(" CODE ", text)) for word in _terms(found)]
+    said = f" {' '.join(words)} "
+    traits = [f"says {name}" for name, cues in _SAYS.items() if any(cue in said for cue in cues)]
+    traits += [f"words>={length}" for length in _LENGTHS if len(words) >= length]
     seen = {
         "asks": text.rstrip().endswith("?"),
         "code": "`" in text,
@@ -118,8 +124,12 @@ def features(sentence: Sentence, role: str) -> tuple[list[str], list[str]]:
     return traits, list(dict.fromkeys((*words, *pairs, *opening)))
 
 
-def _term(word: str) -> str:
-    return "NUMBER" if word.isdigit() else word if word == "CODE" else word.lower()
+def _terms(word: str) -> Sequence[str]:
+    """A word in its usual form, or the words that it is short for."""
+    if word == "CODE" or word.isdigit():
+        return ("CODE" if word == "CODE" else "NUMBER",)
+    word = word.lower().replace("’", "'")
+    return _FORMS.get(word) or (word,)
 
 
 def placed(said: Sequence[Sentence], place: int, role: str) -> Iterator[str]:

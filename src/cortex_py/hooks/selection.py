@@ -1,7 +1,7 @@
 """Which of the memories that a search found a prompt is given with, and how much of each is quoted.
 
-`bench/hooks.py --choose` chooses the limits on development data and writes them to `limits.json`, with the way they were
-chosen. Standard library only: the search without a warm process uses them too.
+`bench/hooks.py --choose` chooses the limits on development data and writes them to `limits.json`, with how it did so.
+Standard library only: the search without a warm process uses them too.
 """
 
 from __future__ import annotations

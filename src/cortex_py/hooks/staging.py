@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backup.files import exclusive_lock
 from ..context.session import ProjectSession, ProjectSessions
@@ -26,11 +26,15 @@ from ..records import Contradiction, Memory, NewMemory
 from .gate import Passage, SessionState, default_gate
 from .turns import Turn, forget_turns, read_turns
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 __all__ = ["Reading", "Review", "Staged", "TurnReader"]
 
 STAGED_TAG = "from-session"
 _CONFIDENCE = "confidence-"
-_AT_ONCE = 20  # turns between two savings of the position
+_AT_ONCE = 50  # turns between two savings of the position
 _MOST_TURNS = 5_000  # of one call
 _MOST_SESSIONS = 200
 _NEAR = 6  # memories that a passage is compared with
@@ -101,23 +105,23 @@ class TurnReader:
 
     def _stage(self, found: Sequence[tuple[Turn, Passage, str]]) -> list[Memory]:
         staged = []
-        for turn, passage, failure in found:
+        vectors = self._embed([passage.text for _, passage, _ in found]) if found else ()
+        for (turn, passage, failure), vector in zip(found, vectors, strict=True):
             with suppress(CortexError):  # a text that is refused is not kept; a folder may be gone
                 project = self._project(turn.cwd)
-                if project and not self._is_known(project.memories, passage.text, turn.given):
+                if project and not self._is_known(project.memories, passage.text, vector, turn.given):
                     item = _new_memory(turn, passage, failure)
                     (memory,) = project.memories.capture_many([item])
                     staged.append(memory)
         return staged
 
-    def _is_known(self, memories: Memories, text: str, given: Sequence[str]) -> bool:
+    def _is_known(self, memories: Memories, text: str, vector: NDArray[np.float32], given: Sequence[str]) -> bool:
         """Whether a memory says the same or more, and nothing in the text speaks against it."""
         near = {hit.memory.id: hit.memory for hit in memories.related(text, _NEAR, mode="hybrid", filter="kind:note")}
         near |= memories.visible([one for one in given if one not in near])
         if not near:
             return False
         vectors = memories.vectors(list(near))
-        vector = self._embed([text])[0]
         said, words = read_statement(text), all_words(text)
         for id, memory in near.items():
             other = read_statement(memory.content)
