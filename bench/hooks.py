@@ -7,8 +7,10 @@ work for each session (a turn with evidence is needed), and three projects writt
 
 Each source has a dev and a test part: by the question (LongMemEval, only those that the encoder was not trained on), by
 the conversation (LoCoMo) and by the project. `--choose` chooses the limits on the dev parts alone: of all floors and
-margins that keep to the bounds on every source, those with which most prompts get what they need, on the average of the
-sources. It writes them to `hooks/limits.json`. The test parts report, through the hook as it is.
+margins that keep to the bounds on each of `CHOSEN_BY`, those with which most prompts of the worst source get what they
+need. For the answer by words alone, while nothing is warm, the average of the sources decides. It writes the limits to
+`hooks/limits.json`. The test parts report, through the hook as it is. "Evidence shown" is the share of prompts that see
+words of a turn with the answer, where a whole session is the memory.
 
     python bench/hooks.py                   # the test parts, with the limits that are set
     python bench/hooks.py --choose          # choose the limits on the dev parts first, and write them
@@ -25,6 +27,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 import cortex_py.hooks.selection as selection_module
@@ -39,9 +42,10 @@ from datasets import Collection, DatasetMissing, Record, is_learned, locomo, lon
 
 PROJECTS = Path(__file__).parent / "data" / "hook_projects.json"
 TARGET = Path(selection_module.__file__).with_name("limits.json")
-# Injections nobody needs, for each prompt; and the share of off-topic prompts that get anything. The choice keeps a
-# tenth below, because it flatters itself.
-MOST_UNNEEDED, MOST_OFF_TOPIC, SPARE = 0.25, 0.05, 0.9
+# Injections nobody needs, for each prompt; and the share of off-topic prompts that get anything.
+MOST_UNNEEDED, MOST_OFF_TOPIC = 0.25, 0.05
+# What the limits are chosen by. A turn as a memory is measured beside: it is harder, and no such memories are made.
+CHOSEN_BY = ("projects", "LongMemEval sessions", "LoCoMo sessions")
 FLOORS = [round(0.01 * step, 2) for step in range(5, 99)]
 MARGINS = [round(0.02 * step, 2) for step in range(25, 51)]
 PARTS = ("dev", "test")
@@ -59,6 +63,7 @@ class Prompt:
     part: str
     needed: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
+    evidence: tuple[str, ...] = ()  # texts of the turns with the answer, where a session is the memory
 
 
 @dataclass(slots=True)
@@ -78,6 +83,10 @@ def _part(key: str) -> str:
 def from_longmemeval() -> Iterator[Work]:
     """The sessions of all questions together, in one project; prompts are the questions nothing was trained on."""
     answers = _answering_turns()
+    texts: dict[str, list[str]] = {}
+    for turn in longmemeval(form="turns").records:
+        if turn.key in answers:
+            texts.setdefault(turn.unit, []).append(turn.content)
     for form in ("session", "turns"):
         past = longmemeval(form=form)  # type: ignore[arg-type]
         past = replace(past, questions=tuple(one for one in past.questions if not is_learned(one.key)))
@@ -88,11 +97,12 @@ def from_longmemeval() -> Iterator[Work]:
         for one in past.questions:
             beside: frozenset[str] = frozenset()
             needed = one.relevant
+            evidence = tuple(text for unit in sorted(one.relevant) for text in texts.get(unit, ()))
             if form == "turns":
                 beside = frozenset(record.key for record in past.records if record.unit in one.relevant)
                 needed = beside & answers
             if needed:
-                work.prompts.append(Prompt(one.text, _part(one.key), needed, beside))
+                work.prompts.append(Prompt(one.text, _part(one.key), needed, beside, evidence))
         yield work
 
 
@@ -111,13 +121,15 @@ def from_locomo() -> Iterator[Work]:
     for number, turns in enumerate(locomo()):
         part = PARTS[(number + 1) % 2]
         sessions = {one.key: str(one.branch) for one in turns.records}
+        texts = {one.key: one.content for one in turns.records}
         whole = Work("LoCoMo sessions", _by_session(turns))
         single = Work("LoCoMo turns", turns)
         for one in turns.questions:
             if one.answerable:
                 held = frozenset(sessions[key] for key in one.relevant)
                 beside = frozenset(key for key, session in sessions.items() if session in held)
-                whole.prompts.append(Prompt(one.text, part, held))
+                evidence = tuple(texts[key] for key in sorted(one.relevant))
+                whole.prompts.append(Prompt(one.text, part, held, evidence=evidence))
                 single.prompts.append(Prompt(one.text, part, one.relevant, beside))
         yield from (whole, single)
 
@@ -156,11 +168,13 @@ class Counts:
     unneeded: int = 0
     off_topic: int = 0
     off_topic_given: int = 0
+    quoted: int = 0  # prompts that see words of the evidence
 
-    def add(self, prompt: Prompt, given: set[str]) -> None:
+    def add(self, prompt: Prompt, given: set[str], shown: str = "") -> None:
         if prompt.needed:
             self.prompts += 1
             self.met += bool(given & prompt.needed)
+            self.quoted += any(_is_quoted(one, shown) for one in prompt.evidence)
             self.unneeded += len(given - prompt.needed - prompt.beside)
         else:
             self.off_topic += 1
@@ -174,6 +188,12 @@ class Counts:
             self.unneeded / max(1, self.prompts),
             self.off_topic_given / max(1, self.off_topic),
         )
+
+
+def _is_quoted(evidence: str, shown: str) -> bool:
+    """Whether a text shows forty characters of a turn in a row, or the whole of a shorter one."""
+    words, seen = " ".join(evidence.split()), " ".join(shown.split())
+    return any(words[start : start + 40] in seen for start in range(0, max(1, len(words) - 39), 10))
 
 
 # What was found for a prompt, best first: scores and keys.
@@ -204,13 +224,15 @@ class Asked:
         notes, _ = find_cold(self._home, self._event(text), 0.0)
         return [(note.share, self._keys[note.id]) for note in notes[: 2 * MOST_GIVEN]]
 
-    def given(self, kind: str, text: str) -> set[str]:
-        """What the hook gives, with the limits that are set."""
+    def given(self, kind: str, text: str) -> tuple[set[str], str]:
+        """What the hook gives, with the limits that are set: memories and text."""
+        ids: Sequence[str]
         if kind == "warm":
-            ids: Sequence[str] = self.cortex.hooks.prompt(text, self._home).ids
+            found = self.cortex.hooks.prompt(text, self._home)
+            shown, ids = found.text, found.ids
         else:
-            ids = answer_cold(self._home, self._event(text))[1]
-        return {self._keys[id] for id in ids}
+            shown, ids = answer_cold(self._home, self._event(text))
+        return {self._keys[id] for id in ids}, shown
 
     def _event(self, text: str) -> dict[str, str]:
         return {"client": "bench", "session": "bench", "cwd": str(self._home), "text": text}
@@ -223,29 +245,36 @@ def counted(found: Found, least: Limits, most: int) -> Counts:
     return counts
 
 
-def choose(by_source: dict[str, Found], most: int) -> tuple[Limits, dict[str, Counts]]:
-    """The limits that keep to the bounds on every source and meet most prompts, and the counts with them."""
-    best: tuple[float, Limits, dict[str, Counts]] | None = None
-    for margin in MARGINS:
-        for floor in FLOORS:
-            least = Limits(floor, margin)
-            counts = {source: counted(found, least, most) for source, found in by_source.items()}
-            figures = [one.figures for one in counts.values()]
-            if all(u <= SPARE * MOST_UNNEEDED and o <= SPARE * MOST_OFF_TOPIC for _, u, o in figures):
-                met = sum(one[0] for one in figures) / len(figures)
-                if best is None or met > best[0]:
-                    best = met, least, counts
+def choose(by_source: dict[str, Found], most: int, *, each: bool) -> tuple[Limits, dict[str, Counts]]:
+    """The limits that keep to the bounds and meet most prompts, and the counts of all sources with them.
+
+    The bounds hold on each source and the worst one decides; or, but for off-topic prompts, the average of the sources.
+    """
+    deciding = [by_source[name] for name in CHOSEN_BY if name in by_source]
+    best: tuple[tuple[float, ...], Limits] | None = None
+    for floor, margin in product(FLOORS, MARGINS):
+        figures = [counted(found, Limits(floor, margin), most).figures for found in deciding]
+        if not each:
+            met, unneeded, off = zip(*figures, strict=True)
+            figures = [(sum(met) / len(met), sum(unneeded) / len(unneeded), max(off))]
+        if all(unneeded <= MOST_UNNEEDED and off <= MOST_OFF_TOPIC for _, unneeded, off in figures):
+            shares = [one[0] for one in figures]
+            rank = (min(shares), sum(shares), floor, margin)
+            if best is None or rank > best[0]:
+                best = rank, Limits(floor, margin)
     if best is None:
         raise SystemExit("no limits keep to the bounds")
-    return best[1], best[2]
+    return best[1], {source: counted(found, best[1], most) for source, found in by_source.items()}
 
 
 def show(title: str, counts: dict[str, Counts]) -> list[list[object]]:
     print(f"\n{title}")
     rows: list[list[object]] = [
-        [source, *one.figures, one.prompts, one.off_topic] for source, one in sorted(counts.items())
+        [source, *one.figures, one.quoted / max(1, one.prompts), one.prompts, one.off_topic]
+        for source, one in sorted(counts.items())
     ]
-    report.table(("past work", "needed given", "not needed", "off-topic given", "prompts", "off-topic"), rows)
+    columns = ("needed given", "not needed", "off-topic given", "evidence shown", "prompts", "off-topic")
+    report.table(("past work", *columns), rows)
     return rows
 
 
@@ -253,8 +282,8 @@ def write_limits(chosen: dict[str, Limits], sources: Sequence[str]) -> None:
     lines = [f' "{kind}": {{"floor": {one.floor}, "margin": {one.margin}}},' for kind, one in chosen.items()]
     how = (
         "bench/hooks.py --choose, on the dev parts: most needed memories given, with at most "
-        f"{SPARE * MOST_UNNEEDED:.3f} unneeded ones a prompt and {SPARE * MOST_OFF_TOPIC:.3f} of off-topic prompts "
-        f"given any, on each of {', '.join(sources)}"
+        f"{MOST_UNNEEDED} unneeded ones a prompt and {MOST_OFF_TOPIC} of off-topic prompts given any, on each "
+        f"(warm) or the average (cold) of {', '.join(sources)}"
     )
     TARGET.write_text("{\n" + "\n".join(lines) + f'\n "chosen": {json.dumps(how)}\n}}\n', "utf-8")
     selection_module.limits.cache_clear()
@@ -304,10 +333,10 @@ def _choose_all(works: Sequence[Work], backend: KeptVectors, most: int | None) -
     result: dict[str, object] = {}
     chosen: dict[str, Limits] = {}
     for kind, most_given in zip(KINDS, (MOST_GIVEN, MOST_COLD), strict=True):
-        chosen[kind], counts = choose(found[kind], most_given)
+        chosen[kind], counts = choose(found[kind], most_given, each=kind == "warm")
         title = f"dev parts, {kind}: floor {chosen[kind].floor}, margin {chosen[kind].margin}"
         result[f"dev {kind}"] = {"limits": chosen[kind]._asdict(), "rows": show(title, counts)}
-    write_limits(chosen, sorted(found["warm"]))
+    write_limits(chosen, [name for name in CHOSEN_BY if name in found["warm"]])
     return result
 
 
@@ -320,7 +349,7 @@ def _test_all(works: Sequence[Work], backend: KeptVectors, most: int | None) -> 
         for kind in KINDS:
             held = counts[kind].setdefault(work.source, Counts())
             for prompt in asked.prompts("test"):
-                held.add(prompt, asked.given(kind, prompt.text))
+                held.add(prompt, *asked.given(kind, prompt.text))
         asked.cortex.close()
     return {f"test {kind}": show(f"test parts, {kind}", counts[kind]) for kind in KINDS}
 

@@ -217,6 +217,11 @@ class Settings:
         "`bench/hooks.py` chose",
     )
     hook_capture: bool = _setting(True, "whether hooks keep the turns of sessions for later reading")
+    hook_model: bool = _setting(
+        False,
+        "whether the [language model](llm.md), where one is configured, reads the turns that hooks keep, within its "
+        "budget; they are sent to its provider, without secrets",
+    )
     hook_templates: tuple[str, ...] = _setting(
         (), "saved templates that lay out what hooks give: `start=NAME`, `prompt=NAME`, `tool=NAME`"
     )

@@ -27,7 +27,9 @@ _FEWEST_TERMS = 3
 _QUERY_CHARACTERS = 2_000
 _CHARACTERS_PER_TOKEN = 3  # of quotations; low, so that the budget is kept
 _TOKENS = 400
-_READ = 50_000  # characters of a long note
+_READ = 8_000  # characters of a long note
+_LOOKED_CLOSER = 10  # notes
+_PASSAGE = 300  # characters, about the length of a short note
 
 
 def find_cold(home: Path, event: dict[str, Any], floor: float) -> tuple[list[FoundNote], frozenset[str]]:
@@ -46,8 +48,20 @@ def find_cold(home: Path, event: dict[str, Any], floor: float) -> tuple[list[Fou
     folder = Path(str(event["cwd"])).resolve()
     branch = branch_of(read_head(folder))
     roots = [place for place in (folder, *folder.parents, main_checkout(folder)) if place]
-    found = search_file(home / "cortex.db", roots, terms, git_branch=branch, now=time.time(), least=floor)
-    return found, frozenset(terms)
+    found, weights = search_file(home / "cortex.db", roots, terms, git_branch=branch, now=time.time(), least=floor)
+    closer = (_looked_closer(note, weights) for note in found[:_LOOKED_CLOSER])
+    ordered = sorted((note for note in closer if note.share >= floor), key=lambda note: -note.share)
+    return ordered, frozenset(terms)
+
+
+def _looked_closer(note: FoundNote, weights: dict[str, float]) -> FoundNote:
+    """A long note counts as much as its best passage: it has most words somewhere."""
+    if len(note.content) <= _PASSAGE:
+        return note
+    from ..memory.capture.terms import terms
+
+    held = frozenset(terms(_passage(note.content, frozenset(weights), _PASSAGE)))
+    return note._replace(share=sum(weight for term, weight in weights.items() if term in held))
 
 
 def answer_cold(home: Path, event: dict[str, Any]) -> tuple[str, list[str]]:

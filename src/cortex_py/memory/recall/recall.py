@@ -185,7 +185,10 @@ class Recall:
             memories = sorted(heads, key=lambda one: (one.created_at, one.id), reverse=True)[offset : offset + limit]
         hits = tuple(
             Hit(
-                memory, 0.0, 0.0, partial(snippet, memory.content, Chunk(0, len(memory.content)), None, length=_SNIPPET)
+                memory,
+                0.0,
+                0.0,
+                partial(snippet, memory.content, span=Chunk(0, len(memory.content)), words=None, length=_SNIPPET),
             )
             for memory in memories
         )
@@ -270,7 +273,9 @@ class _Ranked:
         return -round(self.score, 7), -round(self.raw, 7), -self.created, -self.num
 
     def hit(self, memory: Memory, words: frozenset[str]) -> Hit:
-        return Hit(memory, self.score, self.raw, partial(snippet, memory.content, self.span, words, length=_SNIPPET))
+        return Hit(
+            memory, self.score, self.raw, partial(snippet, memory.content, span=self.span, words=words, length=_SNIPPET)
+        )
 
 
 def _order(found: CandidateSet, matches: Matches, scores: Scores, query: Query) -> NDArray[np.int64]:
