@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..version import __version__
+from .sqlite_revision import read_revision
 
 __all__ = ["branch_of", "forget_prepared", "main_checkout", "read_head", "read_prepared", "write_prepared"]
 
@@ -95,21 +96,6 @@ def write_prepared(home: Path, folder: Path, *, text: str, ids: list[str], until
     with os.fdopen(file, "w", encoding="utf-8") as out:
         json.dump(content, out)
     draft.replace(path)
-
-
-def read_revision(database: Path) -> int | None:
-    """The number of the last change to the store in a file; None if it cannot be read, or is encrypted."""
-    # Imported here: most hooks need no database.
-    import sqlite3
-
-    try:
-        connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=0.02)
-        try:
-            return int(connection.execute("SELECT seq FROM state").fetchone()[0])
-        finally:
-            connection.close()
-    except (sqlite3.Error, ValueError, TypeError):
-        return None
 
 
 def forget_prepared(home: Path) -> None:

@@ -23,6 +23,7 @@ MOST_GIVEN = 5
 LONGEST_QUOTE = 700  # characters
 _SHORTEST_QUOTE = 120
 _CHARACTERS_PER_TOKEN = 4
+_READ = 50_000  # characters of a long memory
 
 _Found = TypeVar("_Found")
 
@@ -50,7 +51,8 @@ def certain(found: Sequence[tuple[float, _Found]], least: Limits) -> list[_Found
 def quoted(hits: Sequence[Hit], tokens: int, count_tokens: Callable[[str], int]) -> list[Quote]:
     """The memories as quotes that fit into a budget.
 
-    Each has an equal share of it. A memory that is longer than that is quoted by the passage that matches.
+    Each has an equal share of it. A memory that is longer than that is quoted by the passage that matches best, and by
+    the one with most words of the prompt.
     """
     share = (tokens - count_tokens(frame(["-"]))) // max(1, len(hits))
     quotes = []
@@ -59,6 +61,21 @@ def quoted(hits: Sequence[Hit], tokens: int, count_tokens: Callable[[str], int])
         if one is None or count_tokens(one.text) > share:
             source = count_tokens(quote(hit.memory, "-").text)
             length = max(_SHORTEST_QUOTE, min(LONGEST_QUOTE, _CHARACTERS_PER_TOKEN * (share - source)))
-            one = quote(hit.memory, hit.passage(length=length))
+            one = quote(hit.memory, _passages(hit, length))
         quotes.append(one)
     return fit(quotes, tokens, count_tokens)
+
+
+def _passages(hit: Hit, length: int) -> str:
+    # Imported here: a hook without a warm process does not come here.
+    from ..memory.capture.chunking import Chunk
+
+    content = hit.memory.content
+    best = hit.passage(length=length // 2)
+    whole = Chunk(0, min(len(content), _READ))
+    wordy = hit.passage(length=length // 2, span=whole)
+    inner = wordy.strip("…")
+    near = best.strip("…")
+    if inner in near or near in inner or inner[: len(inner) // 2] in near or inner[len(inner) // 2 :] in near:
+        return hit.passage(length=length, span=whole)
+    return f"{best}\n{wordy}"

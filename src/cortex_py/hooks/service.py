@@ -17,6 +17,7 @@ from ..context.project import identify
 from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.service import BranchSummary
 from ..errors import ConfigurationError, CortexError
+from ..memory.capture.chunking import Chunk, snippet
 from ..memory.capture.terms import leading_query_terms, stop_words
 from ..records import Branch, Hit, Memory
 from .frame import Quote, fit, frame, neutralise, quote
@@ -138,7 +139,7 @@ class Hooks:
             return NOTHING
         escaped = relative.replace("\\", "\\\\").replace('"', '\\"')
         traps = project.memories.listed(f'kind:note ns:{_TRAPS} path:"{escaped}"', _MOST_TRAPS)
-        hits = [Hit(one, 1.0, 1.0, partial(_from_the_start, one.content)) for one in traps]
+        hits = [Hit(one, 1.0, 1.0, _snippet_of(one.content)) for one in traps]
         return self._choose("tool", project, hits, Limits(0.0, 0.0), session, _TOOL_TOKENS)
 
     def compacting(self, folder: str | Path, *, session: str = "") -> None:
@@ -359,8 +360,9 @@ def _is_near(memory: Memory, branch: Branch | None, here: str | None) -> bool:
 
 
 def _beginning(memory: Memory) -> str:
-    return _from_the_start(memory.summary or memory.content)
+    text = memory.summary or memory.content
+    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE].rstrip()}…"
 
 
-def _from_the_start(text: str, length: int = LONGEST_QUOTE) -> str:
-    return text if len(text) <= length else f"{text[:length].rstrip()}…"
+def _snippet_of(content: str) -> Callable[..., str]:
+    return partial(snippet, content, span=Chunk(0, len(content)), words=None, length=LONGEST_QUOTE)
