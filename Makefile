@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images often set it; then every process compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup serve test lint format bench soak fuzz conformance train snapshot reference plugins trace profile dist lock clean
+.PHONY: help setup serve test lint format bench soak fuzz conformance train snapshot reference plugins clients trace profile dist lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -71,6 +71,9 @@ reference: setup  ## render docs/tools.md and docs/settings.md from the declarat
 # A test compares the files with what is committed.
 plugins: setup  ## write the plugins of AI clients from their one source
 	$(BIN)/python tools/plugins.py
+
+clients: setup  ## try the plugins with the real Claude Code, Codex and Gemini CLI (from npm)
+	$(BIN)/python tools/check_clients.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

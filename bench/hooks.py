@@ -1,16 +1,20 @@
 """How useful the hooks are: does a prompt get the memory it needs, and how often does one get what nobody needs?
 
 Past work is stored as memories, and each prompt goes through `cortex.hooks.prompt`, with its budget of tokens. Sources:
-LongMemEval (each turn a memory, the turns with the answer are needed), LoCoMo (each turn a memory, the evidence is
-needed) and three projects written for this (`bench/data/hook_projects.json`). Prompts without a subject here and
-questions about code are off-topic.
+LongMemEval and LoCoMo, each session a memory (a session with evidence is needed) or each turn a memory, in a line of
+work for each session (a turn with evidence is needed), and three projects written for this
+(`bench/data/hook_projects.json`). Remarks, general questions and questions about code are off-topic.
 
-Each source is halved: by the question (LongMemEval), by the conversation (LoCoMo) and by the project. The floor is
-chosen on the dev halves alone, as the lowest one that keeps to the bounds, and reported on the test halves.
+Each source has a dev and a test part: by the question (LongMemEval, only those that the encoder was not trained on), by
+the conversation (LoCoMo) and by the project. `--choose` chooses the limits on the dev parts alone: of all floors and
+margins that keep to the bounds on each of `CHOSEN_BY`, those with which most prompts of the worst source get what they
+need. For the answer by words alone, while nothing is warm, the average of the sources decides. It writes the limits to
+`hooks/limits.json`. The test parts report, through the hook as it is. "Evidence shown" is the share of prompts that see
+words of a turn with the answer, where a whole session is the memory.
 
-    python bench/hooks.py                   # the floor of the settings, on the test halves
-    python bench/hooks.py --choose          # all floors on the dev halves, then the chosen one on the test halves
-    python bench/hooks.py --most 40         # only so many questions of each half
+    python bench/hooks.py                   # the test parts, with the limits that are set
+    python bench/hooks.py --choose          # choose the limits on the dev parts first, and write them
+    python bench/hooks.py --most 40         # only so many prompts of each part
     python bench/hooks.py --latency         # how long hooks take instead; see `hook_latency.py`
 """
 
@@ -20,22 +24,32 @@ import argparse
 import hashlib
 import json
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
-from cortex_py import Cortex, NewMemory
-from cortex_py.config import Settings
+import cortex_py.hooks.selection as selection_module
+from cortex_py import Cortex
+from cortex_py.hooks.cold import MOST_GIVEN as MOST_COLD
+from cortex_py.hooks.cold import answer_cold, find_cold
+from cortex_py.hooks.selection import MOST_GIVEN, Limits, certain
+from ranking_samples import KeptVectors, default_backend, engine
 
 import report
-from datasets import DatasetMissing, locomo, read_lines
+from datasets import Collection, DatasetMissing, Record, is_learned, locomo, longmemeval, read_lines
 
 PROJECTS = Path(__file__).parent / "data" / "hook_projects.json"
-FLOORS = tuple(range(20, 96, 5))
+TARGET = Path(selection_module.__file__).with_name("limits.json")
 # Injections nobody needs, for each prompt; and the share of off-topic prompts that get anything.
 MOST_UNNEEDED, MOST_OFF_TOPIC = 0.25, 0.05
-_DEFAULT = next(one.default for one in Settings.__dataclass_fields__.values() if one.name == "hook_floor_percent")
+# What the limits are chosen by. A turn as a memory is measured beside: it is harder, and no such memories are made.
+CHOSEN_BY = ("projects", "LongMemEval sessions", "LoCoMo sessions")
+FLOORS = [round(0.01 * step, 2) for step in range(5, 99)]
+MARGINS = [round(0.02 * step, 2) for step in range(25, 51)]
+PARTS = ("dev", "test")
+KINDS = ("warm", "cold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,70 +60,105 @@ class Prompt:
     """
 
     text: str
+    part: str
     needed: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
+    evidence: tuple[str, ...] = ()  # texts of the turns with the answer, where a session is the memory
 
 
 @dataclass(slots=True)
 class Work:
-    """The past work of one project, as memories by key, and the prompts given to it."""
+    """The past work of one project, and the prompts given to it."""
 
     source: str
-    split: str
-    notes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    past: Collection
     prompts: list[Prompt] = field(default_factory=list)
 
 
-def _half(key: str) -> str:
-    return "dev" if hashlib.sha256(key.encode()).digest()[0] % 2 else "test"
+def _part(key: str) -> str:
+    # Not the byte by which the training of the encoder was halved.
+    return PARTS[hashlib.sha256(key.encode()).digest()[1] % 2]
 
 
-def from_longmemeval(most: int | None) -> Iterator[Work]:
-    """The sessions of all questions of a half together, in one project."""
-    halves = {split: Work("LongMemEval", split) for split in ("dev", "test")}
-    for item in read_lines("longmemeval_oracle.jsonl.gz"):
-        work = halves[_half(item["question_id"])]
-        if item["question_id"].endswith("_abs") or (most and len(work.prompts) >= most):
-            continue
-        needed, beside = set(), set()
-        for session in item["haystack_sessions"]:
-            for turn in session:
-                key = hashlib.sha256(f"{turn['role']}: {turn['content']}".encode()).hexdigest()
-                work.notes[key] = ("context", turn["content"])
-                beside.add(key)
-                if turn.get("has_answer"):
-                    needed.add(key)
-        if needed:
-            work.prompts.append(Prompt(item["question"], frozenset(needed), frozenset(beside)))
-    yield from halves.values()
-
-
-def from_locomo(most: int | None) -> Iterator[Work]:
-    for number, conversation in enumerate(locomo()):
-        work = Work("LoCoMo", "dev" if number % 2 else "test")
-        work.notes = {one.key: ("context", one.content) for one in conversation.records}
-        asked = [one for one in conversation.questions if one.answerable]
-        sessions = {one.key: one.branch for one in conversation.records}
-        for one in asked[:most] if most else asked:
-            held = {sessions[key] for key in one.relevant}
-            beside = frozenset(key for key, session in sessions.items() if session in held)
-            work.prompts.append(Prompt(one.text, one.relevant, beside))
+def from_longmemeval() -> Iterator[Work]:
+    """The sessions of all questions together, in one project; prompts are the questions nothing was trained on."""
+    answers = _answering_turns()
+    texts: dict[str, list[str]] = {}
+    for turn in longmemeval(form="turns").records:
+        if turn.key in answers:
+            texts.setdefault(turn.unit, []).append(turn.content)
+    for form in ("session", "turns"):
+        past = longmemeval(form=form)  # type: ignore[arg-type]
+        past = replace(past, questions=tuple(one for one in past.questions if not is_learned(one.key)))
+        # Sessions of the other questions are left out: they would only make the store larger.
+        asked = {unit for one in past.questions for unit in one.relevant}
+        past = replace(past, records=tuple(one for one in past.records if one.unit in asked))
+        work = Work(f"LongMemEval {form.rstrip('s')}s", past)
+        for one in past.questions:
+            beside: frozenset[str] = frozenset()
+            needed = one.relevant
+            evidence = tuple(text for unit in sorted(one.relevant) for text in texts.get(unit, ()))
+            if form == "turns":
+                beside = frozenset(record.key for record in past.records if record.unit in one.relevant)
+                needed = beside & answers
+            if needed:
+                work.prompts.append(Prompt(one.text, _part(one.key), needed, beside, evidence))
         yield work
+
+
+def _answering_turns() -> frozenset[str]:
+    """The keys of the turns that LongMemEval marks as having an answer, as `datasets` names them."""
+    found = set()
+    for item in read_lines("longmemeval_oracle.jsonl.gz"):
+        for session in item["haystack_sessions"]:
+            text = "\n".join(f"{turn['role']}: {turn['content']}" for turn in session)
+            unit = hashlib.sha256(text.encode()).hexdigest()[:16]
+            found |= {f"{unit}:{place}" for place, turn in enumerate(session) if turn.get("has_answer")}
+    return frozenset(found)
+
+
+def from_locomo() -> Iterator[Work]:
+    for number, turns in enumerate(locomo()):
+        part = PARTS[(number + 1) % 2]
+        sessions = {one.key: str(one.branch) for one in turns.records}
+        texts = {one.key: one.content for one in turns.records}
+        whole = Work("LoCoMo sessions", _by_session(turns))
+        single = Work("LoCoMo turns", turns)
+        for one in turns.questions:
+            if one.answerable:
+                held = frozenset(sessions[key] for key in one.relevant)
+                beside = frozenset(key for key, session in sessions.items() if session in held)
+                evidence = tuple(texts[key] for key in sorted(one.relevant))
+                whole.prompts.append(Prompt(one.text, part, held, evidence=evidence))
+                single.prompts.append(Prompt(one.text, part, one.relevant, beside))
+        yield from (whole, single)
+
+
+def _by_session(turns: Collection) -> Collection:
+    by_session: dict[str, list[Record]] = {}
+    for one in turns.records:
+        by_session.setdefault(str(one.branch), []).append(one)
+    records = (
+        Record(name, name, "\n".join(one.content for one in held), None, held[0].created_at)
+        for name, held in by_session.items()
+    )
+    return Collection(f"{turns.name}-sessions", tuple(records), ())
 
 
 def from_projects() -> Iterator[Work]:
     content = json.loads(PROJECTS.read_text("utf-8"))
-    for one in content["projects"]:
-        notes = {str(number): (namespace, text) for number, (namespace, text) in enumerate(one["notes"])}
-        prompts = [Prompt(text, frozenset(map(str, needed))) for text, needed in one["prompts"]]
-        yield Work("projects", one["split"], notes, prompts)
+    made = datetime(2026, 10, 1, tzinfo=UTC)
+    for number, one in enumerate(content["projects"]):
+        records = (Record(str(key), str(key), text, None, made) for key, (_, text) in enumerate(one["notes"]))
+        prompts = [Prompt(text, one["split"], frozenset(map(str, needed))) for text, needed in one["prompts"]]
+        yield Work("projects", Collection(f"hook-project-{number}", tuple(records), ()), prompts)
 
 
-def off_topic(split: str, most: int | None) -> list[Prompt]:
-    """Remarks and general questions, and questions about code that nobody here has worked on; halved as the others."""
-    remarks = [text for text in json.loads(PROJECTS.read_text("utf-8"))["off_topic"] if _half(text) == split]
-    asked = [item["query"] for item in read_lines("cosqa_queries.jsonl.gz") if _half(item["query"]) == split]
-    return [Prompt(text) for text in (*remarks, *(asked[: most or 100]))]
+def off_topic(part: str, most: int | None) -> list[Prompt]:
+    """Remarks and general questions, and questions about code that nobody here has worked on."""
+    remarks = [text for text in json.loads(PROJECTS.read_text("utf-8"))["off_topic"] if _part(text) == part]
+    asked = [item["query"] for item in read_lines("cosqa_queries.jsonl.gz") if _part(item["query"]) == part]
+    return [Prompt(text, part) for text in (*remarks, *(asked[: most or 100]))]
 
 
 @dataclass(slots=True)
@@ -119,19 +168,17 @@ class Counts:
     unneeded: int = 0
     off_topic: int = 0
     off_topic_given: int = 0
+    quoted: int = 0  # prompts that see words of the evidence
 
-    def add(self, prompt: Prompt, given: set[str]) -> None:
+    def add(self, prompt: Prompt, given: set[str], shown: str = "") -> None:
         if prompt.needed:
             self.prompts += 1
             self.met += bool(given & prompt.needed)
+            self.quoted += any(_is_quoted(one, shown) for one in prompt.evidence)
             self.unneeded += len(given - prompt.needed - prompt.beside)
         else:
             self.off_topic += 1
             self.off_topic_given += bool(given)
-
-    def plus(self, other: Counts) -> Counts:
-        names = self.__slots__
-        return Counts(*(getattr(self, name) + getattr(other, name) for name in names))
 
     @property
     def figures(self) -> tuple[float, float, float]:
@@ -143,58 +190,110 @@ class Counts:
         )
 
 
-def measure(work: Work, floors: Sequence[int], most: int | None) -> dict[int, Counts]:
-    """The counts of one project for each floor."""
-    counts = {floor: Counts() for floor in floors}
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder, "project")
-        place.mkdir()
-        with Cortex.open(Path(folder, "home"), project=place) as cortex:
-            items = [NewMemory(content=text, namespace=namespace) for namespace, text in work.notes.values()]
-            stored = cortex.memories.capture_many(items)
-        keys = dict(zip((one.id for one in stored), work.notes, strict=True))
-        for floor in floors:
-            with Cortex.open(Path(folder, "home"), project=place, hook_floor_percent=floor) as cortex:
-                for prompt in (*work.prompts, *off_topic(work.split, most)):
-                    given = {keys[id] for id in cortex.hooks.prompt(prompt.text, place).ids}
-                    counts[floor].add(prompt, given)
+def _is_quoted(evidence: str, shown: str) -> bool:
+    """Whether a text shows forty characters of a turn in a row, or the whole of a shorter one."""
+    words, seen = " ".join(evidence.split()), " ".join(shown.split())
+    return any(words[start : start + 40] in seen for start in range(0, max(1, len(words) - 39), 10))
+
+
+# What was found for a prompt, best first: scores and keys.
+Found = list[tuple[Prompt, list[tuple[float, str]]]]
+
+
+class Asked:
+    """One project in its home, to be asked as hooks ask it. The home is filled when it is used for the first time."""
+
+    def __init__(self, work: Work, backend: KeptVectors, most: int | None) -> None:
+        self._work, self._most = work, most
+        self.cortex: Cortex = engine(work.past, backend)._cortex
+        with self.cortex._store.database.read() as session:
+            ids = [str(id) for (id,) in session.rows("SELECT id FROM memory ORDER BY num")]
+        self._keys = dict(zip(ids, (one.key for one in work.past.records), strict=True))
+        self._home = self.cortex.settings.home
+
+    def prompts(self, part: str) -> list[Prompt]:
+        own = [one for one in self._work.prompts if one.part == part]
+        return [*own[: self._most], *off_topic(part, self._most)] if own else []
+
+    def found(self, kind: str, part: str) -> Found:
+        return [(one, self._find(kind, one.text)) for one in self.prompts(part)]
+
+    def _find(self, kind: str, text: str) -> list[tuple[float, str]]:
+        if kind == "warm":
+            return [(hit.score, self._keys[hit.memory.id]) for hit in self.cortex.hooks.candidates(text, self._home)]
+        notes, _ = find_cold(self._home, self._event(text), 0.0)
+        return [(note.share, self._keys[note.id]) for note in notes[: 2 * MOST_GIVEN]]
+
+    def given(self, kind: str, text: str) -> tuple[set[str], str]:
+        """What the hook gives, with the limits that are set: memories and text."""
+        ids: Sequence[str]
+        if kind == "warm":
+            found = self.cortex.hooks.prompt(text, self._home)
+            shown, ids = found.text, found.ids
+        else:
+            shown, ids = answer_cold(self._home, self._event(text))
+        return {self._keys[id] for id in ids}, shown
+
+    def _event(self, text: str) -> dict[str, str]:
+        return {"client": "bench", "session": "bench", "cwd": str(self._home), "text": text}
+
+
+def counted(found: Found, least: Limits, most: int) -> Counts:
+    counts = Counts()
+    for prompt, scored in found:
+        counts.add(prompt, set(certain(scored, least)[:most]))
     return counts
 
 
-def choose(by_source: dict[str, dict[int, Counts]]) -> int:
-    """The lowest floor that keeps to the bounds on the dev halves of all sources, each counting the same."""
-    for floor in FLOORS:
-        figures = [counts[floor].figures for counts in by_source.values()]
-        unneeded, off = (sum(one[place] for one in figures) / len(figures) for place in (1, 2))
-        if unneeded <= MOST_UNNEEDED and off <= MOST_OFF_TOPIC:
-            return floor
-    return FLOORS[-1]
+def choose(by_source: dict[str, Found], most: int, *, each: bool) -> tuple[Limits, dict[str, Counts]]:
+    """The limits that keep to the bounds and meet most prompts, and the counts of all sources with them.
+
+    The bounds hold on each source and the worst one decides; or, but for off-topic prompts, the average of the sources.
+    """
+    deciding = [by_source[name] for name in CHOSEN_BY if name in by_source]
+    best: tuple[tuple[float, ...], Limits] | None = None
+    for floor, margin in product(FLOORS, MARGINS):
+        figures = [counted(found, Limits(floor, margin), most).figures for found in deciding]
+        if not each:
+            met, unneeded, off = zip(*figures, strict=True)
+            figures = [(sum(met) / len(met), sum(unneeded) / len(unneeded), max(off))]
+        if all(unneeded <= MOST_UNNEEDED and off <= MOST_OFF_TOPIC for _, unneeded, off in figures):
+            shares = [one[0] for one in figures]
+            rank = (min(shares), sum(shares), floor, margin)
+            if best is None or rank > best[0]:
+                best = rank, Limits(floor, margin)
+    if best is None:
+        raise SystemExit("no limits keep to the bounds")
+    return best[1], {source: counted(found, best[1], most) for source, found in by_source.items()}
 
 
-def run(works: Sequence[Work], split: str, floors: Sequence[int], most: int | None) -> dict[str, dict[int, Counts]]:
-    found: dict[str, dict[int, Counts]] = {}
-    for work in works:
-        if work.split == split:
-            counts = measure(work, floors, most)
-            before = found.setdefault(work.source, {floor: Counts() for floor in floors})
-            found[work.source] = {floor: before[floor].plus(counts[floor]) for floor in floors}
-    return found
-
-
-def show(found: dict[str, dict[int, Counts]]) -> list[list[object]]:
+def show(title: str, counts: dict[str, Counts]) -> list[list[object]]:
+    print(f"\n{title}")
     rows: list[list[object]] = [
-        [source, floor / 100, *counts.figures, counts.prompts, counts.off_topic]
-        for source, by_floor in found.items()
-        for floor, counts in by_floor.items()
+        [source, *one.figures, one.quoted / max(1, one.prompts), one.prompts, one.off_topic]
+        for source, one in sorted(counts.items())
     ]
-    report.table(("source", "floor", "needed given", "not needed", "off-topic given", "prompts", "off-topic"), rows)
+    columns = ("needed given", "not needed", "off-topic given", "evidence shown", "prompts", "off-topic")
+    report.table(("past work", *columns), rows)
     return rows
+
+
+def write_limits(chosen: dict[str, Limits], sources: Sequence[str]) -> None:
+    lines = [f' "{kind}": {{"floor": {one.floor}, "margin": {one.margin}}},' for kind, one in chosen.items()]
+    how = (
+        "bench/hooks.py --choose, on the dev parts: most needed memories given, with at most "
+        f"{MOST_UNNEEDED} unneeded ones a prompt and {MOST_OFF_TOPIC} of off-topic prompts given any, on each "
+        f"(warm) or the average (cold) of {', '.join(sources)}"
+    )
+    TARGET.write_text("{\n" + "\n".join(lines) + f'\n "chosen": {json.dumps(how)}\n}}\n', "utf-8")
+    selection_module.limits.cache_clear()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--choose", action="store_true", help="try all floors on the dev halves first")
-    parser.add_argument("--most", type=int, help="only so many questions of each half")
+    parser.add_argument("--choose", action="store_true", help="choose the limits on the dev parts, and write them")
+    parser.add_argument("--no-test", action="store_true", help="leave the test parts alone")
+    parser.add_argument("--most", type=int, help="only so many prompts of each part")
     parser.add_argument("--sources", default="projects,longmemeval,locomo")
     parser.add_argument("--latency", action="store_true", help="measure times instead of usefulness")
     parser.add_argument("--size", type=int, default=100_000, help="memories in the store, with --latency")
@@ -204,27 +303,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         report.write("hook_latency", measure_latency(options.size))
         return 0
-    readers = {
-        "projects": from_projects,
-        "longmemeval": lambda: from_longmemeval(options.most),
-        "locomo": lambda: from_locomo(options.most),
-    }
+    readers: dict[str, Callable[[], Iterator[Work]]] = {
+        "projects": from_projects, "longmemeval": from_longmemeval, "locomo": from_locomo,
+    }  # fmt: skip
+    result: dict[str, object] = {}
     try:
+        backend = default_backend()
         works = [work for name in options.sources.split(",") for work in readers[name]()]
-        floor = int(_DEFAULT)
-        result: dict[str, object] = {}
         if options.choose:
-            print("dev halves")
-            dev = run(works, "dev", FLOORS, options.most)
-            result["dev"] = show(dev)
-            floor = choose(dev)
-        print(f"\ntest halves, floor {floor / 100}")
-        result |= {"floor": floor, "test": show(run(works, "test", [floor], options.most))}
+            result |= _choose_all(works, backend, options.most)
+        if not options.no_test:
+            result |= _test_all(works, backend, options.most)
+        backend.save()
     except DatasetMissing as error:
         print(error, file=sys.stderr)
         return 0
     report.write("hooks", result)
     return 0
+
+
+def _choose_all(works: Sequence[Work], backend: KeptVectors, most: int | None) -> dict[str, object]:
+    found: dict[str, dict[str, Found]] = {kind: {} for kind in KINDS}
+    for work in works:
+        asked = Asked(work, backend, most)
+        for kind in KINDS:
+            if rows := asked.found(kind, "dev"):
+                found[kind].setdefault(work.source, []).extend(rows)
+        asked.cortex.close()
+    result: dict[str, object] = {}
+    chosen: dict[str, Limits] = {}
+    for kind, most_given in zip(KINDS, (MOST_GIVEN, MOST_COLD), strict=True):
+        chosen[kind], counts = choose(found[kind], most_given, each=kind == "warm")
+        title = f"dev parts, {kind}: floor {chosen[kind].floor}, margin {chosen[kind].margin}"
+        result[f"dev {kind}"] = {"limits": chosen[kind]._asdict(), "rows": show(title, counts)}
+    write_limits(chosen, [name for name in CHOSEN_BY if name in found["warm"]])
+    return result
+
+
+def _test_all(works: Sequence[Work], backend: KeptVectors, most: int | None) -> dict[str, object]:
+    counts: dict[str, dict[str, Counts]] = {kind: {} for kind in KINDS}
+    for work in works:
+        if not any(one.part == "test" for one in work.prompts):
+            continue
+        asked = Asked(work, backend, most)
+        for kind in KINDS:
+            held = counts[kind].setdefault(work.source, Counts())
+            for prompt in asked.prompts("test"):
+                held.add(prompt, *asked.given(kind, prompt.text))
+        asked.cortex.close()
+    return {f"test {kind}": show(f"test parts, {kind}", counts[kind]) for kind in KINDS}
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Trains and measures the gate that decides what is kept of a session's turns (`cortex_py/hooks/gate.py`).
 
-The training data are the sessions of the develop part of `bench/data/hook_turns.jsonl` and the single sentences of
+The training data are the sessions of the parts `DEVELOP` of `bench/data/hook_turns*.jsonl` and the single sentences of
 `bench/data/hook_sentences.jsonl`. Cross-validation leaves out whole sessions; it chooses the floors: the highest recall
 of those with a precision of at least `WANTED`. A passage is right if it shares most of its words with a labelled
 passage of its turn.
 
     python bench/train_gate.py               # cross-validate, choose the floors, write the model
-    python bench/train_gate.py --held-out    # the shipped model on the held-out sessions; chooses nothing
+    python bench/train_gate.py --held-out [PART]    # the shipped model on unseen sessions; chooses nothing
 """
 
 from __future__ import annotations
@@ -43,12 +43,16 @@ from cortex_py.hooks.turns import Turn
 import report
 
 DATA = Path(__file__).parent / "data"
+TURNS = ("hook_turns.jsonl", "hook_turns_later.jsonl")
 TARGET = Path(gate_module.__file__).with_name("gate_model.json")
+# The first part in another style was held out once, and then used: see bench/data/README.md.
+DEVELOP = ("develop", "other_style")
+HELD_OUT = ("held_out", "other_style_later")
 FOLDS = 8
 HELD = 5.0
 WORD_SCALE = 3.0
 FEWEST = 3  # sentences that must have a word
-WANTED = 0.9  # precision; the aim is 0.85, and the choice itself flatters
+WANTED = 0.92  # precision; the aim is 0.85, the choice flatters, and other people write otherwise
 FLOORS = [round(0.4 + 0.02 * step, 2) for step in range(28)]
 NEARS = (0.2, 0.3, 0.4, 0.5)
 ALIKE = 0.5
@@ -77,7 +81,7 @@ class Row:
 
 def read_turns(part: str) -> list[Labelled]:
     found = []
-    for line in (DATA / "hook_turns.jsonl").read_text("utf-8").splitlines():
+    for line in (line for name in TURNS for line in (DATA / name).read_text("utf-8").splitlines()):
         one: dict[str, Any] = json.loads(line)
         if one["part"] == part:
             fields = {name: one[name] for name in ("tool", "command", "path", "failed") if name in one}
@@ -218,21 +222,23 @@ def cross_validate(turns: Sequence[Labelled]) -> tuple[float, float, Counts]:
     return *chosen, counts[chosen]
 
 
-def held_out() -> Counts:
+def held_out(part: str) -> Counts:
     counts, states = Counts(), dict[str, SessionState]()
-    for one in read_turns("held_out"):
+    for one in read_turns(part):
         counts.add(default_gate().read(one.turn, states.setdefault(one.session, SessionState())), one.wanted)
     return counts
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--held-out", action="store_true", help="measure the shipped model on the held-out sessions")
+    parser.add_argument(
+        "--held-out", nargs="?", const="held_out", choices=HELD_OUT, help="measure the shipped model on unseen sessions"
+    )
     options = parser.parse_args(arguments)
     if options.held_out:
-        counts, name = held_out(), "held out"
+        counts, name = held_out(options.held_out), options.held_out
     else:
-        turns = read_turns("develop")
+        turns = [one for part in DEVELOP for one in read_turns(part)]
         floor, near, counts = cross_validate(turns)
         model = fit([*rows_of(turns), *single_rows()])
         content = {name: getattr(model, name) for name in GateModel.__slots__} | {"floor": floor, "near": near}

@@ -61,7 +61,7 @@ ALLOWED = {
     "clients": {"backup", "hooks"},
     # What a hook gives is chosen by the services of a project; the process that answers hooks opens the home.
     # A prompt without such a process searches the file of the store.
-    "hooks": {"app", "backup", "context", "encryption", "memory", "prompts", "security", "store"},
+    "hooks": {"app", "backup", "context", "encryption", "llm", "memory", "prompts", "security", "store"},
     "services": {"embedding"},
     # Views inside a conversation are documents of the page.
     "mcp": {

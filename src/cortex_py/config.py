@@ -215,9 +215,16 @@ class Settings:
     )
     hook_prompt_tokens: int = _setting(400, "tokens that a hook gives at most with one prompt; 0 for none")
     hook_floor_percent: int = _setting(
-        45, "the score, in hundredths, that a memory must have for a prompt to be given with it"
+        0,
+        "the score, in hundredths, that a memory must have for a prompt to be given with it; 0 for the one that "
+        "`bench/hooks.py` chose",
     )
     hook_capture: bool = _setting(True, "whether hooks keep the turns of sessions for later reading")
+    hook_model: bool = _setting(
+        False,
+        "whether the [language model](llm.md), where one is configured, reads the turns that hooks keep, within its "
+        "budget; they are sent to its provider, without secrets",
+    )
     hook_templates: tuple[str, ...] = _setting(
         (), "saved templates that lay out what hooks give: `start=NAME`, `prompt=NAME`, `tool=NAME`"
     )

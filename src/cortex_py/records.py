@@ -224,7 +224,8 @@ class Hit:
     memory: Memory
     score: float
     raw_score: float
-    passage: Callable[[], str] = field(repr=False, compare=False)
+    # Takes `length`, in characters.
+    passage: Callable[..., str] = field(repr=False, compare=False)
     # None in a list, and where something else than a query found it.
     signals: Signals | None = field(default=None, compare=False)
 

@@ -28,6 +28,17 @@ def test_a_prompt_gets_the_note_it_repeats_words_of(filled: Cortex, repository: 
     assert answer_cold(home, _event(inner))[1] == ids
 
 
+def test_a_linked_worktree_is_the_same_project(filled: Cortex, repository: Path, home: Path, tmp_path: Path) -> None:
+    memory = filled.memories.listed("ns:decisions", 1)[0]
+    git(repository, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    assert answer_cold(home, _event(tmp_path / "side"))[1] == [memory.id]
+    # A folder that only says so is none.
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".git").write_bytes((tmp_path / "side" / ".git").read_bytes())
+    assert answer_cold(home, _event(other))[1] == []
+
+
 @pytest.mark.parametrize("text", ["", "ok, go on", "/clear", "Which bakery in Lisbon sells the best custard tarts?"])
 def test_short_and_other_prompts_get_nothing(filled: Cortex, repository: Path, home: Path, text: str) -> None:
     assert answer_cold(home, _event(repository, text)) == ("", [])

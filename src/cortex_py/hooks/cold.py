@@ -10,31 +10,33 @@ import os
 import time
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .frame import Quote, frame, quote
-from .prepared import branch_of, read_head
+from .prepared import branch_of, main_checkout, read_head
+from .selection import LONGEST_QUOTE, certain, limits
 from .sessions import GivenMemories, session_of
 
-__all__ = ["FLOOR", "answer_cold"]
+if TYPE_CHECKING:
+    from ..store.sqlite_search import FoundNote
 
-# The share of a prompt's words, rare ones counting for more, that a note must have. Set by hand, not yet measured.
-FLOOR = 0.5
-_MARGIN = 0.9
-_MOST_GIVEN = 3
+__all__ = ["MOST_GIVEN", "answer_cold", "find_cold"]
+
+MOST_GIVEN = 3
 _FEWEST_TERMS = 3
 _QUERY_CHARACTERS = 2_000
-_LONGEST_QUOTE = 700
 _CHARACTERS_PER_TOKEN = 3  # of quotations; low, so that the budget is kept
 _TOKENS = 400
+_READ = 8_000  # characters of a long note
+_LOOKED_CLOSER = 10  # notes
+_PASSAGE = 300  # characters, about the length of a short note
 
 
-def answer_cold(home: Path, event: dict[str, Any], floor: float = FLOOR) -> tuple[str, list[str]]:
-    """The text for the prompt of an event, and the ids of the memories in it; empty if there is nothing certain."""
+def find_cold(home: Path, event: dict[str, Any], floor: float) -> tuple[list[FoundNote], frozenset[str]]:
+    """The notes that have at least this share of the words of an event's prompt, best first, and those words."""
     text = str(event.get("text") or "").strip()[:_QUERY_CHARACTERS]
-    settings = _settings(home)
-    if not text or text.startswith(("/", "!")) or settings is None or not (home / "cortex.db").is_file():
-        return "", []
+    if not text or text.startswith(("/", "!")) or not (home / "cortex.db").is_file():
+        return [], frozenset()
     # Imported here: they load the stemmer and SQLite, which other hooks do without.
     from ..memory.capture.terms import leading_query_terms, stop_words
     from ..store.sqlite_search import search_file
@@ -42,22 +44,53 @@ def answer_cold(home: Path, event: dict[str, Any], floor: float = FLOOR) -> tupl
     stop = stop_words()
     terms = [term for term in leading_query_terms(text) if term not in stop]
     if len(terms) < _FEWEST_TERMS:
-        return "", []
+        return [], frozenset()
     folder = Path(str(event["cwd"])).resolve()
     branch = branch_of(read_head(folder))
-    found = search_file(home / "cortex.db", folder, terms, git_branch=branch, now=time.time(), least=floor)
+    roots = [place for place in (folder, *folder.parents, main_checkout(folder)) if place]
+    found, weights = search_file(home / "cortex.db", roots, terms, git_branch=branch, now=time.time(), least=floor)
+    closer = (_looked_closer(note, weights) for note in found[:_LOOKED_CLOSER])
+    ordered = sorted((note for note in closer if note.share >= floor), key=lambda note: -note.share)
+    return ordered, frozenset(terms)
+
+
+def _looked_closer(note: FoundNote, weights: dict[str, float]) -> FoundNote:
+    """A long note counts as much as its best passage: it has most words somewhere."""
+    if len(note.content) <= _PASSAGE:
+        return note
+    from ..memory.capture.terms import terms
+
+    held = frozenset(terms(_passage(note.content, frozenset(weights), _PASSAGE)))
+    return note._replace(share=sum(weight for term, weight in weights.items() if term in held))
+
+
+def answer_cold(home: Path, event: dict[str, Any]) -> tuple[str, list[str]]:
+    """The text for the prompt of an event, and the ids of the memories in it; empty if there is nothing certain."""
+    settings = _settings(home)
+    if settings is None:
+        return "", []
+    least = limits("cold")
+    found, words = find_cold(home, event, least.floor)
     given = set(GivenMemories(home).ids(session_of(event)))
-    best = max((note.share for note in found), default=0.0)
-    fresh = [note for note in found if note.share >= _MARGIN * best and note.id not in given][:_MOST_GIVEN]
+    chosen = certain([(note.share, note) for note in found], least)
+    fresh = [note for note in chosen if note.id not in given][:MOST_GIVEN]
     left = _CHARACTERS_PER_TOKEN * int(settings.get("hook_prompt_tokens", _TOKENS)) - len(frame(["-"]))
+    length = min(LONGEST_QUOTE, left // max(1, len(fresh)))
     quotes: list[Quote] = []
     for note in fresh:
-        whole = len(note.content) <= _LONGEST_QUOTE
-        shown = quote(note, note.content if whole else f"{note.content[:_LONGEST_QUOTE]}…")
+        shown = quote(note, _passage(note.content, words, length))
         if len(shown.text) <= left:
             quotes.append(shown)
             left -= len(shown.text)
     return frame(one.text for one in quotes), [one.id for one in quotes]
+
+
+def _passage(content: str, words: frozenset[str], length: int) -> str:
+    if len(content) <= length:
+        return content
+    from ..memory.capture.chunking import Chunk, snippet
+
+    return snippet(content, Chunk(0, min(len(content), _READ)), words, length)
 
 
 def _settings(home: Path) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -34,7 +34,15 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|[?!:;]|\d+")
 _CODE = re.compile(r"`[^`]*`")
 _WHY = re.compile(r"\bwhy\b", re.IGNORECASE)
 _ERROR = re.compile(r"error|fail|exception|cannot|not found|denied|refused", re.IGNORECASE)
+# Tools that change files, as clients name them.
+_CHANGES = re.compile(r"edit|write|patch|replace|create|insert", re.IGNORECASE)
+_LEADS = frozenset(("sudo", "env", "time", "nice", "exec", "nohup"))
+_MOST_CHANGED = 5
 _LONGEST_COMMAND, _LONGEST_ERROR = 100, 200
+_CUES = json.loads(Path(__file__).with_name("gate_cues.json").read_text("utf-8"))
+# How people write in a hurry.
+_FORMS: dict[str, tuple[str, ...]] = {word: tuple(form.split()) for word, form in _CUES["forms"].items()}
+_SAYS: dict[str, tuple[str, ...]] = {name: tuple(f" {cue} " for cue in cues) for name, cues in _CUES["says"].items()}
 _LENGTHS = (5, 8, 12, 20, 35)  # words
 
 
@@ -44,12 +52,12 @@ class Passage:
 
     namespace: str
     text: str
-    confidence: float
+    confidence: float | None  # None if only a language model found it
 
 
 @dataclass(slots=True)
 class SessionState:
-    """What the gate remembers of a session from turn to turn. All but `failure` may be written to disk: no texts."""
+    """What the gate remembers of a session from turn to turn. Texts of the session are not written to disk."""
 
     prompts: int = 0
     prompt_asks: bool = False
@@ -57,26 +65,44 @@ class SessionState:
     answer_asks: bool = False
     trouble: bool = False  # somebody complained, or a tool failed, at any time
     failed: bool = False  # a tool failed since the last prompt
-    fixed: bool = False  # and after that, one succeeded
-    failure: str = ""  # the command that failed last, and what it said
+    fixed: bool = False  # and after that, the same program succeeded
+    # Not written to disk: the program or tool that failed last, what it said, and the files that were changed since.
+    program: str = ""
+    failure: str = ""
+    changed: list[str] = field(default_factory=list)
 
     def follow(self, turn: Turn) -> None:
         """Take note of a turn that was read."""
         asks = turn.text.rstrip().endswith("?")
         if turn.role == "tool":
-            self.fixed = not turn.failed and self.failed
-            self.failed = self.failed or turn.failed
-            self.trouble = self.trouble or turn.failed
-            if turn.failed:
-                self.failure = _failure(turn)
+            self._follow_tool(turn)
         elif turn.role == "user":
             self.prompts += 1
             self.prompt_asks = asks
             self.prompt_complains = bool(_WHY.search(turn.text) or COMPLAINT.search(turn.text))
             self.trouble = self.trouble or self.prompt_complains
             self.failed = self.fixed = False
+            self.changed = []
         elif turn.role == "assistant":
             self.answer_asks = asks
+
+    def _follow_tool(self, turn: Turn) -> None:
+        if turn.failed:
+            self.failed = self.trouble = True
+            self.fixed = False
+            self.program, self.failure, self.changed = _program(turn), _failure(turn), []
+        elif self.failed and turn.path and _CHANGES.search(turn.tool) and len(self.changed) < _MOST_CHANGED:
+            self.changed.append(one_line(turn.path))
+        elif self.failed and not self.fixed:
+            words = turn.command.split() if turn.command else [turn.tool]
+            self.fixed = self.program in words or not self.program
+
+    def repaired(self) -> str:
+        """The failure that was repaired since the last prompt, and what was changed for it; empty if there is none."""
+        if not (self.fixed and self.failure):
+            return ""
+        files = ", ".join(dict.fromkeys(self.changed))
+        return f"{self.failure}\nChanged: {files}" if files else self.failure
 
     def traits(self, role: str) -> Iterator[str]:
         """What the model is given of the session so far."""
@@ -91,6 +117,12 @@ class SessionState:
             yield from (name for name in ("prompt_complains", "failed", "fixed") if getattr(self, name))
 
 
+def _program(turn: Turn) -> str:
+    """The program that a command runs, without what only leads to it; the tool, where there is no command."""
+    words = [word for word in turn.command.split() if word not in _LEADS and "=" not in word]
+    return words[0] if words else turn.tool
+
+
 def _failure(turn: Turn) -> str:
     """What failed, in one line: the command or file, and the line that names the error."""
     lines = [line for line in map(one_line, turn.text.splitlines()) if line]
@@ -102,8 +134,10 @@ def _failure(turn: Turn) -> str:
 def features(sentence: Sentence, role: str) -> tuple[list[str], list[str]]:
     """The traits and the words of a sentence, by themselves."""
     text = sentence.text
-    words = [_term(word) for word in _WORD.findall(_CODE.sub(" CODE ", text))]
-    traits = [f"words>={length}" for length in _LENGTHS if len(words) >= length]
+    words = [word for found in _WORD.findall(_CODE.sub(" CODE ", text)) for word in _terms(found)]
+    said = f" {' '.join(words)} "
+    traits = [f"says {name}" for name, cues in _SAYS.items() if any(cue in said for cue in cues)]
+    traits += [f"words>={length}" for length in _LENGTHS if len(words) >= length]
     seen = {
         "asks": text.rstrip().endswith("?"),
         "code": "`" in text,
@@ -118,8 +152,12 @@ def features(sentence: Sentence, role: str) -> tuple[list[str], list[str]]:
     return traits, list(dict.fromkeys((*words, *pairs, *opening)))
 
 
-def _term(word: str) -> str:
-    return "NUMBER" if word.isdigit() else word if word == "CODE" else word.lower()
+def _terms(word: str) -> Sequence[str]:
+    """A word in its usual form, or the words that it is short for."""
+    if word == "CODE" or word.isdigit():
+        return ("CODE" if word == "CODE" else "NUMBER",)
+    word = word.lower().replace("’", "'")
+    return _FORMS.get(word) or (word,)
 
 
 def placed(said: Sequence[Sentence], place: int, role: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from ..clock import iso
 from ..context.session import ProjectSession, ProjectSessions
 from ..records import Memory
 from .gate import SessionState
-from .staging import Reading, TurnReader
+from .staging import NOT_KEPT, Reading, TurnReader
 from .turns import Turn
 
 __all__ = ["ImportedTurnReader"]
@@ -51,9 +51,8 @@ class ImportedTurnReader(TurnReader):
                 if not nums:
                     break
                 turns = [_turn(memory) for _, _, _, memory in rows if memory.status == "active"]
-                staged += self._stage(
-                    [found for turn in turns if turn.role in _ROLES for found in self._passages(turn)]
-                )
+                read = [(turn, passage) for turn in turns if turn.role in _ROLES for passage in self._passages(turn)]
+                staged += self._stage(read)
                 after, count = nums[-1], count + len(nums)
                 self._save_position(after)
         return Reading(count, tuple(staged))
@@ -67,7 +66,7 @@ class ImportedTurnReader(TurnReader):
         return int(known["after"])
 
     def _save_position(self, after: int) -> None:
-        states = {name: asdict(state) | {"failure": ""} for name, state in list(self._states.items())[-20:]}
+        states = {name: asdict(state) | NOT_KEPT for name, state in list(self._states.items())[-20:]}
         with self._store.database.write() as session:
             self._store.settings.put(session, self._fact, json.dumps({"after": after, "sessions": states}))
 

@@ -1,7 +1,12 @@
-"""Keeps the turns of hook events in the spool, before anything else is loaded."""
+"""Keeps the turns of hook events in the spool, before anything else is loaded.
+
+The answer of a client that does not send it with its event is read from the end of its transcript.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -10,14 +15,17 @@ from typing import Any
 from ..clock import Clock, SystemClock, iso
 from ..config import Settings
 from ..encryption import home_key
+from ..paths import open_regular
 from ..security.home_key import HomeKey
 from ..security.policy import Screen
 from .prepared import branch_of, read_head
 from .sessions import GivenMemories, session_of
-from .transcripts import last_answer
 from .turns import append_turn, turns_of
 
 __all__ = ["TurnKeeper"]
+
+_TAIL_BYTES = 256 * 1024
+_MOST_CHARACTERS = 32_000
 
 
 class TurnKeeper:
@@ -51,7 +59,48 @@ class TurnKeeper:
             return
         turn = {**event, "git_branch": branch_of(read_head(Path(str(event.get("cwd") or "/"))))}
         if kind == "answer" and not event.get("text"):
-            turn["text"] = last_answer(str(event.get("transcript") or ""))
+            turn["text"] = _last_answer(str(event.get("transcript") or ""))
         given = self._given.ids(session) if kind == "answer" else ()
         for one in turns_of(turn, self._screen, at=iso(self._clock.now()), given=given):
             append_turn(self._settings.home, one, self._key)
+
+
+def _last_answer(path: str) -> str:
+    """The text of the newest turn of the assistant, read from the end of a transcript; empty if there is none."""
+    if not path:
+        return ""
+    try:
+        with open_regular(Path(path)) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            lines = file.read(_TAIL_BYTES).split(b"\n")
+    except (OSError, ValueError):
+        return ""
+    for line in reversed(lines):
+        if text := _answer_in(line):
+            return text[:_MOST_CHARACTERS]
+    return ""
+
+
+def _answer_in(line: bytes) -> str:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(entry, dict):
+        return ""
+    message = entry.get("message")
+    if entry.get("type") == "assistant" and isinstance(message, dict):
+        return _joined(message.get("content"))
+    payload = entry.get("payload")
+    if isinstance(payload, dict) and payload.get("type") == "agent_message":
+        return str(payload.get("message") or "")
+    return ""
+
+
+def _joined(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    texts = [one.get("text") for one in blocks if isinstance(one, dict) and one.get("type") == "text"]
+    return "\n".join(text for text in texts if isinstance(text, str))

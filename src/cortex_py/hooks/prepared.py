@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..version import __version__
-from .sqlite_revision import read_revision
 
-__all__ = ["forget_prepared", "read_head", "read_prepared", "write_prepared"]
+__all__ = ["branch_of", "forget_prepared", "main_checkout", "read_head", "read_prepared", "write_prepared"]
 
 _MOST_BYTES = 64_000
 _MOST_LEVELS = 64
@@ -25,13 +24,31 @@ _MOST_LEVELS = 64
 def read_head(folder: Path) -> str:
     """What is checked out in a folder, as git's HEAD file has it; empty outside a repository."""
     with suppress(OSError, ValueError):
-        for place in (folder, *folder.parents)[:_MOST_LEVELS]:
-            git = place / ".git"
-            if git.is_file():
-                git = place / git.read_text("utf-8")[:4_096].removeprefix("gitdir:").strip()
-            if git.is_dir():
-                return (git / "HEAD").read_text("utf-8")[:1_024].strip()
+        if git := _git_folder(folder):
+            return (git[1] / "HEAD").read_text("utf-8")[:1_024].strip()
     return ""
+
+
+def main_checkout(folder: Path) -> Path | None:
+    """The root of the repository that a folder is a linked worktree of, if that repository knows it; else None."""
+    with suppress(OSError, ValueError):
+        if git := _git_folder(folder):
+            place, inner = git
+            known = inner.parent.name == "worktrees" and Path((inner / "gitdir").read_text("utf-8")[:4_096].strip())
+            if known and known.samefile(place / ".git") and inner.parents[1].name == ".git":
+                return inner.parents[2].resolve()
+    return None
+
+
+def _git_folder(folder: Path) -> tuple[Path, Path] | None:
+    """The root of the checkout that a folder is in, and the folder of its git files."""
+    for place in (folder, *folder.parents)[:_MOST_LEVELS]:
+        git = place / ".git"
+        if git.is_file():
+            git = place / git.read_text("utf-8")[:4_096].removeprefix("gitdir:").strip()
+        if git.is_dir():
+            return place, git
+    return None
 
 
 def branch_of(head: str) -> str:
@@ -53,7 +70,7 @@ def read_prepared(home: Path, folder: Path, now: float) -> dict[str, Any] | None
             return None
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
         same = (found["version"], found["folder"], found["head"]) == (__version__, str(folder), read_head(folder))
-        if same and now < found["until"] and found["revision"] == read_revision(home / "cortex.db"):
+        if same and now < found["until"] and found["revision"] == _read_revision(home / "cortex.db"):
             return found
     except (OSError, ValueError, LookupError, TypeError):
         pass
@@ -85,3 +102,18 @@ def forget_prepared(home: Path) -> None:
     with suppress(OSError):
         for path in (home / "hooks" / "start").iterdir():
             path.unlink(missing_ok=True)
+
+
+def _read_revision(database: Path) -> int | None:
+    """The number of the last change to the store in a file; None if it cannot be read, or is encrypted."""
+    # Imported here: most hooks need no database.
+    import sqlite3
+
+    try:
+        connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=0.02)
+        try:
+            return int(connection.execute("SELECT seq FROM state").fetchone()[0])
+        finally:
+            connection.close()
+    except (sqlite3.Error, ValueError, TypeError):
+        return None

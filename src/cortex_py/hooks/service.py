@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,12 @@ from ..context.project import identify
 from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.service import BranchSummary
 from ..errors import ConfigurationError, CortexError
+from ..memory.capture.chunking import Chunk, snippet
 from ..memory.capture.terms import leading_query_terms, stop_words
 from ..records import NEVER_INJECTED_TAG, PINNED_TAG, Branch, Hit, Memory
 from .frame import Quote, fit, frame, neutralise, quote
 from .prepared import read_head, write_prepared
+from .selection import LONGEST_QUOTE, MOST_GIVEN, Limits, certain, limits, quoted
 from .sessions import GivenMemories, GivenTo, session_of
 
 if TYPE_CHECKING:
@@ -30,11 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOTHING", "Hooks", "Injection"]
 
-_MOST_GIVEN = 5
-# Further memories must be nearly as certain as the best one. Chosen as the floor was, on the dev half of a benchmark.
-_MARGIN = 0.9
 _QUERY_CHARACTERS = 2_000
-_LONGEST_QUOTE = 700  # characters; of a longer memory the passage that matches is quoted
 # A prompt with fewer telling words is a remark ("yes, go on"), not a subject.
 _FEWEST_TERMS = 3
 # What a start shows besides the line of work: how many of each, the newest, those of this git branch first.
@@ -78,6 +76,8 @@ class Hooks:
         self._templates_of = templates
         self._layouts = _layouts(sessions.settings.hook_templates)
         self._given = GivenMemories(sessions.settings.home)
+        floor, measured = sessions.settings.hook_floor_percent, limits("warm")
+        self._limits = measured._replace(floor=floor / 100) if floor else measured
         self._lock = threading.Lock()
         self._projects: OrderedDict[str, tuple[float, ProjectSession | None]] = OrderedDict()
         self._contradicted: OrderedDict[tuple[str, int], bool] = OrderedDict()
@@ -114,12 +114,17 @@ class Hooks:
     def prompt(self, text: str, folder: str | Path, *, session: str = "", without: Collection[str] = ()) -> Injection:
         """Memories about a prompt: few, certain ones, that this session was not given before, nor `without` these."""
         project = self._project(folder)
-        if project is None or not _has_subject(text):
+        hits = [hit for hit in self.candidates(text, folder) if hit.memory.id not in without]
+        if project is None or not hits:
             return NOTHING
-        floor = self._settings.hook_floor_percent / 100
-        found = project.memories.related(text[:_QUERY_CHARACTERS], 2 * _MOST_GIVEN, mode="hybrid", filter="kind:note")
-        hits = [hit for hit in found if hit.memory.id not in without]
-        return self._choose("prompt", project, hits, floor, session, self._settings.hook_prompt_tokens)
+        return self._choose("prompt", project, hits, self._limits, session, self._settings.hook_prompt_tokens)
+
+    def candidates(self, text: str, folder: str | Path) -> list[Hit]:
+        """The memories that are considered for a prompt, best first; none for one without a subject."""
+        project = self._project(folder)
+        if project is None or not _has_subject(text):
+            return []
+        return project.memories.related(text[:_QUERY_CHARACTERS], 2 * MOST_GIVEN, mode="hybrid", filter="kind:note")
 
     def tool_used(
         self, folder: str | Path, *, session: str = "", path: str = "", command: str = "", output: str = "",
@@ -133,14 +138,14 @@ class Hooks:
             query = f"{command[:200]}\n{output[-600:]}".strip()
             filter = f"kind:note ns:{_SOLUTIONS}"
             hits = project.memories.related(query, _MOST_TRAPS, mode="hybrid", filter=filter)
-            return self._choose("tool", project, hits, self._settings.hook_floor_percent / 100, session, _TOOL_TOKENS)
+            return self._choose("tool", project, hits, self._limits, session, _TOOL_TOKENS)
         relative = _relative(project, path)
         if not relative:
             return NOTHING
         escaped = relative.replace("\\", "\\\\").replace('"', '\\"')
         traps = project.memories.listed(f'kind:note ns:{_TRAPS} path:"{escaped}"', _MOST_TRAPS)
-        hits = [Hit(one, 1.0, 1.0, lambda text=one.content: text[:_LONGEST_QUOTE]) for one in traps]  # type: ignore[misc]
-        return self._choose("tool", project, hits, 0.0, session, _TOOL_TOKENS)
+        hits = [Hit(one, 1.0, 1.0, _snippet_of(one.content)) for one in traps]
+        return self._choose("tool", project, hits, Limits(0.0, 0.0), session, _TOOL_TOKENS)
 
     def compacting(self, folder: str | Path, *, session: str = "") -> None:
         """The conversation is about to be cut: refresh the summary of the line of work, and forget what was given."""
@@ -304,16 +309,13 @@ class Hooks:
         return chosen
 
     def _choose(
-        self, kind: str, project: ProjectSession, hits: Sequence[Hit], floor: float, session: str, tokens: int
+        self, kind: str, project: ProjectSession, hits: Sequence[Hit], least: Limits, session: str, tokens: int
     ) -> Injection:
         given = set(self._given.ids(session)) if session else set()
-        least = max(floor, _MARGIN * max((hit.score for hit in hits), default=0.0))
-        certain = [
-            hit for hit in hits if hit.score >= least and hit.memory.id not in given and _may_be_given(hit.memory)
-        ]
-        sound = [hit for hit in certain if not self._is_contradicted(project, hit.memory)][:_MOST_GIVEN]
-        quotes = [quote(hit.memory, _passage(hit)) for hit in sound]
-        fitting = fit(quotes, tokens, project.memories.count_tokens)
+        allowed = [(hit.score, hit) for hit in hits if _may_be_given(hit.memory)]
+        chosen = [hit for hit in certain(allowed, least) if hit.memory.id not in given]
+        sound = [hit for hit in chosen if not self._is_contradicted(project, hit.memory)][:MOST_GIVEN]
+        fitting = quoted(sound, tokens, project.memories.count_tokens)
         memories = [hit.memory for hit in sound if hit.memory.id in {one.id for one in fitting}]
         return self._laid_out(kind, project, memories, fitting, "", tokens)
 
@@ -413,9 +415,8 @@ def _is_near(memory: Memory, branch: Branch | None, here: str | None) -> bool:
 
 def _beginning(memory: Memory) -> str:
     text = memory.summary or memory.content
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE].rstrip()}…"
+    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE].rstrip()}…"
 
 
-def _passage(hit: Hit) -> str:
-    content = hit.memory.content
-    return content if len(content) <= _LONGEST_QUOTE else hit.snippet
+def _snippet_of(content: str) -> Callable[..., str]:
+    return partial(snippet, content, span=Chunk(0, len(content)), words=None, length=LONGEST_QUOTE)

@@ -8,19 +8,20 @@ adds nothing.
 from __future__ import annotations
 
 import json
+import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backup.files import exclusive_lock
 from ..clock import in_utc
 from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.reader import all_words
-from ..errors import Conflict, CortexError
+from ..errors import Conflict, CortexError, LLMError
 from ..memory.comparison.likeness import conflict, differences, judge
 from ..memory.comparison.statements import Statement, read_statement
 from ..memory.service import Memories
@@ -28,16 +29,26 @@ from ..records import Contradiction, Memory, NewMemory
 from .gate import Passage, SessionState, default_gate
 from .turns import Turn, forget_turns, read_turns
 
-__all__ = ["Reading", "Review", "Staged", "TurnReader"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..llm.client import LanguageModel
+
+__all__ = ["NOT_KEPT", "Reading", "Review", "Staged", "TurnReader"]
+
+_log = logging.getLogger(__name__)
 
 STAGED_TAG = "from-session"
 _CONFIDENCE = "confidence-"
-_AT_ONCE = 20  # turns between two savings of the position
+_MODEL_TAG = "found-by-model"  # and not by the gate, so that there is no measured confidence
+_AT_ONCE = 50  # turns between two savings of the position
 _MOST_TURNS = 5_000  # of one call
 _MOST_SESSIONS = 200
 _NEAR = 6  # memories that a passage is compared with
 _CONTAINED = 0.8  # share of a passage's words that a memory has, from which on it says nothing new
 _LONGEST_SOURCE = 200
+NOT_KEPT = {"program": "", "failure": "", "changed": []}  # of the state of a session: its texts
 _LISTED = 500
 
 
@@ -57,7 +68,10 @@ class TurnReader:
         self._key = sessions.key
         self._embed = sessions.backend.embed
         self._project = project
+        self._model = sessions.model if sessions.settings.hook_model else lambda: None
         self._states: dict[str, SessionState] = {}
+        # What failed and then succeeded before an answer, by the turn of the answer.
+        self._failures: dict[str, str] = {}
 
     def read(self, pause: Callable[[], bool] = lambda: True, most: int = _MOST_TURNS) -> Reading:
         """Read turns that nobody has read. `pause` is called before each and may wait; False ends the reading."""
@@ -70,56 +84,78 @@ class TurnReader:
     def _read(self, pause: Callable[[], bool], most: int) -> Reading:
         position = self._load()
         count, staged = 0, list[Memory]()
-        found: list[tuple[Turn, Passage, str]] = []
+        found: list[tuple[Turn, Passage]] = []
+        turns: list[Turn] = []
+        model = self._model()
         for after, turn in read_turns(self._home, position, self._key):
             if count == most or not pause():
                 break
-            found += self._passages(turn)
+            found += ((turn, passage) for passage in self._passages(turn))
+            turns.append(turn)
             position, count = after, count + 1
-            if count % _AT_ONCE == 0:
+            if len(turns) == _AT_ONCE:
+                found, model = self._by_model(model, turns, found)
                 staged += self._stage(found)
-                found = []
+                found, turns = [], []
                 self._save(position)
         if count:
+            found, model = self._by_model(model, turns, found)
             staged += self._stage(found)
             self._save(position)
             forget_turns(self._home, position)
         return Reading(count, tuple(staged))
 
-    def _passages(self, turn: Turn) -> Iterator[tuple[Turn, Passage, str]]:
-        """What is worth keeping of a turn, and the failure that it explains."""
+    def _by_model(
+        self, model: LanguageModel | None, turns: Sequence[Turn], found: list[tuple[Turn, Passage]]
+    ) -> tuple[list[tuple[Turn, Passage]], LanguageModel | None]:
+        """The passages that a language model finds; if it fails, those of the gate, and no model for this reading."""
+        if model is None or not turns:
+            return found, model
+        from .model_reading import read_by_model
+
+        try:
+            return read_by_model(model, turns, found), model
+        except LLMError as error:
+            _log.warning("The language model did not read the turns: %s", error)
+            return found, None
+
+    def _passages(self, turn: Turn) -> list[Passage]:
+        """What the gate finds worth keeping of a turn."""
         session = f"{turn.client}:{turn.session}"
         state = self._states.pop(session, None) or SessionState()
         self._states[session] = state
         while len(self._states) > _MOST_SESSIONS:
             del self._states[next(iter(self._states))]
-        failure = state.failure if state.fixed and turn.role == "assistant" else ""
-        for passage in default_gate().read(turn, state):
-            yield turn, passage, failure if passage.namespace == "learnings" else ""
+        if turn.role == "assistant" and (repaired := state.repaired()):
+            self._failures[turn.id] = repaired
+        found = default_gate().read(turn, state)
         if turn.role == "event" and turn.event == "end":
             self._states.pop(session, None)
+        return found
 
     # -- staging ---------------------------------------------------------------------------------
 
-    def _stage(self, found: Sequence[tuple[Turn, Passage, str]]) -> list[Memory]:
+    def _stage(self, found: Sequence[tuple[Turn, Passage]]) -> list[Memory]:
         staged = []
-        for turn, passage, failure in found:
+        failures, self._failures = self._failures, {}
+        vectors = self._embed([passage.text for _, passage in found]) if found else ()
+        for (turn, passage), vector in zip(found, vectors, strict=True):
             with suppress(CortexError):  # a text that is refused is not kept; a folder may be gone
                 project = self._project(turn.cwd)
-                if project and not self._is_known(project.memories, passage.text, turn.given):
+                if project and not self._is_known(project.memories, passage.text, vector, turn.given):
+                    failure = failures.get(turn.id, "") if passage.namespace == "learnings" else ""
                     item = _new_memory(turn, passage, failure)
                     (memory,) = project.memories.capture_many([item])
                     staged.append(memory)
         return staged
 
-    def _is_known(self, memories: Memories, text: str, given: Sequence[str]) -> bool:
+    def _is_known(self, memories: Memories, text: str, vector: NDArray[np.float32], given: Sequence[str]) -> bool:
         """Whether a memory says the same or more, and nothing in the text speaks against it."""
         near = {hit.memory.id: hit.memory for hit in memories.related(text, _NEAR, mode="hybrid", filter="kind:note")}
         near |= memories.visible([one for one in given if one not in near])
         if not near:
             return False
         vectors = memories.vectors(list(near))
-        vector = self._embed([text])[0]
         said, words = read_statement(text), all_words(text)
         for id, memory in near.items():
             other = read_statement(memory.content)
@@ -146,7 +182,7 @@ class TurnReader:
             return ""
 
     def _save(self, position: str) -> None:
-        states = {session: asdict(state) | {"failure": ""} for session, state in self._states.items()}
+        states = {session: asdict(state) | NOT_KEPT for session, state in self._states.items()}
         draft = self._file.with_name(f".reading-{os.getpid()}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump({"position": position, "sessions": states}, file)
@@ -165,7 +201,7 @@ def _new_memory(turn: Turn, passage: Passage, failure: str) -> NewMemory:
     return NewMemory(
         content=f"{passage.text}\nSeen as: {failure}" if failure else passage.text,
         namespace=passage.namespace,
-        tags=(STAGED_TAG, f"{_CONFIDENCE}{round(100 * passage.confidence)}"),
+        tags=(STAGED_TAG, *_confidence_tag(passage.confidence)),
         source=f"{turn.client}/{turn.session}/{turn.turn or turn.id}"[:_LONGEST_SOURCE],
         git_branch=turn.git_branch or None,
         status="pending",
@@ -181,6 +217,10 @@ def _moment(text: str) -> datetime | None:
         return in_utc(datetime.fromisoformat(text))
     except ValueError:
         return None
+
+
+def _confidence_tag(confidence: float | None) -> tuple[str, ...]:
+    return (_MODEL_TAG,) if confidence is None else (f"{_CONFIDENCE}{round(100 * confidence)}",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 The file is opened read-only, by the SQLite that the store uses too. Only notes of one project are found, by the share
 of a query's words that they have, rare words counting for more. An encrypted file, or one of another version, has no
-results.
+results. The weights of the words come along, so that the caller can look closer at long notes.
 """
 
 from __future__ import annotations
@@ -49,29 +49,33 @@ class FoundNote(NamedTuple):
 
 
 def search_file(
-    path: Path, folder: Path, terms: Sequence[str], *, git_branch: str, now: float, least: float
-) -> list[FoundNote]:
-    """Notes of the project at a folder that have at least this share of a query, best first."""
+    path: Path, folders: Sequence[Path], terms: Sequence[str], *, git_branch: str, now: float, least: float
+) -> tuple[list[FoundNote], dict[str, float]]:
+    """Notes of the project at one of these folders that have at least this share of a query, best first.
+
+    Also the weight of each term, in all 1.
+    """
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as file:
             file.set_busy_timeout(_BUSY_MS)
-            return _search(file, folder, terms, git_branch, int(now * 1e6), least)
+            return _search(file, folders, terms, git_branch, int(now * 1e6), least)
     except apsw.Error:
-        return []
+        return [], {}
 
 
 def _search(
-    file: apsw.Connection, folder: Path, terms: Sequence[str], git_branch: str, now: int, least: float
-) -> list[FoundNote]:
-    roots = [str(place) for place in (folder, *folder.parents)]
+    file: apsw.Connection, folders: Sequence[Path], terms: Sequence[str], git_branch: str, now: int, least: float
+) -> tuple[list[FoundNote], dict[str, float]]:
+    roots = [str(place) for place in folders]
     project = _rows(file, _PROJECT.format(_marks(roots)), roots)
     if not project or not terms:
-        return []
+        return [], {}
     ((total,),) = _rows(file, "SELECT coalesce(max(num), 0) FROM memory")
     file.execute("CREATE VIRTUAL TABLE temp.held USING fts5vocab(main, memory_text, row)")
     weights: dict[str, float] = {}
     rare: list[str] = []
-    for word in dict.fromkeys(index_word(term_hash(term)) for term in terms):
+    by_term = {term: index_word(term_hash(term)) for term in terms}
+    for word in dict.fromkeys(by_term.values()):
         count = sum(doc for (doc,) in _rows(file, "SELECT doc FROM temp.held WHERE term = ?", (word,)))
         weights[word] = math.log1p(total / max(count, 0.5))
         if 0 < count <= max(_COMMON * total, _LOOKED_AT):
@@ -91,7 +95,8 @@ def _search(
         (gained[num], num, FoundNote(id, namespace, status, _moment(created), content, gained[num] / whole))
         for num, id, namespace, status, created, content in rows
     ]
-    return [note for *_, note in sorted(notes, key=lambda one: (-one[0], -one[1]))]
+    best_first = [note for *_, note in sorted(notes, key=lambda one: (-one[0], -one[1]))]
+    return best_first, {term: weights[word] / whole for term, word in by_term.items()}
 
 
 def _rows(file: apsw.Connection, sql: str, values: Sequence[str | int] = ()) -> list[tuple[Any, ...]]:

@@ -184,7 +184,12 @@ class Recall:
             heads = [one for where in wheres for one in table.list_page(session, where, offset + limit, 0)]
             memories = sorted(heads, key=lambda one: (one.created_at, one.id), reverse=True)[offset : offset + limit]
         hits = tuple(
-            Hit(memory, 0.0, 0.0, partial(snippet, memory.content, Chunk(0, len(memory.content)), None, _SNIPPET))
+            Hit(
+                memory,
+                0.0,
+                0.0,
+                partial(snippet, memory.content, span=Chunk(0, len(memory.content)), words=None, length=_SNIPPET),
+            )
             for memory in memories
         )
         return Page(hits, total, warnings)
@@ -269,7 +274,7 @@ class _Ranked:
         return -round(self.score, 7), -round(self.raw, 7), -self.created, -self.num
 
     def hit(self, memory: Memory, words: frozenset[str]) -> Hit:
-        passage = partial(snippet, memory.content, self.span, words, _SNIPPET)
+        passage = partial(snippet, memory.content, span=self.span, words=words, length=_SNIPPET)
         return Hit(memory, self.score, self.raw, passage, self.signals)
 
 
