@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cortex_py.memory.comparison.likeness import conflict
+from cortex_py.memory.comparison.conflicts import conflict
 from cortex_py.memory.comparison.statements import read_statement
 from train_likeness import vectors
 

@@ -19,7 +19,8 @@ from ..backup.files import exclusive_lock
 from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.reader import all_words
 from ..errors import Conflict, CortexError
-from ..memory.comparison.likeness import conflict, differences, judge
+from ..memory.comparison.conflicts import conflict
+from ..memory.comparison.likeness import differences, judge
 from ..memory.comparison.statements import Statement, read_statement
 from ..memory.service import Memories
 from ..records import Contradiction, Memory, NewMemory
