@@ -3,8 +3,8 @@
     python bench/conflicts.py [--part develop|held_out|held_out2] [--show]
 
 The pairs of `data/conflict_pairs.jsonl` were written by hand before the rules were changed for them; the rules were
-only ever changed with the part `develop` in view. `held_out2` was scored once. A pair counts as reported if capture would report it: `conflict` of the
-comparison, with the cosine of the shipped model.
+only ever changed with the part `develop` in view. `held_out2` was scored once. A pair counts as reported if capture
+would report it: `conflict` of the comparison, with the cosine of the shipped model.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _SAME_SIZE = 1.1  # 1 GB may be 1 GiB
 
 def conflict(a: Statement, b: Statement, cosine: float) -> Difference | None:
     """The one difference in which two statements about the same thing contradict each other."""
-    if a.empty or b.empty or cosine < _ABOUT_ONE_THING or _has_room(a, b):
+    if a.empty or b.empty or cosine < _ABOUT_ONE_THING or _can_both_hold(a, b):
         return None
     found = list(differences(a, b))
     if any(one.kind not in _VALUES | _TURNING | _NAMED for one in found):
@@ -47,7 +47,7 @@ def conflict(a: Statement, b: Statement, cosine: float) -> Difference | None:
     return found[0] if _nothing_else(a, b, left, right) else None
 
 
-def _has_room(a: Statement, b: Statement) -> bool:
+def _can_both_hold(a: Statement, b: Statement) -> bool:
     """Whether two statements can hold side by side whatever they say: of a series, changes, a proposal, an example."""
     if a.labels != b.labels or a.adds or b.adds or _reserved(a) != _reserved(b):
         return True

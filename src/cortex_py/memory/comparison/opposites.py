@@ -88,5 +88,5 @@ CHANGES = word_set(_TABLES["changes"])
 HOLDERS = word_set(_TABLES["holders"])
 # Of what these name, a thing can have several: it "needs" this and that, it is "used by" many.
 MANY = _phrases(_TABLES["many"])
-# A statement with one of these leaves room for another: a proposal, a condition, an example, a part of a history.
+# A statement with one of these does not exclude another: a proposal, a condition, an example, a part of a history.
 RESERVED = _phrases(_TABLES["reserved"])
