@@ -1,10 +1,10 @@
 """How well contradictions between two notes of one subject are told from notes that can both hold.
 
-    python bench/conflicts.py [--part develop|held_out] [--show]
+    python bench/conflicts.py [--part develop|held_out|held_out2] [--show]
 
-The pairs of `data/conflict_pairs.jsonl` were written by hand before any rule was changed; the rules were only ever
-changed with the half `develop` in view. A pair counts as reported if capture would report it: `conflict` of the
-comparison, with the cosine of the shipped model.
+The pairs of `data/conflict_pairs.jsonl` were written by hand before the rules were changed for them; the rules were
+only ever changed with the part `develop` in view. `held_out2` was scored once. A pair counts as reported if capture
+would report it: `conflict` of the comparison, with the cosine of the shipped model.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cortex_py.memory.comparison.likeness import conflict
+from cortex_py.memory.comparison.conflicts import conflict
 from cortex_py.memory.comparison.statements import read_statement
 from train_likeness import vectors
 
@@ -26,7 +26,7 @@ PAIRS = Path(__file__).parent / "data" / "conflict_pairs.jsonl"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--part", choices=("develop", "held_out"), default="held_out")
+    parser.add_argument("--part", choices=("develop", "held_out", "held_out2"), default="held_out2")
     parser.add_argument("--show", action="store_true", help="print the pairs that are judged wrongly")
     chosen = parser.parse_args(arguments)
     pairs = [row for row in map(json.loads, PAIRS.read_text("utf-8").splitlines()) if row["part"] == chosen.part]

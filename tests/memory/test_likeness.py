@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
+from cortex_py.memory.comparison.conflicts import conflict
 from cortex_py.memory.comparison.likeness import (
     FEATURE_NAMES,
     LikenessModel,
-    conflict,
     default_model,
     difference,
     judge,
@@ -149,6 +149,12 @@ def test_an_empty_text_is_the_same_as_nothing() -> None:
         ("Logs are shipped to Datadog.", "Logs are shipped to Loki.", "name"),
         ("The entry point is main.py.", "The entry point is app.py.", "identifier"),
         ("Backups are kept for 30 days.", "We keep backups for 90 days.", "number"),
+        ("The panel listens on port 8081.", "The panel runs on port 9090.", "number"),  # other verbs
+        ("Session data lives in Redis.", "Session data is stored in DynamoDB.", "name"),
+        ("PDFs are rendered with WeasyPrint.", "PDFs are rendered with wkhtmltopdf.", "name"),  # no capital
+        ("Dana owns the billing code.", "Mina owns the billing code.", "name"),  # the one in charge
+        ("We retry failed jobs 3 times.", "We retry failed jobs 5 times.", "number"),  # no event
+        ("Gzip is enabled on the load balancer.", "Gzip is disabled on the load balancer.", "opposite"),
     ],
 )
 def test_a_contradiction_is_one_difference_about_one_thing(a: str, b: str, kind: str) -> None:
@@ -172,6 +178,19 @@ def test_a_contradiction_is_one_difference_about_one_thing(a: str, b: str, kind:
         ("Mobile requests end after 10 s.", "Database queries end after 20 s."),
         ("The cache is slow.", "The cache is slow."),
         ("Note 1 about the harbour", "Note 2 about the harbour"),  # two of a series
+        ("Merge pull request #2233 from main", "Merge pull request #1940 from main"),
+        ("Re-run the builds (3)", "Re-run the builds (8)"),
+        ("Update Pyodide to 0.28.2", "Update Pyodide to 0.29.3"),  # lines of a log
+        ("The pool has up to 40 connections.", "The pool has 5 connections."),  # within the bounds
+        ("We need Python 3.10 or newer.", "We need Python 3.12."),
+        ("The gateway has a limit of 30 s.", "The gateway has a limit of 10 MB."),  # other units
+        ("The artefact has 2 GB.", "The artefact has 2048 MB."),
+        ("The timeout used to be 10 s.", "The timeout is 30 s."),  # a part of a history
+        ("The limit could be 200 MB.", "The limit is 50 MB."),
+        ("The scripts are written in JS.", "The scripts are written in JavaScript."),  # short for the other
+        ("The tool is available via Scoop.", "The tool is available via MacPorts."),  # there are several
+        ("The worker needs REDIS_URL to be set.", "The worker needs SENTRY_DSN to be set."),
+        ("The data folder is for non-disposable data.", "The data folder is for data."),  # denies something else
         ("Step 1: stop the workers.", "Step 2: stop the workers."),
         ("Ticket #4521 is about the slow basket.", "Ticket #4522 is about the slow basket."),
         ("Incident 12 is due to a full disk.", "Incident 13 is due to a full disk."),

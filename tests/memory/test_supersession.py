@@ -186,6 +186,8 @@ def test_what_says_something_else_of_the_same_thing_is_told_with_the_difference(
         (OLD, OLD),
         (OLD, "Bananas ripen faster beside 3 apples."),
         (OLD, "The invoices are printed on paper of 90 grams."),
+        ("note 1 about the deploy pipeline", "note 2 about the deploy pipeline"),
+        ("Note 1: the pool has 20 connections", "Note 2: the pool has 30 connections"),
     ],
 )
 def test_other_words_and_other_things_are_no_contradiction(cortex: Cortex, old: str, new: str) -> None:
@@ -223,6 +225,7 @@ def test_no_reason_holds_a_secret(cortex: Cortex) -> None:
     for token, days in zip(tokens, (7, 8), strict=True):
         newer = cortex.memories.capture(f"The deploy token {token} lives {days} days.")
     assert newer.redactions
+    assert [one.reason for one in newer.conflicts_with] == ["number: 7 days / 8 days"]
     assert not any(token in repr(newer) for token in tokens)
     assert not any(token in repr(cortex.memories.conflicts(newer.id)) for token in tokens)
 

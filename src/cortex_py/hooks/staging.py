@@ -22,7 +22,8 @@ from ..clock import in_utc
 from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.reader import all_words
 from ..errors import Conflict, CortexError, LLMError
-from ..memory.comparison.likeness import conflict, differences, judge
+from ..memory.comparison.conflicts import conflict
+from ..memory.comparison.likeness import differences, judge
 from ..memory.comparison.statements import Statement, read_statement
 from ..memory.service import Memories
 from ..records import Contradiction, Memory, NewMemory

@@ -1,4 +1,4 @@
-"""Whether two notes say the same in other words, contradict each other, or are only similar.
+"""Whether two notes say the same in other words, or are only similar, and in what they differ.
 
 A difference decides alone, and so does one word in place of another that does not mean the same. Otherwise a logistic
 model weighs the cosine of their vectors and how their words match, synonyms included. `bench/train_likeness.py` writes
@@ -17,21 +17,23 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from .opposites import SCOPES, SIDES, THINGS
+from .opposites import SCOPES
 from .statements import Statement, plain_text
 from .synonyms import are_synonyms
 
 __all__ = [
     "FEATURE_NAMES",
     "LikenessModel",
-    "conflict",
     "default_model",
     "difference",
     "differences",
+    "drop_synonyms",
     "judge",
     "likeness_features",
+    "only_in",
     "replaced_word",
     "share_root",
+    "unmatched",
 ]
 
 # -- differences: a number, a name, a negation, an opposite ----------------------------------------
@@ -302,9 +304,9 @@ def replaced_word(a: Statement, b: Statement) -> tuple[str, str] | None:
 
 def likeness_features(a: Statement, b: Statement, cosine: float) -> tuple[float, ...]:
     """The features of the model, in the order of FEATURE_NAMES; they do not depend on the order of the two."""
-    left, right = _unmatched(a.words, b.words)
+    left, right = unmatched(a.words, b.words)
     shared = (len(set(a.words)) - len(left) + len(set(b.words)) - len(right)) / 2
-    shared += _SYNONYM * _drop_synonyms(left, right)
+    shared += _SYNONYM * drop_synonyms(left, right)
     more, fewer = max(len(left), len(right)), min(len(left), len(right))
     overlap = shared / max(1.0, shared + more + fewer)
     if not more:  # the order of the words matters only if some were exchanged
@@ -320,7 +322,7 @@ def likeness_features(a: Statement, b: Statement, cosine: float) -> tuple[float,
     )
 
 
-def _drop_synonyms(left: list[str], right: list[str]) -> int:
+def drop_synonyms(left: list[str], right: list[str]) -> int:
     """Take pairs of synonyms out of the words that each has for itself; returns how many."""
     if min(len(left), len(right)) > _MANY:
         return 0
@@ -333,10 +335,10 @@ def _drop_synonyms(left: list[str], right: list[str]) -> int:
     return found
 
 
-def _unmatched(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[list[str], list[str]]:
+def unmatched(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """The words of each that the other has in no form; "sun glasses" is a form of "sunglasses"."""
     if b < a:  # the first match is taken, so the order of the two is fixed
-        return _unmatched(b, a)[::-1]
+        return unmatched(b, a)[::-1]
     left, right = list(dict.fromkeys(only_in(a, b))), list(dict.fromkeys(only_in(b, a)))
     if min(len(left), len(right)) > _MANY:
         return left, right
@@ -374,70 +376,3 @@ def _shared_pairs(a: Sequence[str], b: Sequence[str]) -> float:
     """The share of pairs of neighbouring words that occur in both."""
     left, right = set(pairwise(a)), set(pairwise(b))
     return len(left & right) / max(1, len(left | right))
-
-
-# Kinds of differences that make two statements about one thing contradict each other.
-_EXCLUDING = frozenset(("number", "version", "date", "negation", "opposite", "name", "identifier", "quotation"))
-_TURNING = frozenset(("negation", "opposite"))  # those that deny, also of what is over
-_AMOUNTS = frozenset(("number", *_TURNING))  # those of which two never hold together
-_ABOUT_ONE_THING = 0.6  # cosine
-_FURTHER = 3  # words that one may have beyond the other
-
-
-def conflict(a: Statement, b: Statement, cosine: float) -> Difference | None:
-    """The one difference in which two statements about the same thing contradict each other."""
-    if a.empty or b.empty or cosine < _ABOUT_ONE_THING:
-        return None
-    if a.labels != b.labels or a.adds != b.adds:
-        return None  # two of a series, or something further
-    found = list(differences(a, b))
-    if len(found) != 1 or found[0].kind not in _EXCLUDING or not _one_for_one(found[0], a, b):
-        return None
-    return found[0] if not _both_can_hold(found[0], a, b) and _about_the_same(found[0], a, b) else None
-
-
-def _both_can_hold(found: Difference, a: Statement, b: Statement) -> bool:
-    """Whether the statements add up: two events, two things that are possible, two that are forbidden."""
-    if a.is_past and b.is_past and found.kind not in _TURNING:
-        return True
-    return found.kind not in _AMOUNTS and ((a.permits and b.permits) or (a.negations > 0 and b.negations > 0))
-
-
-def _one_for_one(found: Difference, a: Statement, b: Statement) -> bool:
-    """Whether one value contradicts one other; a value that only one side has is a detail, not a contradiction."""
-    if found.kind == "negation":
-        return True
-    values = (a.numbers, b.numbers) if found.kind in ("number", "version") else (a.dates, b.dates)
-    if found.kind in ("number", "version", "date"):
-        return len(only_in(*values)) == len(only_in(*reversed(values))) == 1
-    if found.kind == "identifier" and not (a.tells_state and b.tells_state):
-        return False  # "see A" and "see B" do not contradict each other
-    return bool(found.left and found.right)
-
-
-def _about_the_same(found: Difference, a: Statement, b: Statement) -> bool:
-    """Whether both have the same subject and, apart from the difference, nearly the same words."""
-    left, right = _unmatched(a.words, b.words)
-    if not all(_opens_alike(found, *side) for side in ((a.words, left), (b.words, right))):
-        return False
-    further = [_further(found.kind, *side) for side in ((left, found.left), (right, found.right))]
-    shared = len(set(a.words).intersection(b.words))
-    # One may say more than the other. If each has something that the other lacks, they are about two things.
-    return min(further) == 0 and max(further) <= _FURTHER and shared > max(further)
-
-
-def _opens_alike(found: Difference, words: Sequence[str], unmatched: Sequence[str]) -> bool:
-    """Whether the first word, mostly the subject, is common to both or belongs to the difference."""
-    if not words or words[0] not in unmatched:
-        return bool(words)
-    word = words[0]
-    if found.kind == "opposite":
-        things = any(axis in THINGS for bit in (found.left, found.right) for axis, _ in SIDES.get(bit, ()))
-        return not things and any(bit.lower().startswith(word[:3]) for bit in (found.left, found.right))
-    return word.startswith("#")
-
-
-def _further(kind: DifferenceKind, unmatched: Sequence[str], bit: str) -> int:
-    """How many unmatched words are not part of the difference; numbers and dates are marked words."""
-    own = len(bit.split()) if kind in ("name", "identifier", "opposite", "quotation") else 0
-    return max(0, sum(not word.startswith("#") for word in unmatched) - own)

@@ -7,18 +7,25 @@ words may also name two different things ("client", "server"), and `scope` where
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 __all__ = [
+    "CHANGES",
     "COMMON",
     "ENVIRONMENTS",
+    "EXCLUSIVE",
     "FILLERS",
     "FOREIGN",
     "FOREIGN_NEGATIONS",
     "HEDGES",
+    "HOLDERS",
+    "LIGHT",
+    "MANY",
     "NEGATIONS",
     "OPENERS",
     "PARTICIPLES",
+    "RESERVED",
     "SCOPES",
     "SERIES",
     "SIDES",
@@ -31,6 +38,11 @@ __all__ = [
 def word_set(text: str) -> frozenset[str]:
     """The words of a text as a set."""
     return frozenset(text.split())
+
+
+def _phrases(phrases: list[str]) -> re.Pattern[str]:
+    """An expression for any of these phrases, as whole words."""
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, phrases))})(?![\w-])")
 
 
 _TABLES = json.loads(Path(__file__).with_name("opposites.json").read_text("utf-8"))
@@ -64,3 +76,17 @@ FOREIGN = frozenset[str](_TABLES["foreign"])
 # Nouns of which several are numbered: note 1 and note 2 are two notes.
 SERIES = frozenset[str](_TABLES["series"])
 FOREIGN_NEGATIONS = frozenset[str](_TABLES["foreign_negations"])
+
+# Words for contradictions; the verbs are stems.
+# They only join a thing and its value: it "lives in", "runs on", "is set to".
+LIGHT = word_set(_TABLES["light"])
+# They say what, where or whose a thing is, of which there is one.
+EXCLUSIVE = word_set(_TABLES["exclusive"])
+# Verbs that open the line of a log: "update A to 2", "update A to 3".
+CHANGES = word_set(_TABLES["changes"])
+# Verbs of the one who is in charge.
+HOLDERS = word_set(_TABLES["holders"])
+# Of what these name, a thing can have several: it "needs" this and that, it is "used by" many.
+MANY = _phrases(_TABLES["many"])
+# A statement with one of these does not exclude another: a proposal, a condition, an example, a part of a history.
+RESERVED = _phrases(_TABLES["reserved"])

@@ -38,11 +38,13 @@ _TOKEN = re.compile(
     r"""
     (?P<word>[A-Za-z]+(?=[\s,]))  # most words, to skip the other alternatives
   | (?P<fence>```.*?(?:```|\Z))
+  | (?P<secret>\[REDACTED:[a-z0-9-]{1,40}\])
   | (?P<url>(?<![\w.])[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s<>"'`)\]]+)
-  | (?P<mixed>(?<![\w.])\d+[A-Za-z_]+\d\w*)
+  | (?P<mixed>(?<![\w.])(?:\d+[A-Za-z_]+\d\w*|[a-z]{1,20}(?:-[a-z]{1,20}){1,4}-\d{1,4}[a-z]?\b))
   | (?P<number>(?<![A-Za-z_\d.])[-+]?[vV]?\d(?:[\d.,:/-]*\d)?(?:[A-Za-zµ]{1,3}(?!\w))?%?)
   | (?P<path>(?<![\w.])(?:(?:~|\.{1,2})?/[\w.@-]{0,80}\w(?:/[\w.@-]{0,80}\w)*
-        |[\w.@-]{1,80}+(?:/[\w.@-]{0,80}\w){2,}|[\w@-]{1,80}+/[\w@-]{1,80}+\.[A-Za-z]\w{0,4}\b))
+        |[\w.@-]{1,80}+(?:/[\w.@-]{0,80}\w){2,}|[\w@-]{1,80}+/[\w@-]{1,80}+\.[A-Za-z]\w{0,4}\b
+        |[\w-]{2,80}+/(?=[\s.,;:)]|\Z)))
   | (?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)
   | (?P<tag>(?<![\w&])[\#@][A-Za-z][\w-]*|\b[A-Za-z](?:\+\+|\#)(?!\w))
   | (?P<glyph>[\u3040-\u30ff\u3400-\u9fff])
@@ -73,14 +75,18 @@ _PLACES = word_set("in on to for from into the our")
 _ADDING = word_set("also too additionally besides moreover")
 _PERMITTING = word_set("can may could might support supports accept accepts allow allows include includes")
 _PAST = word_set("was were had did")
+_HAVING = word_set("has have having")
 _SELECTING = word_set("same next other another last previous former latter")
+_LABELLED = re.compile(r"[^\n.!?;:=]{2,60}(?::|\s?=)\s")
+_COUNTED = re.compile(r"\(\d{1,4}\)\s*\Z")
+_REFERENCE = re.compile(r"(?:#|\b[A-Z]{2,10}-|[A-Za-z]-(?=\d{3}))(\d+)\b")
 _LIST_MARK = re.compile(r"\s*\d{1,4}[.)]\s")
 _SPECIAL = frozenset(
     {*FOREIGN, *FOREIGN_NEGATIONS, *SIDES, *ENVIRONMENTS, *HEDGES, *_MARKERS, *_BE, *_ADDING, *_PERMITTING, *_SELECTING}
     | {"only"}
 )
 _CACHED = 40  # letters of the longest word that is cached
-_CODE_KINDS = frozenset(("url", "path", "flag", "tag", "mixed"))
+_CODE_KINDS = frozenset(("url", "path", "flag", "tag", "mixed", "secret"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,7 @@ class Statement:
     bound: frozenset[tuple[str, str]]  # words with a role: those after "from", "before", "than"
     passive: bool
     tells_state: bool  # contains a form of "be"
+    labelled: bool  # begins with what it is about: "log level: info"
     asks: bool
     hedged: bool
     only: bool
@@ -168,6 +175,7 @@ class _Reader:
         self.begins = True
         self.tokens = _tokens(_FILLER.sub("", text))
         self.titled = _titled(self.tokens)
+        self.references = frozenset(_REFERENCE.findall(text))
 
     def statement(self) -> Statement:
         at = 0
@@ -197,6 +205,7 @@ class _Reader:
             bound=frozenset(self.bound),
             passive=self.passive,
             tells_state=self.tells_state,
+            labelled=_LABELLED.match(self.text) is not None,
             asks=self.asks,
             hedged=self.hedged,
             only=self.only,
@@ -215,6 +224,7 @@ class _Reader:
         if token.kind == "word" and self._letters_one(at):
             one = f"{self.tokens[at - 1].lower} {token.lower}"
             self.identifiers[one] = f"{self.tokens[at - 1].text} {token.text}"
+            self.labels.add(one)
             self._add(one, token.text)
             return at + 1
         if token.kind == "word":
@@ -248,9 +258,11 @@ class _Reader:
         self._add(f"#{found.key}", written)
 
     def _numbers_subject(self, at: int, end: int) -> bool:
-        """Whether a number tells which of several: "note 1", "ticket #4521", the mark of a list."""
+        """Whether a number tells which of several: "note 1", "ticket #4521", "rerun (3)", the mark of a list."""
         if not at:
-            return bool(_LIST_MARK.match(self.text))
+            return bool(_LIST_MARK.match(self.text)) or self.tokens[at].text in self.references
+        if (end == len(self.tokens) and _COUNTED.search(self.text)) or self.tokens[at].text in self.references:
+            return True
         before = self.tokens[at - 1]
         if before.kind == "word" and self._tells_of(before.lower, self._following(end - 1)):
             return True
@@ -284,7 +296,7 @@ class _Reader:
         self.acted_on = self.begins = False
 
     def _word(self, at: int, word: _Word) -> None:
-        self.is_past = self.is_past or word.lower in _PAST or (word.past and not self.acted_on)
+        self.is_past = self.is_past or word.lower in _PAST or (word.past and not self.acted_on and self._reports(at))
         if word.negates:
             self.negations += not (word.lower == "not" and self._following(at) == "only")
             self.marker = "not"
@@ -305,8 +317,9 @@ class _Reader:
         lower = word.lower
         self.foreign += lower in FOREIGN
         self.foreign_negations += lower in FOREIGN_NEGATIONS
-        for side in SIDES.get(lower, ()):
-            self.sides[side] = lower
+        if lower != "on" or self._is_switched(at):
+            for side in SIDES.get(lower, ()):
+                self.sides[side] = lower
         if lower in ENVIRONMENTS:
             self._environment(lower, self.tokens[at - 1].lower if at else "")
         if lower in _MARKERS:
@@ -319,6 +332,19 @@ class _Reader:
         self.permits = self.permits or lower in _PERMITTING
         if lower in _SELECTING:
             self.labels.add(lower)
+
+    def _is_switched(self, at: int) -> bool:
+        """Whether "on" is a state, as in "it is on by default", and not the place that follows it."""
+        after = self._following(at)
+        return not after or (after in COMMON and after not in _DETERMINERS) or after in (".", ",", ";")
+
+    def _reports(self, at: int) -> bool:
+        """Whether a past form is the verb: "fixed the test", "failed at noon"; not "failed payments"."""
+        before = self.tokens[at - 1].lower if at else ""
+        after = self.tokens[at + 1] if at + 1 < len(self.tokens) else None
+        if before in _DETERMINERS or before in _HAVING:
+            return False
+        return after is None or after.kind != "word" or after.lower in COMMON or after.text[0].isupper()
 
     def _add_word(self, word: _Word) -> None:
         acted_on = self.acted_on

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["are_synonyms"]
+__all__ = ["are_synonyms", "is_known"]
 
 
 class _Table(NamedTuple):
@@ -26,6 +26,11 @@ def are_synonyms(word: str, other: str) -> bool:
     """Whether two words share a sense, or one is a broader, similar or derived word of the other."""
     mine, others = _senses(word), _senses(other)
     return not mine.isdisjoint(others) or not _near(word).isdisjoint(others) or not _near(other).isdisjoint(mine)
+
+
+def is_known(word: str) -> bool:
+    """Whether a word is in the table, which has hardly any names."""
+    return bool(_senses(word))
 
 
 @lru_cache(maxsize=4096)

@@ -81,7 +81,7 @@ class ConflictFinder:
         if memory.kind != "note" or memory.role is not None or len(memory.content) > _LONGEST_COMPARED:
             return ()
         # Imported on first use: recall does not need it.
-        from ..comparison.likeness import conflict
+        from ..comparison.conflicts import conflict
         from ..comparison.statements import read_statement
 
         statement = read_statement(without_context(memory.content))
