@@ -114,7 +114,8 @@ class CounterpartFinder:
         """Memories that repeat or contradict this one, nearest first. Merged texts are made by rules alone."""
         if memory.kind != "note" or memory.role is not None or len(memory.content) > _LONGEST_COMPARED:
             return []
-        from ..comparison.likeness import conflict, judge
+        from ..comparison.conflicts import conflict
+        from ..comparison.likeness import judge
         from ..comparison.statements import read_statement
 
         mine = read_statement(without_context(memory.content))
