@@ -56,7 +56,8 @@ _ABSENT = re.compile(
 )
 # One thing does not have another.
 _WITHOUT = re.compile(
-    rf"\black(?:s|ing)\b|\b(?:has|have)\s+(?:lost|no)\b|\bno longer\s+{_HAVING}\b|\bused to\s+{_HAVING}\b"
+    rf"\black(?:s|ing)\b|\b(?:has|have)\s+(?:lost|no)\b(?!\s+(?:effect|influence|impact))"
+    rf"|\bno longer\s+{_HAVING}\b|\bused to\s+{_HAVING}\b"
     rf"|\b{_HAVING}\b.{{0,80}}\bany\s?more\b|\bstopped\s+{_HAVING}\b|\b(?:does|do|did)(?:n['’]t| not)\s+{_HAVING}\b"
     rf"|\bnothing\b.{{0,40}}\b{_HAVING}\b|\bno definition\b",
     re.I,
