@@ -50,6 +50,8 @@ type Codec interface {
 
 type MissingError string
 
+type Handler func() []string
+
 type Writer struct {
 \tmode os.FileMode
 }
@@ -74,6 +76,51 @@ URLS = """def build(*, port=None, host=""):
         raise ValueError("Can't build URL with a port but without a host")
     return host
 """
+SHAPES = """LEVELS = ["low", "middle", "high"]
+
+
+class Base:
+    pass
+
+
+class Left(Base):
+    pass
+
+
+class Right(Base):
+    pass
+"""
+LOADER = """const timeout = parseInt(config.timeout, 10)
+
+export function load(text) {
+  try {
+    return JSON.parse(text)
+  } catch (e) {
+    return null
+  }
+}
+
+export function onStart(step) {
+  steps.push(step)
+}
+
+export function start() {
+  steps.forEach(step => step())
+}
+"""
+SINK = """pub trait Sink: Send {
+    fn put(&self);
+}
+
+pub fn close() {
+    unreachable!()
+}
+"""
+CRATE = """[package]
+name = "sink"
+version = "0.4.1"
+rust-version = "1.71.0"
+"""
 MANIFEST = """{
   "name": "queue",
   "version": "5.0.1",
@@ -89,6 +136,7 @@ def cortex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cortex]:
     folder = tmp_path_factory.mktemp("relations")
     make_repository(folder / "project")
     files = {"src/queue.ts": QUEUE, "codec.go": CODEC, "urls.py": URLS, "package.json": MANIFEST}
+    files |= {"shapes.py": SHAPES, "src/loader.js": LOADER, "src/sink.rs": SINK, "crate/Cargo.toml": CRATE}
     commit(folder / "project", files, "first")
     with Cortex.open(folder / "home", project=folder / "project") as found:
         yield found
@@ -107,6 +155,9 @@ def cortex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cortex]:
         "`build` refuses a port without a host.",
         "The package has two runtime dependencies.",
         "`package.json` asks for Node.js 20 or newer.",
+        "`Left` and `Right` both derive from `Base`.",
+        "Every `Sink` implementation must be `Send`.",
+        "The minimum supported Rust version in `crate/Cargo.toml` is 1.71.0.",
     ],
 )
 def test_what_the_syntax_shows_is_accepted(cortex: Cortex, text: str) -> None:
@@ -124,11 +175,29 @@ def test_what_the_syntax_shows_is_accepted(cortex: Cortex, text: str) -> None:
         "`Size` takes the key first and the alias second.",
         "React 17 is the oldest version that the peer dependencies allow.",
         "The package has three runtime dependencies.",
+        "`Left` derives from `Right`.",
     ],
 )
 def test_what_the_syntax_shows_otherwise_is_rejected(cortex: Cortex, text: str) -> None:
     found = cortex.grounding.verify(text)
     assert found.status == "REJECT", (text, [(one.verdict, one.reason) for one in found.findings])
+
+
+@each(
+    "text",
+    [
+        "The default `timeout` is 0.",  # it is computed
+        "The table of the levels' names has six entries.",  # another table may be meant
+        "`Handler` is a function without arguments.",
+        "`load` swallows a SyntaxError.",  # it catches whatever is thrown
+        "`start` runs the functions registered with `onStart`.",
+        "`close` panics through `unreachable!`.",
+        "`Handler` reports every message as disabled.",
+    ],
+)
+def test_another_attribute_or_subject_contradicts_nothing(cortex: Cortex, text: str) -> None:
+    found = cortex.grounding.verify(text)
+    assert all(one.verdict != "contradicted" for one in found.findings), [one.reason for one in found.findings]
 
 
 def test_a_second_clause_is_about_the_subject_of_the_first(cortex: Cortex) -> None:

@@ -45,6 +45,7 @@ _STRING = re.compile(r"[rbuf]{0,2}([\"'`])(.{0,200})\1", re.S)
 _NUMERIC = re.compile(
     r"[-\d_.\s*+/()<xXa-fA-F]{1,40}|[\d_.]+\s*\*\s*[\w.]+|[\w.]+\s*\*\s*[\d_.]+|[\d_.]+[a-zA-Z]\w{0,6}"
 )
+_OF_ONE_NUMBER = re.compile(r"[\"'`]?[A-Za-z_.:&]*[\s(]*[\d_.]+\s*[A-Za-z%]{0,12}[)\s]*[\"'`]?")
 _IS = re.compile(r"(?:\b(?:is|are|to|as|equals?|becomes?|of)|=)\s*`?$", re.I)
 _STUB = re.compile(r"\.\.\.|…")
 
@@ -86,7 +87,9 @@ def check_bindings(scene: Scene) -> Iterator[Check]:
         )
     if answer is None and (_DEFAULT.search(scene.said) or any(is_configuration(path) for path in scene.found.paths)):
         answer = _compare_words(scene, found)
-    if answer is not None:
+    # Without a name or a file, another thing with the same words may be meant.
+    is_resolved = scene.named or scene.found.paths or scene.found.terms
+    if answer is not None and (answer.holds or is_resolved):
         yield answer
 
 
@@ -198,6 +201,8 @@ def _compare_numbers(scene: Scene, found: Sequence[Binding], wanted: Sequence[fr
                     )
     # What a test gives to the name says nothing of the code.
     own = [one for one, _ in numeric if not is_auxiliary(one.path) or one.path in scene.found.paths]
+    # What is computed from numbers may have any value.
+    own = [one for one in own if _NUMERIC.fullmatch(one.value) or _OF_ONE_NUMBER.fullmatch(one.value)]
     likeliest = max(own, key=lambda one: (one.fit, one.is_default), default=None)
     if likeliest is not None and likeliest.fit >= 0.4:
         return _answer(scene, likeliest, False, likeliest.fit)
@@ -480,10 +485,12 @@ def check_counts(scene: Scene) -> Iterator[Check]:
         best = max(rows, key=lambda row: (row[0], row[1] == wanted))
         fit, count, name, (line, end_line) = best
         if fit >= 0.3:
-            holds = count == wanted
+            holds = (count == wanted) != scene.claim.negated
+            if not holds and not subject.named:
+                return  # another collection may be meant
             yield scene.answer(
                 "count",
-                holds != scene.claim.negated,
+                holds,
                 f"`{name}` has {count} entries",
                 subject.definition.path,
                 line,

@@ -98,9 +98,19 @@ def _check_base(scene: Scene) -> Iterator[Check]:
     names = [one for one in names if one.at < end] if names[0].at < end else names
     if len(names) < 2:
         return
-    child, *bases = reversed(names) if _REVERSED.search(scene.said) and len(names) == 2 else names
-    own = [one for one in scene.named if one.definition.name == child.last and one.definition.kind in HOLDERS]
-    for subject in own[:1]:
+    if _REVERSED.search(scene.said) and len(names) == 2:
+        children, bases = names[1:], names[:1]
+    else:
+        # "`A` and `B` derive from `C`": what comes before the relation does not stand in it.
+        cue = next((one.start() for one in _BASE.finditer(scene.text) if one.start() > names[0].at), 0)
+        children = [one for one in names if one.at < cue] or names[:1]
+        children = children if len(children) < len(names) else names[:1]
+        bases = names[len(children) :]
+    for child in children:
+        own = [one for one in scene.named if one.definition.name == child.last and one.definition.kind in HOLDERS]
+        if not own:
+            continue
+        subject = own[0]
         chain = list(_ancestors(scene, subject.definition))
         for base in bases:
             denied = base.denied or scene.denies(_BASE)
@@ -116,6 +126,11 @@ def _compare_base(
     if place is not None:
         path, line = (place[3], place[2]) if place[0] == 1 else (one.path, one.line)
         yield scene.answer("inherits", not denied, f"{subject.shown} inherits from `{base.last}`", path, line)
+        return
+    head = scene.lookup.lines(one.path)[one.line - 1]
+    if re.search(rf"(?<!\w){re.escape(base.last)}(?!\w)", head.partition(one.name)[2]):
+        if one.kind == "trait":  # "trait A: B"
+            yield scene.answer("inherits", not denied, f"{subject.shown} requires `{base.last}`", one.path, one.line)
         return
     first = [name for depth, name, _, _ in chain if depth == 1]
     shown = f"inherits from {', '.join(f'`{name}`' for name in first[:3])}" if first else "has no base class"
@@ -161,6 +176,7 @@ def _rust_traits(scene: Scene, one: Definition) -> Iterator[tuple[str, int]]:
 # -- Exceptions ----------------------------------------------------------------------------------------
 
 
+_PART = re.compile(r"\w+")
 _IS_A = re.compile(r"\W*(?:class\W+)?(?:is|are)\s+(?:also\s+|not\s+)?an?\b", re.I)
 
 
@@ -213,7 +229,8 @@ def _check_catches(scene: Scene) -> Iterator[Check]:
             if here is not None:
                 shown = f"{subject.shown} catches `{error.last}`"
                 answers.append(scene.answer("catches", not denied, shown, one.path, here.line, here.end_line, 0.9))
-            elif caught and subject.named:
+            elif caught and subject.named and any(name[:1].isupper() for name in _PART.findall(caught[0].name)):
+                # A variable that takes whatever is thrown names no exception.
                 shown = f"{subject.shown} catches `{caught[0].name[:60]}`, not `{error.last}`"
                 answers.append(scene.answer("catches", denied, shown, one.path, caught[0].line, sure=0.7))
         yield from prefer(answers)
@@ -235,6 +252,8 @@ def _compare_raises(scene: Scene, subject: Subject, errors: Sequence[Object], de
         here = [fact for fact in own if _is_kind(last_part(fact.name), error.last, scene)]
         other = _better_raise(scene, subject, own, here) if here else None
         if other is not None and not wrong:
+            if not subject.named:
+                continue
             yield scene.answer(
                 "raises", False, f"{subject.shown} raises `{other.name}` there", one.path, other.line, sure=0.8
             )
@@ -267,6 +286,8 @@ def _elsewhere(
             return
     if scene.lookup.lines_with(one.path, error.last, one.line, one.end_line):
         return  # named but not raised: caught, compared or documented
+    if not denied and (not subject.named or (not error.ticked and error.text == "panic")):
+        return  # another function may be meant, or another way to panic
     instead = f"raises `{last_part(own[0].name)}`" if own else "raises nothing"
     sure = 1.0 if own and subject.named else 0.5
     # That something is missing is a fact about the whole definition.
@@ -538,9 +559,24 @@ def _compare_call(scene: Scene, subject: Subject, item: Object) -> Check | None:
         return None  # it is there, but not called
     if not _CALLS.search(scene.main) and (not item.ticked or scene.lookup.lines_with(one.path, item.last)):
         return None  # what "uses" something may do so in any way, unless its file does not name it
+    if not denied and not _is_object_of_call(scene, item):
+        return None
     return scene.answer(
         "calls", denied, f"{subject.shown} does not call `{item.text}`", one.path, one.line, one.end_line
     )
+
+
+# "what was registered with `f`", "the function returned by `f`"
+_OF_ANOTHER = re.compile(
+    r"\b(?!call|invok|delegat|forward|hand)\w+(?:ed|en)\s+(?:with|by|in|from|through|via|on)\s+(?:the\s+)?`?$", re.I
+)
+
+
+def _is_object_of_call(scene: Scene, item: Object) -> bool:
+    """Whether a claim says that the item itself is called: not "runs what was registered with `f`"."""
+    if not item.ticked and item.text.isalpha() and item.text.islower():
+        return False  # an ordinary word
+    return _OF_ANOTHER.search(scene.text[: item.at]) is None
 
 
 _CALLS = re.compile(r"\b(?:call|invok|delegat|forward|hands?\b|goes through)", re.I)

@@ -69,6 +69,8 @@ def _kind(scene: Scene, subject: Subject) -> Check | None:
     fits = _KINDS[match[1].lower()]
     if one.kind not in fits and one.kind in ("variable", "property", "constant"):
         return None
+    if one.kind == "type" and match[1].lower() == "function":
+        return None  # a type of functions
     shown = f"{subject.shown} is a {one.kind}"
     return scene.answer("relation", (one.kind in fits) != scene.denies(_KIND), shown, one.path, one.line, sure=0.9)
 

@@ -290,12 +290,17 @@ def _matches_version(row: Dependency, sign: str, claimed: str, floor: bool) -> b
     return floor and row.version is not None and admits(f">={claimed}", row.version) is True
 
 
+_LANGUAGE_VERSION = re.compile(r"\b(?:Python|Node(?:\.js)?|Go|Rust|Java|PHP|Ruby|language|toolchain) versions?\b", re.I)
+
+
 def check_versions(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterator[Check]:
     """Whether the claim gives the project's own version, or a release of it."""
     dependency = any(mention.kind == "dependency" for mention in claim.mentions)
     if claim.type != "version" or dependency or not _OF_VERSION.search(claim.text):
         return
     language = _RUNTIME.search(claim.text)
+    if _LANGUAGE_VERSION.search(claim.text):
+        return  # the version of a language
     if (language or not _RELEASED.search(claim.text)) and _HISTORY.search(claim.text):
         return  # when something happened
     claimed = [mention.value for mention in claim.mentions if mention.kind == "version"]

@@ -67,7 +67,9 @@ _TAKEN_AWAY = load_pattern("claims", "taken_away")
 _CODE = re.compile(r"`[^`]*`")
 # What follows belongs to a subordinate clause: "returns 404 when the user does not exist".
 _INSIDE = re.compile(
-    r"\b(?:when(?:ever)?|if|unless|because|while|so that|where|until|in case)\b|\w\s+(?:that|which|whose)\s", re.I
+    r"\b(?:when(?:ever)?|if|unless|because|while|so that|where|until|in case|as (?:long|soon) as)\b"
+    r"|\w\s+(?:that|which|whose)\s",
+    re.I,
 )
 
 
