@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ...security.secrets.secrets import redact
 from ...worktree.code.behaviour import CodeFact
 from ..claims.verbs import CHANGES
+from ..index.facts import Definition
 from ..index.lookup import module_words
 from ..words import distinctive_words, load_pattern, load_words, name_parts, stem_words
 from .check import Check
@@ -44,6 +45,7 @@ _STRING = re.compile(r"[rbuf]{0,2}([\"'`])(.{0,200})\1", re.S)
 _NUMERIC = re.compile(
     r"[-\d_.\s*+/()<xXa-fA-F]{1,40}|[\d_.]+\s*\*\s*[\w.]+|[\w.]+\s*\*\s*[\d_.]+|[\d_.]+[a-zA-Z]\w{0,6}"
 )
+_OF_ONE_NUMBER = re.compile(r"[\"'`]?[A-Za-z_.:&]*[\s(]*[\d_.]+\s*[A-Za-z%]{0,12}[)\s]*[\"'`]?")
 _IS = re.compile(r"(?:\b(?:is|are|to|as|equals?|becomes?|of)|=)\s*`?$", re.I)
 _STUB = re.compile(r"\.\.\.|…")
 
@@ -72,6 +74,9 @@ def check_bindings(scene: Scene) -> Iterator[Check]:
     for subject in scene.subjects[:4]:
         found += _code_bindings(scene, subject)
     found += _assigned_in_files(scene) if not found else []
+    # A name that the claim writes out is not another one with the same words.
+    written = {item.last for item in scene.objects}
+    found = [one for one in found if one.fit == 1.0 and last_part(one.name) in written] or found
     if not found:
         return
     numbers = [number_meanings(mention) for mention in scene.numbers]
@@ -82,7 +87,9 @@ def check_bindings(scene: Scene) -> Iterator[Check]:
         )
     if answer is None and (_DEFAULT.search(scene.said) or any(is_configuration(path) for path in scene.found.paths)):
         answer = _compare_words(scene, found)
-    if answer is not None:
+    # Without a name or a file, another thing with the same words may be meant.
+    is_resolved = scene.named or scene.found.paths or scene.found.terms
+    if answer is not None and (answer.holds or is_resolved):
         yield answer
 
 
@@ -192,9 +199,13 @@ def _compare_numbers(scene: Scene, found: Sequence[Binding], wanted: Sequence[fr
                         True,
                         min(1.0, 0.6 + best.fit / 2) if is_placed else best.fit,
                     )
-    best = max((one for one, _ in numeric), key=lambda one: (one.fit, one.is_default))
-    if best.fit >= 0.4:
-        return _answer(scene, best, False, best.fit)
+    # What a test gives to the name says nothing of the code.
+    own = [one for one, _ in numeric if not is_auxiliary(one.path) or one.path in scene.found.paths]
+    # What is computed from numbers may have any value.
+    own = [one for one in own if _NUMERIC.fullmatch(one.value) or _OF_ONE_NUMBER.fullmatch(one.value)]
+    likeliest = max(own, key=lambda one: (one.fit, one.is_default), default=None)
+    if likeliest is not None and likeliest.fit >= 0.4:
+        return _answer(scene, likeliest, False, likeliest.fit)
     return None
 
 
@@ -299,7 +310,7 @@ def check_parameters(scene: Scene) -> Iterator[Check]:
     """Whether a function takes the parameters that the claim gives, and in the way that it says."""
     if not _PARAMETER.search(scene.said) and not _KEYWORD_ONLY.search(scene.said):
         return
-    if _OTHER_VERBS.search(scene.said) or scene.claim.type in CHANGES:
+    if _OTHER_VERBS.search(scene.said) or _TYPE_PARAMETER.search(scene.said) or scene.claim.type in CHANGES:
         return
     answers: list[list[Check]] = []
     for subject in [one for one in scene.named if one.definition.kind in ("function", "method", *HOLDERS)][:4]:
@@ -366,6 +377,7 @@ def _compare_parameters(scene: Scene, subject: Subject, own: Sequence[CodeFact])
             yield scene.answer("signature", denied or item.denied, f"{shown}, not `{item.text}`", one.path, one.line)
 
 
+_TYPE_PARAMETER = re.compile(r"\b(?:type|generic) (?:parameter|argument)", re.I)
 _NO_PARAMETER = re.compile(r"[A-Z]\w+(?:Error|Exception)|None|True|False|self|cls|this")
 _TAKES = re.compile(r"\b(?:takes?|accepts?|expects?|needs?|requires?)\s+(?:only\s+)?([^.;:]{3,160})", re.I)
 _EVERY_DEFAULT = re.compile(r"\b(?:all|every|each)\b.*\b(?:default|optional)", re.I)
@@ -404,18 +416,21 @@ def _compare_listed(scene: Scene, subject: Subject, own: Sequence[CodeFact]) -> 
     stems = [row for row in stems if row]
     if len(stems) < 2 or denied:
         return
+    ordered = _IN_ORDER.search(scene.said) is not None
+    places: list[int] = []
     left = [set(stem_words(name_parts(f"{fact.name} {' '.join(fact.traits)}"))) | {fact.name.lower()} for fact in own]
-    matched = 0
     for row in stems:
         place = next((n for n, have in enumerate(left) if any(_alike(word, have) for word in row)), None)
         if place is not None:
-            left.pop(place)
-            matched += 1
-    if matched == len(stems):
+            left[place] = set()
+            places.append(place)
+    if len(places) == len(stems):
+        holds = not ordered or places == sorted(places)
         shown = f"{subject.shown} takes {', '.join(f'`{fact.name}`' for fact in own[:6])}"
-        yield scene.answer("signature", True, shown, one.path, one.line, own[-1].line, 0.8)
+        yield scene.answer("signature", holds, shown, one.path, one.line, own[-1].line, 0.8)
 
 
+_IN_ORDER = re.compile(r"\b(?:first|second|then|followed by|in that order|last)\b", re.I)
 _CONDITIONAL = re.compile(r"\b(?:and returns?|when|if|unless|so|because|which|that|next to|besides)\b", re.I)
 _KIND_WORDS = frozenset(
     ("paramet", "argument", "flag", "option", "posit", "keyword", "custom", "one", "two", "three", "four")
@@ -463,17 +478,19 @@ def check_counts(scene: Scene) -> Iterator[Check]:
     nouns = list(distinctive_words(match[2]))
     if not nouns or nouns[0] in _UNITS or (nouns[-1] in _UNITS):
         return
-    for subject in scene.subjects[:3]:
+    for subject in [*scene.subjects[:3], *([] if scene.named else _values(scene))]:
         rows = list(_collections(scene, subject, nouns))
         if not rows:
             continue
         best = max(rows, key=lambda row: (row[0], row[1] == wanted))
         fit, count, name, (line, end_line) = best
         if fit >= 0.3:
-            holds = count == wanted
+            holds = (count == wanted) != scene.claim.negated
+            if not holds and not subject.named:
+                return  # another collection may be meant
             yield scene.answer(
                 "count",
-                holds != scene.claim.negated,
+                holds,
                 f"`{name}` has {count} entries",
                 subject.definition.path,
                 line,
@@ -481,6 +498,16 @@ def check_counts(scene: Scene) -> Iterator[Check]:
                 0.9 if subject.named else 0.7,
             )
             return
+
+
+def _values(scene: Scene) -> list[Subject]:
+    """Constants, variables and types among the passages of a claim without a name."""
+    found = [one for one in scene.passages if one.kind in ("constant", "variable", "type", "enum", "property")]
+    return [
+        Subject(Definition(one.path, last_part(one.name), one.name, one.kind, one.first, one.last), False, one.score)
+        for one in found[:6]
+        if not is_auxiliary(one.path)
+    ]
 
 
 _KINDS = {"class": HOLDERS, "function": ("function",), "method": ("method",), "except": HOLDERS, "error": HOLDERS}
@@ -491,9 +518,12 @@ def _count_in_file(scene: Scene, match: re.Match[str]) -> Iterator[Check]:
     """How many classes, functions or tests a file defines, or dependencies a manifest lists."""
     nouns = distinctive_words(match[2])
     wanted = int(match[1]) if match[1].isdigit() else _WORD_NUMBERS[match[1].lower()]
-    if len(scene.found.paths) != 1 or scene.found.names:
+    if scene.found.names or len(scene.found.paths) > 1:
         return
-    path = scene.found.paths[0]
+    manifests = [path for path in scene.lookup.paths if "/" not in path and scene.lookup.dependencies_of(path)]
+    if not scene.found.paths and not (_PACKAGES.intersection(nouns) and len(manifests) == 1):
+        return
+    path = (scene.found.paths or manifests)[0]
     kinds = next((_KINDS[noun] for noun in reversed(nouns) if noun in _KINDS), None)
     if kinds is not None:
         own = [one for one in scene.lookup.in_file(path) if one.kind in kinds and "." not in one.qualified]
@@ -505,10 +535,12 @@ def _count_in_file(scene: Scene, match: re.Match[str]) -> Iterator[Check]:
     elif _PACKAGES.intersection(nouns):
         rows = scene.lookup.dependencies_of(path)
         rows = [row for row in rows if row.group != "language"]
-        direct = [row for row in rows if row.group == "runtime"] or rows
-        if rows:
+        groups = {"peer": "peer", "dev": "dev", "develop": "dev", "option": "optional"}
+        group = next((groups[noun] for noun in nouns if noun in groups), "runtime")
+        direct = [row for row in rows if row.group.startswith(group)] or (rows if group == "runtime" else [])
+        if direct:
             shown = f"{path} lists {len(direct)} dependencies"
-            holds = wanted in (len(direct), len(rows))
+            holds = wanted == len(direct)
             first, last = min(row.line for row in direct), max(row.line for row in direct)
             yield scene.answer("count", holds != scene.claim.negated, shown, path, first, last, 0.8)
 
@@ -527,13 +559,13 @@ def _collections(
     for fact in facts:
         if fact.role in ("value", "return", "parameter") and fact.count is not None and fact.count > 1:
             stems = stem_words(name_parts(fact.name))
-            fit = sum(noun in stems for noun in nouns) / len(nouns)
+            fit = sum(_alike(noun, set(stems)) for noun in nouns) / len(nouns)
             own = last_part(fact.name) == one.name
             yield (1.0 if own and subject.named else fit), fact.count, fact.name or one.name, (fact.line, fact.end_line)
     fields = [fact for fact in facts if fact.role == "value" and fact.owner == one.name and "pair" not in fact.traits]
     if (
-        one.kind in ("struct", "interface", "enum", "class")
-        and {"field", "variant", "member", "attribut"} & set(nouns)
+        one.kind in ("struct", "interface", "enum", "class", "type")
+        and {"field", "variant", "member", "attribut", "properti", "method"} & set(nouns)
         and _HAS.search(scene.said)
         and fields
     ):
@@ -567,6 +599,7 @@ def check_libraries(scene: Scene) -> Iterator[Check]:
         for match in _TOKEN.finditer(scene.text)
         if match[1].lower().replace("-", "_") in known
         and match[1] not in named
+        and match[1].lower() not in _UNITS
         and match[1].lower() not in _NOT_LIBRARIES
         and (match[1].islower() or "`" in match[0])
         and _LIBRARY.search(scene.text[max(0, match.start() - 36) : match.start()])
@@ -583,8 +616,9 @@ def check_libraries(scene: Scene) -> Iterator[Check]:
                 line = _use(scene, path, root) or line
                 yield scene.answer("library", not scene.claim.negated, shown, path, line, sure=0.7)
                 return
-        if not scene.found.paths and not scene.named:
-            return  # where the claim means is a guess
+        is_package = f"`{token}`" in scene.text or bool(lookup.dependencies(token))
+        if not is_package or (not scene.found.paths and not scene.named):
+            return  # it may be an ordinary word, or where the claim means is a guess
         yield scene.answer(
             "library",
             scene.claim.negated,

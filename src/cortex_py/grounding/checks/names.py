@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -88,7 +89,8 @@ def resolve(claim: Claim, lookup: Lookup) -> ResolvedClaim:
     # `res.json` looks like a file, and is a method if there is one of that name and no such file.
     dotted = [one for one in claim.mentions if one.kind == "file" and _is_member(one.value, lookup)]
     members = {mention.value for mention in dotted}
-    written_files = [name for name in [*claim.files, *more] if name not in members]
+    products = {name for name in claim.files if _PRODUCT.fullmatch(name) and not lookup.files(name)}
+    written_files = [name for name in [*claim.files, *more] if name not in members and name not in products]
     files = tuple(_resolve_file(written, lookup) for written in written_files[:_MOST_NAMES])
     paths = tuple(dict.fromkeys(path for file in files for path in file.paths))
     symbols = {one.value: one for one in reversed(claim.mentions) if one.kind == "symbol" and len(one.value) > 1}
@@ -111,6 +113,7 @@ def resolve(claim: Claim, lookup: Lookup) -> ResolvedClaim:
 
 _NAMING = frozenset(("value", "exists", "removed", "implemented", "modified", "behaviour"))
 _VALUES = frozenset(("number", "version", "command", "commit", "tests", "url"))
+_PRODUCT = re.compile(r"[A-Z]\w*\.(?:js|io|py|rs)")  # Node.js
 _TICKED = re.compile(r"`([^`\s]{2,120})`")
 _CAPITALS = load_pattern("checks", "capitals", 0)
 _PATH = re.compile(r"(?<![\w`/.@-])(?:\.?[\w@-]+/)+[\w.@~-]+\w|(?<![\w`/.])\.[a-z]\w{3,30}(?![\w/])")
@@ -152,6 +155,7 @@ def _resolve_symbol(mention: Mention, paths: tuple[str, ...], lookup: Lookup) ->
 
 
 _ASIDE = load_pattern("checks", "aside", 0)
+_BUILT_IN = frozenset(dir(builtins)) | {"RangeError", "ReferenceError"}
 
 
 def _is_stub(path: str) -> bool:
@@ -249,6 +253,8 @@ def _check_name(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, claim
         yield Check("defined", True, f"{shown} is {symbol.modules[0]}", Evidence("file", symbol.modules[0]))
     elif symbol.known:
         yield _check_known(symbol, lookup)
+    elif symbol.name in _BUILT_IN and not claim.negated:
+        return  # an operation may raise it without naming it
     elif not any(file.ignored for file in found.files) and (found.paths or not lookup.sources.narrowed):
         # Ignored files and files outside the sources were not read.
         yield _check_absent(symbol, found, lookup)

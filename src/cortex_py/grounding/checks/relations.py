@@ -21,6 +21,7 @@ __all__ = ["check_relations"]
 
 _DEPTH = 6  # classes above a class that are read
 _LESS_SURE = 0.7
+_SAME_CASE = 0.4  # the share of a claim's words in the condition and the message of an exception that it means
 _BASE = load_pattern("checks", "base")
 _REVERSED = load_pattern("checks", "reversed")
 _RAISE = load_pattern("checks", "raise")
@@ -55,6 +56,7 @@ def check_relations(scene: Scene) -> Iterator[Check]:
         (_MEMBER, _check_member),
     )
     yield from _check_async(scene)
+    yield from _check_refusal(scene)
     if _ALWAYS.search(scene.text):
         return  # what the claim says of a condition is what counts
     for cue, read in readers:
@@ -68,8 +70,18 @@ def check_relations(scene: Scene) -> Iterator[Check]:
 # -- Inheritance ---------------------------------------------------------------------------------------
 
 
+_APART = re.compile(r",?\s(?:whereas|while|but)\s", re.I)
+_PLAIN_BASE = re.compile(
+    r"\b(?:extend(?:s|ing)|inherit(?:s|ing) from|subclass(?:es)?(?: of)?|derive[sd]? from|implement(?:s|ing)"
+    r"|embed(?:s|ding))"
+    r"\s+(?:the\s+|an?\s+)?([A-Z][A-Za-z0-9]+)\b"
+)
+
+
 def _check_base(scene: Scene) -> Iterator[Check]:
     names = [one for one in scene.objects if re.fullmatch(r"[\w.:]+", one.text)]
+    if len(names) == 1 and (plain := _PLAIN_BASE.search(scene.text)) and plain[1] != names[0].text:
+        names.append(Object(plain[1], plain.start(1), False, False))
     if len(names) < 2:
         return
     names = [
@@ -81,9 +93,24 @@ def _check_base(scene: Scene) -> Iterator[Check]:
     ]
     if len(names) < 2:
         return
-    child, *bases = reversed(names) if _REVERSED.search(scene.said) and len(names) == 2 else names
-    own = [one for one in scene.named if one.definition.name == child.last and one.definition.kind in HOLDERS]
-    for subject in own[:1]:
+    # "`A` extends `B`, whereas `C` extends `D`" says nothing of `A` and `D`.
+    end = apart.start() if (apart := _APART.search(scene.text)) else len(scene.text)
+    names = [one for one in names if one.at < end] if names[0].at < end else names
+    if len(names) < 2:
+        return
+    if _REVERSED.search(scene.said) and len(names) == 2:
+        children, bases = names[1:], names[:1]
+    else:
+        # "`A` and `B` derive from `C`": what comes before the relation does not stand in it.
+        cue = next((one.start() for one in _BASE.finditer(scene.text) if one.start() > names[0].at), 0)
+        children = [one for one in names if one.at < cue] or names[:1]
+        children = children if len(children) < len(names) else names[:1]
+        bases = names[len(children) :]
+    for child in children:
+        own = [one for one in scene.named if one.definition.name == child.last and one.definition.kind in HOLDERS]
+        if not own:
+            continue
+        subject = own[0]
         chain = list(_ancestors(scene, subject.definition))
         for base in bases:
             denied = base.denied or scene.denies(_BASE)
@@ -99,6 +126,11 @@ def _compare_base(
     if place is not None:
         path, line = (place[3], place[2]) if place[0] == 1 else (one.path, one.line)
         yield scene.answer("inherits", not denied, f"{subject.shown} inherits from `{base.last}`", path, line)
+        return
+    head = scene.lookup.lines(one.path)[one.line - 1]
+    if re.search(rf"(?<!\w){re.escape(base.last)}(?!\w)", head.partition(one.name)[2]):
+        if one.kind == "trait":  # "trait A: B"
+            yield scene.answer("inherits", not denied, f"{subject.shown} requires `{base.last}`", one.path, one.line)
         return
     first = [name for depth, name, _, _ in chain if depth == 1]
     shown = f"inherits from {', '.join(f'`{name}`' for name in first[:3])}" if first else "has no base class"
@@ -144,6 +176,7 @@ def _rust_traits(scene: Scene, one: Definition) -> Iterator[tuple[str, int]]:
 # -- Exceptions ----------------------------------------------------------------------------------------
 
 
+_PART = re.compile(r"\w+")
 _IS_A = re.compile(r"\W*(?:class\W+)?(?:is|are)\s+(?:also\s+|not\s+)?an?\b", re.I)
 
 
@@ -156,6 +189,31 @@ def _check_raises(scene: Scene) -> Iterator[Check]:
     denied = scene.denies(_RAISE) or _NO_RAISE.search(scene.main) is not None
     subjects = [one for one in scene.subjects if one.definition.name not in {e.last for e in errors}]
     yield from prefer(answer for subject in subjects[:4] for answer in _compare_raises(scene, subject, errors, denied))
+
+
+_REFUSES = load_pattern("checks", "refuses")
+_REFUSING = load_pattern("checks", "refusing")
+
+
+def _check_refusal(scene: Scene) -> Iterator[Check]:
+    """Whether a function refuses something, in words: an exception whose condition and message speak of it."""
+    if not _REFUSES.search(scene.said) or any(is_error_name(item.last) for item in scene.objects):
+        return
+    own = {stem for one in scene.named for stem in distinctive_words(one.definition.name)}
+    words = [word for word in distinctive_words(_REFUSING.sub(" ", scene.text)) if word not in own]
+    if len(words) < 1:
+        return
+    best: tuple[float, Subject, CodeFact] | None = None
+    for subject in scene.subjects[:3]:
+        for fact in scene.facts(subject):
+            if fact.role == "raise":
+                fit = scene.overlap(words, " ".join((*fact.guards[-2:], fact.value)))
+                if best is None or fit > best[0]:
+                    best = (fit, subject, fact)
+    if best is not None and best[0] >= (0.5 if best[1].named else 0.7):
+        fit, subject, fact = best
+        shown = f"{subject.shown} raises `{last_part(fact.name)[:40]}` if `{' and '.join(fact.guards[-1:])[:60]}`"
+        yield scene.answer("raises", True, shown, subject.definition.path, fact.line, sure=round(fit, 3))
 
 
 def _check_catches(scene: Scene) -> Iterator[Check]:
@@ -171,7 +229,8 @@ def _check_catches(scene: Scene) -> Iterator[Check]:
             if here is not None:
                 shown = f"{subject.shown} catches `{error.last}`"
                 answers.append(scene.answer("catches", not denied, shown, one.path, here.line, here.end_line, 0.9))
-            elif caught and subject.named:
+            elif caught and subject.named and any(name[:1].isupper() for name in _PART.findall(caught[0].name)):
+                # A variable that takes whatever is thrown names no exception.
                 shown = f"{subject.shown} catches `{caught[0].name[:60]}`, not `{error.last}`"
                 answers.append(scene.answer("catches", denied, shown, one.path, caught[0].line, sure=0.7))
         yield from prefer(answers)
@@ -193,11 +252,15 @@ def _compare_raises(scene: Scene, subject: Subject, errors: Sequence[Object], de
         here = [fact for fact in own if _is_kind(last_part(fact.name), error.last, scene)]
         other = _better_raise(scene, subject, own, here) if here else None
         if other is not None and not wrong:
+            if not subject.named:
+                continue
             yield scene.answer(
                 "raises", False, f"{subject.shown} raises `{other.name}` there", one.path, other.line, sure=0.8
             )
         elif here:
             best = max(here, key=lambda fact: scene.overlap(scene.words, " ".join((*fact.guards, fact.value))))
+            if not subject.named and scene.overlap(scene.words, " ".join((*best.guards, best.value))) < _SAME_CASE:
+                continue  # somewhere, for some other reason
             yield scene.answer(
                 "raises", not wrong, f"{subject.shown} raises `{last_part(best.name)}`", one.path, best.line
             )
@@ -223,6 +286,8 @@ def _elsewhere(
             return
     if scene.lookup.lines_with(one.path, error.last, one.line, one.end_line):
         return  # named but not raised: caught, compared or documented
+    if not denied and (not subject.named or (not error.ticked and error.text == "panic")):
+        return  # another function may be meant, or another way to panic
     instead = f"raises `{last_part(own[0].name)}`" if own else "raises nothing"
     sure = 1.0 if own and subject.named else 0.5
     # That something is missing is a fact about the whole definition.
@@ -277,28 +342,38 @@ _LITERALS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
 
 
 def _check_returns(scene: Scene) -> Iterator[Check]:
-    functions = [one for one in scene.named if one.definition.kind in ("function", "method")]
+    functions = [one for one in scene.named if one.definition.kind in ("function", "method") and one.weight == 1.0]
     answers: list[Check] = []
+    silent = False
     for subject in [one for one in functions if one.definition.name == functions[0].definition.name][:4]:
         one = subject.definition
         facts = scene.facts(subject)
         own = [fact for fact in facts if fact.role == "return" and fact.owner in (one.name, "")]
         result = next((fact.value for fact in facts if fact.role == "result" and fact.owner == one.name), "")
-        answers += _compare_returns(scene, subject, own, result) if own or result else ()
-    yield from prefer(answers)
+        found = list(_compare_returns(scene, subject, own, result)) if own or result else []
+        answers += found
+        silent = silent or not found
+    # Where one of several definitions says nothing, the others refute nothing.
+    yield from prefer(one for one in answers if one.holds or not silent)
 
 
 def _compare_returns(scene: Scene, subject: Subject, own: Sequence[CodeFact], result: str) -> Iterator[Check]:
     one = subject.definition
     if _DEFAULT.search(scene.said) and not _GIVES.search(scene.said):
         return  # "the default of `x` in `f` is None" is about a parameter
-    match = _RETURN.search(scene.said)
+    match = _GIVES.search(scene.said) or _RETURN.search(scene.said)
     after = scene.text[scene.text.lower().find(match[0].lower().strip()) :] if match else scene.text
     after = re.split(
         r"\b(?:when|if|unless|for|while|because|so that|instead of|rather than)\b|[,;]", after, maxsplit=1
     )[0]
+    errors = [item for item in scene.objects if item.text in after and is_error_name(item.last)]
+    if errors and one.path.endswith((".go", ".rs")):
+        yield from _compare_raises(scene, subject, errors, scene.denies(_RETURN))
+        return
     for name, said, source in _LITERALS:
-        if said.search(after):
+        literal = said.search(after)
+        # "is called with None" does not say what it gives.
+        if literal and (_GIVES.search(scene.said) or not _PARTICIPLE.search(after[: literal.start()])):
             here = [fact for fact in own if any(source.fullmatch(part) for part in _elements(fact.value))]
             if "no error" in after:
                 here = [fact for fact in here if _elements(fact.value)[-1] in ("nil", "None")]
@@ -308,15 +383,28 @@ def _compare_returns(scene: Scene, subject: Subject, own: Sequence[CodeFact], re
             if here or plain or (name == "None" and not any(_called_or_named(fact.value) for fact in own)):
                 yield from _answer_return(scene, subject, own, here, name)
             return
+    yield from _compare_given(scene, subject, own, result, after)
+
+
+def _compare_given(scene: Scene, subject: Subject, own: Sequence[CodeFact], result: str, after: str) -> Iterator[Check]:
+    """What a function gives, by its type and by the names of the returned expressions."""
+    one = subject.definition
     if not _GIVES.search(scene.said):
         return
     wanted = [fact for fact in scene.objects if fact.at >= scene.text.find(after) and fact.text in after]
-    words = [word for word in distinctive_words(after) if word not in _PLAIN]
+    said_plainly = re.sub(r"`[^`]*`|\b\w*[a-z][A-Z]\w*", " ", after)  # "error" in a name says nothing of the type
+    words = [word for word in distinctive_words(said_plainly) if word not in _PLAIN]
     only_nothing = own and all(re.fullmatch(r"None|undefined|nil", fact.value) for fact in own)
     if only_nothing and (wanted or words) and not result.strip("() "):
         last = own[-1]
         shown = f"{subject.shown} returns nothing"
         yield scene.answer("returns", scene.denies(_RETURN), shown, one.path, one.line, last.end_line, _LESS_SURE)
+        return
+    primitive = _PRIMITIVE.search(after.replace("`", " "))
+    if primitive and (there := _PRIMITIVE.findall(result)):
+        shown = f"{subject.shown} returns `{result[:60]}`"
+        holds = (primitive[0] in there) != scene.denies(_RETURN)
+        yield scene.answer("returns", holds, shown, one.path, one.line, sure=0.9)
         return
     yield from _compare_types(scene, subject, own, result, words)
     for item in wanted[:2]:
@@ -325,6 +413,12 @@ def _compare_returns(scene: Scene, subject: Subject, own: Sequence[CodeFact], re
             yield from _answer_return(scene, subject, own, here or list(own[:1]), item.text)
         elif item.ticked and last_part(item.text) != one.name:
             yield from _answer_return(scene, subject, own, [], item.text)
+
+
+_PRIMITIVE = re.compile(
+    r"(?<![\w.])(?:u?int(?:8|16|32|64)?|float(?:32|64)|[iuf](?:8|16|32|64|128)|[iu]size|rune)(?!\w)"
+)
+_PARTICIPLE = re.compile(r"\b\w+(?:ed|en|ing)\b", re.I)
 
 
 def _elements(value: str) -> list[str]:
@@ -437,9 +531,12 @@ def _check_calls(scene: Scene) -> Iterator[Check]:
     if is_reversed and len(callables) >= 2:
         own = [one for one in scene.named if one.definition.name == callables[-1].last]
         others = callables[:-1]
+    cue = _CALL.search(scene.text, scene.text.find(first) + len(first))
     for item in others[:4]:
         if item.at < scene.text.find(first) and not is_reversed:
             continue
+        if cue is not None and item.at < cue.start() and not is_reversed:
+            continue  # "`f` and `g` both call `h`"
         answers = [answer for subject in own[:3] if (answer := _compare_call(scene, subject, item)) is not None]
         yield from [one for one in answers if one.holds][:1] or answers[:1]
 
@@ -460,11 +557,26 @@ def _compare_call(scene: Scene, subject: Subject, item: Object) -> Check | None:
             return None  # what it calls does
     if any(item.last in (fact.name, *re.findall(r"\w+", fact.value)) for fact in facts):
         return None  # it is there, but not called
-    if not _CALLS.search(scene.main):
-        return None  # what "uses" something may do so in any way
+    if not _CALLS.search(scene.main) and (not item.ticked or scene.lookup.lines_with(one.path, item.last)):
+        return None  # what "uses" something may do so in any way, unless its file does not name it
+    if not denied and not _is_object_of_call(scene, item):
+        return None
     return scene.answer(
         "calls", denied, f"{subject.shown} does not call `{item.text}`", one.path, one.line, one.end_line
     )
+
+
+# "what was registered with `f`", "the function returned by `f`"
+_OF_ANOTHER = re.compile(
+    r"\b(?!call|invok|delegat|forward|hand)\w+(?:ed|en)\s+(?:with|by|in|from|through|via|on)\s+(?:the\s+)?`?$", re.I
+)
+
+
+def _is_object_of_call(scene: Scene, item: Object) -> bool:
+    """Whether a claim says that the item itself is called: not "runs what was registered with `f`"."""
+    if not item.ticked and item.text.isalpha() and item.text.islower():
+        return False  # an ordinary word
+    return _OF_ANOTHER.search(scene.text[: item.at]) is None
 
 
 _CALLS = re.compile(r"\b(?:call|invok|delegat|forward|hands?\b|goes through)", re.I)

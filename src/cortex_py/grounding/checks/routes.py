@@ -111,6 +111,9 @@ def check_status(scene: Scene) -> Iterator[Check]:
         return
 
 
+_COMPUTED = re.compile(r"[-+*/%]\s*\d+")
+
+
 def _codes(fact: CodeFact) -> Iterator[int]:
     """The status codes that a fact answers with."""
     text = f"{fact.name} {fact.value}"
@@ -119,7 +122,7 @@ def _codes(fact: CodeFact) -> Iterator[int]:
     if fact.role == "return":
         yield from (int(code) for code in re.findall(r",\s*([1-5]\d\d)\s*\)?$", fact.value) if int(code) in _VALID)
     if is_answer or is_code:
-        yield from (int(code) for code in _CODE.findall(fact.value) if int(code) in _VALID)
+        yield from (int(code) for code in _CODE.findall(_COMPUTED.sub(" ", fact.value)) if int(code) in _VALID)
     for name in _NAMED_CODE.findall(text):
         if (code := _CODES.get(name.replace("_", "").lower())) is not None:
             yield code

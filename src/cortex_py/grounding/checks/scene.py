@@ -270,13 +270,13 @@ class Scene:
 
 
 def prefer(answers: Iterable[Check]) -> list[Check]:
-    """Of the answers of several definitions with one name: those that hold, else the first."""
+    """Of the answers of several definitions with one name: one that holds, else the surest."""
     every = list(answers)
-    return [one for one in every if one.holds][:1] or every[:1]
+    return [one for one in every if one.holds][:1] or sorted(every, key=lambda one: -one.sure)[:1]
 
 
 _ORDINAL = re.compile(r"^(?:first|second|third|once|twice|one)\b", re.I)
-_NUMBER = re.compile(r"(?<![\w.])-?(?:0x[0-9a-fA-F_]+|\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w.]*\.\d)")
+_NUMBER = re.compile(r"(?<![\w.])-?(?:0x[0-9a-fA-F_]+|0o[0-7_]+|\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w.]*\.\d)")
 _PRODUCT = re.compile(r"(?<![\d_])\d[\d_]{0,20}+(?:\s{0,4}\*\s{0,4}\d[\d_]{0,20}+)+")
 _POWER = re.compile(r"\b(\d{1,3})\s*\*\*\s*(\d{1,2})\b|\b(\d{1,4})\s*<<\s*(\d{1,2})\b")
 _COMMENT = re.compile(r"(?:(?<=\s)|^)(?:#|//).*$", re.MULTILINE)
@@ -298,7 +298,7 @@ def read_numbers(line: str) -> list[float]:
 
 
 def _number(written: str) -> float:
-    plain = written.replace("_", "")
+    plain = written.replace("_", "").replace("0o", "0")  # `0o644` is said as 0644
     return float(int(plain, 16)) if "0x" in plain else float(plain)
 
 

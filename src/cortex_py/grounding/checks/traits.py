@@ -15,7 +15,7 @@ _PUBLIC = load_pattern("checks", "public")
 _PRIVATE = load_pattern("checks", "private")
 _MARKS = {
     "property": (
-        re.compile(r"\bpropert(?:y|ies)\b(?! of)|\bis an? property\b|\bgetter\b", re.I),
+        re.compile(r"\b(?:is|are|as|into) (?:an? )?(?:[\w-]+ ){0,2}(?:propert(?:y|ies)\b(?! of)|getters?\b)", re.I),
         ("property", "cached_property", "get"),
     ),
     "static": (re.compile(r"\bstatic\b", re.I), ("staticmethod", "static")),
@@ -30,6 +30,7 @@ def check_traits(scene: Scene) -> Iterator[Check]:
     subjects = [one for one in scene.named if one.weight == 1.0]
     if not subjects or len({one.definition.name for one in subjects}) != 1:
         return
+    yield from prefer(answer for one in subjects[:3] if (answer := _kind(scene, one)) is not None)
     public, private = _PUBLIC.search(scene.said), _PRIVATE.search(scene.said)
     if bool(public) != bool(private):
         wants = public is not None
@@ -41,6 +42,37 @@ def check_traits(scene: Scene) -> Iterator[Check]:
             answers = [answer for one in subjects[:3] if (answer := _mark(scene, one, shown, cue, marks)) is not None]
             yield from prefer(answers)
             return
+
+
+# What something is declared as, by the words for it and by the kinds of definitions that count as it.
+_KINDS = {
+    "class": ("class", "record"), "struct": ("struct", "record"), "interface": ("interface",), "trait": ("trait",),
+    "enum": ("enum", "class"), "enumeration": ("enum", "class"), "type alias": ("type",),
+    "macro": ("macro", "function"), "record": ("record", "struct"),
+    "function": ("function", "method", "variable", "class", "constant"),
+}  # fmt: skip
+_KIND = re.compile(
+    r"`\S* (?:is|are) (?:(?:declared|defined|implemented|written|exported) as )?"
+    r"(?:only |just |merely |not )?(?:an? |the )?"
+    rf"(?:(?:plain|simple|normal|ordinary|public|generic|small|empty|abstract|final|private|exported) )*"
+    rf"({'|'.join(_KINDS)})\b(?![- ](?:of|method|member|property|attribute|field|component|name|type|object))",
+    re.I,
+)
+_READ = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".go", ".rs", ".java")
+
+
+def _kind(scene: Scene, subject: Subject) -> Check | None:
+    """Whether the claim's name is a class, a struct, an interface or a function, as the claim says."""
+    match, one = _KIND.search(scene.said), subject.definition
+    if match is None or not one.path.endswith(_READ):
+        return None
+    fits = _KINDS[match[1].lower()]
+    if one.kind not in fits and one.kind in ("variable", "property", "constant"):
+        return None
+    if one.kind == "type" and match[1].lower() == "function":
+        return None  # a type of functions
+    shown = f"{subject.shown} is a {one.kind}"
+    return scene.answer("relation", (one.kind in fits) != scene.denies(_KIND), shown, one.path, one.line, sure=0.9)
 
 
 def _visibility(scene: Scene, subject: Subject, wants: bool) -> Check:

@@ -102,6 +102,9 @@ def check_dependencies(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> It
         plain = _PACKAGE.search(claim.text)
         terms = [term for term in found.terms if term[0].isalpha() or term[0] == "@"]
         named = [*([plain[1]] if plain else []), *(symbol.name for symbol in found.names), *terms][:1]
+    if not named:
+        # "React 17": a package that a manifest names, with a version.
+        named = list(_with_versions(claim, lookup))[:1]
     listed = _LISTED.search(claim.text)
     if listed and named:
         named += [name for name in re.split(r",\s*(?:and\s+)?|\s+and\s+", listed[1]) if _PLAIN_PACKAGE.fullmatch(name)]
@@ -112,12 +115,23 @@ def check_dependencies(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> It
     yield from [check for check in checks if not check.holds] or checks
 
 
+_WITH_VERSION = re.compile(r"(?<![\w./-])`?([A-Za-z][\w.-]*[A-Za-z])`?\s+(?:version\s+)?v?\d+(?:\.\d+)*(?![\w.]*\d)")
 _LISTED = load_pattern("checks", "listed", 0)
 _PLAIN_PACKAGE = re.compile(r"`?@?[a-z][\w./-]{1,60}`?")
 
 
 _DEPENDS = re.compile(r"\b(?:depend(?:s|ed|ing)?\s+on|dependenc(?:y|ies)|requirements?|requires?|pin(?:s|ned))\b", re.I)
-_PACKAGE = re.compile(r"\b(?:pins|requires?|depends on|pinned)\s+`?([A-Za-z@][\w.@/-]*\w)")
+_PACKAGE = re.compile(
+    r"\b(?:pins|requires?|depends on|pinned)\s+(?!(?:to|at|in|by|on|the|an?|no|for|with|its|that)\b)"
+    r"`?([A-Za-z@][\w.@/-]*\w)"
+)
+
+
+def _with_versions(claim: Claim, lookup: Lookup) -> Iterator[str]:
+    """The packages of the manifests that a claim gives a version of; languages are read elsewhere."""
+    for match in _WITH_VERSION.finditer(claim.text):
+        if any(row.group != "language" for _, row in lookup.dependencies(match[1].lower())):
+            yield match[1]
 
 
 def _names_package(text: str, name: str, in_manifest: bool) -> bool:
@@ -276,12 +290,23 @@ def _matches_version(row: Dependency, sign: str, claimed: str, floor: bool) -> b
     return floor and row.version is not None and admits(f">={claimed}", row.version) is True
 
 
+_LANGUAGE_VERSION = re.compile(r"\b(?:Python|Node(?:\.js)?|Go|Rust|Java|PHP|Ruby|language|toolchain) versions?\b", re.I)
+
+
 def check_versions(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterator[Check]:
     """Whether the claim gives the project's own version, or a release of it."""
     dependency = any(mention.kind == "dependency" for mention in claim.mentions)
     if claim.type != "version" or dependency or not _OF_VERSION.search(claim.text):
         return
+    language = _RUNTIME.search(claim.text)
+    if _LANGUAGE_VERSION.search(claim.text):
+        return  # the version of a language
+    if (language or not _RELEASED.search(claim.text)) and _HISTORY.search(claim.text):
+        return  # when something happened
     claimed = [mention.value for mention in claim.mentions if mention.kind == "version"]
+    claimed = [version for version in claimed if language is None or version != language[2]]
+    if any(_with_versions(claim, lookup)):
+        return  # the version of something else
     stated = [one for one in lookup.stated() if not is_auxiliary(one[0])]
     if found.files:
         stated = [one for one in lookup.stated() if one[0] in found.paths]

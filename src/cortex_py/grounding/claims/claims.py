@@ -67,6 +67,7 @@ def read_claims(text: str) -> ParsedClaims:
     return _Reader(_LINK.sub(lambda found: "]" + " " * (len(found[0]) - 1), text)).read()
 
 
+_SUBORDINATE = re.compile(r"\w\s.*\b(?:ever since|as soon as|after|until|once|when|if|because|where)\s[^,;]*$", re.I)
 _LINK = re.compile(r"\]\([^()\s]{1,500}(?:\s\"[^\"\n]{0,200}\")?\)")
 # What can be done was not done.
 _MODAL = load_pattern("claims", "modal")
@@ -271,8 +272,8 @@ def _type(words: str, found: Sequence[Mention], verb: Verb | None, inherited: Cl
         return _PREFIX_TYPES.get(prefix[1].lower(), "modified")
     if "tests" in kinds:
         return "test_result"
-    if is_removal(words):
-        return "removed"
+    if is_removal(words) or _changes_aside(words, verb):
+        return "removed" if not _changes_aside(words, verb) else "behaviour"
     if "dependency" in kinds:
         return "dependency"
     stated = verb is not None or has_finite_verb(words)
@@ -293,6 +294,11 @@ def _type(words: str, found: Sequence[Mention], verb: Verb | None, inherited: Cl
     if has_finite_verb(words) and not _HERE.match(words):
         return "behaviour"
     return "reference" if kinds - {"number", "quote"} else None
+
+
+def _changes_aside(words: str, verb: Verb | None) -> bool:
+    """Whether the change is in a subordinate clause: "`f` has used it ever since the flag was removed"."""
+    return verb is not None and verb.type in CHANGES and _SUBORDINATE.search(words[: verb.start]) is not None
 
 
 def _subject(words: str, verb: Verb | None, found: Sequence[Mention]) -> str:

@@ -51,11 +51,36 @@ def split_clauses(text: str, span: Span, found: Sequence[Mention], listed: bool 
     starts = [span[0], *(joint.end() for joint in joints if _begins_clause(text, span, joint, joints))]
     ends = {joint.end(): joint.start() for joint in joints}
     parts = [(a, ends[b]) for a, b in pairwise(starts)] + [(starts[-1], span[1])]
+    subject = _subject(text, parts[0], found) if len(parts) > 1 else None
     clauses = []
     for number, part in enumerate(parts):
         shared = _shared(text, parts, number, found)
+        if number and subject is not None and shared == (None, None):
+            if pronoun := _PRONOUN.match(text, *part):
+                shared, part = (subject, None), (pronoun.end(), part[1])
+            elif _NO_SUBJECT.match(text, *part):
+                shared = (subject, None)
         clauses += [_with(clause, shared) for clause in _items(text, part, found, joints, listed)]
     return clauses
+
+
+_OPEN_CONDITION = re.compile(r"\b(?:if|when|unless|whether|both|either|between)\b[^,;:]*$", re.I)
+_PRONOUN = re.compile(r"(?:otherwise\s+|then\s+)?it\s+", re.I)
+_NO_SUBJECT = re.compile(r"(?:(?:also|then|only|still|now)\s+)*(?:does|is|was|has|can|cannot|will|must|never)\b", re.I)
+_LONGEST_SUBJECT = 6  # words
+
+
+def _subject(text: str, first: Span, found: Sequence[Mention]) -> Span | None:
+    """What the first clause is about, if it begins with that and names it: "`f` returns 1, and it never raises"."""
+    verb, finite = find_verb(text, *first), _FINITE.search(text, *first)
+    places = [place for place in (verb and verb.start, finite and finite.start()) if place is not None]
+    if not places or min(places) <= first[0]:
+        return None
+    span = (first[0], min(places))
+    words = text[slice(*span)]
+    if len(words.split()) > _LONGEST_SUBJECT or "," in words or _RELATIVE.search(words):
+        return None
+    return span if _has_mention(found, span, ("symbol", "file")) else None
 
 
 def _with(clause: Clause, shared: tuple[Span | None, Span | None]) -> Clause:
@@ -84,6 +109,8 @@ def _begins_clause(text: str, span: Span, joint: re.Match[str], joints: Sequence
         return False
     if joint["semicolon"] or _PROMISE.match(right):
         return True
+    if joint["word"] and "," not in joint[0] and _OPEN_CONDITION.search(left):
+        return False  # "if both `a` and `b` are given": still part of the condition
     opener = _OPENER.match(right)
     at = joint.end() + (opener.end() if opener else 0)
     verb = find_verb(text, at, end, listed=left_verb is not None and left_verb.form == "base")

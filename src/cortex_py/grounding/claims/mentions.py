@@ -88,7 +88,7 @@ _INSIDE_FILE = re.compile(
     rf"((?:~?/|\.{{1,2}}/)?(?:[^\s/`]{{1,80}}/){{0,20}}(?:[^\s/`]{{0,80}}\.(?:{_EXTENSIONS})|{_NAMED})|[^\s`]*/)"
     r"(:\d+(?:[-–:]\d+)?|#L\d+(?:-L?\d+)?)?"
 )
-_INSIDE_SYMBOL = re.compile(r"@?\$*[A-Za-z_][\w$]*(?:(?:\.|::|#|->)[A-Za-z_]\w*)*(?:\([^()]{0,80}\))?")
+_INSIDE_SYMBOL = re.compile(r"@?#?\$*[A-Za-z_][\w$]*(?:(?:\.|::|#|->)[A-Za-z_]\w*)*(?:\([^()]{0,80}\))?")
 _INSIDE_COMMAND = re.compile(rf"(?:\$\s+)?(?:(?:{_PROGRAMS})(?:\s|$)|\S+\s+--?\w).*|\./\S+.*")
 _INSIDE_VERSION = re.compile(r"v\d+(?:\.\d+)*|\d+(?:\.\d+){2,}\S*")
 _INSIDE_NUMBER = re.compile(r"[-+]?\d[\d_.,]*(?:\s?(?:ms|s|min|h|kb|mb|gb|%))?", re.I)
@@ -231,7 +231,7 @@ def _ticked(match: re.Match[str]) -> Iterator[Mention]:
         yield Mention("version", pinned[2], start + pinned.start(2), end, pinned[2].removeprefix("v"))
         return
     elif _INSIDE_SYMBOL.fullmatch(inside):
-        kind, value = "symbol", inside.partition("(")[0].lstrip("@$")
+        kind, value = "symbol", inside.partition("(")[0].lstrip("@$#")
     elif _INSIDE_COMMAND.fullmatch(inside):
         kind, value = "command", " ".join(inside.removeprefix("$").split())
     yield Mention(kind, inside, start, end, value)

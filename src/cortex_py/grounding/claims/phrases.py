@@ -56,7 +56,8 @@ _ABSENT = re.compile(
 )
 # One thing does not have another.
 _WITHOUT = re.compile(
-    rf"\black(?:s|ing)\b|\b(?:has|have)\s+(?:lost|no)\b|\bno longer\s+{_HAVING}\b|\bused to\s+{_HAVING}\b"
+    rf"\black(?:s|ing)\b|\b(?:has|have)\s+(?:lost|no)\b(?!\s+(?:effect|influence|impact))"
+    rf"|\bno longer\s+{_HAVING}\b|\bused to\s+{_HAVING}\b"
     rf"|\b{_HAVING}\b.{{0,80}}\bany\s?more\b|\bstopped\s+{_HAVING}\b|\b(?:does|do|did)(?:n['’]t| not)\s+{_HAVING}\b"
     rf"|\bnothing\b.{{0,40}}\b{_HAVING}\b|\bno definition\b",
     re.I,
@@ -66,7 +67,9 @@ _TAKEN_AWAY = load_pattern("claims", "taken_away")
 _CODE = re.compile(r"`[^`]*`")
 # What follows belongs to a subordinate clause: "returns 404 when the user does not exist".
 _INSIDE = re.compile(
-    r"\b(?:when(?:ever)?|if|unless|because|while|so that|where|until|in case)\b|\w\s+(?:that|which|whose)\s", re.I
+    r"\b(?:when(?:ever)?|if|unless|because|while|so that|where|until|in case|as (?:long|soon) as)\b"
+    r"|\w\s+(?:that|which|whose)\s",
+    re.I,
 )
 
 

@@ -10,6 +10,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
@@ -170,6 +171,9 @@ class Lookup:
         if not parts:
             return []
         found = [one for one in self._reader.definitions(parts[-1].lower(), _MOST) if one.path in self.paths]
+        # A private member of JavaScript, with or without its sign.
+        hidden = self._reader.definitions(f"#{parts[-1].lower()}", _MOST) if not found else ()
+        found += [replace(one, name=one.name.lstrip("#")) for one in hidden if one.path in self.paths]
         # A stub only declares what is defined elsewhere.
         found.sort(key=lambda one: one.path.endswith((".pyi", ".d.ts")))
         exact = [one for one in found if one.name == parts[-1]] or found
@@ -374,8 +378,14 @@ class Lookup:
 
 def module_words(module: str) -> set[str]:
     """The names under which a module goes: `node:http` is http, `github.com/gorilla/mux` is mux."""
+    if module.startswith("."):
+        return set()
     plain = module.lower().replace("-", "_").removeprefix("node:")
-    return {plain, *re.split(r"[./:]+", plain)} if not module.startswith(".") else set()
+    first, _, rest = plain.partition("/")
+    if rest and "." not in first:
+        # `react/jsx` is a part of react, `@scope/name` is called name.
+        return {plain, first, rest.partition("/")[0]} if first.startswith("@") else {plain, first}
+    return {plain, *re.split(r"[./:]+", plain)}
 
 
 def _belongs(definition: Definition, parts: Sequence[str]) -> bool:

@@ -42,6 +42,7 @@ from ..checks.values import (
     check_versions,
 )
 from ..claims.claims import Claim
+from ..claims.phrases import is_absent
 from ..claims.verbs import CHANGES
 from ..index.lookup import Lookup
 from ..verification import ACCEPTED, REJECTED, Finding, Verdict
@@ -95,15 +96,7 @@ def judge_claim(
         checks = [one for one in checks if one.holds or one.name != "changelog"]
     features = claim_features(checks, claim, bare)
     probability = default_claim_model().probability(features)
-    # What is not there has no place.
-    read = [one for one in checks if one.holds and (one.evidence or claim.negated) and reads_relation(one, bare)]
-    if names_time(claim) or relates_names(scene) or claim.type in CHANGES:
-        # That they are there does not say since when, by whose work, nor what one has to do with the other.
-        read = [one for one in read if one.name not in _PRESENCE]
-    if scene.found.names or scene.found.files:
-        read = [one for one in read if one.name != "commit"]  # that a commit is there does not say what it changed
-    if any(not check.holds and check.name in _PRESENCE for check in checks):
-        read = []  # what it names is not there
+    read = _relation_checks(scene, checks, bare)
     if not read:
         probability = min(probability, _UNPROVEN)
         if not any(_refutes(check) for check in checks):
@@ -113,13 +106,44 @@ def judge_claim(
     if verdict in ("unverified", "not found"):
         # What speaks against it, then the best passage.
         shown = [*(one for one in shown if one.name not in _DEGREES), *(one for one in checks if one.name == "words")]
+    places = _places(scene, shown, verdict)
+    reason = _reason(scene, checks, verdict)
+    return Finding(claim, verdict, round(probability, 4), places[:_SHOWN], reason, tuple(checks), features=features)
+
+
+def _relation_checks(scene: Scene, checks: Sequence[Check], bare: bool) -> list[Check]:
+    """The checks that hold and have read what the claim says."""
+    claim = scene.claim
+    # What is not there has no place.
+    read = [one for one in checks if one.holds and (one.evidence or claim.negated) and reads_relation(one, bare)]
+    if names_time(claim) or relates_names(scene) or claim.type in CHANGES:
+        # That they are there does not say since when, by whose work, nor what one has to do with the other.
+        read = [one for one in read if one.name not in _PRESENCE]
+    if scene.found.names or scene.found.files:
+        read = [one for one in read if one.name != "commit"]  # that a commit is there does not say what it changed
+    if any(not check.holds and check.name in _PRESENCE for check in checks):
+        read = []  # what it names is not there
+    if not _OF_PACKAGES.search(claim.text):
+        read = [one for one in read if one.name != "dependency"]  # a package that is there may be used in any way
+    return read
+
+
+def _places(scene: Scene, shown: Sequence[Check], verdict: Verdict) -> tuple[Evidence, ...]:
+    """The places of the checks that are shown, each once."""
     found_at: dict[str, Evidence] = {}
+    if verdict == "contradicted" and shown and shown[0].name in ("defined", "dependency") and not _at_home(shown[0]):
+        # What is missing has no place: the passage where it would be, then the nearest name.
+        best = choose_passages(scene)[:1]
+        found_at = {(one := Evidence("line", row.path, row.first, end_line=row.last)).location: one for row in best}
     for check in shown:
         if check.evidence is not None:
             found_at.setdefault(check.evidence.location, check.evidence)
-    places = tuple(found_at.values())
-    reason = _reason(scene, checks, verdict)
-    return Finding(claim, verdict, round(probability, 4), places[:_SHOWN], reason, tuple(checks), features=features)
+    return tuple(found_at.values())
+
+
+def _at_home(check: Check) -> bool:
+    """Whether a check that fails shows where the thing itself is, and not only a similar name."""
+    return check.evidence is not None and not check.reason.startswith("no symbol")
 
 
 def is_bare(scene: Scene, spare: int = 0) -> bool:
@@ -168,6 +192,11 @@ def _has_member(owner: NamedSymbol, member: NamedSymbol) -> bool:
 
 
 _PAST = load_pattern("checks", "past")
+_OF_PACKAGES = re.compile(
+    r"\b(?:depend|requir|need|install|pin(?:s|ned)?\b|list|extra|bundl|manifest|vendor|add|remov|drop|upgrad|bump"
+    r"|us(?:es?|ed|ing)\b|with\b|by\b|via\b|through\b|packag|modul|librar)|\d",
+    re.I,
+)
 _LITERAL = re.compile(r"[\"'\d\[{(-]")
 _CALLED = re.compile(r"\b(?:called|named|titled)\s+(?=`|\S*[\w)][._/(]\w*)")
 _OF_CHANGE = load_words("checks", "change_words")
@@ -198,7 +227,8 @@ def _run_checks(
     claim, lookup = scene.claim, scene.lookup
     checks = list(_structural(scene, reports))
     if claim.negated and claim.type not in CHANGES:
-        checks = negate_checks(checks, of_presence=claim.type == "exists")
+        named = len(scene.found.names) + len(scene.found.files)
+        checks = negate_checks(checks, of_presence=claim.type == "exists" and is_absent(claim.text, named))
     if not lookup.state.complete:
         checks = [check for check in checks if check.holds or check.evidence is not None]
     if claim.type != "test_result":

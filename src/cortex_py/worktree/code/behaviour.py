@@ -39,7 +39,7 @@ _ROLES: dict[str, str] = {
         "value": "assignment variable_declarator assignment_expression short_var_declaration assignment_statement "
                  "const_spec var_spec let_declaration const_item static_item public_field_definition "
                  "field_definition augmented_assignment enum_assignment property_declaration enum_constant "
-                 "enum_variant field_declaration",
+                 "enum_variant field_declaration property_signature method_signature type_alias_declaration",
         "pair": "keyword_argument pair keyed_element field_initializer dictionary_element",
         "condition": "if_statement if_expression elif_clause while_statement conditional_expression "
                      "ternary_expression unless if_let_expression while_expression assert_statement",
@@ -58,6 +58,14 @@ _FUNCTIONS = frozenset((
     "function_definition", "function_declaration", "function_expression", "arrow_function", "method_definition",
     "method_declaration", "constructor_declaration", "function_item", "generator_function_declaration",
     "abstract_method_signature", "function_signature", "generator_function", "func_literal",
+))  # fmt: skip
+_HOLDERS = frozenset((
+    "class_definition", "class_declaration", "abstract_class_declaration", "impl_item", "type_spec", "struct_item",
+    "enum_item", "trait_item", "interface_declaration", "enum_declaration", "record_declaration",
+    "type_alias_declaration",
+))  # fmt: skip
+_DECLARED = frozenset((
+    "enum_constant", "enum_variant", "field_declaration", "property_signature", "method_signature",
 ))  # fmt: skip
 _COLLECTIONS = frozenset((
     "list", "tuple", "set", "dictionary", "array", "object", "literal_value", "array_expression", "array_initializer",
@@ -162,14 +170,7 @@ class _Walk:
     def _enter(self, visit: _Visit) -> Iterator[_Visit]:
         node, guards, owner, inside = visit.node, visit.guards, visit.owner, visit.inside
         kind = node.type
-        if kind in _FUNCTIONS or kind in (
-            "class_definition",
-            "class_declaration",
-            "impl_item",
-            "type_spec",
-            "struct_item",
-            "enum_item",
-        ):
+        if kind in _FUNCTIONS or kind in _HOLDERS:
             name = _text(node.child_by_field_name("name"))
             # A function without a name inside another one is not that one.
             owner = name or (f"{owner}.<>" if visit.inside and kind in _FUNCTIONS else owner)
@@ -227,6 +228,11 @@ class _Walk:
             if one.type == "field_declaration":
                 role: Role = "value" if name is not None else "base"
                 self._add(role, one, _text(name or typed).lstrip("*"), "", (), owner)
+        for one in inner.named_children if inner is not None and inner.type == "interface_type" else ():
+            if one.type == "type_elem":
+                self._add("base", one, _text(one), "", (), owner)
+            elif one.type == "method_elem":
+                self._add("value", one, _text(one.child_by_field_name("name")), "", (), owner)
         if inner is not None:
             self._add("modifier", inner, inner.type.removesuffix("_type"), "", (), owner)
 
@@ -297,6 +303,8 @@ class _Walk:
         traits = ("yield",) if "yield" in node.type else ()
         shown = _text(value) if value is not None else ("None" if self._language == "python" else "undefined")
         self._add("return", node, _called(value), shown, guards, owner, _count(value), traits)
+        if self._language == "go" and (error := _GO_ERROR.search(shown)):
+            self._add("raise", node, error[1], shown, guards, owner)
 
     def _raise(self, node: Node, guards: tuple[str, ...], owner: str) -> None:
         value = next((one for one in node.named_children if one.type != "comment"), None)
@@ -358,9 +366,9 @@ class _Walk:
         left = next((found for field in ("left", "name", "key", "pattern", "field")
                      if (found := node.child_by_field_name(field)) is not None), None)  # fmt: skip
         right = node.child_by_field_name("right") or node.child_by_field_name("value")
-        if left is None and len(node.named_children) == 2:
+        if left is None and len(node.named_children) == 2 and node.type not in _DECLARED:
             left, right = node.named_children
-        if left is None or (right is None and node.type not in ("enum_constant", "enum_variant", "field_declaration")):
+        if left is None or (right is None and node.type not in _DECLARED):
             return
         if right is not None and right.type == "expression_list" and right.named_child_count == 1:
             right = right.named_children[0]
@@ -368,6 +376,8 @@ class _Walk:
         self._add("value", node, name, _text(right), guards, owner, _count(right), ("pair",) if role == "pair" else ())
 
 
+# In Go an error is returned, by its type or by the variable that holds it.
+_GO_ERROR = re.compile(r"(?:^|[\s,&(])((?:\w+\.)?(?:Err[A-Z]\w*|err[A-Z]\w*|\w+(?:Error|Exception)))\b(?:[({]|$|\W)")
 _ENDS = frozenset(("return_statement", "raise_statement", "throw_statement"))
 
 
@@ -489,6 +499,8 @@ def _count(node: Node | None) -> int | None:
     ):
         # `formats or [...]`: the entries that count where nothing is given.
         node = next((one for one in node.named_children if one.type in _COLLECTIONS), None)
+    if node is not None and node.type == "union_type":
+        return 1 + (_count(node.named_children[0]) or 1)
     if node is None or node.type not in _COLLECTIONS:
         return None
     return sum(one.type != "comment" for one in node.named_children)
