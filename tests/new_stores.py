@@ -13,9 +13,12 @@ from pathlib import Path
 
 from cortex_py import opening
 from cortex_py.clock import Clock, SystemClock
+from cortex_py.store import migrations
 from cortex_py.store.sqlite import SqliteDatabase, open_sqlite
 
 __all__ = ["copy_new_stores"]
+
+_NEWEST = migrations.SCHEMA_VERSION  # `old_schemas.use_schema` sets an older one
 
 
 def copy_new_stores() -> None:
@@ -24,7 +27,7 @@ def copy_new_stores() -> None:
 
 
 def _open(path: Path, clock: Clock, key: bytes | None = None) -> SqliteDatabase:
-    if key is None and not path.exists():
+    if key is None and not path.exists() and _NEWEST == migrations.SCHEMA_VERSION:
         # Whatever is wrong with the place, the real function says.
         with suppress(OSError):
             _copy_to(path)
