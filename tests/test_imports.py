@@ -51,5 +51,6 @@ def test_a_hook_uses_the_standard_library_alone(tmp_path: Path, monkeypatch: pyt
         "cortex_py.hooks.dialects",
         "cortex_py.hooks.front",
         "cortex_py.hooks.prepared",
+        "cortex_py.hooks.sqlite_revision",
     }
     assert {name.split(".")[0] for name in loaded} - set(sys.stdlib_module_names) == {"cortex_py"}

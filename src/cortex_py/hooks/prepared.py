@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..version import __version__
+from .sqlite_revision import read_revision
 
 __all__ = ["branch_of", "forget_prepared", "main_checkout", "read_head", "read_prepared", "write_prepared"]
 
@@ -70,7 +71,7 @@ def read_prepared(home: Path, folder: Path, now: float) -> dict[str, Any] | None
             return None
         found: dict[str, Any] = json.loads(path.read_text("utf-8"))
         same = (found["version"], found["folder"], found["head"]) == (__version__, str(folder), read_head(folder))
-        if same and now < found["until"] and found["revision"] == _read_revision(home / "cortex.db"):
+        if same and now < found["until"] and found["revision"] == read_revision(home / "cortex.db"):
             return found
     except (OSError, ValueError, LookupError, TypeError):
         pass
@@ -102,18 +103,3 @@ def forget_prepared(home: Path) -> None:
     with suppress(OSError):
         for path in (home / "hooks" / "start").iterdir():
             path.unlink(missing_ok=True)
-
-
-def _read_revision(database: Path) -> int | None:
-    """The number of the last change to the store in a file; None if it cannot be read, or is encrypted."""
-    # Imported here: most hooks need no database.
-    import sqlite3
-
-    try:
-        connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=0.02)
-        try:
-            return int(connection.execute("SELECT seq FROM state").fetchone()[0])
-        finally:
-            connection.close()
-    except (sqlite3.Error, ValueError, TypeError):
-        return None

@@ -27,8 +27,7 @@ from .sessions import GivenMemories, GivenTo, session_of
 
 if TYPE_CHECKING:
     from ..prompts.templates import Templates
-    from .imported import ImportedTurnReader
-    from .staging import Reading, TurnReader
+    from .staging import ImportedTurnReader, Reading, TurnReader
 
 __all__ = ["NOTHING", "Hooks", "Injection"]
 
@@ -236,8 +235,7 @@ class Hooks:
     ) -> Reading:
         """Read turns of the conversations that were imported into the project, for a bounded time."""
         # Imported on first use: no answer needs it.
-        from .imported import ImportedTurnReader
-        from .staging import Reading
+        from .staging import ImportedTurnReader, Reading
 
         project = self._sessions.current
         if not self._settings.import_staging:
@@ -312,9 +310,10 @@ class Hooks:
         self, kind: str, project: ProjectSession, hits: Sequence[Hit], least: Limits, session: str, tokens: int
     ) -> Injection:
         given = set(self._given.ids(session)) if session else set()
-        allowed = [(hit.score, hit) for hit in hits if _may_be_given(hit.memory)]
-        chosen = [hit for hit in certain(allowed, least) if hit.memory.id not in given]
-        sound = [hit for hit in chosen if not self._is_contradicted(project, hit.memory)][:MOST_GIVEN]
+        allowed = [hit for hit in hits if hit.score >= least.floor and _may_be_given(hit.memory)]
+        # An outdated memory must not keep its successor out by a slightly better score.
+        current = [(hit.score, hit) for hit in allowed if not self._is_contradicted(project, hit.memory)]
+        sound = [hit for hit in certain(current, least) if hit.memory.id not in given][:MOST_GIVEN]
         fitting = quoted(sound, tokens, project.memories.count_tokens)
         memories = [hit.memory for hit in sound if hit.memory.id in {one.id for one in fitting}]
         return self._laid_out(kind, project, memories, fitting, "", tokens)

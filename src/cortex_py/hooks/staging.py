@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..backup.files import exclusive_lock
-from ..clock import in_utc
+from ..clock import in_utc, iso
 from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.reader import all_words
 from ..errors import Conflict, CortexError, LLMError
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from ..llm.client import LanguageModel
 
-__all__ = ["NOT_KEPT", "Reading", "Review", "Staged", "TurnReader"]
+__all__ = ["ImportedTurnReader", "Reading", "Review", "Staged", "TurnReader"]
 
 _log = logging.getLogger(__name__)
 
@@ -49,8 +50,10 @@ _MOST_SESSIONS = 200
 _NEAR = 6  # memories that a passage is compared with
 _CONTAINED = 0.8  # share of a passage's words that a memory has, from which on it says nothing new
 _LONGEST_SOURCE = 200
-NOT_KEPT = {"program": "", "failure": "", "changed": []}  # of the state of a session: its texts
+_NOT_KEPT = {"program": "", "failure": "", "changed": []}  # of the state of a session: its texts
 _LISTED = 500
+_ROLES = ("user", "assistant")
+_SESSION = "session:"  # a tag of imported turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,7 @@ class TurnReader:
             return ""
 
     def _save(self, position: str) -> None:
-        states = {session: asdict(state) | NOT_KEPT for session, state in self._states.items()}
+        states = {session: asdict(state) | _NOT_KEPT for session, state in self._states.items()}
         draft = self._file.with_name(f".reading-{os.getpid()}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump({"position": position, "sessions": states}, file)
@@ -222,6 +225,66 @@ def _moment(text: str) -> datetime | None:
 
 def _confidence_tag(confidence: float | None) -> tuple[str, ...]:
     return (_MODEL_TAG,) if confidence is None else (f"{_CONFIDENCE}{round(100 * confidence)}",)
+
+
+class ImportedTurnReader(TurnReader):
+    """Reads on in the turns that were imported into a project.
+
+    The position is kept in the store for each project, so that a reading that is stopped or killed goes on from there.
+    """
+
+    def __init__(self, sessions: ProjectSessions, project: ProjectSession) -> None:
+        super().__init__(sessions, lambda _folder: project)
+        self._store = sessions.store
+        self._space = project.memories.place.space("project", "turn")
+        self._fact = f"turns-read:{project.id}"
+
+    def read_on(self, stop: Callable[[], bool], most: int, seconds: float) -> Reading:
+        """Read turns that were not read yet, until there are none, or `most`, or the time is over."""
+        folder = self._home / "hooks"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        until = time.monotonic() + seconds
+        with exclusive_lock(folder / "imported.lock", "", wait=False) as held:
+            count, staged = 0, list[Memory]()
+            after = self._load_position() if held else 0
+            while held and count < most and time.monotonic() < until and not stop():
+                with self._store.database.read() as session:
+                    nums = self._store.memories.numbers_after(session, self._space, after, min(_AT_ONCE, most - count))
+                    rows = self._store.memories.by_numbers(session, self._space, nums)
+                if not nums:
+                    break
+                turns = [_imported_turn(memory) for _, _, _, memory in rows if memory.status == "active"]
+                read = [(turn, passage) for turn in turns if turn.role in _ROLES for passage in self._passages(turn)]
+                staged += self._stage(read)
+                after, count = nums[-1], count + len(nums)
+                self._save_position(after)
+        return Reading(count, tuple(staged))
+
+    def _load_position(self) -> int:
+        with self._store.database.read() as session:
+            value = self._store.settings.get(session, self._fact)
+        known: dict[str, Any] = json.loads(value) if value else {"after": 0, "sessions": {}}
+        if not self._states:
+            self._states = {name: SessionState(**state) for name, state in known["sessions"].items()}
+        return int(known["after"])
+
+    def _save_position(self, after: int) -> None:
+        states = {name: asdict(state) | _NOT_KEPT for name, state in list(self._states.items())[-20:]}
+        with self._store.database.write() as session:
+            self._store.settings.put(session, self._fact, json.dumps({"after": after, "sessions": states}))
+
+
+def _imported_turn(memory: Memory) -> Turn:
+    session = next((tag.removeprefix(_SESSION) for tag in memory.tags if tag.startswith(_SESSION)), "")
+    return Turn(
+        id=memory.id,
+        client=memory.agent_id or "import",
+        session=session,
+        role=memory.role or "",
+        text=memory.content,
+        git_branch=memory.git_branch or "",
+        at=iso(memory.created_at),
+    )
 
 
 @dataclass(frozen=True, slots=True)
