@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ...clock import Clock
 from ...config import Settings
+from ...echo import clean_text
 from ...errors import CortexError, InvalidInput, NotFound, storage_error
 from ...paths import expanded
 from ...records import DOMAINS, Domain
@@ -77,6 +78,10 @@ class Bridges:
             raise InvalidInput("The folder is missing.", remedy="Name the folder of the vault.", field="folder")
         project = self._project(project_id)
         place = self._places.check(folder if folder is not None else self._claude_folder(project_id), "folder")
+        # As given, too: a path has one slash where an address with a password has two.
+        if any(clean_text(text) != text for text in (str(folder or ""), str(place))):
+            # It would be stored, and shown by every run.
+            raise InvalidInput("The folder's path contains a secret.", remedy="Choose another folder.", field="folder")
         home = self._settings.home.resolve()
         if place == home or home in place.parents or place in home.parents or place == Path.home():
             raise InvalidInput(
