@@ -58,7 +58,14 @@ class Client:
     def is_installed(self) -> bool:
         from shutil import which
 
-        return bool(self.program and which(self.program)) or any(_user_path(one).exists() for one in self.signs)
+        return bool(self.program and which(self.program)) or any(map(_is_there, self.signs))
+
+
+def _is_there(sign: str) -> bool:
+    try:
+        return _user_path(sign).exists()
+    except OSError:  # a folder of another user
+        return False
 
 
 def _user_path(text: str) -> Path:
