@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -27,12 +27,10 @@ __all__ = [
     "Record",
     "cosqa",
     "data_folder",
-    "is_learned",
     "locomo",
     "longmemeval",
     "moment",
     "read_lines",
-    "unlearned",
     "without_docstring",
 ]
 
@@ -167,16 +165,6 @@ def _session(unit: str, texts: list[str], created_at: datetime, form: LongMemEva
         return
     for n, text in enumerate(texts):
         yield Record(f"{unit}:{n}", unit, text, unit, created_at)
-
-
-def unlearned(collection: Collection) -> Collection:
-    """LongMemEval with the half of its questions that the encoder was not trained on."""
-    return replace(collection, questions=tuple(q for q in collection.questions if not is_learned(q.key)))
-
-
-def is_learned(question_id: str) -> bool:
-    """Whether the encoder was trained on this question of LongMemEval."""
-    return hashlib.sha256(question_id.encode()).digest()[0] % 2 == 0
 
 
 def moment(stamp: str) -> datetime:

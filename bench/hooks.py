@@ -25,7 +25,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -38,7 +38,7 @@ from cortex_py.hooks.selection import MOST_GIVEN, Limits, certain
 from ranking_samples import KeptVectors, default_backend, engine
 
 import report
-from datasets import Collection, DatasetMissing, Record, is_learned, locomo, longmemeval, read_lines
+from datasets import Collection, DatasetMissing, Record, locomo, longmemeval, read_lines
 
 PROJECTS = Path(__file__).parent / "data" / "hook_projects.json"
 TARGET = Path(selection_module.__file__).with_name("limits.json")
@@ -76,12 +76,11 @@ class Work:
 
 
 def _part(key: str) -> str:
-    # Not the byte by which the training of the encoder was halved.
     return PARTS[hashlib.sha256(key.encode()).digest()[1] % 2]
 
 
 def from_longmemeval() -> Iterator[Work]:
-    """The sessions of all questions together, in one project; prompts are the questions nothing was trained on."""
+    """The sessions of all questions together, in one project. The ranking was fitted on the questions."""
     answers = _answering_turns()
     texts: dict[str, list[str]] = {}
     for turn in longmemeval(form="turns").records:
@@ -89,10 +88,6 @@ def from_longmemeval() -> Iterator[Work]:
             texts.setdefault(turn.unit, []).append(turn.content)
     for form in ("session", "turns"):
         past = longmemeval(form=form)  # type: ignore[arg-type]
-        past = replace(past, questions=tuple(one for one in past.questions if not is_learned(one.key)))
-        # Sessions of the other questions are left out: they would only make the store larger.
-        asked = {unit for one in past.questions for unit in one.relevant}
-        past = replace(past, records=tuple(one for one in past.records if one.unit in asked))
         work = Work(f"LongMemEval {form.rstrip('s')}s", past)
         for one in past.questions:
             beside: frozenset[str] = frozenset()

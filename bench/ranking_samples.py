@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,27 +30,27 @@ from cortex_py import Cortex
 from cortex_py.clock import to_micros
 from cortex_py.config import load_settings
 from cortex_py.embedding.backends.backend import Backend
+from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.backends.registry import open_backend
+from cortex_py.embedding.install.model_files import RECALL
 from cortex_py.memory.capture.traits import QueryTraits
 from cortex_py.memory.recall.features import Candidates, measure, query_hashes
 from cortex_py.records import NewMemory
 from cortex_py.store.search.filters import Filter, Scope, View
 from cortex_py.store.search.vectors import single_threaded
-from ranking_data import NAMES, about, clean
+from ranking_data import NAMES, OUT, about, clean, cut
 
 import report
-from datasets import Collection, Question, Record, is_learned, longmemeval, moment, read_lines, unlearned
+from datasets import Collection, DatasetMissing, Question, Record, longmemeval, moment, read_lines
 
-__all__ = ["FOLDS", "Engine", "KeptVectors", "Sample", "default_backend", "engine", "notes", "samples", "whole"]
+__all__ = ["FOLDS", "Engine", "KeptVectors", "Sample", "default_backend", "engine", "notes", "samples", "talk", "whole"]
 
-Purpose = Literal["fusion", "calibration"]
 FOLDS = 5
 HOMES = report.RESULTS / "homes"
 NOTES = Path(__file__).with_name("ranking_notes.json")
-TALKS_TOLD = {"fusion": 8, "calibration": 4}  # talks that LongMemEval is divided into
+NAMED_TALKS = 8  # that LongMemEval is divided into
 LINE = 8  # notes of one line of work
-DATA = Path(__file__).parent / "data"
-TALKS = {"fusion": DATA / "ranking_talks.jsonl.gz", "calibration": DATA / "calibration_talks.jsonl.gz"}
+ENCODERS = Path(__file__).resolve().parents[1] / ".make" / "encoders"  # where `training/export.py` wrote them
 SMALL = Path(__file__).parent / "data" / "small_stores.jsonl"
 NOW = datetime(2026, 11, 15, tzinfo=UTC)  # the clock of questions that do not tell when they are asked
 WANTED = 32  # candidates that each retriever is asked for, as in recall
@@ -185,6 +185,7 @@ def engine(collection: Collection, backend: KeptVectors) -> Engine:
             shutil.rmtree(old)
         home.mkdir(parents=True)
         with _opened(home, backend) as cortex:
+            cortex.memories._capture.annotator = None  # the graph takes most of the time and does not affect recall
             branches = dict.fromkeys(record.branch for record in collection.records if record.branch)
             ids = {branch: cortex.contexts.create_branch(branch).id for branch in branches}
             cortex.memories.capture_many(
@@ -224,15 +225,31 @@ def default_backend() -> KeptVectors:
     return KeptVectors(open_backend(settings=load_settings(os.environ.get("CORTEX_BENCH_HOME"))))
 
 
-def base_backend() -> KeptVectors:
-    """The base of cortex-recall, which has seen none of the texts that the fusion is fitted on.
+class Encoders:
+    """The encoder that ships, and for each half of the training data one that was trained without it.
 
-    cortex-recall was trained on many of them: there its vectors look better than they are, and the fusion would trust
-    them too much elsewhere. What its training held out is too little for the fusion. The calibration has few
-    coefficients and depends on the scale of the vectors that ship, so it is fitted on those, on that little.
+    cortex-recall knows the texts that it was trained on: there its vectors look better than they are, and a ranking
+    that is fitted on them would trust them too much elsewhere.
     """
-    settings = load_settings(os.environ.get("CORTEX_BENCH_HOME"))
-    return KeptVectors(open_backend(settings=replace(settings, embedding_model="all-MiniLM-L6-v2")))
+
+    def __init__(self) -> None:
+        self.shipped = default_backend()
+        self._without: dict[int, KeptVectors] = {}
+
+    def unaware_of(self, half: int | None) -> KeptVectors:
+        """An encoder that has seen no text of that half."""
+        if half is None:
+            return self.shipped
+        if half not in self._without:
+            folder = ENCODERS / f"without{half}"
+            if not folder.is_dir():
+                raise DatasetMissing(folder)
+            self._without[half] = KeptVectors(OnnxBackend(folder, "int8", model=RECALL))
+        return self._without[half]
+
+    def save(self) -> None:
+        for backend in (self.shipped, *self._without.values()):
+            backend.save()
 
 
 def notes() -> Collection:
@@ -266,13 +283,17 @@ def _fold(question: Question) -> int:
     return zlib.crc32(text.encode()) % FOLDS
 
 
-def talks(purpose: Purpose) -> list[Collection]:
-    """The collections of one file that `ranking_data.py` wrote."""
-    with gzip.open(TALKS[purpose], "rt", encoding="utf-8") as lines:
-        return [_talk(json.loads(line)) for line in lines]
+def talks() -> Iterator[tuple[Collection, int | None]]:
+    """The collections that `ranking_data.py` wrote, each with the half of the training data that it belongs to."""
+    if not OUT.is_file():
+        raise DatasetMissing(OUT)
+    with gzip.open(OUT, "rt", encoding="utf-8") as lines:
+        for content in map(json.loads, lines):
+            yield talk(content), content["half"]
 
 
-def _talk(content: dict[str, Any]) -> Collection:
+def talk(content: dict[str, Any]) -> Collection:
+    """A collection in the form that `ranking_data.py` writes."""
     made = datetime(2026, 10, 1, tzinfo=UTC)
     records = tuple(
         Record(f"{n}", f"{n}", text, None if session is None else f"s{session}", _day(day) or made)
@@ -305,20 +326,18 @@ def small_notes(part: str) -> tuple[Collection, tuple[str, ...]]:
     )
 
 
-def told(folder: Path | None, purpose: Purpose) -> list[Collection]:
+def named_talks(folder: Path | None) -> list[Collection]:
     """LongMemEval as talks of two named persons, by turn: what answers is the turn that the data set marks.
 
     The key of a question is its text as the data set has it, which decides its fold.
     """
     items = sorted(read_lines("longmemeval_oracle.jsonl.gz", folder), key=lambda item: _short(item["question_id"]))
     items = [item for item in items if not item["question_id"].endswith("_abs")]
-    if purpose == "calibration":
-        items = [item for item in items if not is_learned(item["question_id"])]
-    step = math.ceil(len(items) / TALKS_TOLD[purpose])
-    return [_told(n, items[n * step : (n + 1) * step]) for n in range(TALKS_TOLD[purpose])]
+    step = math.ceil(len(items) / NAMED_TALKS)
+    return [_named_talk(n, items[n * step : (n + 1) * step]) for n in range(NAMED_TALKS)]
 
 
-def _told(number: int, items: Sequence[dict[str, Any]]) -> Collection:
+def _named_talk(number: int, items: Sequence[dict[str, Any]]) -> Collection:
     name, other = random.Random(number).sample(NAMES, 2)
     sessions: dict[str, tuple[datetime, list[dict[str, Any]]]] = {}
     for item in items:
@@ -330,7 +349,7 @@ def _told(number: int, items: Sequence[dict[str, Any]]) -> Collection:
     for key, (made, turns) in sorted(sessions.items(), key=lambda one: (one[1][0], one[0])):
         for n, turn in enumerate(turns):
             who, most = (name, 500) if turn["role"] == "user" else (other, 250)
-            text = f"{who}: {clean(turn['content'], most)}"
+            text = f"{who}: {cut(clean(turn['content']), most)}"
             records.append(Record(f"{key}:{n}", f"{key}:{n}", text, key, made))
     questions: list[Question] = []
     for item in items:
@@ -346,53 +365,78 @@ def _told(number: int, items: Sequence[dict[str, Any]]) -> Collection:
             if name in text and other not in text:
                 swapped = text.replace(name, other)
                 questions.append(Question(item["question"], swapped, "swapped", frozenset(), at))
-    return Collection(f"told-{number}", tuple(records), tuple(questions))
+    return Collection(f"named-{number}", tuple(records), tuple(questions))
 
 
 # How much a question of each source weighs in the fit: what is near to what people ask of their memories weighs most.
 WEIGHTS = {
-    "rhelm": 1.0,
-    "scenes": 0.5,
     "longmemeval": 1.0,
-    "told": 1.0,
-    "fairytales": 0.3,
-    "personas": 1.0,
-    "functions": 0.5,
-    "notes": 0.5,
-    "lines": 0.5,
+    "named": 1.0,
+    "rhelm": 1.0,
+    "persona": 0.7,
+    "friendsqa": 0.5,
+    "fairytaleqa": 0.3,
+    "functions": 0.6,
+    "notes": 0.25,
+    "tldr": 0.4,
+    "own": 1.0,
+    "lines": 1.0,
 }
-OWN = frozenset(("notes", "lines"))  # notes written by hand, asked in small stores too
+CODE = ("recipes", "snippets", "code")
+OWN = frozenset(("own", "lines"))  # notes written by hand, asked in small stores too
 SMALL_SIZES = (1, 2, 3, 5, 8, 10, 30)
 
 
-def samples(folder: Path | None, purpose: Purpose) -> list[Sample]:
-    """All that one part of the model is trained on: whole collections, parts of them, and questions foreign to them."""
-    backend = base_backend() if purpose == "fusion" else default_backend()
-    gathered = collections(folder, purpose)
-    found = [s for source in gathered for s in samples_of(source, gathered, backend)]
-    backend.save()
+def samples(folder: Path | None) -> list[Sample]:
+    """All that the model is trained on: whole collections, parts of them, and questions foreign to them."""
+    encoders = Encoders()
+    gathered = collections(folder)
+    found = [s for source in gathered for s in samples_of(source, gathered, encoders)]
+    encoders.save()
     return found
 
 
-def collections(folder: Path | None, purpose: Purpose) -> dict[str, list[Collection]]:
-    """The collections that one part of the model is trained on, by source."""
-    sessions = longmemeval(folder)
-    found = {
-        "longmemeval": [sessions if purpose == "fusion" else unlearned(sessions)],
-        "told": told(folder, purpose),
-    }
-    for collection in talks(purpose):
-        found.setdefault(collection.name.split("-")[0], []).append(collection)
+Gathered = Mapping[str, Sequence[tuple[Collection, int | None]]]
+
+
+def collections(folder: Path | None) -> Gathered:
+    """The collections that the model is trained on, by source, each with its half of the encoder's training data."""
     own = [notes(), small_notes("develop")[0]]
-    return found | {"notes": own, "lines": [in_lines(one) for one in own]}
+    found: dict[str, list[tuple[Collection, int | None]]] = {
+        "longmemeval": [(longmemeval(folder), None)],
+        "named": [(one, None) for one in named_talks(folder)],
+        "own": [(one, None) for one in own],
+        "lines": [(in_lines(one), None) for one in own],
+    }
+    functions: dict[int | None, list[Collection]] = {}
+    for collection, half in talks():
+        source = collection.name.split("-")[0]
+        if source in CODE:
+            functions.setdefault(half, []).append(collection)
+        else:
+            found.setdefault(source, []).append((collection, half))
+    return found | {"functions": [(_pooled(f"functions-{half}", several), half) for half, several in functions.items()]}
 
 
-def samples_of(source: str, gathered: Mapping[str, Sequence[Collection]], backend: KeptVectors) -> Iterator[Sample]:
+def _pooled(name: str, several: Sequence[Collection]) -> Collection:
+    """Several collections as one: a project has thousands of functions, and words mislead more among many."""
+    records = [
+        replace(r, key=f"{n}/{r.key}", unit=f"{n}/{r.unit}") for n, one in enumerate(several) for r in one.records
+    ]
+    questions = [
+        replace(q, key=f"{n}/{q.key}", relevant=frozenset(f"{n}/{unit}" for unit in q.relevant))
+        for n, one in enumerate(several)
+        for q in one.questions
+    ]
+    return Collection(name, tuple(records), tuple(questions))
+
+
+def samples_of(source: str, gathered: Gathered, encoders: Encoders) -> Iterator[Sample]:
     """The samples of one source, which do not depend on the chance of the others."""
     drawn = random.Random(f"{_SEED} {source}")
-    several = [engine(collection, backend) for collection in gathered[source]]
+    several = [engine(collection, encoders.unaware_of(half)) for collection, half in gathered[source]]
     for n, one in enumerate(several):
-        fold = n % FOLDS if source in ("personas", "scenes", "fairytales") else None
+        fold = None if source in (*OWN, "longmemeval", "named", "rhelm", "functions") else n % FOLDS
         for sample in whole(one, source, fold):
             yield replace(sample, weight=WEIGHTS[source])
         for question in one.collection.questions:
@@ -440,12 +484,13 @@ def _part(
     return engine.ask(question, source, fold, sorted(chosen))
 
 
-def _foreign_to(source: str, gathered: Mapping[str, Sequence[Collection]], drawn: random.Random) -> list[Question]:
+def _foreign_to(source: str, gathered: Gathered, drawn: random.Random) -> list[Question]:
     """Questions that nothing of a source answers."""
     strange: list[Question] = []
     for other, several in gathered.items():
         if other != source and not {other, source} <= OWN:
-            strange += drawn.sample([q for one in several for q in one.questions], 20)
+            asked = [question for one, _ in several for question in one.questions]
+            strange += drawn.sample(asked, min(len(asked), 14))
     if source in OWN:
         strange += [Question(text, text, "foreign", frozenset()) for text in small_notes("develop")[1]] * 3
     return strange

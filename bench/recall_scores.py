@@ -24,7 +24,7 @@ from ranking_samples import KeptVectors, Sample, default_backend, engine, small_
 from retrieval import Models, cross_validated, ranking, shipped
 
 import report
-from datasets import DatasetMissing, Question, locomo, longmemeval, unlearned
+from datasets import DatasetMissing, Question, locomo, longmemeval
 
 Floats = NDArray[np.float64]
 SIZES = (1, 2, 3, 5, 8, 10)
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     backend = default_backend()
     try:
         turns = [s for c in locomo(chosen.data) for s in whole(engine(c, backend), "locomo")]
-        sessions = list(whole(engine(unlearned(longmemeval(chosen.data)), backend), "sessions"))
+        sessions = list(whole(engine(longmemeval(chosen.data), backend), "sessions"))
         sets = {
             "LoCoMo": scored(turns, shipped),
             "LongMemEval": scored(sessions, cross_validated(chosen.data)),

@@ -1,15 +1,16 @@
 """How well recall finds: LoCoMo by turn, LongMemEval by session, CoSQA by function, through the engine as it ships.
 
-    python bench/retrieval.py [--data FOLDER] [--ceiling]
+    python bench/retrieval.py [--data FOLDER] [--ceiling] [--snapshots FOLDER]
 
 Each row is one way of ranking. LoCoMo and CoSQA are ranked by the shipped model, which was fitted on neither;
-LongMemEval is cross-validated: every question is ranked by a model that was trained without the questions of its fold,
-and the questions that the encoder was trained on are left out.
+LongMemEval is cross-validated: every question is ranked by a model that was trained without the questions of its fold.
+The encoder was trained on none of the three.
 Questions that cannot be answered are not counted. `any` is the share of questions with at least one relevant result
 among the first, `found` the share of relevant ones that are there, `all` the share of questions with every one of them
 there, `mrr@10` the mean of one over the place of the first. LongMemEval questions are asked at their own date where the
 clock is said to be `asked`, and at the present where it is `now`. `--ceiling` prints what a perfect order of the first
-20 and 40 results would give.
+20 and 40 results would give. With git copies of the repositories in `--snapshots`, three people of RHELM and
+Locomo-Plus are measured instead, on which nothing was fitted or chosen.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from numpy.typing import NDArray
 
 from cortex_py.memory.recall.ranking import RankingModel, Scores, default_model
 from cortex_py.records import Mode
-from ranking_samples import KeptVectors, Sample, default_backend, engine, whole
+from ranking_data import locomo_plus, rhelm_reported
+from ranking_samples import KeptVectors, Sample, default_backend, engine, talk, whole
 from train_ranking import fold_models
 
 import report
-from datasets import Collection, DatasetMissing, cosqa, locomo, longmemeval, unlearned
+from datasets import Collection, DatasetMissing, cosqa, locomo, longmemeval
 
 AT = (5, 10)
 MODES: tuple[tuple[str, Mode, str], ...] = (
@@ -86,7 +88,7 @@ def sets(folder: Path | None, backend: KeptVectors) -> Iterator[tuple[str, list[
     """Each set with its questions and the models that may rank them."""
     turns = [s for c in locomo(folder) for s in whole(engine(c, backend), "locomo")]
     yield "LoCoMo turns", turns, shipped
-    sessions = unlearned(longmemeval(folder))
+    sessions = longmemeval(folder)
     folds = cross_validated(folder)
     yield "LongMemEval sessions, asked", list(whole(engine(sessions, backend), "sessions")), folds
     yield "LongMemEval sessions, now", list(whole(engine(without_clock(sessions), backend), "sessions")), folds
@@ -96,16 +98,31 @@ def sets(folder: Path | None, backend: KeptVectors) -> Iterator[tuple[str, list[
     backend.save()
 
 
+def further(snapshots: Path, folder: Path | None, backend: KeptVectors) -> Iterator[tuple[str, list[Sample], Models]]:
+    """Sets that are measured once, when all choices are made."""
+    persons = [talk(one) for one in rhelm_reported(snapshots)]
+    yield "RHELM turns", [s for c in persons for s in whole(engine(c, backend), "rhelm")], shipped
+    turns = [[record.content, record.branch, None] for record in locomo(folder)[0].records]
+    cues = talk(locomo_plus(snapshots, {"records": turns}))
+    yield "Locomo-Plus turns", list(whole(engine(cues, backend), "locomo")), shipped
+    backend.save()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, help="folder of the public data (default ../shared/data)")
     parser.add_argument("--ceiling", action="store_true", help="print what a perfect order would give instead")
+    parser.add_argument("--snapshots", type=Path, help="measure RHELM and Locomo-Plus from the copies in this folder")
     chosen = parser.parse_args(arguments)
+    backend = default_backend()
     columns = [f"{figure}@{k}" for k in AT for figure in ("any", "found", "all")] + ["mrr@10"]
     rows: list[list[object]] = []
     result: dict[str, object] = {}
     try:
-        for name, asked, models in sets(chosen.data, default_backend()):
+        measured_sets = (
+            further(chosen.snapshots, chosen.data, backend) if chosen.snapshots else sets(chosen.data, backend)
+        )
+        for name, asked, models in measured_sets:
             answerable = [sample for sample in asked if sample.answerable]
             by_way = ceilings(answerable, models) if chosen.ceiling else measured(answerable, models)
             result[name] = {way: means(found) for way, found in by_way.items()}

@@ -1,12 +1,12 @@
 """Make `ranking_model.json`: the fusion and the calibration of recall, learned from candidates as recall sees them.
 
-    python bench/train_ranking.py [--data FOLDER] [--check | --calibrate]
+    python bench/train_ranking.py [--data FOLDER] [--check]
 
-One model is trained on all sets together; none of them is LoCoMo or CoSQA, which only measure. The fusion is fitted on
-the vectors of the encoder's base, the calibration on the vectors that ship, of texts that the encoder was not trained
-on. Figures are cross-validated, talks by person and the others by question, and never come from data the measured model
-was trained on. The run is deterministic. `--check` measures without writing the file; `--calibrate` keeps its fusion
-and fits the calibration alone. Where the candidates come from is one function, `samples` in `ranking_samples.py`.
+One model is trained on all sets together; none of them is LoCoMo or CoSQA, which only measure. The vectors of each
+text come from an encoder that was not trained on it: those that `training/export.py` wrote to `.make/encoders`. Figures
+are cross-validated by collection, or by question where a source has few collections, and never come from data the
+measured model was trained on. The run is deterministic. `--check` measures without writing the file. Where the
+candidates come from is one function, `samples` in `ranking_samples.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,12 @@ BACKGROUND_WEIGHT = 20.0
 LIST_LENGTH = 100  # candidates of a question that the fusion learns from
 SHOWN = 10  # results of a question that the calibration learns from
 RIDGE = 30.0
-# Set by hand, with CoSQA in view. The queries for functions were made from docstrings, whose words are those of the
-# code more often than a person's: the words may only tip the scales.
-HIGHEST = {"code_text": 0.06, "code_text_part": 0.06}
 FIXED = {"vector": 0.5, "text_window": 0.5}
 # Which terms each map from value to score may use, and which of those may not be negative.
 CALIBRATED = {
     "learned": (
-        "usual", "crowd", "alone", "unseen", "named", "stranger", "author", "outdone", "field", "behind", "top",
+        "usual", "crowd", "alone", "unseen", "named", "stranger", "author", "outdone", "ahead", "author_top",
+        "field", "behind", "top",
         "lone", "long", "code", "lone_top", "lone_crowd", "long_part", "turn_window",
         *(f"{kind}_{signal}" for kind in ("turn", "lone", "long", "code") for signal in ("raw", "vector")),
         *(f"{kind}_coverage" for kind in ("turn", "lone", "long")),
@@ -63,7 +61,8 @@ CALIBRATED = {
     "text": ("raw", "crowd", "alone", "coverage"),
 }  # fmt: skip
 NOT_NEGATIVE = {
-    "raw", "vector", "coverage", "best_vector", "best_coverage", "outdone", "behind", "top", "lone_top",
+    "raw", "vector", "coverage", "best_vector", "best_coverage", "outdone", "ahead", "author_top",
+    "behind", "top", "lone_top",
     "long_part", "turn_window",
     *(f"{kind}_{signal}" for kind in ("turn", "lone", "long", "code") for signal in ("raw", "vector", "coverage")),
 }  # fmt: skip
@@ -71,7 +70,7 @@ NOT_POSITIVE = {"stranger"}  # who is not asked for is never the likelier for it
 FOLDS_FILE = report.RESULTS / "ranking_folds.json"
 # Not in the calibration: questions of RHELM with a wrong premise, whose words are nevertheless those of a record, and
 # stories, whose sections all have the same words.
-UNFAIR = ("hallucination", "fairytales")
+UNFAIR = ("hallucination", "fairytaleqa")
 MODEL_FILE = Path(ranking.__file__).with_name("ranking_model.json")
 
 
@@ -119,8 +118,7 @@ def fit_fusion(samples: Sequence[Sample], background: Background, start: Floats 
         return float(cost), rows.T @ (weight * (share / total - target)) + RIDGE * w
 
     lowest = np.array([0.0 if name in RISING_FEATURES else -np.inf for name in FEATURE_NAMES])
-    highest = np.array([HIGHEST.get(name, np.inf) for name in FEATURE_NAMES]) * spread
-    weights: Floats = minimise(loss, lowest, highest, None if start is None else start * spread) / spread
+    weights: Floats = minimise(loss, lowest, start=None if start is None else start * spread) / spread
     return weights
 
 
@@ -210,27 +208,12 @@ def minimise(
     return at
 
 
-@dataclass(frozen=True, slots=True)
-class Training:
-    """What the fusion learns from, and what the calibration learns from."""
-
-    fusion: Sequence[Sample]
-    calibration: Sequence[Sample]
-
-    def without(self, fold: int) -> Training:
-        return Training(*([s for s in part if s.fold != fold] for part in (self.fusion, self.calibration)))
-
-
-def gather_all(folder: Path | None) -> Training:
-    return Training(gather(folder, "fusion"), gather(folder, "calibration"))
-
-
-def train(training: Training, start: Floats | None = None) -> RankingModel:
+def train(samples: Sequence[Sample], start: Floats | None = None) -> RankingModel:
     """A model of the samples. The losses are convex, so the start saves time and changes nothing else."""
-    background = background_of(training.fusion)
-    whole = [s for s in training.fusion if s.whole and s.answerable]
+    background = background_of(samples)
+    whole = [s for s in samples if s.whole and s.answerable]
     weights = np.round(fit_fusion(whole, background, start), 4)
-    return calibrate(RankingModel(background, weights, FIXED, {}), training.calibration)
+    return calibrate(RankingModel(background, weights, FIXED, {}), samples)
 
 
 def calibrate(model: RankingModel, samples: Sequence[Sample]) -> RankingModel:
@@ -274,9 +257,9 @@ def cross_validate(samples: Sequence[Sample], models: Sequence[RankingModel]) ->
     return {source: _means(found) for source, found in rows.items()}
 
 
-def train_folds(training: Training, start: Floats | None = None) -> list[RankingModel]:
+def train_folds(samples: Sequence[Sample], start: Floats | None = None) -> list[RankingModel]:
     """For each fold a model that was trained without it; kept in a file for the benchmarks."""
-    models = [train(training.without(fold), start) for fold in range(FOLDS)]
+    models = [train([s for s in samples if s.fold != fold], start) for fold in range(FOLDS)]
     FOLDS_FILE.parent.mkdir(exist_ok=True)
     FOLDS_FILE.write_text(json.dumps([_content(model) for model in models]), encoding="utf-8")
     return models
@@ -286,7 +269,7 @@ def fold_models(folder: Path | None = None) -> list[RankingModel]:
     """The models of the folds, from the file if it is not older than the shipped model."""
     if FOLDS_FILE.is_file() and FOLDS_FILE.stat().st_mtime >= MODEL_FILE.stat().st_mtime:
         return [RankingModel.from_json(json.dumps(one)) for one in json.loads(FOLDS_FILE.read_text("utf-8"))]
-    return train_folds(gather_all(folder))
+    return train_folds(gather(folder))
 
 
 def _sources(samples: Sequence[Sample]) -> list[str]:
@@ -321,35 +304,21 @@ def measure(sample: Sample, model: RankingModel) -> dict[str, float]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, help="folder of the public data (default ../shared/data)")
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument("--check", action="store_true", help="measure only; leave ranking_model.json alone")
-    either.add_argument("--calibrate", action="store_true", help="keep the fusion of ranking_model.json")
+    parser.add_argument("--check", action="store_true", help="measure only; leave ranking_model.json alone")
     chosen = parser.parse_args(arguments)
     try:
-        if chosen.calibrate:
-            calibrate_shipped(gather(chosen.data, "calibration"))
-            return 0
-        training = gather_all(chosen.data)
+        samples = gather(chosen.data)
     except DatasetMissing as missing:
         print(f"Nothing was trained: {missing}.", file=sys.stderr)
         return 1
-    model = train(training)
-    figures = cross_validate(training.calibration, train_folds(training, model.weights))
+    model = train(samples)
+    figures = cross_validate(samples, train_folds(samples, model.weights))
     print(json.dumps(figures, indent=1))
     if not chosen.check:
-        counts = {"trained_on": _counted(training.fusion), "calibrated_on": _counted(training.calibration)}
-        write(model, counts | {"cross_validated": figures}, MODEL_FILE)
+        write(model, {"trained_on": _counted(samples), "cross_validated": figures}, MODEL_FILE)
         FOLDS_FILE.touch()
         print(f"wrote {MODEL_FILE}", file=sys.stderr)
     return 0
-
-
-def calibrate_shipped(samples: Sequence[Sample]) -> None:
-    """Give the shipped fusion a calibration of the samples; the figures of its provenance are the fusion's."""
-    content = json.loads(MODEL_FILE.read_text("utf-8"))
-    model = calibrate(RankingModel.from_json(MODEL_FILE.read_text("utf-8")), samples)
-    write(model, content["provenance"] | {"calibrated_on": _counted(samples)}, MODEL_FILE)
-    print(f"wrote {MODEL_FILE}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python training/build_data.py SNAPSHOTS WHEELS DATA OUT
 
-SNAPSHOTS holds git copies of the repositories that `conversations.py` and `notes.py` name (owner+name/repo), WHEELS
-the packages whose functions are taken, DATA the public data of the benchmarks (LongMemEval is read from there, and
-CoSQA's functions, to leave them out). OUT is a JSON-lines file compressed with xz, one collection a line.
+SNAPSHOTS holds git copies of the repositories that `conversations.py`, `notes.py` and `functions.py` name
+(owner+name/repo), WHEELS the packages whose functions are taken, DATA the public data of the benchmarks (CoSQA's
+functions are read from there, to leave them out). OUT is a JSON-lines file compressed with xz, one collection a line.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ def main(snapshots: Path, wheels: Path, data: Path, out: Path) -> None:
         "FairytaleQA": conversations.fairytales(snapshots),
         "SQuAD sentences": conversations.squad(snapshots),
         "Synthetic-Persona-Chat": conversations.persona(snapshots),
-        "LongMemEval, half": conversations.longmemeval(data),
         "histories": notes.histories(snapshots),
         "commands": notes.commands(snapshots),
         "functions": functions.packages(wheels, data),
+        "recipes": functions.recipes(snapshots, data),
+        "snippets": functions.snippets(snapshots),
     }
     with lzma.open(out, "wt", encoding="utf-8", preset=6) as file:
         for name, collections in sources.items():

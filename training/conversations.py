@@ -1,14 +1,12 @@
 """Conversations and stories with questions, each under a licence that lets its text shape a model.
 
-LoCoMo is not among them, nor is anything that contains it. Three people of RHELM and half of LongMemEval's questions
-are left out altogether: they are for reporting.
+LoCoMo is not among them, nor is anything that contains it. LongMemEval and three people of RHELM are left out
+altogether: they are for the ranking and for reporting.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
-import hashlib
 import io
 import json
 import re
@@ -19,11 +17,6 @@ from sources import NAMES, Collection, Snapshot, about, clean, cut, draw, prune,
 
 RHELM_TEST = ("Jonas_Richter", "Justice_Arvind_Prakash_Mehra", "Martin_Keller")
 RHELM_HELD_OUT = ("Elena_Morales",)
-
-
-def reported(question_id: str) -> bool:
-    """Whether a LongMemEval question is for reporting only; the other half may be learned from."""
-    return hashlib.sha256(question_id.encode()).digest()[0] % 2 == 1
 
 
 def named(collection: Collection) -> Collection:
@@ -194,26 +187,3 @@ def persona(snapshots: Path) -> Iterator[Collection]:
                                 questions.append((chance.choice(_ASKED).format(about(told, name)), [best]))
                 held = part == "test" and first >= len(rows) - 100
                 yield Collection(f"persona/{part}{first}", "people", records, questions, held)
-
-
-def longmemeval(data: Path) -> Iterator[Collection]:
-    """The half that may be learned from: turns of its sessions pooled; answers are the turns marked as such."""
-    records: list[tuple[str, int]] = []
-    questions: list[tuple[str, list[int]]] = []
-    begins: dict[str, int] = {}
-    with gzip.open(data / "longmemeval_oracle.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for item in map(json.loads, lines):
-            if reported(item["question_id"]):
-                continue
-            places = []
-            for session_id, session in zip(item["haystack_session_ids"], item["haystack_sessions"], strict=True):
-                if session_id not in begins:
-                    begins[session_id] = len(records)
-                    records += [(f"{t['role']}: {cut(clean(t['content']), 600)}", len(begins)) for t in session]
-                if session_id in item["answer_session_ids"]:
-                    places += [begins[session_id] + n for n, turn in enumerate(session) if turn.get("has_answer")]
-            if places and not item["question_id"].endswith("_abs"):
-                questions.append((item["question"], sorted(set(places))))
-    whole = Collection("longmemeval/half", "assistant", records, questions)
-    yield whole
-    yield named(whole)

@@ -1,7 +1,7 @@
-"""Functions of permissively licensed packages with what they do: docstrings, and queries as one types them.
+"""Code with what people call it: functions with their docstrings, recipes with their titles, snippets with questions.
 
-A function is stored with its docstring or without it. Functions that occur in the code search benchmark, by name and
-docstring or by body, are left out.
+A function is stored with its docstring or without it. Queries are written as one types them into a search box.
+Functions that occur in the code search benchmark, by name and docstring or by body, are left out.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from sources import WORDS, Collection, clean, cut, draw
+from sources import WORDS, Collection, Snapshot, clean, cut, draw
 
 HELD_OUT = ("boltons", "nltk", "pypdf")
+RECIPES, SHORT, QUESTIONS, TASKS = (
+    "ActiveState/code",  # recipes, each with its own licence
+    "30-seconds/30-seconds-of-python",  # CC0
+    "shilliscmu/TranxConalaBaseline",  # CoNaLa: questions of Stack Overflow, CC BY-SA
+    "zorazrw/odex",  # questions of Stack Overflow, CC BY-SA 4.0
+)
 PERMISSIVE = re.compile(r"(?i)\b(mit|bsd|apache|psf|python software foundation|isc|unlicense|hpnd|0bsd)\b")
 _RESTRICTED = re.compile(r"(?i)\b[al]?gpl|general public|mozilla|mpl\b|proprietary|non.?commercial")
 _MOST_OF_ONE, _TOGETHER = 1400, 1500
@@ -158,6 +164,88 @@ def _add(
                 places.append(n)
 
 
-def _collection(name: str, place: dict[str, int], questions: dict[str, list[int]], held_out: bool) -> Collection:
+def _collection(
+    name: str, place: dict[str, int], questions: dict[str, list[int]], held_out: bool, kind: str = "code"
+) -> Collection:
     kept = [(query, places) for query, places in questions.items() if len(places) <= 3]
-    return Collection(name, "code", list(place.items()), kept, held_out)
+    return Collection(name, kind, list(place.items()), kept, held_out)
+
+
+def searched(title: str, chance: Random) -> str:
+    """A title or question as one types it: sometimes without its small words, often with the language's name."""
+    text = re.sub(r"(?i)\s*\b(in|with|using)? ?python\b\s*", " ", title).strip(" ?.:!-")
+    text = text[0].lower() + text[1:] if text[1:2].islower() else text
+    if chance.random() < 0.4:
+        telling = [word for word in text.split() if word.lower() not in _STOP]
+        text = " ".join(telling) if len(telling) > 1 else text
+    if chance.random() < 0.35:
+        return text
+    return chance.choice(("python {}", "{} python", "{} in python", "how to {} in python")).format(
+        re.sub(r"(?i)^how (?:to|do i|can i) ", "", text)
+    )
+
+
+def recipes(snapshots: Path, data: Path) -> Iterator[Collection]:
+    """Recipes that people published: code of theirs under a title and a description of their own."""
+    repo, benchmark = Snapshot(snapshots, RECIPES), known(data)
+    bodies: dict[str, dict[str, str]] = {}
+    wanted = [path for path in repo.files("recipes/Python") if path.count("/") == 3]
+    for path, body in repo.read(wanted):
+        folder, _, name = path.rpartition("/")
+        bodies.setdefault(folder, {})["code" if name.endswith(".py") else name] = body
+    found: list[tuple[list[str], str]] = []
+    for files in bodies.values():
+        terms = files.get("LICENSE.md", "")
+        if not {"README.md", "code"} <= set(files) or not PERMISSIVE.search(terms) or _RESTRICTED.search(terms):
+            continue
+        lines = files["README.md"].splitlines()
+        title = clean(lines[0].lstrip("# "))
+        about = clean(" ".join(line for line in lines[1:] if not re.match(r"(?i)(originally|last|author)\b", line)))
+        code = _telling_part(files["code"])
+        if len(title.split()) >= 2 and title.isascii() and len(code) >= 60 and not digests(code) & benchmark:
+            said = re.split(r"(?<=[a-z)])\.\s", about)[0].strip(" .")
+            useful = 4 <= len(said.split()) <= 24 and said.isascii()
+            found.append(([title, said] if useful else [title], code))
+    short = Snapshot(snapshots, SHORT)
+    for _, page in short.read(short.files("snippets")):
+        title, text = re.search(r"(?m)^title: (.+)$", page), re.search(r"(?s)---\n\n(.+?)\n\n", page)
+        code_block = re.search(r"(?s)```py\n(.+?)```", page)
+        if title and text and code_block and not digests(code_block[1]) & benchmark:
+            found.append(([clean(text[1]).rstrip("."), clean(title[1])], code_block[1]))
+    yield from _titled("recipes", found, 350)
+
+
+def snippets(snapshots: Path) -> Iterator[Collection]:
+    """Questions of Stack Overflow with the line of code that answers them."""
+    found: dict[str, tuple[list[str], str]] = {}
+    for _, body in Snapshot(snapshots, QUESTIONS).read(["conala-train.json", "conala-test.json"]):
+        for row in json.loads(body):
+            found.setdefault(row["snippet"], ([clean(row["intent"]), clean(row["rewritten_intent"] or "")], ""))
+    for _, body in Snapshot(snapshots, TASKS).read(["data/en_test.jsonl"]):
+        for row in map(json.loads, body.splitlines()):
+            code = clean(row["prompt"].strip()) + row["canonical_solution"]
+            found.setdefault(code, ([clean(row["intent"])], ""))
+    pairs = [([t for t in titles if 3 <= len(t.split()) <= 24], code) for code, (titles, _) in found.items()]
+    yield from _titled("snippets", [(titles, code) for titles, code in pairs if titles and len(code) > 12], 500)
+
+
+def _telling_part(code: str) -> str:
+    """The first definition of a file, or its text without the comments at its head."""
+    code = code.replace("\r", "").expandtabs(4)
+    code = re.sub(r"(?m)\A(?:\s*#.*\n|\s*\n|(?:from|import) .*\n)+", "", code)
+    begin = re.search(r"(?m)^(?:async )?def |^class ", code)
+    return cut(code[begin.start() :] if begin and begin.start() < 1500 else code, 450)
+
+
+def _titled(name: str, found: list[tuple[list[str], str]], together: int) -> Iterator[Collection]:
+    chance = draw(f"code/{name}")
+    chance.shuffle(found)
+    for number, first in enumerate(range(0, len(found), together)):
+        place: dict[str, int] = {}
+        questions: dict[str, list[int]] = {}
+        for titles, code in found[first : first + together]:
+            n = place.setdefault(cut(code, 450), len(place))
+            for title in titles:
+                if n not in (places := questions.setdefault(searched(title, chance), [])):
+                    places.append(n)
+        yield _collection(f"{name}/{number}", place, questions, number == 0, "search")

@@ -33,16 +33,17 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from encoder import Base, Encoder, read_base, save_parts
+from sources import half
 
 QUERY_TOKENS, TEXT_TOKENS = 48, 128
 CANDIDATES = 24  # hard negatives come from the first of BM25 and of the base
 TERMS = 1 << 14
 SHARES = {
     "assistant": 0.08, "named": 0.10, "people": 0.25, "meeting": 0.05,
-    "story": 0.12, "fact": 0.12, "note": 0.14, "code": 0.14,
+    "story": 0.12, "fact": 0.12, "note": 0.14, "code": 0.14, "search": 0.08,
 }  # fmt: skip
 NEIGHBOURS = ("assistant", "named", "people", "meeting", "story")
-BOTH_WAYS = ("note", "code", "fact")
+BOTH_WAYS = ("note", "code", "search", "fact")
 CHUNK = 512
 
 
@@ -61,6 +62,7 @@ class Settings:
     window: float = 0.5  # weight of the record with its neighbours, against the record alone
     code: float = 1.0  # factor of the share of code
     general: int = 192  # texts of a step that are held near the base
+    without: int = -1  # half of the collections to leave out, for the ranking
 
     @classmethod
     def parse(cls, text: str) -> tuple[str, Settings]:
@@ -290,10 +292,10 @@ class Batches:
         self.by_kind: dict[str, list[Question]] = {}
         for question in data.questions:
             collection = data.collections[question.collection]
-            if not collection["held_out"] and question.hard:
+            if not collection["held_out"] and half(collection["name"]) != settings.without and question.hard:
                 self.by_kind.setdefault(collection["kind"], []).append(question)
         self.kinds = sorted(self.by_kind)
-        shares = np.array([SHARES[k] * (settings.code if k == "code" else 1) for k in self.kinds])
+        shares = np.array([SHARES[k] * (settings.code if k in ("code", "search") else 1) for k in self.kinds])
         self.shares = shares / shares.sum()
 
     def __iter__(self) -> Iterator[Batch]:
@@ -366,12 +368,12 @@ class Batches:
         return self.general[seeds].reshape(-1)
 
 
-def general_texts(data: Data, base: Vectors, most: int = 24_000) -> tuple[list[Any], Tensor, Any]:
+def general_texts(data: Data, base: Vectors, without: int, most: int = 24_000) -> tuple[list[Any], Tensor, Any]:
     """Texts of all kinds but no held-out ones, the base's vectors, and for each its own place and the three nearest."""
     chance = np.random.default_rng(3)
-    allowed = [not data.collections[n]["held_out"] for n, _ in data.session]
-    records = chance.permutation(np.flatnonzero(allowed))[: most * 2 // 3]
-    queries = [q.ids for q in data.questions if not data.collections[q.collection]["held_out"]]
+    learned = [not c["held_out"] and half(c["name"]) != without for c in data.collections]
+    records = chance.permutation(np.flatnonzero([learned[n] for n, _ in data.session]))[: most * 2 // 3]
+    queries = [q.ids for q in data.questions if learned[q.collection]]
     asked = chance.permutation(len(queries))[: most // 3]
     texts: list[Any] = [data.record(int(n), "") for n in records] + [queries[n] for n in asked]
     vectors = base.all(texts)
@@ -514,14 +516,13 @@ def main() -> None:
     queries = base.all([q.ids for q in data.questions])
     mine(data, base.all([data.record(n) for n in range(len(data.bodies))]), queries, device)
     say("hard negatives found")
-    general = general_texts(data, base)
     result: dict[str, Any] = {}
     result["base"], reference = measure(data, base)
     say(f"base: {_shown(result['base'])}")
     given.out.mkdir(parents=True, exist_ok=True)
     for text in given.run:
         name, settings = Settings.parse(text)
-        model = train(data, settings, device, general)
+        model = train(data, settings, device, general_texts(data, base, settings.without))
         result[name], _ = measure(data, Vectors(model.eval(), device), reference.clone())
         result[f"{name} settings"] = {field.name: getattr(settings, field.name) for field in fields(settings)}
         save_parts(model.trained(), given.out / f"{given.base}-{name}")

@@ -142,3 +142,30 @@ def test_new_homes_use_the_model_that_ships(home: Path, project: Path, tmp_path:
         assert cortex.memories.recall(QUESTION).results[0].memory.content == TEXT
         assert cortex.embeddings.backend is cortex.backend
     assert open_backend().model_name == RECALL
+
+
+def _made_by(home: Path, project: Path, shipped: Backend, fingerprint: str) -> None:
+    """A store whose vectors are said to come from another model."""
+    with Cortex.open(home, project=project, backend=shipped) as cortex:
+        cortex.memories.capture(TEXT)
+        with cortex._store.database.write() as session:
+            cortex._store.settings.put(session, "embedding", fingerprint)
+
+
+def test_a_store_with_vectors_of_the_former_cortex_recall_moves_too(
+    home: Path, project: Path, shipped: Backend
+) -> None:
+    _made_by(home, project, shipped, "cortex-recall:dd9ffb721d7a:int8.1")
+    with Cortex.open(home, project=project, backend=shipped) as cortex:
+        assert _vectors(cortex) == (0, 1)
+        cortex.memories.fill_vectors()
+        assert _vectors(cortex) == (1, 0)
+        assert not cortex.memories.recall(QUESTION).warnings
+
+
+def test_vectors_of_a_later_cortex_recall_are_not_touched(home: Path, project: Path, shipped: Backend) -> None:
+    _made_by(home, project, shipped, "cortex-recall:ffffffffffff:int8.1")
+    with Cortex.open(home, project=project, backend=shipped) as cortex:
+        assert _vectors(cortex) == (1, 0)
+        with pytest.raises(ModelMismatch):
+            cortex.memories.recall(QUESTION)

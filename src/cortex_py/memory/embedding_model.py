@@ -43,8 +43,10 @@ NO_MODEL = (ModelMissing, ModelCorrupt)
 _KEY = "embedding"
 _MISSING = "spaces_without_vectors"
 _MOVING = "spaces_with_moving_vectors"
-# What shipped before, and what ships in its place.
-_BEFORE, _SHIPPED = "all-MiniLM-L6-v2:", "cortex-recall"
+# What ships, and the fingerprints of what shipped before. A later version of it that is not named here is not touched:
+# two versions of Cortex would otherwise take turns in computing all vectors of a store.
+_SHIPPED = "cortex-recall"
+_BEFORE = ("all-MiniLM-L6-v2:", "cortex-recall:dd9ffb721d7a:")
 _UNFINISHED = "a reindex to "
 
 
