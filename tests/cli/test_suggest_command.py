@@ -57,7 +57,7 @@ def test_a_person_reads_a_table_and_what_is_unanswered(shell: Shell, note: str) 
 
 
 def test_printed_ids_can_be_given_back(shell: Shell, cortex: Cortex) -> None:
-    texts = (NOTE, f"{TASK}: begun last week, Ann reviews the tests")
+    texts = (f"{TASK} needs a check in `guards.py`", f"{TASK}: begun last week, Ann reviews the tests")
     ids = {one.id for one in cortex.memories.capture_many([NewMemory(content=text) for text in texts])}
     cortex.close()
     done = shell.run("suggest", TASK)

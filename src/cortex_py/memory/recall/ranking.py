@@ -153,27 +153,26 @@ def calibration_terms(fused: Fused, candidates: Candidates, wanted: Container[st
             terms |= {kind: share, f"{kind}_raw": share * fused.raw}
             terms |= {f"{kind}_vector": share * c.vector, f"{kind}_coverage": share * c.coverage}
         terms |= {"long_part": kinds.long * c.coverage_part, "turn_window": kinds.turn * c.coverage_window}
-        stranger = fused.rows[_AT["stranger"]]
-        terms |= {
-            "stranger": stranger,
-            "author": fused.rows[_AT["author"]],
-            "outdone": _outdone(fused.moving, stranger),
-        }
+        stranger, author = fused.rows[_AT["stranger"]], fused.rows[_AT["author"]]
+        lead = _lead(fused.moving, stranger)
+        terms |= {"stranger": stranger, "author": author}
+        terms |= {"outdone": np.minimum(lead, 0.0), "ahead": kinds.turn * author * np.maximum(lead, 0.0)}
         behind = np.maximum(fused.raw - fused.raw.max(), -_FAR)
         top = np.exp(_STEEP * behind)
+        terms["author_top"] = kinds.turn * author * top
         terms |= {"behind": behind, "top": (1.0 - kinds.lone) * top, "lone_top": kinds.lone * top}
         terms |= {"lone_crowd": kinds.lone * terms["crowd"], "field": _field(fused.raw - fused.usual)}
     return {name: term for name, term in terms.items() if name in wanted}
 
 
-def _outdone(moving: Floats, stranger: Floats) -> Floats | float:
-    """How far a candidate is behind the best words of somebody whom the query does not name, as a negative number.
+def _lead(moving: Floats, stranger: Floats) -> Floats | float:
+    """How far a candidate is before or behind the best words of somebody whom the query does not name.
 
     If somebody else said what the query asks about a person, the query mixes them up and has no answer.
     """
     if not stranger.any():
         return 0.0
-    return np.asarray(np.clip(moving - moving[stranger > 0].max(), -_FAR, 0.0))
+    return np.asarray(np.clip(moving - moving[stranger > 0].max(), -_FAR, _FAR))
 
 
 def _field(raw: Floats) -> Floats:
