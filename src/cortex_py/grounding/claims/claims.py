@@ -67,7 +67,8 @@ def read_claims(text: str) -> ParsedClaims:
     return _Reader(_LINK.sub(lambda found: "]" + " " * (len(found[0]) - 1), text)).read()
 
 
-_SUBORDINATE = re.compile(r"\w\s.*\b(?:ever since|as soon as|after|until|once|when|if|because|where)\s[^,;]*$", re.I)
+_SUBORDINATE = re.compile(r"\b(?:ever since|as soon as|after|until|once|when|if|because|where)\s", re.I)
+_WORD_END = re.compile(r"\w\s")
 _LINK = re.compile(r"\]\([^()\s]{1,500}(?:\s\"[^\"\n]{0,200}\")?\)")
 # What can be done was not done.
 _MODAL = load_pattern("claims", "modal")
@@ -298,7 +299,11 @@ def _type(words: str, found: Sequence[Mention], verb: Verb | None, inherited: Cl
 
 def _changes_aside(words: str, verb: Verb | None) -> bool:
     """Whether the change is in a subordinate clause: "`f` has used it ever since the flag was removed"."""
-    return verb is not None and verb.type in CHANGES and _SUBORDINATE.search(words[: verb.start]) is not None
+    if verb is None or verb.type not in CHANGES:
+        return False
+    before = words[: verb.start]
+    opened = _SUBORDINATE.search(before, max(before.rfind(","), before.rfind(";")) + 1)
+    return opened is not None and _WORD_END.search(before, 0, opened.start()) is not None
 
 
 def _subject(words: str, verb: Verb | None, found: Sequence[Mention]) -> str:
