@@ -39,6 +39,8 @@ export async function start(main) {
   const hidden = new Set();
   const view = { scale: 1, x: 0, y: 0, moved: false };
   let colours = {};
+  // What was asked last: an answer that comes after something else was asked for is left out.
+  let turn = 0;
 
   // -- data ----------------------------------------------------------------------------------------
 
@@ -77,8 +79,10 @@ export async function start(main) {
   }
 
   async function around(name, limit = name ? 300 : FIRST) {
+    const mine = turn += 1;
     try {
       const found = await get("/graph", { centre: name, depth: name ? 2 : 1, limit });
+      if (mine !== turn) return;
       [nodes, edges, index, chosen, marked] = [[], [], new Map(), -1, new Set()];
       layout.count = 0;
       Object.assign(view, { scale: 1, x: 0, y: 0, moved: false });
@@ -93,9 +97,12 @@ export async function start(main) {
   }
 
   async function expand(n) {
+    const mine = turn += 1;
     try {
       const before = nodes.length;
-      merge(await get("/graph", { centre: nodes[n].id, depth: 1, limit: 200 }), n);
+      const found = await get("/graph", { centre: nodes[n].id, depth: 1, limit: 200 });
+      if (mine !== turn) return;
+      merge(found, n);
       if (nodes.length === before) notify("Nothing more is known around it.");
       choose(n);
     } catch (error) {
@@ -106,8 +113,10 @@ export async function start(main) {
   async function path(event) {
     event.preventDefault();
     if (!from.value.trim() || !to.value.trim()) return;
+    const mine = turn += 1;
     try {
       const found = await get("/graph/path", { source: from.value.trim(), target: to.value.trim() });
+      if (mine !== turn) return;
       if (!found.found) {
         notify("No path leads from one to the other.");
         return;
@@ -132,6 +141,7 @@ export async function start(main) {
     h("span", { class: `dot type-${nodes[n].type}` }), nodes[n].name);
 
   function list() {
+    turn += 1;
     [chosen, marked] = [-1, new Set()];
     const order = [...nodes.keys()].filter(visible).sort((a, b) => nodes[b].mentions - nodes[a].mentions).slice(0, SHOWN);
     fill(panel, h("h2", {}, "Most named"), nodes.length ? h("ul", { class: "plain-list names" }, order.map((n) => h("li", {}, button(n), h("span", { class: "hint" }, ` ${nodes[n].mentions}`))))
@@ -140,6 +150,7 @@ export async function start(main) {
   }
 
   async function choose(n) {
+    const mine = turn += 1;
     [chosen, marked] = [n, new Set()];
     draw();
     const node = nodes[n];
@@ -156,7 +167,7 @@ export async function start(main) {
       h("div", { class: "named" }), back());
     try {
       const found = await get("/graph/entity", { id: node.id });
-      if (chosen !== n) return;
+      if (mine !== turn) return;
       fill(panel.querySelector(".named"), found.aliases.length > 0 && h("p", { class: "hint" }, `Also ${found.aliases.join(", ")}`),
         found.memories.length > 0 && [h("h3", {}, "In memories"), briefs(found.memories)]);
     } catch (error) {
@@ -165,8 +176,10 @@ export async function start(main) {
   }
 
   async function facts(edge) {
+    const mine = turn += 1;
     try {
       const found = await get("/graph/facts", { source: edge.source, target: edge.target });
+      if (mine !== turn) return;
       const name = (id) => nodes[index.get(id)]?.name ?? id;
       marked = new Set([...marked, `${edge.source} ${edge.target} ${edge.type}`]);
       fill(panel, h("h2", {}, `${name(edge.source)} and ${name(edge.target)}`),

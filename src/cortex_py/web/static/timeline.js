@@ -204,9 +204,13 @@ export async function start(main) {
 
   // -- reading -------------------------------------------------------------------------------------
 
+  // Somebody who looks at the past is not moved.
+  const past = () => scroller.scrollTop >= ROW;
+
   async function load() {
     try {
       const found = await get("/timeline", { zone });
+      if (past()) return;
       turn += 1;
       counts = {};
       for (const day of found.days) for (const [kind, n] of Object.entries(day.counts)) counts[kind] = (counts[kind] ?? 0) + n;
@@ -258,6 +262,5 @@ export async function start(main) {
   new ResizeObserver(() => { drawOverview(); redraw(); }).observe(scroller);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawOverview);
   await load();
-  // Somebody who looks at the past is not moved.
-  follow(() => { if (scroller.scrollTop < ROW) load(); });
+  follow(() => { if (!past()) load(); });
 }
