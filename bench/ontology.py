@@ -16,7 +16,7 @@ answers known. Hence three figures:
   has it too, which takes away part of the flattery and not all.
 
 The check set was labelled before any classifier had read it and is scored with the shipped model. It has been looked
-at twice, see `docs/ontology.md`; nothing may be tuned by it.
+at twice, see `docs/reference/ontology.md`; nothing may be tuned by it.
 """
 
 from __future__ import annotations

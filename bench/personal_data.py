@@ -142,7 +142,7 @@ def ordinary(folder: Path | None) -> dict[str, Callable[[], Iterator[str]]]:
 
     return {
         "this project's source": lambda: files(PROJECT / "src", "*.py"),
-        "this project's pages": lambda: files(PROJECT / "docs", "*.md"),
+        "this project's pages": lambda: files(PROJECT / "docs", "**/*.md"),
         "Python's standard library": lambda: files(Path(sysconfig.get_path("stdlib")), "*.py"),
         "conversation turns (LoCoMo)": lambda: (
             record.content for part in locomo(folder, form="plain") for record in part.records

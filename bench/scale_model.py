@@ -1,7 +1,7 @@
 """How latency goes with load, for one server and for several: a small simulation fed with measured figures.
 
     python bench/scale_model.py             the table
-    python bench/scale_model.py --write     the table, put into docs/scale.md
+    python bench/scale_model.py --write     the table, put into docs/operate/scale.md
 
 Requests arrive at random (Poisson). A recall takes a core of the process, then one of the database server that has its
 space. A capture takes a core of the process, waits for the one lock that all writers of a database take turns by, and
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FIGURES = Path(__file__).parent / "data" / "scale_figures.json"
-PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
+PAGE = Path(__file__).parents[1] / "docs" / "operate" / "scale.md"
 START, END = "<!-- bench/scale_model.py: {} -->", "<!-- end -->"
 
 # Not measured. A person who is active at the peak hour recalls and captures so often in a minute.

@@ -28,7 +28,7 @@ from datasets import DatasetMissing, locomo, read_lines
 # Lines of this source marked "no secret" are published Google sample keys that gitleaks lists one by one: real keys
 # by their form, so every scanner without that list finds them.
 LISTED = "gitleaks/gcp.go"
-# Lines marked "secret" that are none by the definition of `docs/security.md`: one character repeated in place of a
+# Lines marked "secret" that are none by the definition of security.md: one character repeated in place of a
 # token, the words `username:password`, and public addresses.
 STAND_IN = re.compile(r"([A-Za-z0-9])\1{7,}|://username:password@")
 ADDRESS = re.compile(r"\s*[\"']?(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?[\"']?\s*")
@@ -80,7 +80,7 @@ def ordinary(folder: Path | None) -> dict[str, Callable[[], Iterator[str]]]:
             " ".join(row["tokens"]) for row in read_lines("software_ner.jsonl.gz", folder)
         ),
         "standard library, without its tests": lambda: files(Path(sysconfig.get_paths()["stdlib"]), "**/*.py"),
-        "this project's pages and sources": lambda: files(ROOT, "*.md", "docs/*.md", "src/**/*.py"),
+        "this project's pages and sources": lambda: files(ROOT, "*.md", "docs/**/*.md", "src/**/*.py"),
     }
 
 

@@ -1,4 +1,4 @@
-"""The simulation behind docs/scale.md: right where theory knows the answer, and the page holds what it prints."""
+"""The simulation behind scale.md: right where theory knows the answer, and the page holds what it prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scale_model import SETUPS, Setup, Simulation, _Servers, placed, rendered, s
 
 FIGURES = json.loads(scale_model.FIGURES.read_text("utf-8"))
 NUMBERS = {name: float(value) for name, value in FIGURES.items() if isinstance(value, int | float)}
-PAGE = (Path(__file__).parents[1] / "docs" / "scale.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "operate" / "scale.md").read_text("utf-8")
 
 
 def test_the_page_holds_the_table_that_the_script_makes() -> None:

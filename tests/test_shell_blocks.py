@@ -23,9 +23,10 @@ BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PAGES = [
     page for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]) if BLOCK.search(page.read_text("utf-8"))
 ]
-# A server ends when it has shown that it answers.
+# A server ends when it has shown that it answers, except the one that `curl` starts and ends.
 CORTEX = """#!/bin/bash
 case " $* " in
+*" --port 0 "*) exec {command} "$@" ;;
 *" --http "*) exec {python} {serve} {command} "$@" --port 0 ;;
 *) exec {command} "$@" ;;
 esac

@@ -2,7 +2,7 @@
 
 Later sources win. A setting that cannot be understood is an error that names its source; nothing is guessed or silently
 ignored. A field of `Settings` or `ToolBound` is the whole declaration of a setting: its type says how it is parsed,
-`_setting` the rest. `cortex_py.mcp.reference.settings_page` writes the table in `docs/settings.md` from it.
+`_setting` the rest. `cortex_py.mcp.reference.settings_page` writes the table in `docs/reference/settings.md` from it.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Settings:
     database_url: str | None = _setting(
         None,
         "`postgresql://user:password@host/database` keeps the store in PostgreSQL instead of the home; see "
-        "[PostgreSQL](postgres.md)",
+        "[PostgreSQL](../operate/postgres.md)",
         secret=True,
     )
     vector_index_above: int = _setting(
@@ -125,11 +125,11 @@ class Settings:
         "background; 0 for never",
     )
     database_retry_seconds: int = _setting(
-        10, "how long a call waits for a database that restarts; see [operations](operations.md)"
+        10, "how long a call waits for a database that restarts; see [operations](../operate/operations.md)"
     )
     secrets: SecretPolicy = _setting("redact", "`redact`, `block` or `allow`")
     personal_data: PersonalPolicy = _setting(
-        "mark", "`keep`, `mark` or `redact`: how [personal data](personal-data.md) is handled"
+        "mark", "`keep`, `mark` or `redact`: how [personal data](../guides/personal-data.md) is handled"
     )
     precision: Precision = _setting(
         "int8", "`int8` or `fp32`, which only all-MiniLM-L6-v2 has; changing it asks for `cortex reindex`"
@@ -146,12 +146,12 @@ class Settings:
         " the answer says so",
     )
     branch_memories: BranchMemories = _setting(
-        "share", "who sees what is captured on a git branch: `share`, `isolate` or `stage`; see [git](git.md)"
+        "share", "who sees what is captured on a git branch: `share`, `isolate` or `stage`; see [git](../guides/git.md)"
     )
     automation: AutomationPlan = _setting(
         "learned",
         "whether automatic behaviour acts (`A`) or asks first (`B`), or goes by the answers it gets; see "
-        "[suggestions](suggestions.md)",
+        "[suggestions](../guides/suggestions.md)",
     )
     compress_after_minutes: int = _setting(30, "idle minutes after which a memory is packed; 0 for never")
     prefer_newer: bool = _setting(
@@ -188,14 +188,15 @@ class Settings:
     max_text_length: int = _setting(8_192, "characters of one text given to the embedding service")
     llm_provider: LLMProvider | None = _setting(
         None,
-        "`openai` or `anthropic`, or what speaks like them; none asks no language model; see [language models](llm.md)",
+        "`openai` or `anthropic`, or what speaks like them; none asks no language model; "
+        "see [language models](../guides/llm.md)",
     )
     llm_model: str | None = _setting(None, "the model's name there; needed with a provider")
     llm_url: str | None = _setting(
         None, "address of another server that speaks like the provider", shown="the provider's own"
     )
     llm_api_key: str | None = _setting(
-        None, "its key; see [language models](llm.md) for the other places of a key", secret=True
+        None, "its key; see [language models](../guides/llm.md) for the other places of a key", secret=True
     )
     llm_timeout_seconds: int = _setting(60, "how long one answer may take, from the question to its last byte")
     llm_daily_tokens: int = _setting(200_000, "tokens a day, asked and answered, by UTC; 0 for no limit")
@@ -211,7 +212,7 @@ class Settings:
         "`onnx-folder`) and `config.json` with its labels",
     )
     hook_session_tokens: int = _setting(
-        800, "tokens that a [hook](hooks.md) gives at most to a session that starts; 0 for none"
+        800, "tokens that a [hook](../guides/hooks.md) gives at most to a session that starts; 0 for none"
     )
     hook_prompt_tokens: int = _setting(400, "tokens that a hook gives at most with one prompt; 0 for none")
     hook_floor_percent: int = _setting(
@@ -222,8 +223,8 @@ class Settings:
     hook_capture: bool = _setting(True, "whether hooks keep the turns of sessions for later reading")
     hook_model: bool = _setting(
         False,
-        "whether the [language model](llm.md), where one is configured, reads the turns that hooks keep, within its "
-        "budget; they are sent to its provider, without secrets",
+        "whether the [language model](../guides/llm.md), where one is configured, reads the turns that hooks keep, "
+        "within its budget; they are sent to its provider, without secrets",
     )
     hook_templates: tuple[str, ...] = _setting(
         (), "saved templates that lay out what hooks give: `start=NAME`, `prompt=NAME`, `tool=NAME`"
@@ -238,16 +239,20 @@ class Settings:
     license_key: str | None = _setting(None, "the licence; a secret", secret=True)
     license_public_key: Path | None = _setting(None, "file with the operator's public key, by which it is checked")
     snapshot_every: SnapshotEvery = _setting(
-        "daily", "how often a server makes a [snapshot](snapshots.md): `off`, `hourly`, `daily`, `weekly`"
+        "daily", "how often a server makes a [snapshot](../guides/snapshots.md): `off`, `hourly`, `daily`, `weekly`"
     )
     snapshot_keep_hourly: int = _setting(24, "of how many hours one of them is kept")
     snapshot_keep_daily: int = _setting(7, "of how many days")
     snapshot_keep_weekly: int = _setting(8, "of how many weeks")
-    cloud_url: str | None = _setting(None, "where to [sync](sync.md) with")
-    sync_personal_data: bool = _setting(False, "`true` pushes memories with [personal data](personal-data.md) too")
+    cloud_url: str | None = _setting(None, "where to [sync](../guides/sync.md) with")
+    sync_personal_data: bool = _setting(
+        False, "`true` pushes memories with [personal data](../guides/personal-data.md) too"
+    )
     passphrase: str | None = _setting(None, "what sync encrypts with; a secret", secret=True)
     passphrase_file: Path | None = _setting(None, "a file with the passphrase that only you may read")
-    home_passphrase: str | None = _setting(None, "what opens an [encrypted home](encryption.md); a secret", secret=True)
+    home_passphrase: str | None = _setting(
+        None, "what opens an [encrypted home](../guides/encryption.md); a secret", secret=True
+    )
     home_passphrase_file: Path | None = _setting(None, "a file with that passphrase that only you may read")
     tool_bounds: tuple[ToolBound, ...] = ()
     portable_names: bool = _setting(False, "list tool names without dots, for clients that refuse them")
@@ -261,7 +266,7 @@ class Settings:
     auth: Authentication = _setting(
         "token",
         "how HTTP callers are known: `token` (one for all, if one is set), `tokens` (of their own) or `oidc` (an "
-        "issuer's); see [access](access.md)",
+        "issuer's); see [access](../operate/access.md)",
     )
     oidc_issuer: str | None = _setting(None, "the `iss` of its tokens, exactly")
     oidc_audience: str | None = _setting(None, "the `aud` they must name")
@@ -280,7 +285,7 @@ class Settings:
     project_roots: tuple[Path, ...] = _setting(
         (),
         "folders that hold the projects which known callers may name by their path; none: callers can name no "
-        "path ([access](access.md#paths))",
+        "path ([access](../operate/access.md#paths))",
     )
     audit: AuditWhen = _setting(
         "auto", "write calls into the audit log: `on`, `off`, or `auto` for where callers are known"
@@ -289,13 +294,13 @@ class Settings:
     stateless_http: Stateless = _setting(
         "auto",
         "HTTP without sessions, so that any of several servers answers any request: `on`, `off`, or `auto` for on"
-        " with PostgreSQL; see [operations](operations.md)",
+        " with PostgreSQL; see [operations](../operate/operations.md)",
     )
     drain_seconds: int = _setting(20, "how long a stopping server continues with the requests it has")
     http_connections: int = _setting(
         1_000,
         "HTTP connections at the same time, but never more than half of the descriptors the process may have "
-        "(`ulimit -n`); see [operations](operations.md)",
+        "(`ulimit -n`); see [operations](../operate/operations.md)",
         minimum=1,
     )
     http_requests: int = _setting(

@@ -1,4 +1,4 @@
-"""Fixed archives of the format: Cortex writes and reads them, and so does a decoder made from docs/formats.md alone.
+"""Fixed archives of the format: Cortex writes and reads them, and so does a decoder made from formats.md alone.
 
 `python tests/backup/test_archive_vectors.py` writes the vectors anew. A released vector never changes.
 """
@@ -243,7 +243,7 @@ def test_there_are_vectors() -> None:
 
 
 def test_the_document_names_every_kind() -> None:
-    text = (ROOT / "docs" / "formats.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference" / "formats.md").read_text("utf-8")
     told = re.search(r"The kind is one of (.*?);", text, re.DOTALL)
     assert told
     assert tuple(re.findall(r"`(\w+)`", told[1])) == KINDS

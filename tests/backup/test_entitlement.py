@@ -109,7 +109,7 @@ def test_every_other_tool_of_the_server_is_free() -> None:
 
 
 def test_the_page_tells_the_table() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "licences.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "licences.md").read_text("utf-8")
     rows = re.findall(r"^\| (.*`.*) \| (pro|enterprise) \|$", page, re.MULTILINE)
     told = {}
     for names, tier in rows:

@@ -1,4 +1,4 @@
-"""Packs and heads: fixed ones that Cortex and a decoder made from docs/formats.md alone read, and their bounds.
+"""Packs and heads: fixed ones that Cortex and a decoder made from formats.md alone read, and their bounds.
 
 `python tests/backup/test_packs.py` writes the vectors anew. A released vector never changes.
 """

@@ -47,7 +47,7 @@ def test_documents_written_into_another_home_make_the_same_state(tmp_path: Path,
 
 
 def test_the_page_on_formats_names_every_field_of_every_kind() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "formats.md").read_text("utf-8")
     section = page.split("## Documents, version 1")[1].split("\n## ")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*)\|$", section, re.MULTILINE))
     assert list(rows) == list(KINDS)

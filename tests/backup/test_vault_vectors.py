@@ -1,4 +1,4 @@
-"""Fixed files of the format: Cortex writes and reads them, and so does a decoder made from docs/formats.md alone.
+"""Fixed files of the format: Cortex writes and reads them, and so does a decoder made from formats.md alone.
 
 `python tests/backup/test_vault_vectors.py` writes the vectors anew. A released vector never changes.
 """

@@ -181,7 +181,7 @@ def test_a_pull_requests_description_is_checked(shell: Shell, tmp_path: Path) ->
 
 
 def test_the_page_shows_what_is_printed(shell: Shell) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "grounding.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "grounding.md").read_text("utf-8")
     example = re.search(r"```sh\ncortex verify '([^']+)'\n```\n\n```text\n(.*?)```", page, re.DOTALL)
     assert example
     done = at_terminal(shell, example[1], "--no-color", COLUMNS="100")

@@ -25,7 +25,7 @@ from cortex_py.errors import ConfigurationError
 from helpers import MODELS
 
 FIGURES = Path(__file__).parents[2] / "training" / "figures.json"
-CARD = Path(__file__).parents[2] / "docs" / "model-card.md"
+CARD = Path(__file__).parents[2] / "docs" / "explain" / "model-card.md"
 # The graph decides what every stored vector is: other bytes need other figures, and stores move to them.
 GRAPH = "fc8f6f2999d2f8ce3f5db831ec2a9101af9a49a4f17b80adf6a12291d5447359"
 SIZE = 30_000_000

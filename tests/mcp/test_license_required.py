@@ -107,7 +107,7 @@ def test_a_licence_opens_what_its_tier_opens(
 
 
 def test_the_page_shows_the_answer(home: Path, project: Path, clock: FakeClock) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "licences.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "licences.md").read_text("utf-8")
     shown = re.search(r"```json\n(.*?)```", page, re.DOTALL)
     assert shown
     with _client(home, project, "auto", clock) as (caller, project_id):

@@ -56,7 +56,7 @@ def test_the_list_is_closed_and_no_name_is_used_twice() -> None:
 
 
 def test_the_page_lists_every_entry_with_its_description() -> None:
-    page = (ROOT / "docs" / "ontology.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "ontology.md").read_text("utf-8")
     for category in CATEGORIES:
         assert f"### `{category.name}`\n\n{category.description}." in page
         for name, description in category.subcategories:

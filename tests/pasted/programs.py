@@ -1,7 +1,8 @@
 """Programs that pages mention and that are not here: each checks what it is given as far as that can be done.
 
 A page's `claude mcp add … -- cortex serve` starts the server it names and asks it for its tools; `docker`, `kubectl`
-and `make` look whether their files and targets exist; `pip` whether what it is to install is not on an index.
+and `make` look whether their files and targets exist; `curl` asks a server that it starts;
+`pip` looks whether what it is to install is not on an index.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import sys
 import tomllib
 from itertools import pairwise
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("claude", "code", "codex", "docker", "gemini", "kubectl", "make", "pip", "pipx", "uvx")
+NAMES = ("claude", "code", "codex", "curl", "docker", "gemini", "kubectl", "make", "pip", "pipx", "uvx")
 
 _QUESTIONS = (
     '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
@@ -61,12 +63,33 @@ def _install(words: list[str]) -> None:
         assert not re.match(r"cortex[-_]py(?!.*\.whl)", word), f"{word} is on no index"
 
 
+def _ask(words: list[str]) -> None:
+    """The request of `curl`, to a server of the same home and with the same variables that ends afterwards."""
+    headers = dict(value.split(": ", 1) for option, value in pairwise(words) if option == "-H")
+    bodies = [value.encode() for option, value in pairwise(words) if option == "--json"]
+    (address,) = [word for word in words if word.startswith("http://127.0.0.1:8765/")]
+    process = subprocess.Popen(["cortex", "serve", "--http", "--port", "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        found = re.search(r"://[^/]*:(\d+)", process.stdout.readline() if process.stdout else "")
+        assert found
+        if bodies:
+            headers["Content-Type"] = "application/json"
+        request = Request(address.replace(":8765", f":{found[1]}"), bodies[0] if bodies else None, headers)
+        with urlopen(request, timeout=60) as answer:
+            print(answer.read().decode())
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
 def main() -> None:
     name, *words = sys.argv[1:]
     if name in ("claude", "code", "codex", "gemini"):
         _client(words)
     elif name == "make":
         _make(words)
+    elif name == "curl":
+        _ask(words)
     elif name in ("docker", "kubectl"):
         _files(words)
     else:

@@ -73,6 +73,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "encryption": ("admin.encryption", "Encrypt the home on this disk, or decrypt it."),
         "migrate": ("admin.upkeep", "Copy everything into PostgreSQL, or back into the home."),
         "hook": ("clients", "Answer a hook of an AI client; clients run it."),
+        "help": ("welcome.help", "Explain a command, or an error by its name or code."),
         "completion": ("welcome.completion", "Let bash, zsh or fish complete commands and options."),
     },
     "Team": {
@@ -103,7 +104,6 @@ _MEANT = {
     **dict.fromkeys(("backup",), "snapshot"),
     **dict.fromkeys(("pull", "push"), "sync"),
     **dict.fromkeys(("entities", "relationships"), "graph"),
-    "help": "--help",
     "version": "--version",
 }
 
@@ -191,6 +191,8 @@ def main() -> None:
 
         say("Error: ", err=True, nl=False, fg="red", bold=True)
         say(_shown(message_of(error)), err=True)
+        if sys.stderr.isatty():
+            say(f"More: cortex help {type(error).__name__}", err=True)
         sys.exit(wire_form(error).exit_code)
     except Exception as error:  # noqa: BLE001  # the interpreter would print it with the data it quotes
         say(_shown(format_trace(error)), err=True)

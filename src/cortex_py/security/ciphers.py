@@ -71,7 +71,7 @@ def equal_in_constant_time(left: bytes, right: bytes) -> bool:
 # Seals small objects under one long-lived key, and names them without revealing their content.
 #
 # Sealing the same bytes twice gives different results; naming them twice gives the same name, which only a holder of
-# the key can compute or check. The format: docs/formats.md.
+# the key can compute or check. The format: docs/reference/formats.md.
 
 _FORM = b"\x01"
 _SALT_BYTES = 16

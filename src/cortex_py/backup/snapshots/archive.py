@@ -3,7 +3,7 @@
 Each part is a gzip member, so that several are compressed at a time; the file has the same bytes in whatever order
 they finish. Reading is strict: the manifest comes first, from the end of the file, so that every size is known and
 within the limits before a part is inflated. Every piece has one form: what is read is compared with what would have
-been written, so that nothing else fits in. The format and the order of the checks: docs/formats.md.
+been written, so that nothing else fits in. The format and the order of the checks: docs/reference/formats.md.
 """
 
 from __future__ import annotations

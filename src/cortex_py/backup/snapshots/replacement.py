@@ -2,7 +2,7 @@
 of a whole store.
 
 A store of either engine is copied space by space, read back and compared. Each space is one transaction. After an
-interruption the copy can be repeated: complete spaces are skipped. The form of the parts: docs/formats.md.
+interruption the copy can be repeated: complete spaces are skipped. The form of the parts: docs/reference/formats.md.
 """
 
 from __future__ import annotations

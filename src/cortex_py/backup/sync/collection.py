@@ -1,7 +1,7 @@
 """A collection: everything in a target under one root key, the encrypted file that holds this key, and what a replica
 records about the collection between exchanges.
 
-The first push creates the key, which never changes; passphrases unlock it. The format: docs/formats.md.
+The first push creates the key, which never changes; passphrases unlock it. The format: docs/reference/formats.md.
 """
 
 from __future__ import annotations

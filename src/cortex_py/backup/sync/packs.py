@@ -1,4 +1,4 @@
-"""Packs and heads, the objects that a machine writes into a target. The format: docs/formats.md.
+"""Packs and heads, the objects that a machine writes into a target. The format: docs/reference/formats.md.
 
 A pack holds many documents with their states and is named by its content. It names its machine and space, so that packs
 of two machines never have the same name and each machine decides alone which of its packs go. A head lists all packs of

@@ -1,7 +1,7 @@
 """Sync: several machines push their documents to one target and pull those of the others, end-to-end encrypted.
 
 The target sees sealed objects under meaningless names. No two machines write the same object, so no order of pushes
-and pulls loses anything, and all machines arrive at the same documents. The format: docs/formats.md. `Exchange` is sync
+and pulls loses anything, and all machines arrive at the same documents. The format: formats.md. `Exchange` is sync
 as the settings of a home configure it: which target, passphrase and spaces, and how often a day.
 """
 

@@ -2,7 +2,7 @@
 
 Each part of a JSON Lines file begins with a header that names its space; the last line counts the documents, so that a
 truncated file is noticed. The folder appears when all of it is written: the project at its top, other domains below
-`user` and `org`, each with a `README.md`. An export is one state of the store. The format: docs/export.md.
+`user` and `org`, each with a `README.md`. An export is one state of the store. The format: docs/guides/export.md.
 """
 
 from __future__ import annotations

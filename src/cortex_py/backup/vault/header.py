@@ -3,7 +3,7 @@
 The fixed part never changes, and every chunk of the content is bound to it. Each slot holds the file's key under one
 passphrase; slots are replaced without touching the content. A header is read before anything in it is proved, so the
 costs of its key derivation are limited in both directions: a low cost would make guessing cheap, a high one would
-exhaust the machine. Byte by byte: docs/formats.md.
+exhaust the machine. Byte by byte: formats.md.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ class OpenedHeader:
 def new_header(
     passphrase: str, parameters: KdfParameters, chunk_bits: int, limits: KdfLimits, random: Random
 ) -> OpenedHeader:
-    """A header for a new file, under a new key. The random bytes are drawn in the order of docs/formats.md."""
+    """A header for a new file, under a new key. The random bytes are drawn in the order of formats.md."""
     limits.check_written([parameters])
     if not _LEAST_CHUNK_BITS <= chunk_bits <= _MOST_CHUNK_BITS:
         raise InvalidInput(

@@ -1,7 +1,7 @@
 """Encrypted vault files: any bytes under a passphrase, in a format that reveals every change.
 
 Decryption yields what is proved so far; only a call that returns has proved the whole, so do not act on the bytes
-before. The format: docs/formats.md.
+before. The format: docs/reference/formats.md.
 """
 
 from __future__ import annotations

@@ -92,7 +92,9 @@ def _check_tools(scopes: tuple[str, ...]) -> None:
     known = {name for spec in TOOLS for name in spec.spellings}
     for name in (scope.removeprefix(_TOOL) for scope in scopes if scope.startswith(_TOOL)):
         if name not in known:
-            raise InvalidInput(f"There is no tool {name[:80]!r}.", remedy="docs/tools.md names them.", field="scope")
+            raise InvalidInput(
+                f"There is no tool {name[:80]!r}.", remedy="docs/reference/tools.md names them.", field="scope"
+            )
 
 
 def _shown(record: TokenRecord) -> dict[str, object]:

@@ -1,1 +1,1 @@
-"""Writes the generated files: the snapshot of the front, `docs/tools.md`, and the table in `docs/settings.md`."""
+"""Writes the generated files: the snapshot of the front, and the pages of tools, settings and errors."""

@@ -1,4 +1,4 @@
-"""Writes the table of settings in `docs/settings.md` from their declarations. Standard library only."""
+"""Writes the table of settings in `docs/reference/settings.md` from their declarations. Standard library only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...config import Setting, declared_settings
 
 __all__ = ["SETTINGS_FILE", "render_settings"]
 
-SETTINGS_FILE = Path("docs", "settings.md")
+SETTINGS_FILE = Path("docs", "reference", "settings.md")
 
 _HEAD = """\
 | key | variable | default | meaning |

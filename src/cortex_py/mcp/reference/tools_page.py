@@ -1,4 +1,4 @@
-"""Writes `docs/tools.md`, the reference of tools, resources and errors, from what the server serves.
+"""Writes `docs/reference/tools.md`, the reference of tools, resources and errors, from what the server serves.
 
 The table of tools, the snapshot and the help pages say what there is. The `reference.toml` of each family, and the
 one that all families share, say what parameters and fields mean: words in a schema cost every client tokens, words on
@@ -23,7 +23,7 @@ from ..stdio.front import HANDSHAKE_VERSIONS, SNAPSHOT_FILE
 
 __all__ = ["REFERENCE_FILE", "read_words", "render"]
 
-REFERENCE_FILE = Path("docs", "tools.md")
+REFERENCE_FILE = Path("docs", "reference", "tools.md")
 
 Schema = Mapping[str, Any]
 Row = Sequence[str]
@@ -74,7 +74,7 @@ def _served(content: Mapping[str, Any]) -> dict[str, Schema]:
 
 def _summary(spec: ToolSpec) -> Row:
     first, _, _ = spec.description.partition(". ")
-    return f"[`{spec.name}`](#{spec.name})", first.rstrip("."), _codes(spec.toolsets), _nature(spec)
+    return f"[`{spec.name}`](#{spec.name.replace('.', '')})", first.rstrip("."), _codes(spec.toolsets), _nature(spec)
 
 
 def _nature(spec: ToolSpec) -> str:

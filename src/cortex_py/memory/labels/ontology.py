@@ -1,6 +1,6 @@
 """The ontology: the closed, two-level list of what a record can be about.
 
-The list is in `ontology.json` and is documented in `docs/ontology.md`; `classifier` decides which entry fits a text.
+The list is in `ontology.json` and is documented in ontology.md; `classifier` decides which entry fits a text.
 The rules for labelling by hand are in `bench/data/README.md`.
 """
 
