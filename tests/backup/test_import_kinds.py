@@ -143,6 +143,10 @@ def test_a_store_whose_program_runs_is_read_with_its_log(cortex: Cortex, tmp_pat
         running.executescript((SAMPLES / "mempalace-exact.sql").read_text("utf-8"))
         assert path.stat().st_size < 10_000
         assert cortex.backups.import_from([path]).added == {"memory": 2}
+        running.execute("UPDATE documents SET document = 'We deploy on Fridays' WHERE document LIKE 'We deploy%'")
+        running.commit()
+        assert path.stat().st_size < 10_000
+        assert cortex.backups.import_from([path]).replaced == {"memory": 1}
 
 
 def test_a_grown_transcript_adds_what_is_new(cortex: Cortex, tmp_path: Path) -> None:
