@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .access.audit import Audit
     from .access.service import Access, Verifier
     from .access.tenants import Tenants
+    from .backup.bridges.memory_tool import MemoryTool
     from .backup.bridges.service import Bridges
     from .backup.service import Backups
     from .backup.snapshots.replacement import MoveResult
@@ -180,6 +181,13 @@ class Cortex:
         from .backup.bridges.service import Bridges
 
         return Bridges(self._store, self._clock, self.settings, self._sessions, self._sessions.places)
+
+    @cached_property
+    def memory_tool(self) -> MemoryTool:
+        """Memories as the files of the memory tool of Claude's API."""
+        from .backup.bridges.memory_tool import MemoryTool
+
+        return MemoryTool(self.memories)
 
     @cached_property
     def embeddings(self) -> EmbeddingService:

@@ -92,7 +92,7 @@ class ToolBound:
     toolsets: tuple[str, ...] = _setting(
         (),
         "sets of tools to serve, by commas: `core`, `context`, `memory`, `graph`, `prompts`, `embedding`, "
-        "`backup`, `legacy`, `all`",
+        "`backup`, `legacy`, `all`; and `memory-tool`, which `all` does not include",
         shown="all",
     )
     tools: tuple[str, ...] = _setting((), "single tools to serve, beside the sets if any are named", shown="all")

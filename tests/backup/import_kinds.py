@@ -262,6 +262,8 @@ def service_json(folder: Path) -> Path:
     return text(folder / "export.json", json.dumps(given, indent=2))
 
 
+_STEPS = [f"Step {n} restarts worker {n} and waits for its queue." for n in range(1, 18)]
+
 KINDS = (
     Kind("claude-code", claude_code, ("Use pnpm here, not npm.", "I switched the scripts to pnpm."), is_turn=True),
     Kind("claude-code-history", history, ("What is Traceback: KeyError about?",), is_turn=True),
@@ -322,6 +324,12 @@ KINDS = (
         "mempalace",
         database("palace.sqlite3", "mempalace-chroma.sql", "mempalace-graph.sql"),
         ("We deploy from the main branch only", "Grace owns the billing service"),
+    ),
+    Kind(
+        "mempalace-exact",
+        database("palace.sqlite3", "mempalace-exact.sql"),
+        # The program keeps the second in two parts.
+        ("We deploy from the main branch only", f"Runbook: {' '.join(_STEPS)}"),
     ),
     Kind(
         "mcp-memory-service",

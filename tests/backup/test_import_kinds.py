@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from import_kinds import (
     KINDS,
+    SAMPLES,
     Kind,
     claude_code,
     claude_line,
@@ -119,6 +122,31 @@ def test_vectors_of_turns_are_filled_in_behind(cortex: Cortex, tmp_path: Path) -
     assert [hit.memory.content for hit in cortex.memories.recall("invoices", mode="text").results]
     assert cortex.memories.fill_vectors() == 1
     assert cortex.memories.fill_vectors() == 0
+
+
+def test_a_drawer_keeps_its_room_time_and_file(cortex: Cortex, tmp_path: Path) -> None:
+    (kind,) = [one for one in KINDS if one.name == "mempalace-exact"]
+    cortex.backups.import_from([kind.make(tmp_path)])
+    drawer, runbook = sorted(records(cortex), key=lambda one: len(one.content))
+    assert (drawer.tags, drawer.path) == (("shop", "decisions"), "notes.md")
+    assert drawer.created_at == datetime(2026, 11, 17, 12, 53, 47, 715616, tzinfo=UTC)
+    place = f"{tmp_path / '0-palace.sqlite3'}#drawer_shop_runbooks_a92b0d82e1d784530c801080"
+    assert (runbook.tags, runbook.path) == (("shop", "runbooks"), place)
+    # A drawer that was thrown away leaves nothing.
+    assert cortex.memories.recall("thrown away", mode="text").results == ()
+
+
+def test_a_store_whose_program_runs_is_read_with_its_log(cortex: Cortex, tmp_path: Path) -> None:
+    path = tmp_path / "palace.sqlite3"
+    with closing(sqlite3.connect(path)) as running:
+        running.execute("PRAGMA journal_mode = WAL")
+        running.executescript((SAMPLES / "mempalace-exact.sql").read_text("utf-8"))
+        assert path.stat().st_size < 10_000
+        assert cortex.backups.import_from([path]).added == {"memory": 2}
+        running.execute("UPDATE documents SET document = 'We deploy on Fridays' WHERE document LIKE 'We deploy%'")
+        running.commit()
+        assert path.stat().st_size < 10_000
+        assert cortex.backups.import_from([path]).replaced == {"memory": 1}
 
 
 def test_a_grown_transcript_adds_what_is_new(cortex: Cortex, tmp_path: Path) -> None:

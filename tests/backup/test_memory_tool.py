@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cortex_py import Cortex
 from cortex_py.backup.bridges.memory_tool import MemoryTool
-from cortex_py.errors import Conflict, CortexError, InvalidInput, NotFound
+from cortex_py.errors import Conflict, ContentBlocked, ContentTooLarge, CortexError, InvalidInput, NotFound
 
 from helpers import FakeClock
 from homes import opened
@@ -37,7 +37,10 @@ def test_a_file_is_written_read_edited_and_deleted(tool: MemoryTool, cortex: Cor
     assert tool.call({"command": "view", "path": path}) == (
         f"Here's the content of {path} with line numbers:\n     1\tUse pnpm.\n     2\tRun the tests.\n     3\t"
     )
-    tool.call({"command": "str_replace", "path": path, "old_str": "pnpm", "new_str": "bun"})
+    assert tool.call({"command": "str_replace", "path": path, "old_str": "pnpm", "new_str": "bun"}) == (
+        "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
+        "     1\tUse bun.\n     2\tRun the tests.\n     3\t"
+    )
     tool.call({"command": "insert", "path": path, "insert_line": 1, "insert_text": "Never npm.\n"})
     assert tool.call({"command": "view", "path": path, "view_range": [1, 2]}).splitlines()[1:] == [
         "     1\tUse bun.",
@@ -67,6 +70,22 @@ def test_a_file_is_written_read_edited_and_deleted(tool: MemoryTool, cortex: Cor
         ({"command": "view", "path": "/etc/passwd"}, InvalidInput),
         ({"command": "view", "path": "/memories/../etc"}, InvalidInput),
         ({"command": "view", "path": "/memories/a\\b"}, InvalidInput),
+        ({"command": "view", "path": "/memories/%2e%2e/etc"}, InvalidInput),
+        ({"command": "view", "path": "/memories/a%2fb"}, InvalidInput),
+        ({"command": "create", "path": "/memories/a\0b", "file_text": "x"}, InvalidInput),
+        ({"command": "create", "path": "/memories/%00", "file_text": "x"}, InvalidInput),
+        ({"command": "create", "path": "/memories/" + "n" * 201, "file_text": "x"}, InvalidInput),
+        (
+            {"command": "create", "path": "/memories/ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", "file_text": "x"},
+            ContentBlocked,
+        ),
+        ({"command": "create", "path": "/memories/c.md", "file_text": "x" * 20_000_000}, ContentTooLarge),
+        ({"command": "create", "path": "/memories/a.md", "file_text": "x"}, Conflict),
+        ({"command": "create", "path": "/memories/c.md", "file_text": 5}, InvalidInput),
+        ({"command": "create", "path": ["/memories/c.md"], "file_text": "x"}, InvalidInput),
+        ({"command": "insert", "path": "/memories/a.md", "insert_line": "1", "insert_text": "x"}, InvalidInput),
+        ({"command": "view", "path": "/memories/a.md", "view_range": [1]}, InvalidInput),
+        ({"command": ["view"], "path": "/memories"}, InvalidInput),
         ({"command": "view", "path": "/memories/nothing"}, NotFound),
         ({"command": "view", "path": "/memories/a.md", "view_range": [3, 2]}, InvalidInput),
         ({"command": "create", "path": "/memories"}, InvalidInput),
@@ -110,15 +129,15 @@ def expected(files: dict[str, str], call: tuple[object, ...]) -> dict[str, str]:
     def is_free(name: str, among: set[str]) -> bool:
         return not any(one.startswith(f"{name}/") or name.startswith(f"{one}/") for one in among)
 
-    if command == "create" and (path in files or is_free(path, set(files))):
+    if command == "create" and path not in files and is_free(path, set(files)):
         return {**files, path: rest[0]}
     if command == "str_replace" and path in files and files[path].count(rest[0]) == 1:
         return {**files, path: files[path].replace(rest[0], rest[1])}
     if command == "insert" and path in files:
-        lines = files[path].split("\n")
+        lines = files[path].removesuffix("\n").split("\n")
         if int(rest[0]) <= len(lines):
-            lines[int(rest[0]) : int(rest[0])] = rest[1].removesuffix("\n").split("\n")
-            return {**files, path: "\n".join(lines)}
+            lines.insert(int(rest[0]), rest[1].rstrip("\n"))
+            return {**files, path: "\n".join(lines) + "\n"}
     if command == "delete":
         return {name: text for name, text in files.items() if name not in below}
     if command == "rename" and below and rest[0] not in files and not rest[0].startswith(f"{path}/"):
@@ -147,5 +166,5 @@ def test_any_calls_leave_what_a_file_system_would_hold(calls: list[tuple[object,
                 files = expected(files, call)
                 with suppress(CortexError):
                     tool.call({"command": call[0], **dict(zip(names[str(call[0])], call[1:], strict=True))})
-                shown = {name: memory.content for name, memory in tool._files().items()}
+                shown = {one.source: one.content for one in tool._find()}
                 assert shown == files, call

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from cases import each
 from cortex_py.mcp import families
-from cortex_py.mcp.registry import TOOL_BY_NAME, TOOLS, ToolSpec, family_tools
+from cortex_py.mcp.registry import EVERY_TOOL, TOOL_BY_NAME, ToolSpec, family_tools
 
 FOLDER = Path(families.__path__[0])
-NAMES = sorted({spec.family for spec in TOOLS})
+NAMES = sorted({spec.family for spec in EVERY_TOOL})
 
 
 def test_every_folder_is_a_family() -> None:
@@ -22,10 +22,10 @@ def test_every_folder_is_a_family() -> None:
 def test_a_family_is_complete_in_its_folder(family: str) -> None:
     files = {path.name for path in (FOLDER / family).iterdir() if path.is_file()}
     assert files == {"__init__.py", "spec.toml", "models.py", "tools.py", "reference.toml"}
-    assert [spec for spec in TOOLS if spec.family == family] == list(family_tools(family))
+    assert [spec for spec in EVERY_TOOL if spec.family == family] == list(family_tools(family))
 
 
-@each("spec", TOOLS, ids=lambda spec: spec.name)
+@each("spec", EVERY_TOOL, ids=lambda spec: spec.name)
 def test_a_row_names_a_function_of_its_family(spec: ToolSpec) -> None:
     tools = import_module(f"cortex_py.mcp.families.{spec.family}.tools")
     (owner,) = [getattr(tools, name) for name in tools.__all__]

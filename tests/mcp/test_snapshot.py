@@ -10,8 +10,8 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.mcp.reference.rendering import ask, render, requests_of
-from cortex_py.mcp.registry import TOOLS, ToolSpec, select_tools
+from cortex_py.mcp.reference.rendering import EVERY_SET, ask, render, requests_of
+from cortex_py.mcp.registry import EVERY_TOOL, TOOLS, ToolSpec, select_tools
 from cortex_py.mcp.server import build_server
 from cortex_py.mcp.stdio.frames import Frame
 from cortex_py.mcp.stdio.front import HANDSHAKE_VERSIONS, LISTS, MODERN_VERSIONS, SNAPSHOT_FILE, Snapshot, envelope
@@ -29,6 +29,7 @@ SELECTIONS: dict[str, dict[str, Any]] = {
     "exclude": {"exclude_tools": "subcog_gc,subcog_capture"},
     "one-tool": {"tools": "subcog_recall"},
     "portable": {"portable_names": True},
+    "asked-for": {"toolsets": "all,memory-tool"},
 }
 
 
@@ -61,7 +62,7 @@ def test_it_answers_as_the_server_does(opened: Callable[..., Cortex], settings: 
         requests.append({"jsonrpc": "2.0", "id": len(requests), "method": "ping"})
     with opened(**settings) as cortex:
         snapshot = Snapshot.load(
-            select_tools(TOOLS, cortex.settings.tool_bounds), portable=cortex.settings.portable_names
+            select_tools(EVERY_TOOL, cortex.settings.tool_bounds), portable=cortex.settings.portable_names
         )
         live = anyio.run(ask, build_server(cortex), requests)
     assert {request["method"]: snapshot.answer(Frame(request)) for request in requests} == live
@@ -75,7 +76,7 @@ def test_the_choices_of_tools_differ(opened: Callable[..., Cortex]) -> None:
     listed = {}
     for name, settings in SELECTIONS.items():
         with opened(**settings) as cortex:
-            snapshot = Snapshot.load(select_tools(TOOLS, cortex.settings.tool_bounds), portable=False)
+            snapshot = Snapshot.load(select_tools(EVERY_TOOL, cortex.settings.tool_bounds), portable=False)
         answer = snapshot.answer(_frame("tools/list", envelope(MODERN)))
         assert answer is not None
         listed[name] = {tool["name"] for tool in answer["tools"]}
@@ -84,6 +85,7 @@ def test_the_choices_of_tools_differ(opened: Callable[..., Cortex]) -> None:
     assert listed["exclude"] == listed["all"] - {"subcog_gc", "subcog_capture"}
     assert listed["read-only"] == {spec.name for spec in TOOLS if spec.read_only} < listed["all"]
     assert {"subcog_recall"} < listed["core"] < listed["all"]
+    assert listed["asked-for"] - listed["all"] == {"memory"}
 
 
 def test_what_a_client_says_of_itself_changes_nothing(opened: Callable[..., Cortex]) -> None:
@@ -100,7 +102,7 @@ def test_what_a_client_says_of_itself_changes_nothing(opened: Callable[..., Cort
 
 
 def test_the_committed_file_is_what_the_server_says_now(opened: Callable[..., Cortex]) -> None:
-    with opened() as cortex:
+    with opened(toolsets=EVERY_SET) as cortex:
         content = anyio.run(render, build_server(cortex))
     # Run `make snapshot` if this fails.
     assert json.loads(SNAPSHOT_FILE.read_text("utf-8")) == content

@@ -5,7 +5,7 @@ import re
 from cases import each
 from cortex_py.errors import WIRE_FORMS
 from cortex_py.mcp.reference.tools_page import read_words, render
-from cortex_py.mcp.registry import TOOLS
+from cortex_py.mcp.registry import EVERY_TOOL
 
 PAGE = render()
 
@@ -21,7 +21,7 @@ def _rows(section: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
-@each("tool", [spec.name for spec in TOOLS])
+@each("tool", [spec.name for spec in EVERY_TOOL])
 def test_every_parameter_and_field_has_a_meaning(tool: str) -> None:
     rows = _rows(_section(tool))
     assert rows
@@ -30,8 +30,8 @@ def test_every_parameter_and_field_has_a_meaning(tool: str) -> None:
 
 def test_every_word_is_of_something_that_is_there() -> None:
     """What a tool no longer takes or answers is no longer explained."""
-    for family in {spec.family for spec in TOOLS}:
-        words, tools = read_words(family), [spec.name for spec in TOOLS if spec.family == family]
+    for family in {spec.family for spec in EVERY_TOOL}:
+        words, tools = read_words(family), [spec.name for spec in EVERY_TOOL if spec.family == family]
         rows = {(tool, row[0].strip("`")) for tool in tools for row in _rows(_section(tool))}
         assert {(tool, name) for tool, named in words["parameters"].items() for name in named} - rows == set()
         ends = {(tool, re.split(r"[.\]]", name)[-1]) for tool, name in rows}
@@ -44,4 +44,4 @@ def test_the_form_and_every_code_of_the_context_tools_is_explained() -> None:
     assert all(f'"{field}"' in section for field in ("success", "error", "error_code", "details"))
     assert {row[0].strip("`") for row in _rows(section)} == {form.cortex for _, form in WIRE_FORMS}
     assert all(meaning in section for meaning in read_words()["errors"].values())
-    assert all(f"`{spec.name}`" in section for spec in TOOLS if spec.errors == "cortex")
+    assert all(f"`{spec.name}`" in section for spec in EVERY_TOOL if spec.errors == "cortex")

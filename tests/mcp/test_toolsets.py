@@ -17,7 +17,7 @@ from cortex_py.errors import ConfigurationError
 from cortex_py.mcp.families.answer import Answer
 from cortex_py.mcp.families.tool import make_tool
 from cortex_py.mcp.middleware.errors import WireErrors
-from cortex_py.mcp.registry import TOOLS, TOOLSETS, ToolSpec, select_tools
+from cortex_py.mcp.registry import EVERY_TOOL, TOOLS, TOOLSETS, ToolSpec, select_tools
 
 from clients import MODES, connected, stdio_transport
 
@@ -137,7 +137,10 @@ def test_an_unknown_toolset_is_an_error_that_names_the_known_ones(home: Path, so
     with pytest.raises(ConfigurationError, match="Unknown toolset 'everything'") as caught:
         _served(home, **{source: {"toolsets": ["core", "everything"]}})
     assert caught.value.field == "toolsets"
-    assert caught.value.remedy == "Known: all, backup, context, core, embedding, graph, legacy, memory, prompts."
+    assert (
+        caught.value.remedy
+        == "Known: all, backup, context, core, embedding, graph, legacy, memory, memory-tool, prompts."
+    )
 
 
 def test_an_unknown_name_is_told_even_where_another_source_leaves_nothing(home: Path) -> None:
@@ -146,8 +149,8 @@ def test_an_unknown_name_is_told_even_where_another_source_leaves_nothing(home: 
 
 
 def test_every_toolset_is_known_and_every_tool_is_in_one() -> None:
-    assert TOOLSETS == ("core", "context", "memory", "graph", "prompts", "embedding", "backup", "legacy")
-    assert all(spec.toolsets and set(spec.toolsets) <= set(TOOLSETS) for spec in TOOLS)
+    assert TOOLSETS == ("core", "context", "memory", "graph", "prompts", "embedding", "backup", "legacy", "memory-tool")
+    assert all(spec.toolsets and set(spec.toolsets) <= set(TOOLSETS) for spec in EVERY_TOOL)
 
 
 LEGACY = ["prompt_save", "prompt_list", "prompt_get", "prompt_run", "prompt_delete"]
@@ -196,6 +199,25 @@ def test_all_tools_are_the_deprecated_ones_too(home: Path) -> None:
     assert set(LEGACY) <= set(everything)
     without = [name for name in TOOLSETS if name != "legacy"]
     assert _served(home, TOOLS, flags={"toolsets": without}) == [name for name in everything if name not in LEGACY]
+
+
+@each(
+    ("given", "is_served"),
+    [
+        ({}, False),
+        ({"toolsets": ["all"]}, False),
+        ({"toolsets": ["memory"]}, False),
+        ({"exclude_tools": ["memory"]}, False),
+        ({"toolsets": ["all", "memory-tool"]}, True),
+        ({"toolsets": ["memory-tool"]}, True),
+        ({"tools": ["memory"]}, True),
+        ({"toolsets": ["memory-tool"], "exclude_tools": ["memory"]}, False),
+        ({"toolsets": ["memory-tool"], "read_only": True}, False),
+    ],
+)
+def test_the_tool_for_files_must_be_asked_for(home: Path, source: str, given: Given, is_served: bool) -> None:
+    assert ("memory" in _served(home, EVERY_TOOL, **{source: given})) == is_served
+    assert "memory" not in _served(home, EVERY_TOOL, file={"toolsets": ["core"]}, flags={"tools": ["memory"]})
 
 
 BOUNDS = st.builds(

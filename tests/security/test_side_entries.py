@@ -23,7 +23,7 @@ from cortex_py.cli import cli, main
 from cortex_py.echo import cleaner_for
 from cortex_py.errors import ContentBlocked, CortexError, InvalidInput
 from cortex_py.mcp.middleware.logs import JsonLines, PlainLines
-from cortex_py.mcp.registry import TOOLS
+from cortex_py.mcp.registry import EVERY_TOOL
 from cortex_py.mcp.server import build_server
 from cortex_py.security.policy import COLUMN_ORIGINS
 from cortex_py.store.screener import written_columns
@@ -117,7 +117,7 @@ def test_nothing_of_a_secret_stays_or_comes_back(
     home: Path, repository: Path, garden: Garden, logs: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers: list[tuple[str, str]] = []
-    with Cortex.open(home, project=repository, backend=StubBackend(), audit="on") as cortex:
+    with Cortex.open(home, project=repository, backend=StubBackend(), audit="on", toolsets="all,memory-tool") as cortex:
         with connected(build_server(cortex), "auto") as caller:
             answers += _through_tools(caller, garden, _known(cortex))
             answers += _through_resources(caller, garden)
@@ -142,6 +142,7 @@ def _known(cortex: Cortex) -> dict[str, Any]:
     entity = cortex.graph.create("Redis", "Technology")
     other = cortex.graph.create("Kafka", "Technology")
     cortex.prompts.save("greet", "Hello {{name}}")
+    cortex.memory_tool.create("/memories/a.md", "A note.")
     return {
         "content": "The shop uses Redis.",
         "query": "notes",
@@ -163,13 +164,21 @@ def _known(cortex: Cortex) -> dict[str, Any]:
         "action": "create",
         "role": "assistant",
         "branch_topic": "Prices",
+        "path": "/memories/a.md",
+        "file_text": "A note.",
+        "old_str": "note",
+        "new_str": "note",
+        "insert_line": 0,
+        "insert_text": "First.",
+        "old_path": "/memories/none.md",
+        "new_path": "/memories/b.md",
     }
 
 
 def _through_tools(caller: Caller, garden: Garden, known: dict[str, Any]) -> list[tuple[str, str]]:
     answers = []
     listed = caller.portal.call(caller.client.list_tools)
-    assert {tool.name for tool in listed} == {spec.name for spec in TOOLS}
+    assert {tool.name for tool in listed} == {spec.name for spec in EVERY_TOOL}
     for tool in sorted(listed, key=lambda one: "purge" in one.name or "restore" in one.name):
         schema = tool.input_schema
         parameters = schema.get("properties", {})
@@ -177,14 +186,22 @@ def _through_tools(caller: Caller, garden: Garden, known: dict[str, Any]) -> lis
         for name, wanted in {**parameters, "": {}}.items():
             for form, value in _planted(garden, f"{tool.name}({name})", wanted, schema):
                 given = {**base, name: value} if name else {**base, str(value): "x"}
-                actions = _choices(parameters["action"], schema) if "action" in parameters else [None]
+                choice = next((one for one in ("action", "command") if one in parameters), "")
+                actions = _choices(parameters[choice], schema) if choice else [None]
                 for action in actions:
+                    # All that an action can take: what it does with the secret, it does only with the rest.
+                    rest = _files(parameters, known) if choice == "command" else {}
                     told = _answer(
-                        caller, tool.name, {**given, **({"action": action} if action and name != "action" else {})}
+                        caller, tool.name, {**rest, **given, **({choice: action} if action and name != choice else {})}
                     )
                     if tool.name not in GIVEN_BACK or "error" in told[:30]:
                         answers.append((f"answer of {tool.name}({name}{form})", told))
     return answers
+
+
+def _files(parameters: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with which every command of the tool for files does something."""
+    return {name: known[name] for name in parameters if name in known}
 
 
 def _answer(caller: Caller, tool: str, arguments: dict[str, Any]) -> str:

@@ -53,6 +53,8 @@ _API_SCOPES: dict[str, Scope] = {
     f"{API}/review/{{id}}": "read",
     f"{API}/review/{{id}}/merge": "write",
     f"{API}/promote": "write",
+    # To look; what changes something needs `write`, see the operation.
+    f"{API}/memory-tool": "read",
     f"{API}/check": "read",
     f"{API}/lines": "read",
     f"{API}/lines/{{id}}": "read",

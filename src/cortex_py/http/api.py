@@ -40,7 +40,9 @@ from .pages import refusal
 if TYPE_CHECKING:
     from ..app import Cortex
 
-__all__ = ["NoInput", "Operation", "api_routes", "describe_api", "may_change", "takes_changes"]
+__all__ = [
+    "NoInput", "Operation", "api_routes", "describe_api", "may_change", "require_write", "takes_changes",
+]  # fmt: skip
 
 _I = TypeVar("_I", bound=BaseModel)
 _LONGEST_FIELD = 80
@@ -101,6 +103,15 @@ def may_change(cortex: Cortex) -> bool:
 def _require_changes(cortex: Cortex) -> None:
     if not takes_changes(cortex):
         raise AccessDenied("This server changes nothing.", remedy="Start it without --read-only.")
+
+
+def require_write(cortex: Cortex) -> None:
+    """For an operation that changes something only with some inputs: refuse it as the guards of a route would."""
+    _require_changes(cortex)
+    if not may_change(cortex):
+        raise AccessDenied(
+            "This needs the scope write.", remedy="Ask the operator of this server for a token that has it."
+        )
 
 
 def api_routes(cortex: Cortex, operations: tuple[Operation[Any], ...]) -> list[Route]:

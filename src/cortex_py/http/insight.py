@@ -31,6 +31,8 @@ from ..web.project_models import (
     EvidenceQuery,
     ExcerptLine,
     ExcerptView,
+    MemoryToolAnswer,
+    MemoryToolCall,
     Promotion,
     PromotionOutcome,
     Restored,
@@ -40,7 +42,7 @@ from ..web.project_models import (
     SnapshotView,
     SyncView,
 )
-from .api import NoInput, Operation
+from .api import NoInput, Operation, require_write
 
 if TYPE_CHECKING:
     from ..app import Cortex
@@ -219,6 +221,12 @@ def _sync(cortex: Cortex, _id: str, _: NoInput) -> SyncView:
     )
 
 
+def _memory_tool(cortex: Cortex, _id: str, given: MemoryToolCall) -> MemoryToolAnswer:
+    if given.command != "view":
+        require_write(cortex)
+    return MemoryToolAnswer(text=cortex.memory_tool.call(given.model_dump(exclude_none=True)))
+
+
 INSIGHT: tuple[Operation[Any], ...] = (
     Operation("POST", "/check", "check", "Check the claims of a text", CheckRequest, CheckedText, _check),
     Operation("GET", "/lines", "lines", "Lines of work, the newest first", NoInput, LinesOfWork, show_lines),
@@ -242,6 +250,15 @@ INSIGHT: tuple[Operation[Any], ...] = (
         PromotionOutcome,
         _promote,
         changes=True,
+    ),
+    Operation(
+        "POST",
+        "/memory-tool",
+        "memoryTool",
+        "The memory tool of Claude's API: takes the tool's input, answers its text",
+        MemoryToolCall,
+        MemoryToolAnswer,
+        _memory_tool,
     ),
     Operation("GET", "/doctor", "doctor", "The health of the memory", NoInput, Health, show_health),
     Operation("GET", "/snapshots", "snapshots", "Snapshots, the newest first", NoInput, SnapshotsView, _snapshots),

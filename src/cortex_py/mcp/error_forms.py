@@ -1,4 +1,4 @@
-"""The two forms in which families of tools answer a failed call: as a result with a code, marked as an error.
+"""The forms in which families of tools answer a failed call with a result, marked as an error.
 
 Standard library only: the instant front answers in them too, where the store cannot be opened.
 """
@@ -55,6 +55,8 @@ def error_result(form: ErrorForm, error: CortexError) -> dict[str, Any] | None:
     """The result of a failed call; None for a family that answers with an error of the protocol."""
     if form == "jsonrpc":
         return None
+    if form == "text":
+        return {"content": [{"type": "text", "text": str(error)}], "isError": True}
     content = context_error(error) if form == "cortex" else embedding_error(error)
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return {"content": [{"type": "text", "text": text}], "structuredContent": content, "isError": True}

@@ -15,13 +15,17 @@ from typing import Any, Literal, get_args
 from ..config import ToolBound
 from ..errors import ConfigurationError
 
-__all__ = ["TOOLS", "TOOLSETS", "TOOL_BY_NAME", "ErrorForm", "ToolSpec", "Toolset", "family_tools", "select_tools"]
+__all__ = [
+    "EVERY_TOOL", "TOOLS", "TOOLSETS", "TOOL_BY_NAME", "ErrorForm", "ToolSpec", "Toolset", "family_tools",
+    "select_tools",
+]  # fmt: skip
 
-Toolset = Literal["core", "context", "memory", "graph", "prompts", "embedding", "backup", "legacy"]
+Toolset = Literal["core", "context", "memory", "graph", "prompts", "embedding", "backup", "legacy", "memory-tool"]
 TOOLSETS: tuple[Toolset, ...] = get_args(Toolset)
 
-# How a family reports a failed call: as an error of the protocol, or as a result with a code in one of two forms.
-ErrorForm = Literal["jsonrpc", "embedding", "cortex"]
+# How a family reports a failed call: as an error of the protocol, as a result with a code in one of two forms, or as
+# a result that is the message alone.
+ErrorForm = Literal["jsonrpc", "embedding", "cortex", "text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,8 @@ class ToolSpec:
     """One tool.
 
     `reaches_out` marks a tool that may ask another machine, where one is configured. `long` marks a tool whose work
-    grows with the store or the project; it gets more time than others.
+    grows with the store or the project; it gets more time than others. `opt_in` marks a tool that is served only if its
+    set or its name is asked for. `reading` names the commands with which a tool that writes only reads.
     """
 
     family: str
@@ -43,6 +48,8 @@ class ToolSpec:
     reaches_out: bool = False
     errors: ErrorForm = "jsonrpc"
     long: bool = False
+    opt_in: bool = False
+    reading: tuple[str, ...] = ()
 
     @property
     def method(self) -> str:
@@ -68,14 +75,17 @@ def family_tools(family: str) -> tuple[ToolSpec, ...]:
 
 def _read_row(family: str, fields: dict[str, Any]) -> ToolSpec:
     flags: dict[str, Any] = dict.fromkeys(fields.pop("flags", ()), True)
-    return ToolSpec(family, toolsets=tuple(fields.pop("toolsets")), **fields, **flags)
+    toolsets, reading = tuple(fields.pop("toolsets")), tuple(fields.pop("reading", ()))
+    return ToolSpec(family, toolsets=toolsets, reading=reading, **fields, **flags)
 
 
 # The first tool listed only reads and needs no arguments: people who try a server out call the first one.
 _FAMILIES = ("memory", "context", "graph", "prompts", "embedding", "backup")
+# What a server offers unless it is bounded.
 TOOLS: tuple[ToolSpec, ...] = tuple(spec for family in _FAMILIES for spec in family_tools(family))
+EVERY_TOOL: tuple[ToolSpec, ...] = (*TOOLS, *family_tools("memory_tool"))
 # By every spelling.
-TOOL_BY_NAME: dict[str, ToolSpec] = {spelling: spec for spec in TOOLS for spelling in spec.spellings}
+TOOL_BY_NAME: dict[str, ToolSpec] = {spelling: spec for spec in EVERY_TOOL for spelling in spec.spellings}
 
 
 def select_tools(specs: Sequence[ToolSpec], bounds: Sequence[ToolBound]) -> list[ToolSpec]:
@@ -84,14 +94,18 @@ def select_tools(specs: Sequence[ToolSpec], bounds: Sequence[ToolBound]) -> list
     for bound in bounds:
         _check("toolset", bound.toolsets, (*TOOLSETS, "all"))
         _check("tool", (*bound.tools, *bound.exclude_tools), names)
-    return [spec for spec in specs if all(_allows(bound, spec) for bound in bounds)]
+    wanted = [spec for spec in specs if not spec.opt_in or any(_names(bound, spec) for bound in bounds)]
+    return [spec for spec in wanted if all(_allows(bound, spec) for bound in bounds)]
+
+
+def _names(bound: ToolBound, spec: ToolSpec) -> bool:
+    return bool(spec.spellings.intersection(bound.tools) or set(spec.toolsets).intersection(bound.toolsets))
 
 
 def _allows(bound: ToolBound, spec: ToolSpec) -> bool:
     everything = "all" in bound.toolsets or not (bound.toolsets or bound.tools)
-    named = bool(spec.spellings.intersection(bound.tools) or set(spec.toolsets).intersection(bound.toolsets))
     excluded = bool(spec.spellings.intersection(bound.exclude_tools))
-    return (everything or named) and not excluded and (spec.read_only or not bound.read_only)
+    return (everything or _names(bound, spec)) and not excluded and (spec.read_only or not bound.read_only)
 
 
 def _check(kind: str, given: Sequence[str], known: Collection[str]) -> None:

@@ -23,6 +23,7 @@ from .families.context.tools import ContextTools
 from .families.embedding.tools import CortexPyMCPTools
 from .families.graph.tools import GraphTools
 from .families.memory.tools import MemoryTools
+from .families.memory_tool.tools import MemoryFileTools
 from .families.prompts.tools import PromptTools
 from .families.tool import make_tool
 from .help_pages import INSTRUCTIONS
@@ -33,7 +34,7 @@ from .middleware.errors import ErrorRedaction, Requirement, WireErrors
 from .middleware.telemetry import Meter, RequestTelemetry, UpkeepOutcome
 from .models import CONTRACTS, ToolErrorResponse
 from .prompts import SavedPrompts
-from .registry import TOOLS, ToolSpec, family_tools, select_tools
+from .registry import EVERY_TOOL, ToolSpec, family_tools, select_tools
 from .resources import MemoryResources, register_completions, register_resources
 from .sdk_adapter import StatelessServer, add_sdk_middleware, set_tool_schemas
 from .subscriptions import Subscriptions
@@ -79,7 +80,7 @@ def build_server(
     portable = cortex.settings.portable_names
     counts = meter or Meter()
     written = cortex.settings.audit == "on" if audited is None else audited
-    specs = select_tools(TOOLS, cortex.settings.tool_bounds)
+    specs = select_tools(EVERY_TOOL, cortex.settings.tool_bounds)
     resources = MemoryResources(cortex)
     subscriptions = Subscriptions(cortex, resources, sessions=sessions)
     server = MemoryServer(
@@ -106,6 +107,7 @@ def build_server(
         "graph": GraphTools(cortex),
         "prompts": PromptTools(cortex),
         "embedding": CortexPyMCPTools(cortex.embeddings, _caller_name),
+        "memory_tool": MemoryFileTools(cortex),
     }
     _add_tools(server, specs, families, portable=portable)
     register_resources(server, resources)

@@ -30,6 +30,8 @@ __all__ = [
     "GraphPathQuery",
     "GraphQuery",
     "GraphView",
+    "MemoryToolAnswer",
+    "MemoryToolCall",
     "MergeRequest",
     "Names",
     "NamesQuery",
@@ -292,3 +294,25 @@ class SyncView(Model):
     waiting: int = Field(description="Machines with something to pull.")
     pushes_today: int
     pulls_today: int
+
+
+# -- the memory tool of Claude's API -----------------------------------------------------------------
+
+
+class MemoryToolCall(Model):
+    """The input of the tool as the model sent it; which fields a command needs is the tool's."""
+
+    command: Literal["view", "create", "str_replace", "insert", "delete", "rename"]
+    path: str | None = None
+    view_range: list[int] | None = None
+    file_text: str | None = None
+    old_str: str | None = None
+    new_str: str | None = None
+    insert_line: int | None = None
+    insert_text: str | None = None
+    old_path: str | None = None
+    new_path: str | None = None
+
+
+class MemoryToolAnswer(Model):
+    text: str

@@ -87,9 +87,9 @@ def token_revoke(id: str, session: CommandSession) -> None:
 
 
 def _check_tools(scopes: tuple[str, ...]) -> None:
-    from ...mcp.registry import TOOLS
+    from ...mcp.registry import EVERY_TOOL
 
-    known = {name for spec in TOOLS for name in spec.spellings}
+    known = {name for spec in EVERY_TOOL for name in spec.spellings}
     for name in (scope.removeprefix(_TOOL) for scope in scopes if scope.startswith(_TOOL)):
         if name not in known:
             raise InvalidInput(

@@ -17,7 +17,7 @@ from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import FunctionTool, Tool, ToolResult
 from mcp_types import ToolAnnotations
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BeforeValidator
 
 from ...deadline import Cancelled, Limit, apply_limit, current_limit
 from ...errors import InvalidInput
@@ -53,7 +53,7 @@ def require_argument(value: _T | None, field: str) -> _T:
 
 
 def make_tool(spec: ToolSpec, function: Callable[..., Any], *, portable: bool) -> Tool:
-    """A tool that calls the function, which returns an `Answer`."""
+    """A tool that calls the function, which returns an `Answer`, or a text that is the whole answer."""
     key = (spec.name, portable, getattr(function, "__func__", function))
     answering = _as_tool_function(function)
     if key not in _described:
@@ -73,12 +73,13 @@ def _describe(
     ]
     answering.__annotations__ = hints
     answering.__signature__ = inspect.Signature(parameters, return_annotation=ToolResult)  # type: ignore[attr-defined]
+    answers = _answer_type(function)
     tool = FunctionTool.from_function(
         answering,
         name=spec.portable_name if portable else spec.name,
         title=spec.title,
         description=spec.description,
-        output_schema=_slim(_answer_type(function).model_json_schema()),
+        output_schema=None if answers is str else _slim(answers.model_json_schema()),
         annotations=ToolAnnotations(
             read_only_hint=spec.read_only,
             destructive_hint=spec.destructive,
@@ -137,14 +138,16 @@ def _read_number(value: object) -> object:
     return float(value) if isinstance(value, str) and _DECIMAL.fullmatch(value) else value
 
 
-def _answer_type(function: Callable[..., Any]) -> type[BaseModel]:
-    """The model of a successful answer."""
+def _answer_type(function: Callable[..., Any]) -> Any:
+    """The model of a successful answer, or `str`."""
     returned = get_type_hints(function)["return"]
-    kinds: tuple[type[BaseModel], ...] = get_args(returned) or (returned,)
+    kinds = get_args(returned) or (returned,)
     return next(kind for kind in kinds if kind is not ToolErrorResponse)
 
 
-def _result(answer: Answer) -> ToolResult:
+def _result(answer: Answer | str) -> ToolResult:
+    if isinstance(answer, str):
+        return ToolResult(content=answer)
     return ToolResult(structured_content=answer.payload(), is_error=isinstance(answer, ToolErrorResponse))
 
 

@@ -5,7 +5,7 @@ The scopes are computed from the table of tools, so that none can be forgotten.
 | a tool that | needs |
 |---|---|
 | may destroy something, or is of the set `backup` | `admin` |
-| only reads | `read` |
+| only reads, or does so with the command that is given | `read` |
 | does anything else | `write` |
 
 `tool:NAME` opens one tool in place of its scope. Requests that show what is stored need `read`; those of the
@@ -49,21 +49,22 @@ _ASK = "Ask the operator of this server for a token that has it."
 _log = logging.getLogger(__name__)
 
 
-def needed_scope(spec: ToolSpec) -> Scope:
+def needed_scope(spec: ToolSpec, command: object = None) -> Scope:
+    """The scope for a call; `command` is the argument of that name, where the tool has one."""
     if spec.destructive or "backup" in spec.toolsets:
         return "admin"
-    return "read" if spec.read_only else "write"
+    return "read" if spec.read_only or command in spec.reading else "write"
 
 
-def permits(scopes: Collection[str], spec: ToolSpec) -> bool:
-    return needed_scope(spec) in scopes or any(f"{TOOL_PREFIX}{name}" in scopes for name in spec.spellings)
+def permits(scopes: Collection[str], spec: ToolSpec, command: object = None) -> bool:
+    return needed_scope(spec, command) in scopes or any(f"{TOOL_PREFIX}{name}" in scopes for name in spec.spellings)
 
 
-def require_tool(scopes: Collection[str], spec: ToolSpec) -> None:
+def require_tool(scopes: Collection[str], spec: ToolSpec, command: object = None) -> None:
     """Raise `AccessDenied` where the scopes do not open a tool."""
-    if not permits(scopes, spec):
+    if not permits(scopes, spec, command):
         raise AccessDenied(
-            f"{spec.name} needs the scope {needed_scope(spec)}, or {TOOL_PREFIX}{spec.name}.", remedy=_ASK
+            f"{spec.name} needs the scope {needed_scope(spec, command)}, or {TOOL_PREFIX}{spec.name}.", remedy=_ASK
         )
 
 
@@ -73,12 +74,12 @@ def require_method(scopes: Collection[str], method: str) -> None:
         raise AccessDenied(f"{method[:80]} needs the scope read.", remedy=_ASK)
 
 
-def require_scope(tool: str, _arguments: Mapping[str, object] | None = None) -> None:
+def require_scope(tool: str, arguments: Mapping[str, object] | None = None) -> None:
     """Raise `AccessDenied` where the caller of this request may not call a tool."""
     caller = current_caller()
     if caller is None:
         raise AccessDenied("The caller of this request is not known.")
-    require_tool(caller.scopes, TOOL_BY_NAME[tool])
+    require_tool(caller.scopes, TOOL_BY_NAME[tool], (arguments or {}).get("command"))
 
 
 class AccessGuard:

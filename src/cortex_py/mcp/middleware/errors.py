@@ -90,6 +90,8 @@ class ErrorRedaction:
             raise MCPError(code=INTERNAL_ERROR, message=cleaner_for(ctx.params)(describe_error(error))) from error
         if isinstance(result, Mapping) and result.get("isError"):
             answered = result.get("structuredContent")
+            if answered is None:
+                return {**result, "content": clean_value(result.get("content"), cleaner_for(ctx.params))}
             clean = clean_value(answered, cleaner_for(ctx.params))
             if clean != answered:
                 text = json.dumps(clean, ensure_ascii=False, separators=(",", ":"))
@@ -141,6 +143,8 @@ class WireErrors(Middleware):
             raise MCPError(code=UNKNOWN_TOOL, message=f"Unknown tool: {name}", data={"tool": name}) from error
         except (ArgumentError, ToolError) as error:
             fault = _fault(name, error)
+            if spec is not None and spec.errors == "text":
+                return ToolResult(content=str(fault), is_error=True)
             if spec is not None and spec.errors != "jsonrpc":
                 answer = (
                     ToolErrorResponse.from_error(fault)

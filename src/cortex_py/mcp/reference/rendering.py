@@ -16,13 +16,17 @@ from fastmcp import FastMCP
 
 from ...app import Cortex
 from ...version import __version__
+from ..registry import TOOLSETS
 from ..server import build_server
 from ..stdio.front import HANDSHAKE_VERSIONS, LISTS, MODERN_VERSIONS, SNAPSHOT_FILE, envelope
 from ..stdio.streams import MessageServer
 
-__all__ = ["ask", "render", "requests_of"]
+__all__ = ["EVERY_SET", "ask", "render", "requests_of"]
 
 Request = dict[str, Any]
+
+# What lists every tool, also those that must be asked for.
+EVERY_SET = ",".join(("all", *TOOLSETS))
 
 
 def requests_of(version: str) -> list[Request]:
@@ -73,7 +77,10 @@ async def render(server: FastMCP[Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, Cortex.open(Path(folder) / "home", project=folder) as cortex:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Cortex.open(Path(folder) / "home", project=folder, toolsets=EVERY_SET) as cortex,
+    ):
         content = anyio.run(render, build_server(cortex))
     SNAPSHOT_FILE.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
 

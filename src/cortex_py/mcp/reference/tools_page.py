@@ -18,7 +18,7 @@ from typing import Any
 from ... import errors
 from .. import families
 from ..help_pages import HELP
-from ..registry import TOOLS, TOOLSETS, ToolSpec
+from ..registry import EVERY_TOOL, TOOLSETS, ToolSpec
 from ..stdio.front import HANDSHAKE_VERSIONS, SNAPSHOT_FILE
 
 __all__ = ["REFERENCE_FILE", "read_words", "render"]
@@ -52,9 +52,9 @@ def render(snapshot: Path = SNAPSHOT_FILE) -> str:
     listed: dict[str, Schema] = {tool["name"]: tool for tool in served["tools/list"]["tools"]}
     parts = [
         _INTRODUCTION,
-        _table(("tool", "what it does", "toolsets", "nature"), (_summary(spec) for spec in TOOLS)),
+        _table(("tool", "what it does", "toolsets", "nature"), (_summary(spec) for spec in EVERY_TOOL)),
         _toolsets(listed.values()),
-        *(_tool(spec, listed[spec.name]) for spec in TOOLS),
+        *(_tool(spec, listed[spec.name]) for spec in EVERY_TOOL),
         _resources(served["resources/list"]["resources"]),
         _templates(served["resources/templates/list"]["resourceTemplates"]),
         _errors(),
@@ -87,13 +87,14 @@ def _nature(spec: ToolSpec) -> str:
 
 def _toolsets(listed: Iterable[Schema]) -> str:
     reaching = [str(tool["name"]) for tool in listed if tool["annotations"]["openWorldHint"]]
-    members = {name: [spec.name for spec in TOOLS if name in spec.toolsets] for name in TOOLSETS}
+    members = {name: [spec.name for spec in EVERY_TOOL if name in spec.toolsets] for name in TOOLSETS}
     rows = [(f"`{name}`", _codes(tools)) for name, tools in members.items() if tools]
-    reading = _codes(spec.name for spec in TOOLS if spec.read_only)
+    reading = _codes(spec.name for spec in EVERY_TOOL if spec.read_only)
     return "\n\n".join(
         (
             f"Tools that may ask another machine, where one is configured: {_codes(reaching) or 'none'}.\n"
-            "With `--toolsets` a server offers only the tools of these sets, with `--read-only` only those that read.",
+            "With `--toolsets` a server offers only the tools of these sets, with `--read-only` only those that read.\n"
+            "`memory-tool` must be asked for: `--toolsets all,memory-tool` offers all tools and that one.",
             _table(("toolset", "tools"), [*rows, ("(`--read-only`)", reading)]),
         )
     )
@@ -105,6 +106,8 @@ def _tool(spec: ToolSpec, listed: Schema) -> str:
     parameters = _table(("parameter", "type", "required", "default", "meaning"), given) if given else "No parameters."
     if "legacy" in spec.toolsets:
         return "\n\n".join((heading, parameters, "Answers as `subcog_prompts` does, with a note in `deprecated`."))
+    if "outputSchema" not in listed:
+        return "\n\n".join((heading, parameters, read_words(spec.family)["answers"][spec.name]))
     answered = list(_fields(spec, listed["outputSchema"]))
     return "\n\n".join((heading, parameters, _table(("answer", "type", "present", "meaning"), answered)))
 
@@ -169,8 +172,8 @@ def _errors() -> str:
     return "\n\n".join(
         (
             "## Error codes",
-            "In this form all but the embedding and the context tools fail. `data.error` names the error;\n"
-            "`data.field` the argument at fault; `data.remedy` what to do.\n"
+            "In this form all but the embedding and the context tools and `memory` fail. `data.error` names the\n"
+            "error; `data.field` the argument at fault; `data.remedy` what to do.\n"
             f"No tool of this version answers {' or '.join(unused)}.",
             _table(("code", "meaning", "`data.error`"), rows),
         )
@@ -178,7 +181,7 @@ def _errors() -> str:
 
 
 def _cortex_errors() -> str:
-    tools = _codes(spec.name for spec in TOOLS if spec.errors == "cortex")
+    tools = _codes(spec.name for spec in EVERY_TOOL if spec.errors == "cortex")
     named = _names_by_code(lambda form: form.cortex)
     rows = [(f"`{code}`", meaning, _codes(named.get(code, ()))) for code, meaning in read_words()["errors"].items()]
     return "\n\n".join(

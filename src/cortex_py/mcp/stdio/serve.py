@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ...config import Settings, load_settings
 from ...echo import describe_error
 from ...errors import CortexError, wire_form
-from ..registry import TOOLS, select_tools
+from ..registry import EVERY_TOOL, select_tools
 from .frames import read_lines
 from .front import Front, Snapshot
 
@@ -46,7 +46,7 @@ def serve_stdio(home: str | Path | None, project: str | Path, overrides: dict[st
     write = partial(_write, sink, threading.Lock())
     try:
         settings = load_settings(home, **overrides)
-        specs = select_tools(TOOLS, settings.tool_bounds)
+        specs = select_tools(EVERY_TOOL, settings.tool_bounds)
     except CortexError as error:
         print(f"cortex: {error}", file=sys.stderr)  # noqa: T201
         front = Front(write, Snapshot({}, (), portable=False))

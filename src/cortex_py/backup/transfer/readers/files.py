@@ -7,6 +7,7 @@ import os
 import stat
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
@@ -111,14 +112,20 @@ def _file(
     try:
         with open_regular(path, follow=follow) as stream:
             facts = os.fstat(stream.fileno())
-            is_zip = stream.read(4) == b"PK\x03\x04"
+            begin = stream.read(16)
     except OSError as error:
         refused(str(path), error.strerror or "it cannot be read")
         return
-    if is_zip:
+    if begin.startswith(b"PK\x03\x04"):
         yield from _members(path, inside, refused, follow=follow)
         return
-    yield SourceFile(str(path), inside, facts.st_size, facts.st_mtime_ns, lambda: open_regular(path, follow=follow))
+    size, modified = facts.st_size, facts.st_mtime_ns
+    if begin.startswith(b"SQLite format 3"):
+        # What a running program writes goes into the log first.
+        with suppress(OSError):
+            log = os.lstat(f"{path}-wal")
+            size, modified = size + log.st_size, max(modified, log.st_mtime_ns)
+    yield SourceFile(str(path), inside, size, modified, lambda: open_regular(path, follow=follow))
 
 
 # -- archives ------------------------------------------------------------------------------------

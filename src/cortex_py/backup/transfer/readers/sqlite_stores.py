@@ -32,6 +32,7 @@ __all__ = ["McpMemoryService", "Mem0Stores", "MemPalaces"]
 _SQLITE = b"SQLite format 3\0"
 _MOST_BYTES = 4_000_000_000
 _MOST_VALUE = 64_000_000
+_LOG_HEAD = 1 << 20
 _ROW_SECONDS = 20.0
 _STEPS = 100_000
 
@@ -58,8 +59,9 @@ class _Stores:
     def recognises(self, file: SourceFile) -> bool:
         if not file.head.startswith(_SQLITE):
             return self.is_json(file.head)
-        # The schema is among the first pages that a program writes.
-        return any(all(name.encode() in file.head for name in _words(shape)) for shape in self.shapes)
+        # The schema is among the first pages that a program writes; of one that runs, they may still be in the log.
+        head = file.head + _logged(file)
+        return any(all(name.encode() in head for name in _words(shape)) for shape in self.shapes)
 
     def is_json(self, head: bytes) -> bool:  # noqa: ARG002 - for those that have one
         return False
@@ -111,8 +113,8 @@ def _copied(file: SourceFile) -> Iterator[apsw.Connection]:
         copy = Path(folder) / "store.db"
         with file.open() as source, copy.open("wb") as target:
             shutil.copyfileobj(source, target, 1 << 20)
-        log, logged = Path(f"{file.name}-wal"), Path(f"{copy}-wal")
-        with suppress(OSError), open_regular(log, follow=False) as source, logged.open("wb") as target:
+        logged = Path(f"{copy}-wal")
+        with suppress(OSError), open_regular(_log(file), follow=False) as source, logged.open("wb") as target:
             shutil.copyfileobj(source, target, 1 << 20)
         try:
             connection = connect(copy, None, 1_000)
@@ -124,6 +126,17 @@ def _copied(file: SourceFile) -> Iterator[apsw.Connection]:
             connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
             connection.limit(apsw.SQLITE_LIMIT_LENGTH, _MOST_VALUE)
             yield connection
+
+
+def _log(file: SourceFile) -> Path:
+    return Path(f"{file.name}-wal")
+
+
+def _logged(file: SourceFile) -> bytes:
+    """The beginning of the log beside a database; empty where there is none."""
+    with suppress(OSError, ValueError), open_regular(_log(file), follow=False) as source:
+        return source.read(_LOG_HEAD)
+    return b""
 
 
 def _rows(connection: apsw.Connection, select: str) -> Iterator[Row]:
