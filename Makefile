@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images often set it; then every process compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup serve test lint format bench soak fuzz conformance train snapshot reference plugins clients trace profile dist docs lock clean
+.PHONY: help setup serve test lint format bench soak fuzz conformance train snapshot reference plugins session clients trace profile dist docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -73,6 +73,10 @@ reference: setup  ## render the generated pages of docs/reference from the decla
 # A test compares the files with what is committed.
 plugins: setup  ## write the plugins of AI clients from their one source
 	$(BIN)/python tools/plugins.py
+
+# A test compares the picture with a new run.
+session: setup  ## record two sessions with hooks again and draw them as docs/pictures/session.svg
+	$(BIN)/python tools/record_session.py
 
 clients: setup  ## try the plugins with the real Claude Code, Codex and Gemini CLI (from npm)
 	$(BIN)/python tools/check_clients.py

@@ -32,7 +32,7 @@ from cortex_py.prompts.service import Prompts
 from cortex_py.prompts.templates import Templates
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "other")
 CONFIGURATIONS = [
     pytest.param(language, text, id=f"{page.stem}-{number}")

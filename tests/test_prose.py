@@ -9,6 +9,7 @@ PLACES = [
     *ROOT.glob("*.md"),
     *(ROOT / "docs").rglob("*.md"),
     *(ROOT / "deploy").rglob("*.y*ml"),
+    *(path for path in (ROOT / "examples").rglob("*.*") if path.suffix != ".pyc"),
 ]
 # `cortex doctor --json` prints a field `told`; the graph knows "told" as a word of notes; MemPalace has rooms.
 KEPT = {"sqlite_stores.py", "diagnosis.py", "insight.py", "tidy.py", "shapes.py"}
