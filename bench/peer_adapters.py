@@ -36,44 +36,59 @@ class PeerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One row of the table of versions; `settings` are what the peer needs to run here at all."""
+    """One row of the table of versions: `settings` are what it needs to run here, `lacked` is what it did without."""
 
     name: str
     package: str
     version: str
     interface: str
     settings: str
+    lacked: str
     python: str = "3.11"
     beside: str = ""  # a package that replaces Python's `sqlite3`
     extensions: bool = False  # it loads extensions of SQLite, which not every Python can
 
 
 SPECS = (
-    Spec("cortex", "cortex-py", "", "MCP", "none"),
+    Spec("cortex", "cortex-py", "", "MCP", "none", "the dates and sessions of the texts, which this gives to nobody"),
     Spec(
-        "chromadb", "chromadb", "1.5.9", "Python library", "telemetry off; all-MiniLM-L6-v2 put into its cache folder"
+        "chromadb", "chromadb", "1.5.9", "Python library",
+        settings="telemetry off; all-MiniLM-L6-v2 (its default) put into its cache folder",
+        lacked="a server of its own for MCP; a search by words in its default query",
     ),
     Spec(
         "mem0", "mem0ai", "2.2.1", "Python library",
-        "telemetry off; `infer=False` (no language model); vectors of all-MiniLM-L6-v2 from a loopback server in "
-        "OpenAI's form; Qdrant in a folder",
+        settings="telemetry off; `infer=False`; vectors of all-MiniLM-L6-v2 from a loopback server in OpenAI's form; "
+        "Qdrant in a folder",
+        lacked="a server for MCP in the package; its extraction of facts, which asks a language model; its search by "
+        "words, which needs spaCy and a model for fastembed, neither part of the package",
     ),
     Spec(
-        "mempalace", "mempalace", "3.11.0", "MCP", "all-MiniLM-L6-v2 (its default) put into Chroma's cache folder",
+        "mempalace", "mempalace", "3.11.0", "MCP",
+        settings="all-MiniLM-L6-v2 (its default) put into Chroma's cache folder",
+        lacked="nothing that is known",
     ),
     Spec(
         "mcp-memory-service", "mcp-memory-service[sqlite]", "12.2.0", "MCP",
-        "the extra `sqlite`, which runs all-MiniLM-L6-v2 (its default) on onnxruntime; the model put into its cache "
-        "folder",
+        settings="the extra `sqlite`, which runs all-MiniLM-L6-v2 (its default) on onnxruntime; the model put into its "
+        "cache folder",
+        lacked="later versions, which need a release of certifi that was not in the registry; its model for quality",
         extensions=True,
     ),
     Spec(
         "basic-memory", "basic-memory", "0.23.2", "MCP",
-        "all-MiniLM-L6-v2 in the place of bge-small-en-v1.5, which cannot be fetched here, put into fastembed's cache; "
-        "pysqlite3 in the place of a `sqlite3` that cannot load extensions",
-        python="3.12", beside="pysqlite3-binary==0.5.4.post2",
+        settings="telemetry and updates off; all-MiniLM-L6-v2, put into fastembed's cache, in the place of "
+        "bge-small-en-v1.5; pysqlite3 in the place of a `sqlite3` that cannot load extensions",
+        lacked="its own model, which cannot be fetched here; later versions, as above",
+        python="3.12",
+        beside="pysqlite3-binary==0.5.4.post2",
     ),
-    Spec("server-memory", "@modelcontextprotocol/server-memory", "2026.8.31", "MCP", "none", python="node"),
+    Spec(
+        "server-memory", "@modelcontextprotocol/server-memory", "2026.8.31", "MCP",
+        settings="none",
+        lacked="a search by words or meaning: it looks for the whole query as part of a text",
+        python="node",
+    ),
 )  # fmt: skip
 BY_NAME = {spec.name: spec for spec in SPECS}
 
@@ -298,7 +313,12 @@ class Peer:
                 cache.mkdir(parents=True)
                 (cache / "onnx").symlink_to(model_folder())
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "PEER_EMBEDDER") if name in os.environ}
-        return kept | {"HOME": str(self.folder), "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+        return kept | {
+            "HOME": str(self.folder),
+            "HF_HUB_OFFLINE": "1",
+            "ANONYMIZED_TELEMETRY": "False",
+            "MEM0_TELEMETRY": "False",
+        }
 
     def command(self) -> list[str]:
         return [str(self.bin / "python"), WORKER, self.spec.name, str(self.folder)]
@@ -483,6 +503,8 @@ class BasicMemory(McpPeer):
         return super().environment() | {
             "BASIC_MEMORY_CONFIG_DIR": str(self.folder / "config"),
             "BASIC_MEMORY_HOME": str(self.folder / "notes"),
+            "BASIC_MEMORY_NO_PROMOS": "1",
+            "BASIC_MEMORY_AUTO_UPDATE": "false",
             "BASIC_MEMORY_SEMANTIC_EMBEDDING_MODEL": "sentence-transformers/all-MiniLM-L6-v2",
             "BASIC_MEMORY_SEMANTIC_EMBEDDING_CACHE_DIR": str(cache),
         }

@@ -258,7 +258,7 @@ def _versions(peers: Peers) -> list[str]:
     for name in named(peers):
         spec, row = BY_NAME[name], peers[name]["install"]
         version = row.get("version", spec.version)
-        lines.append(f"| {name} | `{spec.package}` | {version} | {spec.interface} | {spec.settings} |")
+        lines.append(f"| {name} | `{spec.package}` | {version} | {spec.interface} | {spec.settings} | {spec.lacked} |")
     return [*lines, "", *_filled(MODELS), ""]
 
 

@@ -17,13 +17,14 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -100,21 +101,23 @@ def growing(name: str, sizes: Sequence[int], limit: float, folder: Path | None) 
     source, asked = notes(folder), questions(folder)
     one = peer(name, _fresh(name, "sizes"))
     stored = 0
+    failed = ""
     with _running(one):
         for size in sizes:
             began = time.monotonic()
-            while stored < size and time.monotonic() - began < limit:
-                chunk = list(islice(source, min(one.chunk, size - stored)))
-                try:
+            try:
+                while stored < size and not failed:
+                    if time.monotonic() - began > limit:
+                        raise PeerError(f"> {limit:,.0f} s: {stored:,} records were stored when the limit was reached")
+                    chunk = list(islice(source, min(one.chunk, size - stored)))
                     one.fill(chunk)
-                except PeerError as error:
-                    yield size, {"reason": f"failed at {stored:,} records: {error}"}
-                    return
-                stored += len(chunk)
+                    stored += len(chunk)
+            except PeerError as error:
+                failed = str(error)
+            if failed:
+                yield size, {"reason": failed}
+                continue
             filled = time.monotonic() - began
-            if stored < size:
-                yield size, {"reason": f"> {limit:,.0f} s: {stored:,} records were stored when the limit was reached"}
-                return
             _settle(one)
             yield size, {"fill_s": filled, **_calls(one, source, asked)}
             stored += STORES
@@ -197,20 +200,19 @@ def quality(name: str, collections: Sequence[Collection], limit: float) -> Row:
         one = peer(name, _fresh(name, f"quality{number}"))
         with _running(one):
             for text, key in same.items():
+                if time.monotonic() - began > limit:
+                    return {"reason": f"> {limit:,.0f} s: stopped after {records:,} records"}
                 try:
                     one.store(key, text)
                 except PeerError:
                     refused += 1
-                if time.monotonic() - began > limit:
-                    return {"reason": f"> {limit:,.0f} s: stopped after {records:,} records"}
                 records += 1
             _settle(one)
-            for question in collection.questions:
-                if question.answerable:
-                    wanted = {stands_for[unit] for unit in question.relevant}
-                    rows.append(_found(one.search(question.text, 10), wanted))
+            for question in filter(lambda asked: asked.answerable, collection.questions):
                 if time.monotonic() - began > limit:
                     return {"reason": f"> {limit:,.0f} s: stopped after {len(rows):,} questions"}
+                wanted = {stands_for[unit] for unit in question.relevant}
+                rows.append(_found(one.search(question.text, 10), wanted))
         shutil.rmtree(one.folder, ignore_errors=True)
     means = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
     return {"collections": len(collections), "records": records, "refused": refused, "questions": len(rows), **means}
@@ -253,7 +255,8 @@ def _running(one: Peer, barrier: threading.Barrier | None = None) -> Iterator[No
 
 @contextmanager
 def _embedder() -> Iterator[None]:
-    """The loopback server whose vectors mem0 is given."""
+    """The loopback server whose vectors mem0 is given; it is Chroma's environment that runs the model."""
+    install(BY_NAME["chromadb"])
     python = PLACE / "chromadb" / "bin" / "python"
     home = _fresh("chromadb", "embedder")
     environment = peer("chromadb", home).environment()
@@ -359,13 +362,6 @@ def measure(name: str, results: Results, chosen: argparse.Namespace) -> None:
     if "reason" in results.peers[name]["install"]:
         return
     results.part(name, "start", lambda: start_up(name))
-    missing = [size for size in chosen.sizes if f"size {size}" not in results.peers[name]]
-    if missing:
-        try:
-            for size, row in growing(name, sorted({*missing}), chosen.limit, chosen.data):
-                results.keep(name, f"size {size}", row)
-        except PeerError as error:
-            results.keep(name, f"size {missing[0]}", {"reason": str(error)})
     results.part(name, "writers", lambda: writers(name, chosen.data))
     turns = locomo(chosen.data)[: chosen.conversations]
     if results.peers[name].get("LoCoMo", {}).get("collections", len(turns)) < len(turns):
@@ -373,6 +369,13 @@ def measure(name: str, results: Results, chosen: argparse.Namespace) -> None:
     results.part(name, "LoCoMo", lambda: quality(name, turns, chosen.limit))
     if not chosen.no_longmemeval:
         results.part(name, "LongMemEval", lambda: quality(name, [longmemeval(chosen.data)], chosen.limit))
+    missing = [size for size in chosen.sizes if f"size {size}" not in results.peers[name]]
+    if missing:
+        try:
+            for size, row in growing(name, sorted({*missing}), chosen.limit, chosen.data):
+                results.keep(name, f"size {size}", row)
+        except PeerError as error:
+            results.keep(name, f"size {missing[0]}", {"reason": str(error)})
     shutil.rmtree(STORES_FOLDER / name, ignore_errors=True)
 
 
@@ -387,12 +390,12 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
     parser.add_argument("--page", action="store_true", help="only write docs/comparison.md from the results")
     chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the peers are ended too
     results = Results(chosen.again)
     if not chosen.page:
         names = [name for name in chosen.only.split(",") if name]
         model_folder()
-        install(BY_NAME["chromadb"])
-        with _embedder():
+        with _embedder() if "mem0" in names else nullcontext():
             for name in names:
                 print(f"\n{name}", flush=True)
                 measure(name, results, chosen)
