@@ -44,6 +44,7 @@ QUERIES = 200
 QUERY_SECONDS = 120.0
 WRITERS, WRITES = 4, 200
 LIMIT_SECONDS = 1_800.0
+PARTS = ("start", "writers", "LoCoMo", "LongMemEval", "sizes")
 STORES_FOLDER = PLACE / "stores"
 Row = dict[str, Any]
 
@@ -361,22 +362,30 @@ def measure(name: str, results: Results, chosen: argparse.Namespace) -> None:
     results.part(name, "install", lambda: install(BY_NAME[name]))
     if "reason" in results.peers[name]["install"]:
         return
-    results.part(name, "start", lambda: start_up(name))
-    results.part(name, "writers", lambda: writers(name, chosen.data))
     turns = locomo(chosen.data)[: chosen.conversations]
     if results.peers[name].get("LoCoMo", {}).get("collections", len(turns)) < len(turns):
         del results.peers[name]["LoCoMo"]  # fewer conversations than are asked for now
-    results.part(name, "LoCoMo", lambda: quality(name, turns, chosen.limit))
-    if not chosen.no_longmemeval:
-        results.part(name, "LongMemEval", lambda: quality(name, [longmemeval(chosen.data)], chosen.limit))
-    missing = [size for size in chosen.sizes if f"size {size}" not in results.peers[name]]
-    if missing:
-        try:
-            for size, row in growing(name, sorted({*missing}), chosen.limit, chosen.data):
-                results.keep(name, f"size {size}", row)
-        except PeerError as error:
-            results.keep(name, f"size {missing[0]}", {"reason": str(error)})
+    work: dict[str, Callable[[], Row]] = {
+        "start": lambda: start_up(name),
+        "writers": lambda: writers(name, chosen.data),
+        "LoCoMo": lambda: quality(name, turns, chosen.limit),
+        "LongMemEval": lambda: quality(name, [longmemeval(chosen.data)], chosen.limit),
+    }
+    for part in chosen.parts.split(","):
+        if part == "sizes":
+            _measure_sizes(name, results, chosen)
+        else:
+            results.part(name, part, work[part])
     shutil.rmtree(STORES_FOLDER / name, ignore_errors=True)
+
+
+def _measure_sizes(name: str, results: Results, chosen: argparse.Namespace) -> None:
+    missing = sorted(size for size in chosen.sizes if f"size {size}" not in results.peers[name])
+    try:
+        for size, row in growing(name, missing, chosen.limit, chosen.data) if missing else ():
+            results.keep(name, f"size {size}", row)
+    except PeerError as error:
+        results.keep(name, f"size {missing[0]}", {"reason": str(error)})
 
 
 def main() -> int:
@@ -384,7 +393,7 @@ def main() -> int:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="records in the store")
     parser.add_argument("--only", default=",".join(spec.name for spec in SPECS), help="names, separated by commas")
     parser.add_argument("--conversations", type=int, default=1_000, help="how many conversations of LoCoMo")
-    parser.add_argument("--no-longmemeval", action="store_true")
+    parser.add_argument("--parts", default=",".join(PARTS), help="what to measure, separated by commas")
     parser.add_argument("--limit", type=float, default=LIMIT_SECONDS, help="seconds to fill to a size, or for a set")
     parser.add_argument("--data", type=Path, help="folder of the public data (default ../shared/data)")
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
@@ -393,7 +402,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the peers are ended too
     results = Results(chosen.again)
     if not chosen.page:
-        names = [name for name in chosen.only.split(",") if name]
+        names = chosen.only.split(",")
+        if unknown := [*(set(names) - set(BY_NAME)), *(set(chosen.parts.split(",")) - set(PARTS))]:
+            parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join((*BY_NAME, *PARTS))}")
         model_folder()
         with _embedder() if "mem0" in names else nullcontext():
             for name in names:
