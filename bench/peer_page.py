@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,10 +29,10 @@ Other work was running (load average up to {:.0f} on two cores), so that times m
 """
 TEXTS = {
     "Install and start": """
-The environment after the install, without bytecode and without the weights of a model that is fetched later; Cortex
-contains its own. Start: from the spawn to the answered handshake and list of tools, the median of five; of a library,
-its import and the opened store. Tokens: o200k_base, of each tool's name, description and input schema as compact
-JSON.
+The environment after the install, without the interpreter, bytecode and the weights of a model that is fetched later;
+Cortex contains its own. Start: from the spawn to the answered handshake and list of tools, the median of five; of a
+library, its import and the opened store. Tokens: o200k_base, of each tool's name, description and input schema as
+compact JSON.
 """,
     "Storing and recalling, ms": """
 Texts of about 40 words made of sentences of LongMemEval's chats; questions of LoCoMo, none twice, ten results. Stores
@@ -53,8 +54,7 @@ Of the writers only those that kept everything are compared, and starts and list
 """
 MODELS = """
 No model hub can be reached where this runs. Where a peer would fetch all-MiniLM-L6-v2, it is given the same weights
-as an ONNX file with fused nodes, which is at least as quick as the file that it would fetch. Everything else is the
-peer's default.
+in an ONNX file that is made here. Everything else is the peer's default.
 """
 # What a column shows: its heading, the part, the figure in it, whether less is better, and how it is written.
 Column = tuple[str, str, str, bool | None, Callable[[float], str]]
@@ -74,6 +74,10 @@ def _share(value: float) -> str:
 
 def sizes_of(peers: Peers) -> list[int]:
     return sorted({int(part.split()[1]) for row in peers.values() for part in row if part.startswith("size ")})
+
+
+def parts_of(peers: Peers) -> list[str]:
+    return list(dict.fromkeys(part for row in peers.values() for part in row))
 
 
 def columns(peers: Peers) -> dict[str, list[Column]]:
@@ -132,22 +136,21 @@ def show(peers: Peers) -> None:
         report.table(("", *(column[0] for column in listed)), rows)
 
 
-def best(peers: Peers, column: Column) -> tuple[str, float, float] | None:
-    """The peer that is ahead of Cortex by most, with its figure and that of Cortex."""
+def ahead(peers: Peers, column: Column) -> list[tuple[str, float]]:
+    """The peers that are ahead of Cortex, with their figures, the best first."""
     _, part, figure, less, _ = column
     values = {name: peers[name].get(part, {}).get(figure) for name in named(peers)}
     mine = values.pop("cortex", None)
+    if mine is None or less is None:
+        return []
     others = {name: value for name, value in values.items() if value is not None}
-    if figure in ("tool_tokens", "start_ms"):
+    if part == "start":
         # A library has no list of tools, and its start is an import, not an answer of a server.
         others = {name: value for name, value in others.items() if peers[name]["start"].get("tools")}
     if part == "writers":
         others = {name: value for name, value in others.items() if _kept_all(peers[name]["writers"])}
-    if mine is None or less is None or not others:
-        return None
-    name = (min if less else max)(others, key=lambda one: others[one])
-    ahead = others[name] < mine if less else others[name] > mine
-    return (name, others[name], mine) if ahead else None
+    found = [(name, value) for name, value in others.items() if (value < mine if less else value > mine)]
+    return sorted(found, key=lambda one: one[1], reverse=not less)
 
 
 def _kept_all(row: dict[str, Any]) -> bool:
@@ -164,6 +167,8 @@ def page(peers: Peers) -> str:
     lines += [*_filled(_standing(peers)), ""]
     for title, listed in columns(peers).items():
         shown = [column for column in listed if _worth(peers, column)]
+        if not shown:
+            continue
         lines += [f"## {title}", "", *_filled(f"{TEXTS[title]} {_asked(peers) if title == 'Retrieval' else ''}"), ""]
         lines.append("| | " + " | ".join(column[0] for column in shown) + " |")
         lines.append("|---" * (len(shown) + 1) + "|")
@@ -205,8 +210,10 @@ def _standing(peers: Peers) -> str:
         said.append(BUSY.format(busy(peers)))
     if missing:
         said.append(f"Not measured yet: stores of {' and '.join(missing)} records.")
+    if any(set(row) < set(parts_of(peers)) for row in peers.values()):
+        said.append("A dash marks what has not been measured yet.")
     if 0 < few < WHOLE_CONVERSATIONS:
-        said.append(f"Of LoCoMo, {few} of {WHOLE_CONVERSATIONS} conversations were asked.")
+        said.append(f"LoCoMo: only the first {few} of {WHOLE_CONVERSATIONS} conversations.")
     return " ".join(said)
 
 
@@ -233,6 +240,8 @@ def _reasons(peers: Peers, parts: set[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
+    """One short line without the folders of this machine."""
+    text = re.sub(r"(?<!\w)/[\w./-]+/", "", text)
     return " ".join(text.replace("|", "/").replace("<", "&lt;").split())[:200]
 
 
@@ -240,39 +249,52 @@ def _wins(peers: Peers) -> list[str]:
     lines = ["## Where another is ahead of Cortex", ""]
     for listed in columns(peers).values():
         for column in listed:
-            if _worth(peers, column) and (won := best(peers, column)):
-                name, theirs, mine = won
-                lines.append(f"- {column[0]}: {name} {column[4](theirs)}, Cortex {column[4](mine)}")
+            if _worth(peers, column) and (others := ahead(peers, column)):
+                mine = cell(peers["cortex"], column)
+                told = ", ".join(f"{name} {column[4](value)}" for name, value in others)
+                lines.append(f"- {column[0]}: {told}; Cortex {mine}")
     if lines[-1] == "":
         lines.append("In none of these figures.")
     return [*lines, "", *_filled(COMPARED), ""]
 
 
 def _versions(peers: Peers) -> list[str]:
-    lines = [
-        "## Versions and settings",
-        "",
-        "| | package | version | asked through | settings |",
-        "|---|---|---|---|---|",
-    ]
+    heads = ("", "package", "version", "asked through", "settings", "what it lacked")
+    lines = ["## Versions and settings", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name in named(peers):
         spec, row = BY_NAME[name], peers[name]["install"]
-        version = row.get("version", spec.version)
-        lines.append(f"| {name} | `{spec.package}` | {version} | {spec.interface} | {spec.settings} | {spec.lacked} |")
+        cells = (
+            name,
+            f"`{spec.package}`",
+            row.get("version", spec.version),
+            spec.interface,
+            spec.settings,
+            spec.lacked,
+        )
+        lines.append(f"| {' | '.join(cells)} |")
     return [*lines, "", *_filled(MODELS), ""]
 
 
-def plot(peers: Peers) -> str:
-    """LoCoMo found@10 against recall p50, at the largest size that most have reached; when busy, against memory."""
-    figure, unit = ("rss_mb", "MB") if busy(peers) else ("recall_p50_ms", "ms")
-    reached = {
-        size: [
-            n for n in named(peers) if peers[n].get(f"size {size}", {}).get(figure) and _quality(peers[n]) is not None
+def _axis(peers: Peers) -> tuple[str, str, str, str]:
+    """What the plot shows across: the part, the figure, its unit and its name. Times only of a quiet machine."""
+    axes = [(f"size {size}", "rss_mb", "MB", f"resident memory with {size:,} records") for size in sizes_of(peers)]
+    if not busy(peers):
+        axes += [
+            (f"size {size}", "recall_p50_ms", "ms", f"recall p50 with {size:,} records") for size in sizes_of(peers)
         ]
-        for size in sizes_of(peers)
-    }
-    size = max(reached, key=lambda one: (len(reached[one]), one), default=0)
-    points = [(n, peers[n][f"size {size}"][figure], _quality(peers[n]) or 0.0) for n in reached.get(size, [])]
+    axes.insert(0, ("install", "install_mb", "MB", "size on disk"))
+    return max(axes, key=lambda axis: (len(_points(peers, axis[0], axis[1])), axes.index(axis)))
+
+
+def _points(peers: Peers, part: str, figure: str) -> list[tuple[str, float, float]]:
+    rows = ((name, peers[name].get(part, {}).get(figure), _quality(peers[name])) for name in named(peers))
+    return [(name, across, up) for name, across, up in rows if across and up is not None]
+
+
+def plot(peers: Peers) -> str:
+    """LoCoMo found@10 against what it costs."""
+    part, figure, unit, label = _axis(peers)
+    points = _points(peers, part, figure)
     width, height, edge = 420, 300, 52
     low = math.floor(math.log10(min([p[1] for p in points] or [1])))
     high = max(low + 1, math.ceil(math.log10(max([p[1] for p in points] or [10]))))
@@ -293,8 +315,7 @@ def plot(peers: Peers) -> str:
         _, y = at(10**low, n / 10)
         parts.append(f'<line x1="{edge}" y1="{y:.1f}" x2="{edge + width}" y2="{y:.1f}" stroke="#eee"/>')
         parts.append(f'<text x="{edge - 6}" y="{y + 4:.1f}" text-anchor="end">{n / 10}</text>')
-    across = "resident memory" if unit == "MB" else "recall p50"
-    label = f"{across} with {size:,} records; up: LoCoMo found@10"
+    label += "; up: LoCoMo found@10"
     parts.append(f'<text x="{edge + width / 2}" y="{height + 52}" text-anchor="middle">{label}</text>')
     for number, (name, ms, found) in enumerate(points):
         x, y = at(ms, found)

@@ -57,12 +57,12 @@ def _peers(load: float) -> dict[str, dict[str, Any]]:
 
 def test_the_page_shows_who_is_ahead_what_failed_and_what_is_missing() -> None:
     text = " ".join(peer_page.page(_peers(load=0.4)).split())
-    assert "- recall p50, 1,000: server-memory 1.0, Cortex 5.0" in text
-    assert "- on disk, MB: server-memory 20, Cortex 200" in text
+    assert "- recall p50, 1,000: server-memory 1.0; Cortex 5.0" in text
+    assert "- on disk, MB: server-memory 20; Cortex 200" in text
     assert "- seconds" not in text, "a store that lost writes is not the faster one"
     assert "† server-memory, size 20000: > 10 s: 9,000 records" in text
     assert "Not measured yet: stores of 100,000 records." in text
-    assert "2 of 5 conversations" in text
+    assert "only the first 2 of 5 conversations." in text
     assert "1 ms" in peer_page.plot(_peers(load=0.4))
 
 
@@ -70,5 +70,5 @@ def test_times_of_a_busy_machine_are_left_out() -> None:
     text = " ".join(peer_page.page(_peers(load=9.0)).split())
     assert "load average up to 9" in text
     assert "recall p50, 1,000" not in text
-    assert "- resident MB, 1,000: server-memory 60, Cortex 120" in text
+    assert "- resident MB, 1,000: server-memory 60; Cortex 120" in text
     assert "100 MB" in peer_page.plot(_peers(load=9.0))
