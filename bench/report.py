@@ -1,13 +1,16 @@
-"""How every benchmark tells its result: one table on the screen, one JSON file beside it."""
+"""How every benchmark reports its result: a table, a JSON file, and the ratio to each figure of record."""
 
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results"
+import figures
+
+RESULTS = Path(os.environ.get("CORTEX_BENCH_RESULTS") or Path(__file__).parent / "results")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -23,6 +26,7 @@ def write(name: str, result: dict[str, object]) -> None:
     RESULTS.mkdir(exist_ok=True)
     machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
     (RESULTS / f"{name}.json").write_text(json.dumps({"benchmark": name, **machine, **result}, indent=2) + "\n")
+    figures.show(figures.compare(name, result))
 
 
 def _shown(value: object) -> str:
