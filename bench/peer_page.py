@@ -176,7 +176,8 @@ def page(peers: Peers) -> str:
             lines.append(f"| {name} | " + " | ".join(cell(peers[name], column) for column in shown) + " |")
         reasons = _reasons(peers, {column[1] for column in listed})
         lines += ["", *reasons, *([""] if reasons else [])]
-    lines += ["![Retrieval beside what a recall costs](../pictures/comparison.svg)", "", *_wins(peers), *_versions(peers)]
+    lines += ["![Retrieval beside what a recall costs](../pictures/comparison.svg)", ""]
+    lines += [*_wins(peers), *_versions(peers)]
     return "\n".join(lines).rstrip() + "\n"
 
 
