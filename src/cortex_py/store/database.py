@@ -21,6 +21,7 @@ from ..errors import StoreUnavailable
 if TYPE_CHECKING:
     from .postgres.vector_index import VectorIndex
     from .screener import Screener
+    from .search.kept_spaces import KeptSpaces
 
 __all__ = [
     "DISTRIBUTED", "EVERY_ROW", "FAN_OUTS", "REFERENCE", "Bounds", "CurrentBounds", "Database", "Row", "Session", "Sql",
@@ -113,6 +114,10 @@ class Database(Protocol):
     # None if the engine keeps no vector index of its own.
     vector_index: VectorIndex | None
     screener: Screener | None
+
+    @property
+    def kept_spaces(self) -> KeptSpaces | None:
+        """The files that spare a fresh process the first load of a space; None if there are none."""
 
     def read(self) -> AbstractContextManager[Session]: ...
 

@@ -24,6 +24,7 @@ from ..tracing import span
 from .database import Bounds, Row, Session, Sql, Vitals, column, marks
 from .migrations import MIGRATIONS, migrate
 from .screener import ScreenedSession, Screener
+from .search.kept_spaces import KEPT_FOLDER, KeptSpaces
 
 if TYPE_CHECKING:
     from .postgres.vector_index import VectorIndex
@@ -87,6 +88,8 @@ class SqliteDatabase:
     def __init__(self, path: Path, key: bytes | None = None) -> None:
         self._path = path
         self._file = SqliteFile(path, lambda: _connect(path, key))
+        # An encrypted store keeps none: they would hold in the clear what it protects.
+        self.kept_spaces = KeptSpaces(path.parent / KEPT_FOLDER) if key is None and hasattr(os, "pread") else None
 
     @contextmanager
     def read(self) -> Iterator[Session]:

@@ -163,6 +163,7 @@ class PostgresDatabase(PostgresText):
 
     name = "postgresql"
     screener: Screener | None = None
+    kept_spaces = None
 
     def __init__(self, url: str, retry_seconds: float = RETRY_SECONDS) -> None:
         self.pool = Pool(url, retry_seconds)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 from ...pools import Pool, renew_in_forks
 
-__all__ = ["VectorMatrix", "single_threaded", "stack"]
+__all__ = ["GROUPED_FROM", "VectorMatrix", "distinct", "rows_at", "single_threaded", "stack"]
 
 # One thread for array arithmetic while a query runs: a matrix-vector product of a few milliseconds gains little from a
 # second thread, and if another process has the other core, waiting for that thread costs a whole scheduler slice.
@@ -50,6 +51,11 @@ class _Guard:
             if self._inside == 0:
                 self._restore()
 
+    @property
+    def crowded(self) -> bool:
+        """Whether several queries run at once; then each has a core for itself at best."""
+        return self._inside > 1
+
 
 @lru_cache(maxsize=1)
 def _guard() -> _Guard:
@@ -72,9 +78,14 @@ _FINE_SHARE = 0.01
 _FINE_MOST = 6_000
 _BYTE = 127.0
 _BLOCK = 4_096
+# From this many chunks on, rows in a file are in groups: how many, fitted on how many chunks each, in how many rounds.
+GROUPED_FROM = 250_000
+_GROUPS, _GROUPED_ON, _GROUPING_ROUNDS = 256, 64, 4
 _HELPER = Pool(2, "cortex-scan")
 
 Floats = NDArray[np.float32]
+_T = TypeVar("_T", bound=np.generic)
+_PER_CHUNK = ("coarse", "fine", "scale", "place")
 
 
 class VectorMatrix:
@@ -91,12 +102,56 @@ class VectorMatrix:
         self._fine = np.empty((self._fitted, sample.shape[1]), np.int8)
         self._scale = np.empty(self._fitted, np.float32)
         self._place = np.empty(self._fitted, np.int32)
-        self._dead = 0
+        # Chunks of records that changed or were purged.
+        self.dead = 0
+
+    def arrays(
+        self, nums: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64] | None, dict[str, NDArray[Any]], dict[str, Any]]:
+        """Everything, for a file: which rows of the arrays to write (None: all, as they are), the arrays, a few values.
+
+        `nums` says which number the record at each place has. Arrays of vectors are shared: rows are only appended.
+        """
+        place = self._place[: self._size].copy()
+        alive = place >= 0
+        alive[alive] = nums[place[alive]] >= 0
+        rows = None if alive.all() else np.flatnonzero(alive)
+        if self._size >= GROUPED_FROM:
+            rows = self._grouped(np.flatnonzero(alive))
+        arrays: dict[str, NDArray[Any]] = {name: getattr(self, f"_{name}")[: self._size] for name in _PER_CHUNK}
+        arrays |= {"place": place, "basis": self._basis, "steps": self._steps}
+        return rows, arrays, {"chunks": int(np.count_nonzero(alive)), "fitted": self._fitted}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> VectorMatrix:
+        """The same again. The arrays may be longer than what they hold."""
+        made = cls.__new__(cls)
+        for name in ("basis", "steps", *_PER_CHUNK):
+            setattr(made, f"_{name}", arrays[name])
+        made._size, made._fitted = int(facts["chunks"]), int(facts["fitted"])
+        # Chunks of records that were purged since.
+        made.dead = int(np.count_nonzero(arrays["place"][: made._size] < 0))
+        return made
+
+    def _grouped(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows with similar ones side by side: a search then reads from few parts of a long file."""
+        sample = self._coarse[rows[:: max(1, len(rows) // (_GROUPED_ON * _GROUPS))]] * self._steps
+        centres = sample[::_GROUPED_ON][:_GROUPS]
+        for _ in range(_GROUPING_ROUNDS):
+            nearest = (sample @ centres.T).argmax(axis=1)
+            sums = np.zeros_like(centres)
+            np.add.at(sums, nearest, sample)
+            centres = sums / (np.linalg.norm(sums, axis=1, keepdims=True) + 1e-9)
+        groups = np.empty(len(rows), np.int16)
+        for low in range(0, len(rows), _BLOCK):
+            part = self._coarse[rows[low : low + _BLOCK]] * self._steps
+            groups[low : low + _BLOCK] = (part @ centres.T).argmax(axis=1)
+        return rows[np.argsort(groups, kind="stable")]
 
     @property
     def outgrown(self) -> bool:
         """Whether the directions were fitted on far fewer chunks, or many chunks are dead."""
-        return self._size > 8 * self._fitted or self._dead > self._size // 3 + 64
+        return self._size > 8 * self._fitted or self.dead > self._size // 3 + 64
 
     def append(self, vectors: Floats, places: NDArray[np.int32]) -> None:
         start, end = self._size, self._size + len(vectors)
@@ -114,9 +169,9 @@ class VectorMatrix:
 
     def forget(self, places: NDArray[np.int32]) -> None:
         """Drop all chunks of the records at these places."""
-        gone = np.isin(self._place[: self._size], places)
-        self._place[: self._size][gone] = -1
-        self._dead += int(gone.sum())
+        gone = rows_at(self._place[: self._size], places)
+        self._place[gone] = -1
+        self.dead += len(gone)
 
     def nearest(self, query: Floats, open_places: NDArray[np.bool_], count: int) -> NDArray[np.int32]:
         """Places of the records nearest to the query, best first, among the open ones."""
@@ -127,7 +182,7 @@ class VectorMatrix:
     def _scan(self, projected: Floats) -> Floats:
         """Coarse scores of all chunks, in blocks shared between this thread and a helper.
 
-        If no other core is free, this thread computes them all.
+        If no other core is free, or other queries run, this thread computes them all.
         """
         scores = np.empty(self._size, np.float32)
         blocks = deque(slice(low, min(low + _BLOCK, self._size)) for low in range(0, self._size, _BLOCK))
@@ -144,7 +199,7 @@ class VectorMatrix:
                 part[:] = self._coarse[rows]
                 np.matmul(part, projected, out=scores[rows])
 
-        other = _HELPER.submit(work) if len(blocks) > 1 else None
+        other = _HELPER.submit(work) if len(blocks) > 1 and not _guard().crowded else None
         work()
         if other is not None and not other.cancel():
             other.result()
@@ -152,11 +207,11 @@ class VectorMatrix:
 
     def _close(self, scores: Floats, open_places: NDArray[np.bool_]) -> None:
         """Exclude the chunks of records that are not visible."""
-        if not self._dead and open_places.all():
+        if not self.dead and open_places.all():
             return
         place = self._place[: len(scores)]
         closed = ~open_places[place]
-        if self._dead:
+        if self.dead:
             closed |= place < 0
         scores[closed] = -np.inf
 
@@ -210,12 +265,28 @@ def _best(scores: Floats, count: int) -> NDArray[np.int64]:
 def _best_places(places: NDArray[np.int32], scores: Floats, count: int) -> NDArray[np.int32]:
     """The places of the best scores, best first, each once however many of its chunks are among them."""
     ordered = places[np.argsort(-scores, kind="stable")]
+    # Chunks of records that changed during the search.
+    ordered = ordered[ordered >= 0]
     # The best few chunks nearly always belong to enough different records.
     for likely in (2 * count, len(ordered)):
         distinct = dict.fromkeys(ordered[:likely].tolist())
         if len(distinct) >= count:
             break
     return np.fromiter(distinct, np.int32, len(distinct))[:count]
+
+
+def rows_at(place: NDArray[np.int32], places: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The rows that have one of these places."""
+    wanted = np.zeros(max(int(place.max(initial=0)), int(places.max(initial=0))) + 2, np.bool_)
+    wanted[places] = True
+    # -1 addresses the last slot.
+    return np.flatnonzero(wanted[place])
+
+
+def distinct(values: NDArray[_T]) -> NDArray[_T]:
+    """Sorted distinct values: quicker than `np.unique`, which also imports all of `numpy.ma`."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def stack(vectors: Sequence[bytes], dimensions: int) -> Floats:
