@@ -384,10 +384,6 @@ class Scope:
     # The statement that lists the records of a space that meet a condition, negated or not, deleted or not.
     meeting: Callable[[Condition, str], tuple[str, tuple[Sql, ...]]]
 
-    def having(self, session: Session, space: str, condition: Condition) -> list[int]:
-        """Numbers of the records of a space that have one of the values of a condition, which may be negated."""
-        return column(session, *self.meeting(condition, space))
-
     def allowed(self, session: Session, space: str) -> list[int]:
         """Numbers of the visible records of a space."""
         statement = f"SELECT m.num FROM memory m WHERE m.space = ? AND {self.where.sql}"

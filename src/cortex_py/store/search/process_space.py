@@ -378,7 +378,7 @@ class ProcessSpace:
         for condition in scope.filter.conditions:
             passing = columns.passing(condition)
             if passing is None:
-                passing = columns.among(scope.having(session, space, condition))
+                passing = columns.among(self._database.numbers(session, *scope.meeting(condition, space)))
             open_places = open_places & (~passing if condition.negated else passing)
         return open_places
 

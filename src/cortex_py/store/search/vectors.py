@@ -78,6 +78,8 @@ _FINE_SHARE = 0.01
 _FINE_MOST = 6_000
 _BYTE = 127.0
 _BLOCK = 4_096
+# If fewer than one record in so many is visible, only the chunks of those are compared.
+_SELECTIVE = 5
 # From this many chunks on, rows in a file are in groups: how many, fitted on how many chunks each, in how many rounds.
 GROUPED_FROM = 250_000
 _GROUPS, _GROUPED_ON, _GROUPING_ROUNDS = 256, 64, 4
@@ -175,28 +177,34 @@ class VectorMatrix:
 
     def nearest(self, query: Floats, open_places: NDArray[np.bool_], count: int) -> NDArray[np.int32]:
         """Places of the records nearest to the query, best first, among the open ones."""
-        scores = self._scan((query @ self._basis) * self._steps)
+        projected = (query @ self._basis) * self._steps
+        if np.count_nonzero(open_places) * _SELECTIVE < self._size:
+            place = self._place[: self._size]
+            rows = np.flatnonzero(open_places[place] & (place >= 0) if self.dead else open_places[place])
+            return self._finish(query, self._scan(projected, rows), count, rows)
+        scores = self._scan(projected)
         self._close(scores, open_places)
         return self._finish(query, scores, count)
 
-    def _scan(self, projected: Floats) -> Floats:
-        """Coarse scores of all chunks, in blocks shared between this thread and a helper.
+    def _scan(self, projected: Floats, chosen: NDArray[np.int64] | None = None) -> Floats:
+        """Coarse scores of all chunks, or of the chosen ones, in blocks shared between this thread and a helper.
 
         If no other core is free, or other queries run, this thread computes them all.
         """
-        scores = np.empty(self._size, np.float32)
-        blocks = deque(slice(low, min(low + _BLOCK, self._size)) for low in range(0, self._size, _BLOCK))
+        size = self._size if chosen is None else len(chosen)
+        scores = np.empty(size, np.float32)
+        blocks = deque(slice(low, min(low + _BLOCK, size)) for low in range(0, size, _BLOCK))
 
         def work() -> None:
             # Bytes become floats one block at a time, in a buffer that fits the processor's cache.
-            floats = np.empty((min(_BLOCK, self._size), len(projected)), np.float32)
+            floats = np.empty((min(_BLOCK, size), len(projected)), np.float32)
             while True:
                 try:
                     rows = blocks.popleft()
                 except IndexError:
                     return
                 part = floats[: rows.stop - rows.start]
-                part[:] = self._coarse[rows]
+                part[:] = self._coarse[rows if chosen is None else chosen[rows]]
                 np.matmul(part, projected, out=scores[rows])
 
         other = _HELPER.submit(work) if len(blocks) > 1 and not _guard().crowded else None
@@ -215,9 +223,14 @@ class VectorMatrix:
             closed |= place < 0
         scores[closed] = -np.inf
 
-    def _finish(self, query: Floats, scores: Floats, count: int) -> NDArray[np.int32]:
-        keep = min(max(8 * count, int(len(scores) * _FINE_SHARE)), max(_FINE_MOST, 8 * count))
+    def _finish(
+        self, query: Floats, scores: Floats, count: int, chosen: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int32]:
+        """The best by their whole vectors. The scores are those of all chunks, or of the chosen ones."""
+        keep = min(max(8 * count, int(self._size * _FINE_SHARE)), max(_FINE_MOST, 8 * count))
         rows = _best(scores, keep)
+        if chosen is not None:
+            rows = chosen[rows]
         fine = self._fine[rows].astype(np.float32) @ query
         fine *= self._scale[rows]
         return _best_places(self._place[rows], fine, count)
