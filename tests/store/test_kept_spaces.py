@@ -336,3 +336,19 @@ def test_upkeep_finds_damage_in_the_vectors_and_drops_them(home: Path, project: 
         assert not path.exists()
         _answers(cortex)
     _same_without_files(home, project)
+
+
+def test_of_several_processes_one_writes(home: Path, project: Path) -> None:
+    _fill(home, project)
+    with _open(home, project) as cortex, _open(home, project) as other:
+        _answers(cortex)
+        _answers(other)
+        cortex.memories.capture("one more")
+        _answers(cortex)
+        _answers(other)
+        cortex._store.keep_spaces()
+        written = _file(home).stat().st_ino
+        other._store.keep_spaces()
+        assert _file(home).stat().st_ino == written
+        _answers(other)
+        assert _segment(other)._unkept == 0

@@ -72,9 +72,21 @@ class KeptSpaces:
                 if file.token.hex() != token or file.facts["dimensions"] != dimensions:
                     return None
                 return file.mapped()
-        except (OSError, Damaged) as error:
+        except OSError as error:
             logger.debug("the file of a space was not used: %s", type(error).__name__)
-            return None
+        except Damaged:
+            self._remove_damaged(space)
+        return None
+
+    def seq(self, session: Session, space: str) -> int:
+        """The change of the store that the file of a space is as of; 0 if there is no valid one."""
+        from .kept_file import Damaged, KeptFile
+
+        try:
+            with KeptFile.open(self.path(space)) as file:
+                return int(file.facts["seq"]) if file.token.hex() == _setting(session, _key(space)) else 0
+        except (OSError, Damaged):
+            return 0
 
     def check(self, space: str) -> bool:
         """Whether the file of a space is what was written, all of it; it is removed if not."""
@@ -86,10 +98,14 @@ class KeptSpaces:
         except OSError:
             return False
         except Damaged:
-            logger.warning("the file of a space was damaged; it is written again")
-            self.path(space).unlink(missing_ok=True)
+            self._remove_damaged(space)
             return False
         return True
+
+    def _remove_damaged(self, space: str) -> None:
+        logger.warning("the file of a space was damaged; it is written again")
+        with suppress(OSError):
+            self.path(space).unlink(missing_ok=True)
 
     # -- writing ---------------------------------------------------------------------------------
 

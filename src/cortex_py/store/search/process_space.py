@@ -118,6 +118,7 @@ class Segment:
         self._shares: WordShares | None = None
         self._mapped: KeptSpace | None = None
         self._unchecked = False
+        self._kept_seq = 0
         # Changes that the file does not have; None while there is no file.
         self._unkept: int | None = None
 
@@ -161,9 +162,9 @@ class Segment:
         self.columns = RecordColumns.from_arrays(found.arrays, found.facts)
         self._matrix = VectorMatrix.from_arrays(found.arrays, found.facts)
         self._mapped, self._unchecked = found, True
+        self._kept_seq = self.seq = self._matrix_seq = int(found.facts["seq"])
         if len(found.arrays["shares"]):
             self._shares = WordShares(found.facts["sketched"], found.arrays["words"], found.arrays["shares"])
-        self.seq = self._matrix_seq = found.facts["seq"]
         self._unkept = 0
 
     @property
@@ -175,11 +176,13 @@ class Segment:
             return self._unkept is None or self._unkept > max(_KEPT_CHANGES, _KEPT_SHARE * self.columns.size)
 
     def keep(self, database: Database) -> bool:
-        """Write the file, as of now. False if it was not written; everything works without it."""
+        """Write the file, as of now, unless another process did. False if that failed; everything works without it."""
         with self._lock, database.read() as session:
             kept, generation = self._kept, self._generation
             if kept is None or generation is None:
                 return False
+            if kept.seq(session, self.space) > self._kept_seq:
+                return True
             seq = int(session.rows(SEQ)[0][0])
             self._catch_up(session, seq)
             matrix = self.vectors(session, seq)
