@@ -352,3 +352,17 @@ def test_of_several_processes_one_writes(home: Path, project: Path) -> None:
         assert _file(home).stat().st_ino == written
         _answers(other)
         assert _segment(other)._unkept == 0
+
+
+def test_rows_in_groups_give_the_same_answers(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("vectors", "kept_file"):
+        monkeypatch.setattr(f"cortex_py.store.search.{module}.GROUPED_FROM", 1)
+    ids = _fill(home, project, 300)
+    with _open(home, project) as cortex:
+        # Memory is given back after each search; what this process changed stays.
+        before = _answers(cortex)
+        assert _answers(cortex) == before
+        cortex.memories.delete(ids[4])
+        cortex.memories.capture("amber basil")
+        assert _answers(cortex) != before
+    _same_without_files(home, project)

@@ -39,7 +39,7 @@ _MOST_FACTS, _MOST_SUMS = 1 << 20, 1 << 26
 _ROOM_SHARE, _ROOM_LEAST = 8, 4_096
 _PER_CHUNK = ("coarse", "fine", "scale", "place")
 # Arrays that nobody appends to.
-_FIXED = ("place_of", "basis", "steps", "names", "tails", "words", "shares")
+_FIXED = ("place_of", "basis", "steps", "sampled", "names", "tails", "words", "shares")
 # Arrays that are checked whenever a file is opened: a wrong place would lead beyond the other arrays.
 _CHECKED = ("place", "branch", "before", "after", *_FIXED)
 # What a purge leaves of a record, where it is not 0.

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -104,6 +104,8 @@ class VectorMatrix:
         self._fine = np.empty((self._fitted, sample.shape[1]), np.int8)
         self._scale = np.empty(self._fitted, np.float32)
         self._place = np.empty(self._fitted, np.int32)
+        # Rows from whose scores a threshold is estimated, if not evenly spaced ones.
+        self._sampled: NDArray[np.int32] | None = None
         # Chunks of records that changed or were purged.
         self.dead = 0
 
@@ -118,10 +120,13 @@ class VectorMatrix:
         alive = place >= 0
         alive[alive] = nums[place[alive]] >= 0
         rows = None if alive.all() else np.flatnonzero(alive)
+        sampled = np.empty(0, np.int32)
         if self._size >= GROUPED_FROM:
             rows = self._grouped(np.flatnonzero(alive))
+            # The sample is that of rows in the order of their records, as they are when the file is not there.
+            sampled = np.argsort(nums[place[rows]], kind="stable")[:: _stride(len(rows))].astype(np.int32)
         arrays: dict[str, NDArray[Any]] = {name: getattr(self, f"_{name}")[: self._size] for name in _PER_CHUNK}
-        arrays |= {"place": place, "basis": self._basis, "steps": self._steps}
+        arrays |= {"place": place, "basis": self._basis, "steps": self._steps, "sampled": sampled}
         return rows, arrays, {"chunks": int(np.count_nonzero(alive)), "fitted": self._fitted}
 
     @classmethod
@@ -131,6 +136,7 @@ class VectorMatrix:
         for name in ("basis", "steps", *_PER_CHUNK):
             setattr(made, f"_{name}", arrays[name])
         made._size, made._fitted = int(facts["chunks"]), int(facts["fitted"])
+        made._sampled = arrays["sampled"] if len(arrays["sampled"]) else None
         # Chunks of records that were purged since.
         made.dead = int(np.count_nonzero(arrays["place"][: made._size] < 0))
         return made
@@ -228,12 +234,22 @@ class VectorMatrix:
     ) -> NDArray[np.int32]:
         """The best by their whole vectors. The scores are those of all chunks, or of the chosen ones."""
         keep = min(max(8 * count, int(self._size * _FINE_SHARE)), max(_FINE_MOST, 8 * count))
-        rows = _best(scores, keep)
+        rows = _best(scores, keep, self._size, partial(self._sample, scores, chosen))
         if chosen is not None:
             rows = chosen[rows]
         fine = self._fine[rows].astype(np.float32) @ query
         fine *= self._scale[rows]
         return _best_places(self._place[rows], fine, count)
+
+    def _sample(self, scores: Floats, chosen: NDArray[np.int64] | None) -> Floats:
+        """The scores of a sample of all chunks; -inf for those that are not among the chosen ones."""
+        if chosen is None:
+            return scores[:: _stride(self._size)] if self._sampled is None else scores[self._sampled]
+        rows = np.arange(0, self._size, _stride(self._size)) if self._sampled is None else self._sampled
+        if not len(chosen):
+            return np.full(len(rows), -np.inf, np.float32)
+        at = np.minimum(np.searchsorted(chosen, rows), len(chosen) - 1)
+        return np.where(chosen[at] == rows, scores[at], np.float32(-np.inf))
 
     def _grow(self, needed: int) -> None:
         if needed <= len(self._place):
@@ -256,19 +272,25 @@ def _principal_directions(sample: Floats) -> Floats:
     return np.ascontiguousarray(directions[:, -wanted:], dtype=np.float32)
 
 
-def _best(scores: Floats, count: int) -> NDArray[np.int64]:
-    """Rows of about the `count` best finite scores, without sorting everything."""
+def _stride(size: int) -> int:
+    return max(1, size // 4_096)
+
+
+def _best(scores: Floats, count: int, size: int, sample: Callable[[], Floats]) -> NDArray[np.int64]:
+    """Indexes of about the `count` best finite scores of a matrix with `size` chunks, without sorting everything.
+
+    `sample` gives the scores of a few of its chunks.
+    """
     n = len(scores)
-    if n <= 2 * count:
+    if size <= 2 * count:
         return np.flatnonzero(scores > -np.inf)
-    if n <= 50_000:
-        rows = np.argpartition(scores, n - count)[n - count :]
+    if size <= 50_000:
+        rows = np.argpartition(scores, n - count)[n - count :] if n > count else np.arange(n)
         return rows[scores[rows] > -np.inf]
     # A threshold from a sample is several times cheaper than partitioning a long array.
-    stride = max(1, n // 4_096)
-    sample = scores[::stride]
-    rank = max(1, round(len(sample) * count / n))
-    threshold = np.partition(sample, len(sample) - rank)[len(sample) - rank]
+    sampled = sample()
+    rank = max(1, round(len(sampled) * count / size))
+    threshold = np.partition(sampled, len(sampled) - rank)[len(sampled) - rank]
     rows = np.flatnonzero(scores >= threshold if threshold > -np.inf else scores > threshold)
     if len(rows) > 3 * count:
         rows = rows[np.argpartition(scores[rows], len(rows) - count)[len(rows) - count :]]
