@@ -3,7 +3,7 @@
     prefix    magic, format, lengths of the next two parts, their checksum, token
     facts     a JSON object: the change that the file is as of, sizes, and where each array lies
     sums      a CRC-32 for each block of the arrays; 0 for one that was not written
-    arrays    each begins a block and has room for more rows, which takes no space on the disk
+    arrays    each begins a block and has spare rows, which take no space on the disk
 
 It holds no text: names are hashes.
 """
@@ -35,8 +35,8 @@ _PREFIX = struct.Struct("<8sIIII16s")
 _BLOCK = 1 << 16
 _AT_ONCE = 1 << 20
 _MOST_FACTS, _MOST_SUMS = 1 << 20, 1 << 26
-# A file has room for this share of more rows, and some.
-_ROOM_SHARE, _ROOM_LEAST = 8, 4_096
+# An array has one spare row for so many rows, and some.
+_SPARE_SHARE, _SPARE_LEAST = 8, 4_096
 _PER_CHUNK = ("coarse", "fine", "scale", "place")
 # Arrays that nobody appends to.
 _FIXED = ("place_of", "basis", "steps", "sampled", "names", "tails", "words", "shares")
@@ -159,10 +159,10 @@ class KeptFile:
         at = 0
         for name, array in arrays.items():
             count = len(chunks) if chunks is not None and name in _PER_CHUNK else len(array)
-            room = count if name in _FIXED else count + count // _ROOM_SHARE + _ROOM_LEAST
-            shape = [room, *array.shape[1:]]
+            capacity = count if name in _FIXED else count + count // _SPARE_SHARE + _SPARE_LEAST
+            shape = [capacity, *array.shape[1:]]
             lying[name] = [array.dtype.str, at, shape, count]
-            at += -(-room * _width(array.dtype.str, shape) // _BLOCK) * _BLOCK
+            at += -(-capacity * _width(array.dtype.str, shape) // _BLOCK) * _BLOCK
         sums = np.zeros(at // _BLOCK, np.uint32)
         made = {**facts, "arrays": lying, "begin": 0, "linked": True}
         made["begin"] = -(-(_PREFIX.size + len(json.dumps(made)) + 64 + sums.nbytes) // _BLOCK) * _BLOCK

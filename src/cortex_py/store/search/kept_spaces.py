@@ -1,8 +1,8 @@
 """Which files of spaces are valid, and when they are written, changed and removed. `kept_file` knows what is in them.
 
 From such a file a fresh process has the numbers of a space at once, instead of computing them from all records. It is
-derived: where it is missing, damaged or out of date, everything works without it, and whoever had to read the records
-writes the next one.
+derived: where it is missing, damaged or out of date, everything works without it, and the process that
+had to read the records writes the next one.
 
 A file is valid if the store has its token. Both change in one transaction of the store, in which a new file takes its
 name, or a purge overwrites what the file has of a record. So a kill in between leaves a file that is not used, and a
