@@ -3,8 +3,11 @@
     python bench/latency.py                 1k, 10k, 100k records
     python bench/latency.py 1000 1000000    the sizes given
 
-Stores are filled with Zipf texts and clustered vectors (see `synthetic.py`); queries are embedded by
-the real model, none twice, and the time of that embedding alone is measured in the same loop.
+Stores are filled with Zipf texts and clustered vectors (see `synthetic.py`); queries are embedded by the real model,
+none twice, and the time of that embedding alone is measured in the same loop. `built_s` is the first recall of the
+first process that searches the store, `first_s` that of a later one. `two_callers` is the throughput of two threads
+over that of one, taken in turns in the same run; `beside_slow` how much longer a recall takes beside a thread that asks
+for a thousand results each time.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
@@ -30,6 +35,7 @@ from synthetic import BulkBackend, documents, queries
 SIZES = (1_000, 10_000, 100_000)
 QUERIES = 200
 CAPTURES = 40
+CALLS, ROUNDS = 60, 4
 MODES = ("hybrid", "vector", "text")
 
 
@@ -54,6 +60,48 @@ def fill(home: Path, size: int) -> float:
         while batch := list(islice(source, 20_000)):
             cortex.memories.capture_many(batch)
         return size / (time.perf_counter() - started)
+
+
+def _together(cortex: Cortex, callers: int, texts: list[str]) -> float:
+    """Calls a second of so many threads that share the queries."""
+    parts = [texts[n::callers] for n in range(callers)]
+    with ThreadPoolExecutor(callers) as pool:
+        started = time.perf_counter()
+        list(pool.map(lambda part: [cortex.memories.recall(text) for text in part], parts))
+        return len(texts) / (time.perf_counter() - started)
+
+
+def several_callers(cortex: Cortex) -> dict[str, float]:
+    """Two callers beside one, and a caller beside a slow one; each in turns, since the machine's speed changes."""
+    texts = queries(3 * CALLS * ROUNDS, seed=31)
+    rates: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(ROUNDS):
+        for callers, rate in rates.items():
+            rate.append(_together(cortex, callers, [texts.pop() for _ in range(CALLS)]))
+    alone: list[float] = []
+    beside: list[float] = []
+    for taken, slow in ((alone, False), (beside, True)):
+        done = threading.Event()
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(_ask_slowly, cortex, done) if slow else None
+            for _ in range(CALLS // 2):
+                started = time.perf_counter()
+                cortex.memories.recall(texts.pop())
+                taken.append(time.perf_counter() - started)
+            done.set()
+            if other is not None:
+                other.result()
+    return {
+        "two_callers": max(rates[2]) / max(rates[1]),
+        "beside_slow": float(np.quantile(beside, 0.5) / np.quantile(alone, 0.5)),
+    }
+
+
+def _ask_slowly(cortex: Cortex, done: threading.Event) -> None:
+    for text in queries(10_000, seed=37):
+        if done.is_set():
+            return
+        cortex.memories.recall(text, limit=1_000)
 
 
 def measure(home: Path) -> dict[str, float]:
@@ -82,6 +130,7 @@ def measure(home: Path) -> dict[str, float]:
             figures[f"{mode}_p95_ms"] = float(np.quantile(taken, 0.95) * 1e3)
         figures["embed_p50_ms"] = float(np.quantile(embedding, 0.5) * 1e3)
         figures["memory_mb"] = _memory_mb()
+        figures |= several_callers(cortex)
         started = time.perf_counter()
         for text in queries(CAPTURES, seed=23, words=30):
             cortex.memories.capture(text)
@@ -89,8 +138,15 @@ def measure(home: Path) -> dict[str, float]:
     return figures
 
 
-def _in_fresh_process(home: Path) -> dict[str, float]:
-    run = subprocess.run([sys.executable, __file__, "--measure", str(home)], capture_output=True, text=True, check=True)
+def first_recall(home: Path) -> dict[str, float]:
+    begun = time.perf_counter()
+    with Cortex.open(home, project=home, backend=_backend()) as cortex:
+        cortex.memories.recall(queries(1)[0])
+        return {"first_s": time.perf_counter() - begun}
+
+
+def _in_fresh_process(home: Path, what: str) -> dict[str, float]:
+    run = subprocess.run([sys.executable, __file__, what, str(home)], capture_output=True, text=True, check=True)
     figures: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
     return figures
 
@@ -106,8 +162,9 @@ def _start_up_ms(code: str) -> float:
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--measure"]:
-        print(json.dumps(measure(Path(sys.argv[2]))))
+    parts = {"--measure": measure, "--first": first_recall}
+    if sys.argv[1:2] and sys.argv[1] in parts:
+        print(json.dumps(parts[sys.argv[1]](Path(sys.argv[2]))))
         return
     sizes = [int(word) for word in sys.argv[1:]] or list(SIZES)
     rows = []
@@ -116,7 +173,8 @@ def main() -> None:
             home = Path(folder) / "home"
             home.mkdir()
             loaded = fill(home, size)
-            figures = _in_fresh_process(home)
+            built = _in_fresh_process(home, "--first")
+            figures = _in_fresh_process(home, "--measure") | {"built_s": built["first_s"]}
             figures["file_mb"] = sum(file.stat().st_size for file in home.glob("cortex.db*")) / 1e6
         figures |= {
             "records": size,
@@ -127,7 +185,8 @@ def main() -> None:
         rows.append(figures)
     columns = (
         "records", "embed_p50_ms", "hybrid_p50_ms", "hybrid_p95_ms", "ratio", "p95_ratio", "vector_p50_ms",
-        "text_p50_ms", "first_s", "capture_ms", "load_per_s", "memory_mb", "file_mb",
+        "text_p50_ms", "built_s", "first_s", "two_callers", "beside_slow", "capture_ms", "load_per_s", "memory_mb",
+        "file_mb",
     )  # fmt: skip
     report.table(columns, [[row[column] for column in columns] for row in rows])
     import_ms = _start_up_ms("import cortex_py") - _start_up_ms("pass")

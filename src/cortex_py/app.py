@@ -393,6 +393,7 @@ class Cortex:
             self.backups.scheduled()
         packed = self.memories.compress(stop) if everything else CompressionResult(0, 0, 0)
         # Done by every process that has used a large space. Last, because it may take minutes or fail.
+        self._store.keep_spaces(stop, check=True)
         self._store.read_codes(stop)
         self._store.index_large_spaces(self.settings.vector_index_above, stop)
         return packed
@@ -433,6 +434,7 @@ class Cortex:
         try:
             self._sessions.write_counts()
             self._write_token_uses()
+            self._store.keep_spaces()
         except StorageError as error:
             # Counts are lost, no memory is.
             logger.debug("uses were not stored: %s", type(error).__name__)

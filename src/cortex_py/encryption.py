@@ -245,7 +245,7 @@ def _recode(settings: Settings, old: bytes | None, new: bytes | None, ready: Cal
         ready()
     # Caches are removed, since they can be rebuilt.
     step("caches")
-    for path in (settings.embedding_cache, *settings.home.glob("**/evidence/**/*.db")):
+    for path in (settings.embedding_cache, *settings.home.glob("**/evidence/**/*.db"), *_kept_spaces(settings)):
         remove(path)
     step("branches")
     BranchFiles(settings.home, after).recode(before)
@@ -290,8 +290,15 @@ def _plain_files(settings: Settings) -> Iterator[Path]:
     for path in (*settings.home.glob("**/memory/**/*.md"), *_snapshots(settings)):
         if not _is_sealed(path):
             yield path
+    yield from _kept_spaces(settings)
     if has_plain_turns(settings.home):
         yield turns_folder(settings.home)
+
+
+def _kept_spaces(settings: Settings) -> list[Path]:
+    from .store.search.kept_spaces import KEPT_FOLDER
+
+    return sorted((settings.database.parent / KEPT_FOLDER).glob("*"))
 
 
 def _is_sealed(path: Path) -> bool:

@@ -227,7 +227,8 @@ def test_a_store_of_the_schema_before_opens_and_is_looked_at(
         before -= 1
     database = sqlite.open_sqlite(home / "cortex.db", clock)
     with database.write() as session:
-        session.run("DROP INDEX memory_unlooked")
+        for index in ("memory_unlooked", "memory_user", "memory_agent"):
+            session.run(f"DROP INDEX {index}")
         session.run("ALTER TABLE memory DROP COLUMN personal")
         session.run("DELETE FROM schema_step WHERE version > ?", (before,))
     database.close()

@@ -14,7 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 from routing import Route, route
 
 from cortex_py.clock import Clock
@@ -200,6 +202,7 @@ class ShardedDatabase:
 
     name = "postgresql"
     vector_index = None
+    kept_spaces = None
 
     def __init__(self, shards: Shards, clock: Clock) -> None:
         self.shards = shards
@@ -242,6 +245,9 @@ class ShardedDatabase:
         self, session: Session, space: str, word: str, space_words: Sequence[str], limit: int, above: int = 0
     ) -> list[int]:
         return self._databases[0].text_matches(session, space, word, space_words, limit, above)
+
+    def numbers(self, session: Session, sql: str, params: Sequence[Sql]) -> NDArray[np.int64]:
+        return self._databases[0].numbers(session, sql, params)
 
     def text_condition(self, session: Session, spaces: Sequence[str], words: Sequence[str]) -> tuple[str, list[Sql]]:
         return self._databases[0].text_condition(session, spaces, words)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.store.search.process_space import RecordColumns
+from cortex_py.store.search.record_columns import RecordColumns
 
 NOW = 1_000
 
@@ -17,7 +17,7 @@ def _row(
     expires: int | None = None,
     confined: str | None = None,
 ):
-    return (num, status, expires, branch, created, 5, 0, 0, confined)
+    return (num, status, expires, created, 5, 0, 0, branch, confined, "decisions", None, None, None, None)
 
 
 def _neighbours(columns: RecordColumns, num: int) -> tuple[int | None, int | None]:

@@ -19,8 +19,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from ..errors import StoreUnavailable
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from .postgres.vector_index import VectorIndex
     from .screener import Screener
+    from .search.kept_spaces import KeptSpaces
 
 __all__ = [
     "DISTRIBUTED", "EVERY_ROW", "FAN_OUTS", "REFERENCE", "Bounds", "CurrentBounds", "Database", "Row", "Session", "Sql",
@@ -114,6 +118,10 @@ class Database(Protocol):
     vector_index: VectorIndex | None
     screener: Screener | None
 
+    @property
+    def kept_spaces(self) -> KeptSpaces | None:
+        """The files that spare a fresh process the first load of a space; None if there are none."""
+
     def read(self) -> AbstractContextManager[Session]: ...
 
     def write(self) -> AbstractContextManager[Session]: ...
@@ -138,6 +146,9 @@ class Database(Protocol):
 
         An engine whose index knows no spaces also returns records of other spaces, unless `space_words` are given.
         """
+
+    def numbers(self, session: Session, sql: str, params: Sequence[Sql]) -> NDArray[np.int64]:
+        """The numbers that a statement lists in its column `num`, which may be very many."""
 
     def text_condition(self, session: Session, spaces: Sequence[str], words: Sequence[str]) -> tuple[str, list[Sql]]:
         """A condition on `m.num`: the record, in one of the spaces, contains all the words."""

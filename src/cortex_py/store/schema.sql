@@ -264,3 +264,7 @@ ALTER TABLE recalled_placed RENAME TO recalled;
 -- A JSON list of kinds of personal data with their counts; NULL if the record was not checked yet.
 ALTER TABLE memory ADD COLUMN personal TEXT;
 CREATE INDEX memory_unlooked ON memory (num) WHERE personal IS NULL;
+
+-- step 15: filters by who wrote a record
+CREATE INDEX memory_user ON memory (space, user_id) WHERE user_id IS NOT NULL;
+CREATE INDEX memory_agent ON memory (space, agent_id) WHERE agent_id IS NOT NULL;

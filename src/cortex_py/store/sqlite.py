@@ -24,8 +24,12 @@ from ..tracing import span
 from .database import Bounds, Row, Session, Sql, Vitals, column, marks
 from .migrations import MIGRATIONS, migrate
 from .screener import ScreenedSession, Screener
+from .search.kept_spaces import KEPT_FOLDER, KeptSpaces
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from .postgres.vector_index import VectorIndex
 
 __all__ = ["SqliteDatabase", "open_sqlite", "rekey"]
@@ -87,6 +91,8 @@ class SqliteDatabase:
     def __init__(self, path: Path, key: bytes | None = None) -> None:
         self._path = path
         self._file = SqliteFile(path, lambda: _connect(path, key))
+        # An encrypted store keeps none: they would hold in the clear what it protects.
+        self.kept_spaces = KeptSpaces(path.parent / KEPT_FOLDER) if key is None and hasattr(os, "pread") else None
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -146,6 +152,13 @@ class SqliteDatabase:
         newer, least = ("WHERE rowid > ? ", (above,)) if above > 0 else ("", ())
         statement = f"SELECT rowid FROM memory_text(?) {newer}ORDER BY rowid DESC LIMIT ?"
         return column(session, statement, (word + within, *least, limit))
+
+    def numbers(self, session: Session, sql: str, params: Sequence[Sql]) -> NDArray[np.int64]:
+        """As one text: three times as fast as a row for each."""
+        import numpy as np
+
+        (text,) = session.rows(f"SELECT group_concat(num, ' ') FROM ({sql})", params)[0]
+        return np.fromstring(text or "", np.int64, sep=" ")
 
     def text_condition(
         self,

@@ -89,6 +89,14 @@ class Store:
         if "search" in vars(self):
             self.search.read_codes(stop)
 
+    def keep_spaces(self, stop: Callable[[], bool] = lambda: False, *, check: bool = False) -> None:
+        """Write what a fresh process needs to search the large spaces that this one searched.
+
+        `check` also looks for damage in what this process had from an earlier one.
+        """
+        if "search" in vars(self):
+            self.search.keep_spaces(stop, check=check)
+
     def forget(self, spaces: Iterable[str]) -> None:
         """Drop cached spaces that are no longer in use; they are read again when needed."""
         if "search" in vars(self):

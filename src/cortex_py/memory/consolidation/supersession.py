@@ -51,7 +51,7 @@ class NeighbourFinder:
             written = None if text is None else self._backend.embed([text])[0]
         except NO_MODEL:
             return []
-        with self._store.search.turn(), self._store.database.read() as session:
+        with self._store.database.read() as session:
             check_model(self._store, session, self._backend)
             stored = seek_readable(self._store, session, self._place.spaces(), memory.id)
             space = stored[1] if stored else self._place.space(memory.domain)

@@ -577,8 +577,9 @@ def _speakers(author: NDArray[Any]) -> NDArray[np.bool_]:
     """Which records are signed by somebody who signed another of them too."""
     if not author.any():
         return np.zeros(len(author), np.bool_)
-    _, who, times = np.unique(author, return_inverse=True, return_counts=True)
-    return np.asarray((times[who] > 1) & (author != 0))
+    ordered = np.sort(author)
+    times = np.searchsorted(ordered, author, "right") - np.searchsorted(ordered, author, "left")
+    return np.asarray((times > 1) & (author != 0))
 
 
 def _discount_frame_words(found: CandidateSet, hashes: Sequence[int]) -> CandidateSet:

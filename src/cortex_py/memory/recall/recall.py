@@ -111,7 +111,7 @@ class Recall:
                 vector = self._embed(text)
             except EmbeddingError as error:
                 problem = error
-        with self._store.search.turn(), self._store.database.read() as session:
+        with self._store.database.read() as session:
             moving = self._moving(session, views) if vector is not None else frozenset()
             is_moving = any(not moving.isdisjoint(view.spaces) for view in views)
             note = report_moving(self._backend) if is_moving else None
@@ -161,9 +161,7 @@ class Recall:
         return near
 
     def _embed(self, text: str) -> Future[NDArray[np.float32]]:
-        """Start computing the query's vector while the words are looked up; a model is loaded first."""
-        if not self._backend.loaded:
-            self._backend.embed([""])
+        """Start computing the query's vector, or loading the model for it, while the words are looked up."""
         return _EMBEDDER.submit(lambda: self._backend.embed([_encodable(text)])[0])
 
     def _list(

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ... import deadline
 from ...clock import Clock
@@ -27,6 +28,10 @@ from .errors import guard_commit, translate_errors
 from .pool import NOTICES, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool
 from .security import POLICIES, PostgresText, binding, find_role, make_role
 from .vector_index import VectorIndex
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["PostgresDatabase", "as_postgres", "open_postgres"]
 
@@ -163,6 +168,7 @@ class PostgresDatabase(PostgresText):
 
     name = "postgresql"
     screener: Screener | None = None
+    kept_spaces = None
 
     def __init__(self, url: str, retry_seconds: float = RETRY_SECONDS) -> None:
         self.pool = Pool(url, retry_seconds)
@@ -172,6 +178,11 @@ class PostgresDatabase(PostgresText):
         self.vector_index: VectorIndex | None = VectorIndex(self)
         self._bounds: CurrentBounds = unbounded
         self._role = ""
+
+    def numbers(self, session: Session, sql: str, params: Sequence[Sql]) -> NDArray[np.int64]:
+        import numpy as np
+
+        return np.array(column(session, sql, params), np.int64)
 
     def bind(self, bounds: CurrentBounds) -> None:
         """Call `bounds` whenever a transaction begins, to learn for whom it is."""

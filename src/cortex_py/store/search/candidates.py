@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..database import Session, padded, rows_among
-from .vectors import stack
+from .vectors import distinct, stack
 
 __all__ = [
     "CandidateSet", "Details", "Signal", "SpaceCandidates", "SpaceQuery", "combine_candidates", "gather",
@@ -70,12 +70,14 @@ class CandidateSet:
 class SpaceCandidates:
     """The candidates of one space. Branches are numbered from 0, and -1 is none.
 
+    `seq` is the change of the store that all of this is as of; None if some of it is as of a later one.
+
     `open_records` and `open_length` count the visible records and their terms. `word_records` is None if all visible
     records are candidates. `signals` reads what ranking needs of records.
     """
 
     space: str
-    seq: int
+    seq: int | None
     nums: NDArray[np.int64]
     created: NDArray[np.int64]
     length: NDArray[np.int64]
@@ -136,7 +138,7 @@ def _word_records(spaces: Sequence[SpaceCandidates], details: Details, hashes: S
             totals += one.word_records
         else:
             inside = (record >= low) & (record < high)
-            totals += [len(np.unique(record[inside & (details.term_hash == number)])) for number in hashes]
+            totals += [len(distinct(record[inside & (details.term_hash == number)])) for number in hashes]
         low = high
     return totals
 

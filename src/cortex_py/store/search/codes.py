@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..database import Session
 from .candidates import read_signals
 from .filters import Where
+from .vectors import distinct
 
 if TYPE_CHECKING:
     from ..postgres.vector_index import VectorIndex
@@ -144,7 +145,7 @@ class CodeCache:
         if len(recent) > _RECENT:
             return None
         numbers = self._index.numbers(session, self._space, where)
-        among = _distinct(np.frombuffer(numbers, ">i8").astype(np.int64))
+        among = distinct(np.frombuffer(numbers, ">i8").astype(np.int64))
         return FilteredCodes(self._space, self._index, where, kept, among, _held(recent, among))
 
     def read(self, session: Session, seq: int, most: int, stop: Callable[[], bool]) -> None:
@@ -217,12 +218,6 @@ class FilteredCodes:
             if len(found) >= count or complete:
                 return found
             most *= _MORE
-
-
-def _distinct(nums: Numbers) -> Numbers:
-    """Sorted distinct numbers, many times faster than `np.unique`."""
-    nums.sort()
-    return nums[np.append(True, nums[1:] != nums[:-1])] if len(nums) else nums
 
 
 def _held(nums: Sequence[int], among: Numbers) -> list[int]:

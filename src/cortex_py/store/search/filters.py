@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 from ...clock import to_micros
@@ -211,6 +211,19 @@ class WhereCompiler:
         having = [self._having(one.values, spaces) for one in conditions]
         return " INTERSECT ".join(part.sql for part in having), tuple(v for part in having for v in part.params)
 
+    def meeting(self, condition: Condition, space: str, spaces: Sequence[str]) -> tuple[str, tuple[Sql, ...]]:
+        """The statement that lists the numbers of the records of a space that have one of the values of a condition.
+
+        The space is one of those that the filter is for.
+        """
+        if condition.key == "tag":
+            having = self._having(condition.values, (space,))
+            return having.sql, tuple(having.params)
+        part = self._positive(condition, spaces)
+        # Otherwise SQLite scans the whole space and looks each record up in the list.
+        own = "+m.space" if condition.key in _BY_NUMBER else "m.space"
+        return f"SELECT m.num FROM memory m WHERE {own} = ? AND {part.sql}", (space, *part.params)
+
     def _condition(self, condition: Condition, spaces: Sequence[str]) -> _Part:
         part = self._positive(condition, spaces)
         # COALESCE: a record without the field does not have the unwanted value.
@@ -366,6 +379,10 @@ class Scope:
     kind: Kind
     # The same condition for one space, which an engine can plan better.
     only: Callable[[str], Where]
+    # The conditions one by one, if they concern live records; None if only the statement says what is visible.
+    filter: Filter | None
+    # The statement that lists the records of a space that meet a condition, negated or not, deleted or not.
+    meeting: Callable[[Condition, str], tuple[str, tuple[Sql, ...]]]
 
     def allowed(self, session: Session, space: str) -> list[int]:
         """Numbers of the visible records of a space."""
@@ -392,4 +409,8 @@ def open_scope(
     def only(space: str) -> Where:
         return compiler.compile(filter, (space,), view.now, view.here) if len(wanted) > 1 else where
 
-    return Scope(wanted, where, view.now, bool(filter.conditions), view.here, view.near, view.kind, only)
+    by_status = bool(filter.having("status"))
+    return Scope(
+        wanted, where, view.now, bool(filter.conditions), view.here, view.near, view.kind, only,
+        None if by_status else filter, partial(compiler.meeting, spaces=wanted),
+    )  # fmt: skip

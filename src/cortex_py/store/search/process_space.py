@@ -1,252 +1,30 @@
 """A space searched in the process: a few numbers per record, never its text; vectors and word frequencies on demand.
 
-The columns say which records are live, how long they are, and which are neighbours in a line of work. All of it is
-derived and brought up to date by the change sequence before each use, so every query sees the latest write of any
-process; it can be dropped at any time.
+All of it is derived and brought up to date by the change sequence before each use, so every query sees the latest write
+of any process; it can be dropped at any time. A file that the processes share spares the next one the first load.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...records import LIVE_STATUSES
-from ..database import Database, Row, Session, column, everywhere
+from ..database import Database, Row, Session, column, everywhere, rows_among
 from ..rows import index_word, space_word
 from .candidates import Signal, SpaceCandidates, read_signals
 from .filters import Scope
-from .vectors import VectorMatrix, stack
+from .kept_file import KeptSpace
+from .kept_spaces import KeptSpaces
+from .record_columns import RECORD_COLUMNS, RecordColumns
+from .vectors import VectorMatrix, distinct, stack
 
-__all__ = ["WITH_NEIGHBOURS", "ProcessSpace", "RecordColumns", "Segment", "WordMatches", "by_words", "share_of_words"]
-
-
-RECORD_COLUMNS = (
-    "num, status, expires_at, branch_id, created_at, length, flags, author, "
-    "CASE WHEN confinement IS NULL THEN NULL ELSE COALESCE(git_branch, '') END"
-)
-_NEVER = np.iinfo(np.int64).max
-_NONE = -1
-_SAMPLED = 8_192
-
-
-# The type and the default of each column.
-_DTYPES: dict[str, tuple[type[np.generic], int]] = {
-    "nums": (np.int64, 0),
-    "live": (np.bool_, 0),
-    "expires": (np.int64, _NEVER),
-    "branch": (np.int32, _NONE),
-    "created": (np.int64, 0),
-    "length": (np.int32, 0),
-    "flags": (np.int64, 0),
-    "author": (np.int64, 0),
-    "confined": (np.int32, _NONE),
-    "before": (np.int32, _NONE),
-    "after": (np.int32, _NONE),
-}
-
-
-class _Columns:
-    nums: NDArray[np.int64]
-    live: NDArray[np.bool_]
-    expires: NDArray[np.int64]
-    branch: NDArray[np.int32]
-    created: NDArray[np.int64]
-    length: NDArray[np.int32]
-    flags: NDArray[np.int64]
-    author: NDArray[np.int64]
-    confined: NDArray[np.int32]
-    before: NDArray[np.int32]
-    after: NDArray[np.int32]
-
-    def __init__(self, capacity: int) -> None:
-        for name, (kind, default) in _DTYPES.items():
-            setattr(self, name, np.full(capacity, default, kind))
-
-    def grown(self, capacity: int) -> _Columns:
-        larger = _Columns(capacity)
-        for name in _DTYPES:
-            getattr(larger, name)[: len(self.nums)] = getattr(self, name)
-        return larger
-
-
-class RecordColumns:
-    """Places are stable: a record keeps its place until the columns are dropped."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._columns = _Columns(64)
-        # Indexed by record number; the engine assigns numbers densely.
-        self._place_of = np.full(64, _NONE, np.int32)
-        self._branches: dict[str, int] = {}
-        self._git_branches: dict[str, int] = {}
-        self._tails: dict[int, int] = {}
-        self._linked = True
-        self._expiring = False
-
-    # -- catching up -----------------------------------------------------------------------------
-
-    def apply(self, rows: Sequence[Row]) -> None:
-        """Apply new or changed records; rows have `RECORD_COLUMNS`."""
-        if self.size == 0 and len(rows) > 1:
-            self._load(rows)
-            return
-        self._grow(len(rows))
-        self._reach(max((row[0] for row in rows), default=0))
-        for num, status, expires_at, branch_id, created_at, length, flags, author, confined in rows:
-            known = int(self._place_of[num])
-            place = self.size if known == _NONE else known
-            branch = _NONE if branch_id is None else self._branches.setdefault(branch_id, len(self._branches))
-            live = status in LIVE_STATUSES
-            self._note_links(place, known == _NONE, live, branch, (created_at, num))
-            columns = self._columns
-            columns.nums[place] = num
-            columns.live[place] = live
-            columns.expires[place] = _NEVER if expires_at is None else expires_at
-            columns.branch[place] = branch
-            columns.created[place] = created_at
-            columns.length[place] = length
-            columns.flags[place] = flags
-            columns.author[place] = author
-            columns.confined[place] = self._git_code(confined)
-            self._expiring |= expires_at is not None
-            if known == _NONE:
-                self._place_of[num] = place
-                self.size += 1
-
-    def _load(self, rows: Sequence[Row]) -> None:
-        """The first load, one column at a time: a large space has a hundred thousand rows."""
-        n = len(rows)
-        self._grow(n)
-        nums, statuses, expires, branches, created, lengths, flags, authors, confined = zip(*rows, strict=True)
-        columns, codes = self._columns, self._branches
-        columns.nums[:n] = nums
-        columns.live[:n] = [status in LIVE_STATUSES for status in statuses]
-        columns.expires[:n] = [_NEVER if moment is None else moment for moment in expires]
-        columns.branch[:n] = [_NONE if name is None else codes.setdefault(name, len(codes)) for name in branches]
-        columns.created[:n] = created
-        columns.length[:n] = lengths
-        columns.flags[:n] = flags
-        columns.author[:n] = authors
-        columns.confined[:n] = [self._git_code(name) for name in confined]
-        self._reach(max(nums))
-        self._place_of[columns.nums[:n]] = np.arange(n, dtype=np.int32)
-        self._expiring = any(moment is not None for moment in expires)
-        self._linked = not codes
-        self.size = n
-
-    def drop(self, nums: Sequence[int]) -> None:
-        """Drop purged records; their places stay empty."""
-        for place in self.places(nums).tolist():
-            num = int(self._columns.nums[place])
-            if num >= 0:
-                self._place_of[num] = _NONE
-                self._columns.live[place] = False
-                self._columns.nums[place] = -1
-                self._linked = self._linked and self._columns.branch[place] == _NONE
-
-    def _reach(self, num: int) -> None:
-        if num >= len(self._place_of):
-            longer = np.full(max(num + 1, 2 * len(self._place_of)), _NONE, np.int32)
-            longer[: len(self._place_of)] = self._place_of
-            self._place_of = longer
-
-    def _grow(self, more: int) -> None:
-        capacity = len(self._columns.nums)
-        if self.size + more > capacity:
-            self._columns = self._columns.grown(max(self.size + more, capacity * 2))
-
-    def _note_links(self, place: int, new: bool, live: bool, branch: int, order: tuple[int, int]) -> None:
-        """Update neighbours in the usual case, a record appended to its branch; otherwise relink later."""
-        columns = self._columns
-        if not new:
-            same = columns.live[place] == live and columns.branch[place] == branch
-            if not same or columns.created[place] != order[0]:
-                self._linked = self._linked and branch == _NONE and columns.branch[place] == _NONE
-            return
-        if branch == _NONE or not live or not self._linked:
-            return
-        tail = self._tails.get(branch)
-        if tail is not None:
-            if (columns.created[tail], columns.nums[tail]) > order:
-                self._linked = False
-                return
-            columns.after[tail] = place
-            columns.before[place] = tail
-        self._tails[branch] = place
-
-    def _link(self) -> None:
-        columns, n = self._columns, self.size
-        columns.before[:n] = columns.after[:n] = _NONE
-        places = np.flatnonzero(columns.live[:n] & (columns.branch[:n] != _NONE))
-        order = places[np.lexsort((columns.nums[places], columns.created[places], columns.branch[places]))]
-        same = columns.branch[order[:-1]] == columns.branch[order[1:]]
-        columns.after[order[:-1][same]] = order[1:][same]
-        columns.before[order[1:][same]] = order[:-1][same]
-        self._tails = dict(zip(columns.branch[order].tolist(), order.tolist(), strict=True))
-        self._linked = True
-
-    # -- asking ----------------------------------------------------------------------------------
-
-    @property
-    def nums(self) -> NDArray[np.int64]:
-        return self._columns.nums[: self.size]
-
-    def total_length(self, open_places: NDArray[np.bool_]) -> tuple[int, int]:
-        """The number of open places and of the terms of their records; sampled if there are many."""
-        step = max(1, self.size // _SAMPLED)
-        sampled = open_places[::step]
-        return int(np.count_nonzero(open_places)), int(self._columns.length[: self.size : step][sampled].sum()) * step
-
-    def open_to(self, now: int, allowed: NDArray[np.int64] | None, here: str | None = None) -> NDArray[np.bool_]:
-        """The places a query may see: exactly the allowed ones, or all live, unexpired ones not confined elsewhere."""
-        if allowed is None:
-            live = self._columns.live[: self.size]
-            if self._expiring:
-                live = live & (self._columns.expires[: self.size] > now)
-            if self._git_branches:
-                confined = self._columns.confined[: self.size]
-                live = live & ((confined == _NONE) | (confined == self._git_branches.get(here or "", -2)))
-            return live
-        mask = np.zeros(self.size, np.bool_)
-        mask[self.places(allowed)] = True
-        return mask
-
-    def places(self, nums: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int32]:
-        """Places of the records that are known here, in the order given."""
-        wanted = np.asarray(nums, np.int64)
-        places = self._place_of[wanted[wanted < len(self._place_of)]]
-        known: NDArray[np.int32] = places[places != _NONE]
-        return known
-
-    def values(self, name: str, places: NDArray[np.int32]) -> NDArray[np.int64]:
-        """One of `created`, `length`, `flags` and `author` for each place."""
-        values: NDArray[np.int64] = getattr(self._columns, name)[places]
-        return values
-
-    def branches(self, places: NDArray[np.int32]) -> NDArray[np.int32]:
-        return self._columns.branch[places]
-
-    def nearness(self, places: NDArray[np.int32], near: Mapping[str, float]) -> NDArray[np.float32]:
-        """How near the line of work of each record is to the caller's."""
-        worth = np.zeros(len(self._branches) + 1, np.float32)
-        for name, value in near.items():
-            if name in self._branches:
-                worth[self._branches[name]] = value
-        # The last slot is addressed by -1, "no line of work".
-        return worth[self._columns.branch[places]]
-
-    def _git_code(self, name: str | None) -> int:
-        return _NONE if name is None else self._git_branches.setdefault(name, len(self._git_branches))
-
-    def neighbours(self, places: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The places before and after each in its line of work; -1 for none."""
-        if not self._linked:
-            self._link()
-        return self._columns.before[places], self._columns.after[places]
+__all__ = ["SEQ", "WITH_NEIGHBOURS", "ProcessSpace", "Segment", "WordMatches", "by_words", "share_of_words"]
 
 
 # -- records by the words of a query -------------------------------------------------------------
@@ -313,74 +91,168 @@ SMALL = 1_500
 _BLOCK = 16_384
 _FIT_ON = 6_000
 _SKETCH_ON = 1_500
+# A file is worth its writing from this many records on, and again after so many changes or this share of the records.
+_KEPT_LEAST, _KEPT_CHANGES, _KEPT_SHARE = 2_000, 1_000, 0.05
+# If more than this share of the records changed since a file was written, reading everything is quicker.
+_CHANGED_MOST = 0.5
+SEQ = "SELECT seq FROM state WHERE one = 1"
 
 
 class Segment:
-    def __init__(self, space: str, dimensions: int) -> None:
+    """The columns, vectors and word frequencies of a space, each as of a change of the store; shared by threads.
+
+    A query takes snapshots and searches those: nobody waits for a search, only for what the same space still loads.
+    """
+
+    def __init__(self, space: str, dimensions: int, kept: KeptSpaces | None = None) -> None:
         self.space = space
         self.columns = RecordColumns()
         self.seq = 0
         self._dimensions = dimensions
+        self._kept = kept
+        self._lock = threading.RLock()
+        self._generation: str | None = None
         self._matrix: VectorMatrix | None = None
+        self._matrix_seq = 0
         self._signals: dict[int, Signal] = {}
-        self._sketch: dict[int, float] = {}
-        self._sketched = 0
+        self._shares: WordShares | None = None
+        self._mapped: KeptSpace | None = None
+        self._unchecked = False
+        self._kept_seq = 0
+        # Changes that the file does not have; None while there is no file.
+        self._unkept: int | None = None
 
-    def catch_up(self, session: Session, seq: int) -> None:
-        """Apply all changes up to `seq`, the current change sequence of the store."""
+    def snapshot(self, session: Session, seq: int) -> SegmentSnapshot:
+        """The columns with all changes up to `seq`, the change sequence of the transaction, and perhaps later ones."""
+        with self._lock:
+            self._catch_up(session, seq)
+            return SegmentSnapshot(self, self.columns.snapshot(), self.seq, seq)
+
+    def _catch_up(self, session: Session, seq: int) -> None:
         if seq <= self.seq:
             return
-        purged = column(session, "SELECT num FROM purged WHERE space = ? AND seq > ?", (self.space, self.seq))
-        changed = session.rows(
-            f"SELECT {RECORD_COLUMNS} FROM memory WHERE space = ? AND seq > ? ORDER BY seq, num", (self.space, self.seq)
-        )
-        self._forget(purged)
+        if self.seq == 0 and self._kept is not None:
+            self._open_kept(session, self._kept)
+        purged, changed = self._changes(session, self.seq, RECORD_COLUMNS)
+        for num in (*purged, *(row[0] for row in changed)):
+            self._signals.pop(num, None)
         self.columns.drop(purged)
-        self._forget([row[0] for row in changed])
         self.columns.apply(changed)
-        self._extend_matrix(session, changed)
+        if self._unkept is not None:
+            self._unkept += len(purged) + len(changed)
         self.seq = seq
 
-    def _forget(self, nums: Sequence[int]) -> None:
-        for num in nums:
-            self._signals.pop(num, None)
-        if self._matrix is not None and nums:
-            places = self.columns.places(nums)
-            if len(places):
-                self._matrix.forget(places)
+    def _changes(self, session: Session, seq: int, columns: str) -> tuple[list[int], list[Row]]:
+        """The numbers of the records purged since, and columns of those changed since."""
+        purged = column(session, "SELECT num FROM purged WHERE space = ? AND seq > ?", (self.space, seq))
+        statement = f"SELECT {columns} FROM memory WHERE space = ? AND seq > ? ORDER BY seq, num"
+        return purged, session.rows(statement, (self.space, seq))
 
-    def _extend_matrix(self, session: Session, changed: Sequence[Row]) -> None:
-        if self._matrix is None or not changed:
+    # -- the file --------------------------------------------------------------------------------
+
+    def _open_kept(self, session: Session, kept: KeptSpaces) -> None:
+        self._generation = kept.generation(session)
+        found = kept.load(session, self.space, self._dimensions)
+        if found is None:
             return
-        signals = read_signals(session, self.space, [row[0] for row in changed])
-        self._add(self._matrix, [(num, v) for num, chunks in signals.items() for _, v, *_ in chunks])
-        if self._matrix.outgrown:
-            self._matrix = None
+        since = "SELECT count(*) FROM memory WHERE space = ? AND seq > ?"
+        (changed,) = session.rows(since, (self.space, found.facts["seq"]))[0]
+        if changed > _CHANGED_MOST * found.facts["records"]:
+            return
+        self.columns = RecordColumns.from_arrays(found.arrays, found.facts)
+        self._matrix = VectorMatrix.from_arrays(found.arrays, found.facts)
+        self._mapped, self._unchecked = found, True
+        self._kept_seq = self.seq = self._matrix_seq = int(found.facts["seq"])
+        if len(found.arrays["shares"]):
+            self._shares = WordShares(found.facts["sketched"], found.arrays["words"], found.arrays["shares"])
+        self._unkept = 0
+
+    @property
+    def is_unkept(self) -> bool:
+        """Whether a file, or a newer one, would spare the next process much work."""
+        with self._lock:
+            if self._kept is None or self._matrix is None or self.columns.size < _KEPT_LEAST:
+                return False
+            return self._unkept is None or self._unkept > max(_KEPT_CHANGES, _KEPT_SHARE * self.columns.size)
+
+    def keep(self, database: Database) -> bool:
+        """Write the file, as of now, unless another process did. False if that failed; everything works without it."""
+        with self._lock, database.read() as session:
+            kept, generation = self._kept, self._generation
+            if kept is None or generation is None:
+                return False
+            if kept.seq(session, self.space) > self._kept_seq:
+                return True
+            seq = int(session.rows(SEQ)[0][0])
+            self._catch_up(session, seq)
+            matrix = self.vectors(session, seq)
+            if seq != self.seq:
+                return False
+            arrays, facts = self.columns.arrays()
+            rows, more, other = matrix.arrays(self.columns.nums)
+            shares = self._shares
+        arrays |= more
+        arrays["words"] = shares.words if shares else np.empty(0, np.uint32)
+        arrays["shares"] = shares.shares if shares else np.empty(0, np.float64)
+        facts |= {**other, "seq": seq, "dimensions": self._dimensions, "sketched": shares.size if shares else 0}
+        return kept.save(database, self.space, generation, facts, arrays, rows)
+
+    def check_kept(self) -> bool:
+        """False if the file that this came from is damaged; it is read once."""
+        with self._lock:
+            unchecked, self._unchecked = self._unchecked, False
+        return not unchecked or self._kept is None or self._kept.check(self.space)
 
     # -- asking ----------------------------------------------------------------------------------
 
-    def signals(self, session: Session, nums: Sequence[int]) -> dict[int, Signal]:
-        """Signals of records; cached while the space is small."""
-        if self.columns.size > 2 * SMALL:
-            self._signals.clear()
-            return read_signals(session, self.space, nums)
-        missing = [num for num in nums if num not in self._signals]
-        if missing:
-            self._signals.update(read_signals(session, self.space, missing))
-        return self._signals
+    def signals(self, session: Session, seq: int, nums: Sequence[int]) -> Mapping[int, Signal]:
+        """Signals of records as the transaction sees them; cached while the space is small."""
+        with self._lock:
+            if self.columns.size > 2 * SMALL:
+                self._signals.clear()
+            elif self.seq == seq:
+                if missing := [num for num in nums if num not in self._signals]:
+                    self._signals.update(read_signals(session, self.space, missing))
+                return {num: self._signals[num] for num in nums if num in self._signals}
+        return read_signals(session, self.space, nums)
 
-    def vectors(self, session: Session) -> VectorMatrix:
-        """The vectors of the space, loaded on first use."""
-        if self._matrix is None:
-            self._matrix = self._load_matrix(session)
-        return self._matrix
+    def vectors(self, session: Session, seq: int) -> VectorMatrix:
+        """A snapshot of the vectors, loaded on first use."""
+        with self._lock:
+            if self._matrix is None:
+                self._matrix = self._load_matrix(session)
+                self._matrix_seq = seq
+            elif self._matrix_seq < seq:
+                purged, changed = self._changes(session, self._matrix_seq, "num")
+                self._update(self._matrix, session, len(purged), [row[0] for row in changed])
+                self._matrix_seq = seq
+                if self._matrix.outgrown:
+                    self._matrix, self._unkept = self._load_matrix(session), None
+            return copy(self._matrix)
 
-    def word_share(self, session: Session, hashes: Sequence[int]) -> list[float]:
+    def _update(self, matrix: VectorMatrix, session: Session, purged: int, changed: Sequence[int]) -> None:
+        # No query sees the rows of a purged record: it has no place any more.
+        matrix.dead += purged
+        places = self.columns.places(changed)
+        if len(places):
+            matrix.forget(places)
+            signals = read_signals(session, self.space, changed)
+            self._add(matrix, [(num, v) for num, chunks in signals.items() for _, v, *_ in chunks])
+
+    def release(self) -> None:
+        """Give memory back that a search mapped."""
+        if (mapped := self._mapped) is not None:
+            with self._lock:
+                mapped.release(columns=not self.columns.overwritten)
+
+    def word_share(self, session: Session, hashes: Sequence[int]) -> NDArray[np.float64]:
         """The approximate share of records that contain each word, from a sample."""
-        if self.columns.size > 2 * self._sketched:
-            self._sketch = self._draw_sketch(session)
-            self._sketched = self.columns.size
-        return [self._sketch.get(number, 0.0) for number in hashes]
+        with self._lock:
+            shares, size = self._shares, self.columns.size
+            if shares is None or size > 2 * shares.size:
+                sample = read_signals(session, self.space, self._sample(_SKETCH_ON))
+                shares = self._shares = WordShares.of(size, sample)
+        return shares.lookup(hashes)
 
     def _load_matrix(self, session: Session) -> VectorMatrix:
         sampled = read_signals(session, self.space, self._sample(_FIT_ON))
@@ -397,13 +269,11 @@ class Segment:
         return matrix
 
     def _add(self, matrix: VectorMatrix, rows: Sequence[tuple[int, bytes | None]]) -> None:
-        kept = [(num, vector) for num, vector in rows if vector is not None]
+        # A record that was purged since the transaction began has no place.
+        kept = [(num, vector) for num, vector in rows if vector is not None and self.columns.has(num)]
         if kept:
             nums, vectors = zip(*kept, strict=True)
             matrix.append(stack(vectors, self._dimensions), self.columns.places(nums))
-
-    def _draw_sketch(self, session: Session) -> dict[int, float]:
-        return share_of_words(read_signals(session, self.space, self._sample(_SKETCH_ON)))
 
     def _sample(self, count: int) -> list[int]:
         nums = self.columns.nums
@@ -413,16 +283,63 @@ class Segment:
         return [known[i] for i in sorted(picked.tolist())]
 
 
+@dataclass(frozen=True, slots=True)
+class SegmentSnapshot:
+    """A segment's columns. `seq` is the last change in them, `seen` the last one that the transaction sees."""
+
+    segment: Segment
+    columns: RecordColumns
+    seq: int
+    seen: int
+
+    def signals(self, session: Session, nums: Sequence[int]) -> Mapping[int, Signal]:
+        return self.segment.signals(session, self.seen, nums)
+
+    def nearest(
+        self, session: Session, query: NDArray[np.float32], open_places: NDArray[np.bool_], count: int
+    ) -> NDArray[np.int32]:
+        """Places of the records nearest to the query, best first, among the open ones."""
+        matrix = self.segment.vectors(session, self.seen)
+        # It may have places of records that came later.
+        more = max(0, self.segment.columns.size - len(open_places))
+        return matrix.nearest(query, np.pad(open_places, (0, more)) if more else open_places, count)
+
+
+@dataclass(frozen=True, slots=True)
+class WordShares:
+    """The share of records that contain each word, from a sample drawn when there were `size` records."""
+
+    size: int
+    words: NDArray[np.uint32]
+    shares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, size: int, signals: Mapping[int, Signal]) -> WordShares:
+        shares = share_of_words(signals)
+        return cls(
+            size, np.fromiter(shares, np.uint32, len(shares)), np.fromiter(shares.values(), np.float64, len(shares))
+        )
+
+    def lookup(self, hashes: Sequence[int]) -> NDArray[np.float64]:
+        asked = np.array(hashes, np.uint32)
+        if not len(self.words):
+            return np.zeros(len(asked), np.float64)
+        place = np.minimum(np.searchsorted(self.words, asked), len(self.words) - 1)
+        return np.where(self.words[place] == asked, self.shares[place], 0.0)
+
+
 def share_of_words(signals: Mapping[int, Signal]) -> dict[int, float]:
-    """The share of records that contain each word."""
+    """The share of records that contain each word, in the order of the words."""
     if not signals:
         return {}
     words = [
-        np.unique(np.concatenate([np.frombuffer(terms, np.uint32, len(terms) // 5) for terms, *_ in chunks]))
+        distinct(np.concatenate([np.frombuffer(terms, np.uint32, len(terms) // 5) for terms, *_ in chunks]))
         for chunks in signals.values()
     ]
-    hashes, counts = np.unique(np.concatenate(words), return_counts=True)
-    return dict(zip(hashes.tolist(), (counts / len(words)).tolist(), strict=True))
+    every = np.sort(np.concatenate(words))
+    first = np.flatnonzero(np.append(True, every[1:] != every[:-1]))
+    counts = np.diff(np.append(first, len(every)))
+    return dict(zip(every[first].tolist(), (counts / len(words)).tolist(), strict=True))
 
 
 # So many of the strongest candidates bring their neighbours along.
@@ -437,22 +354,48 @@ class ProcessSpace:
         # The change sequence and the newest record number of the whole store at it.
         self._newest = (-1, 0)
 
-    def look_up(self, session: Session, scope: Scope, hashes: Sequence[int], count: int) -> _ProcessQuery:
-        """The half of a search that needs no vector: which records are visible, and which contain the words."""
-        segment = self.segment
-        allowed = np.array(scope.allowed(session, segment.space), np.int64) if scope.filtered else None
-        open_places = segment.columns.open_to(scope.now, allowed, scope.here)
+    def look_up(
+        self, session: Session, scope: Scope, seq: int, hashes: Sequence[int], count: int
+    ) -> _ProcessQuery | None:
+        """The half of a search that needs no vector: which records are visible, and which contain the words.
+
+        None if the space is empty.
+        """
+        found = self.segment.snapshot(session, seq)
+        if not found.columns.size:
+            return None
+        open_places = self._open(session, scope, found.columns)
         open_records = int(np.count_nonzero(open_places))
         if open_records <= SMALL:
-            return _ProcessQuery(segment, scope, open_places, np.flatnonzero(open_places).astype(np.int32), None)
-        places, records = self._by_words(session, hashes, open_places, open_records, count)
-        return _ProcessQuery(segment, scope, open_places, places, records)
+            return _ProcessQuery(found, scope, open_places, np.flatnonzero(open_places).astype(np.int32), None)
+        places, records = self._by_words(session, found, hashes, open_places, open_records, count)
+        return _ProcessQuery(found, scope, open_places, places, records)
+
+    def _open(self, session: Session, scope: Scope, columns: RecordColumns) -> NDArray[np.bool_]:
+        """The places that a query may see. Most filters are answered by the columns, the others by the numbers of the
+        records that have the value, which an index gives without reading the records."""
+        space = self.segment.space
+        if scope.filter is None:
+            return columns.open_to(scope.now, np.array(scope.allowed(session, space), np.int64))
+        open_places = columns.open_to(scope.now, None, scope.here)
+        for condition in scope.filter.conditions:
+            passing = columns.passing(condition)
+            if passing is None:
+                passing = columns.among(self._database.numbers(session, *scope.meeting(condition, space)))
+            open_places = open_places & (~passing if condition.negated else passing)
+        return open_places
 
     def _by_words(
-        self, session: Session, hashes: Sequence[int], open_places: NDArray[np.bool_], open_records: int, count: int
+        self,
+        session: Session,
+        found: SegmentSnapshot,
+        hashes: Sequence[int],
+        open_places: NDArray[np.bool_],
+        open_records: int,
+        count: int,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        columns, space = self.segment.columns, self.segment.space
-        narrowing = self._narrowing(session)
+        columns, space = found.columns, self.segment.space
+        narrowing = self._narrowing(session, found)
 
         def look(i: int, most: int) -> WordMatches:
             nums = self._database.text_matches(session, space, index_word(hashes[i]), narrowing, most)
@@ -460,27 +403,27 @@ class ProcessSpace:
             places = columns.places(nums)
             return WordMatches(len(nums), len(places), places[open_places[places]].tolist())
 
-        shares = np.array(self.segment.word_share(session, hashes), np.float64)
+        shares = self.segment.word_share(session, hashes)
         best, records = by_words(shares, columns.size, open_records, look, lambda places: list(places[:count]))
         return np.array(best, np.int32), records
 
-    def _narrowing(self, session: Session) -> list[str]:
+    def _narrowing(self, session: Session, found: SegmentSnapshot) -> list[str]:
         """The space's own word, needed only if most of the store belongs to other spaces."""
-        segment = self.segment
         if session.bounds is not None:
             # This transaction cannot see how large the store is.
             return [self._space_word]
-        if self._newest[0] != segment.seq:
-            (newest,) = session.rows(everywhere("newest number", "SELECT max(num) FROM memory"))[0]
-            self._newest = (segment.seq, newest or 0)
-        return [self._space_word] if segment.columns.size < self._newest[1] // 2 else []
+        seq, newest = self._newest
+        if seq != found.seen:
+            newest = session.rows(everywhere("newest number", "SELECT max(num) FROM memory"))[0][0] or 0
+            self._newest = (found.seen, newest)
+        return [self._space_word] if found.columns.size < newest // 2 else []
 
 
 @dataclass(frozen=True, slots=True)
 class _ProcessQuery:
     """The visible places of a segment, and those that were picked; `word_records` is None if all were."""
 
-    segment: Segment
+    found: SegmentSnapshot
     scope: Scope
     open_places: NDArray[np.bool_]
     places: NDArray[np.int32]
@@ -488,18 +431,22 @@ class _ProcessQuery:
 
     def pick(self, session: Session, query: NDArray[np.float32] | None, count: int) -> SpaceCandidates:
         if self.word_records is None:
-            return self._candidates(self.places)
+            return self._candidates(session, self.places)
         lists = [self.places]
         if query is not None:
-            lists.append(self.segment.vectors(session).nearest(query, self.open_places, count))
+            lists.append(self.found.nearest(session, query, self.open_places, count))
         strongest = np.concatenate([places[:WITH_NEIGHBOURS] for places in lists])
-        around = np.concatenate(self.segment.columns.neighbours(strongest))
+        around = np.concatenate(self.found.columns.neighbours(strongest))
         around = around[around >= 0]
-        places = np.unique(np.concatenate([*lists, around[self.open_places[around]]]))
-        return self._candidates(places.astype(np.int32))
+        places = distinct(np.concatenate([*lists, around[self.open_places[around]]]))
+        found = self._candidates(session, places.astype(np.int32))
+        self.found.segment.release()
+        return found
 
-    def _candidates(self, places: NDArray[np.int32]) -> SpaceCandidates:
-        columns = self.segment.columns
+    def _candidates(self, session: Session, places: NDArray[np.int32]) -> SpaceCandidates:
+        found, columns = self.found, self.found.columns
+        places = self._readable(session, places)
+        nums = columns.nums[places]
         index = np.full(columns.size + 1, -1, np.int32)
         index[places] = np.arange(len(places), dtype=np.int32)
         # The last slot is addressed by -1, "no neighbour".
@@ -507,9 +454,9 @@ class _ProcessQuery:
         previous, following = columns.neighbours(places)
         open_records, open_length = columns.total_length(self.open_places)
         return SpaceCandidates(
-            self.segment.space,
-            self.segment.seq,
-            columns.nums[places],
+            found.segment.space,
+            found.seq if found.seq == found.seen else None,
+            nums,
             columns.values("created", places),
             columns.values("length", places),
             columns.values("flags", places),
@@ -521,5 +468,15 @@ class _ProcessQuery:
             open_records,
             open_length,
             self.word_records,
-            self.segment.signals,
+            found.signals,
         )
+
+    def _readable(self, session: Session, places: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Without the records that were purged meanwhile, or written after the transaction began."""
+        found = self.found
+        nums = found.columns.nums[places]
+        if found.seq != found.seen:
+            statement = "SELECT num FROM memory WHERE space = ? AND num IN ({})"
+            seen = {row[0] for row in rows_among(session, statement, (found.segment.space,), nums.tolist())}
+            return places[np.fromiter((num in seen for num in nums.tolist()), np.bool_, len(nums))]
+        return places if (nums >= 0).all() else places[nums >= 0]

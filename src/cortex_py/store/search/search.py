@@ -7,8 +7,7 @@ in the engine if that has an index of its vectors: then it is too large for a pr
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ from .candidates import (
 )
 from .codes import CodeCache, FilteredCodes
 from .filters import Scope, Where
-from .process_space import WITH_NEIGHBOURS, ProcessSpace, Segment, WordMatches, by_words, share_of_words
+from .process_space import SEQ, WITH_NEIGHBOURS, ProcessSpace, Segment, WordMatches, by_words, share_of_words
 
 if TYPE_CHECKING:
     from ..postgres.vector_index import Extent, RankingColumns, VectorIndex
@@ -99,24 +98,27 @@ class EngineSpace:
     def _open(self, session: Session, scope: Scope, where: Where, facts: _Facts) -> tuple[int, float]:
         """About how many records are visible, and their average length; cached for each filter."""
         asked = (where.sql, *(value for value in where.params if value != scope.now))
-        if asked not in facts.opened:
+        known = facts.opened.get(asked)
+        if known is None:
             probed = facts.sample[:_PROBED]
             lengths = [length for _, length in self._index.passing(session, self.space, probed, where)]
             records = max(1, round(facts.extent.records * (len(lengths) + 0.5) / (len(probed) + 1)))
             if len(facts.opened) >= _REMEMBERED:
                 facts.opened.clear()
-            facts.opened[asked] = records, sum(lengths) / len(lengths) if lengths else 1.0
-        return facts.opened[asked]
+            known = facts.opened[asked] = records, sum(lengths) / len(lengths) if lengths else 1.0
+        return known
 
     def _facts(self, session: Session, seq: int) -> _Facts:
-        if self._known is None or not 0 <= seq - self._known.seq < _CHANGES:
+        # Read once: another thread may replace it.
+        known = self._known
+        if known is None or not 0 <= seq - known.seq < _CHANGES:
             extent = self._index.extent(session, self.space)
             sample = self._index.sample(session, self.space, _SAMPLED, extent.records)
             shares = share_of_words(read_signals(session, self.space, sample))
             # Shuffled, so that any beginning of it is a fair sample too.
             mixed = np.random.default_rng(len(sample)).permutation(np.array(sample, np.int64))
-            self._known = _Facts(seq, extent, mixed.tolist(), shares)
-        return self._known
+            known = self._known = _Facts(seq, extent, mixed.tolist(), shares)
+        return known
 
     def _look(
         self, session: Session, facts: _Facts, shares: NDArray[np.float64], hashes: Sequence[int], i: int, most: int
@@ -208,7 +210,6 @@ class _EngineQuery:
 
 # How many codes a process keeps at most, about 72 bytes each.
 _CODES_MOST = 2_000_000
-_SEQ = "SELECT seq FROM state WHERE one = 1"
 
 
 class Search:
@@ -220,23 +221,13 @@ class Search:
         self._lock = threading.RLock()
         self._gathered: tuple[tuple[object, ...], Details] | None = None
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Lock the cached segments, from before a transaction begins until its candidates are found.
-
-        Otherwise a thread with a later transaction could advance them past what this one can read.
-        """
-        with self._lock:
-            yield
-
     def look_up(self, session: Session, scope: Scope, hashes: Sequence[int], count: int) -> list[SpaceQuery]:
         """The half of a search that needs no vector: which records are visible, and which contain the words."""
-        (seq,) = session.rows(_SEQ)[0]
+        (seq,) = session.rows(SEQ)[0]
         spaces = visible(scope.spaces, session.bounds)
         index = self._database.vector_index
         covered = index.covered(session, spaces) if index is not None else set()
-        with self._lock:
-            queries = [self._look_up(session, scope, one, one in covered, int(seq), hashes, count) for one in spaces]
+        queries = [self._space(one, one in covered).look_up(session, scope, int(seq), hashes, count) for one in spaces]
         return [query for query in queries if query is not None]
 
     def candidates(
@@ -253,9 +244,8 @@ class Search:
         `looked_up` is the result of `look_up` for the same scope and words, if it was called before.
         """
         queries = self.look_up(session, scope, hashes, count) if looked_up is None else looked_up
-        with self._lock:
-            spaces = [one.pick(session, query, count) for one in queries]
-            return combine_candidates(spaces, self._details(session, scope, spaces), hashes)
+        spaces = [one.pick(session, query, count) for one in queries]
+        return combine_candidates(spaces, self._details(session, scope, spaces), hashes)
 
     def forget_all(self) -> None:
         """Drop all caches, after a change outside the change sequence, such as a new model."""
@@ -288,30 +278,45 @@ class Search:
             with self._database.read() as session:
                 # A dropped index has nothing to read; the next query notices too.
                 if space in index.covered(session, [space]):
-                    codes.read(session, int(session.rows(_SEQ)[0][0]), left, stop)
+                    codes.read(session, int(session.rows(SEQ)[0][0]), left, stop)
             left -= len(codes)
 
-    def _look_up(
-        self, session: Session, scope: Scope, space: str, covered: bool, seq: int, hashes: Sequence[int], count: int
-    ) -> SpaceQuery | None:
+    def _space(self, space: str, covered: bool) -> ProcessSpace | EngineSpace:
         index = self._database.vector_index
-        if index is not None and covered:
-            self._in_process.pop(space, None)
-            wide = self._in_engine.setdefault(space, EngineSpace(space, self._database, index))
-            return wide.look_up(session, scope, seq, hashes, count)
-        self._in_engine.pop(space, None)
-        held = self._in_process.get(space)
-        if held is None:
-            held = self._in_process[space] = ProcessSpace(self._database, Segment(space, self._dimensions))
-        held.segment.catch_up(session, seq)
-        return held.look_up(session, scope, hashes, count) if held.segment.columns.size else None
+        with self._lock:
+            if index is not None and covered:
+                self._in_process.pop(space, None)
+                return self._in_engine.setdefault(space, EngineSpace(space, self._database, index))
+            self._in_engine.pop(space, None)
+            held = self._in_process.get(space)
+            if held is None:
+                segment = Segment(space, self._dimensions, self._database.kept_spaces)
+                held = self._in_process[space] = ProcessSpace(self._database, segment)
+            return held
+
+    def keep_spaces(self, stop: Callable[[], bool], *, check: bool) -> None:
+        """Write the files from which other processes read the spaces that this one searched.
+
+        `check` also reads all of a file that this process uses, once, and drops what came from a damaged one.
+        """
+        with self._lock:
+            segments = {space: one.segment for space, one in self._in_process.items()}
+        for space, segment in segments.items():
+            if stop():
+                return
+            # The file takes less memory than what it was written from.
+            if (segment.is_unkept and segment.keep(self._database)) or (check and not segment.check_kept()):
+                self.forget([space])
 
     def _details(self, session: Session, scope: Scope, spaces: Sequence[SpaceCandidates]) -> Details:
         nums = [num for one in spaces for num in one.nums.tolist()]
         whole = not scope.filtered and all(one.word_records is None for one in spaces)
+        whole = whole and all(one.seq is not None for one in spaces)
         key = (len(nums), *((one.space, one.seq) for one in spaces))
-        if whole and self._gathered and self._gathered[0] == key and np.array_equal(self._gathered[1].nums, nums):
-            return self._gathered[1]
+        # Read once: another thread may replace it.
+        gathered = self._gathered
+        if whole and gathered and gathered[0] == key and np.array_equal(gathered[1].nums, nums):
+            return gathered[1]
         found = [one.signals(session, one.nums.tolist()) for one in spaces]
         signals: Mapping[int, Signal] = found[0] if len(found) == 1 else {k: v for one in found for k, v in one.items()}
         details = gather(nums, signals, self._dimensions)

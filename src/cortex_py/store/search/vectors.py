@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 from ...pools import Pool, renew_in_forks
 
-__all__ = ["VectorMatrix", "single_threaded", "stack"]
+__all__ = ["GROUPED_FROM", "VectorMatrix", "distinct", "rows_at", "single_threaded", "stack"]
 
 # One thread for array arithmetic while a query runs: a matrix-vector product of a few milliseconds gains little from a
 # second thread, and if another process has the other core, waiting for that thread costs a whole scheduler slice.
@@ -50,6 +51,11 @@ class _Guard:
             if self._inside == 0:
                 self._restore()
 
+    @property
+    def crowded(self) -> bool:
+        """Whether several queries run at once; then each has a core for itself at best."""
+        return self._inside > 1
+
 
 @lru_cache(maxsize=1)
 def _guard() -> _Guard:
@@ -72,9 +78,16 @@ _FINE_SHARE = 0.01
 _FINE_MOST = 6_000
 _BYTE = 127.0
 _BLOCK = 4_096
+# If fewer than one record in so many is visible, only the chunks of those are compared.
+_SELECTIVE = 5
+# From this many chunks on, rows in a file are in groups: how many, fitted on how many chunks each, in how many rounds.
+GROUPED_FROM = 250_000
+_GROUPS, _GROUPED_ON, _GROUPING_ROUNDS = 256, 64, 4
 _HELPER = Pool(2, "cortex-scan")
 
 Floats = NDArray[np.float32]
+_T = TypeVar("_T", bound=np.generic)
+_PER_CHUNK = ("coarse", "fine", "scale", "place")
 
 
 class VectorMatrix:
@@ -91,12 +104,62 @@ class VectorMatrix:
         self._fine = np.empty((self._fitted, sample.shape[1]), np.int8)
         self._scale = np.empty(self._fitted, np.float32)
         self._place = np.empty(self._fitted, np.int32)
-        self._dead = 0
+        # Rows from whose scores a threshold is estimated, if not evenly spaced ones.
+        self._sampled: NDArray[np.int32] | None = None
+        # Chunks of records that changed or were purged.
+        self.dead = 0
+
+    def arrays(
+        self, nums: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64] | None, dict[str, NDArray[Any]], dict[str, Any]]:
+        """Everything, for a file: which rows of the arrays to write (None: all, as they are), the arrays, a few values.
+
+        `nums` says which number the record at each place has. Arrays of vectors are shared: rows are only appended.
+        """
+        place = self._place[: self._size].copy()
+        alive = place >= 0
+        alive[alive] = nums[place[alive]] >= 0
+        rows = None if alive.all() else np.flatnonzero(alive)
+        sampled = np.empty(0, np.int32)
+        if self._size >= GROUPED_FROM:
+            rows = self._grouped(np.flatnonzero(alive))
+            # The sample is that of rows in the order of their records, as they are when the file is not there.
+            sampled = np.argsort(nums[place[rows]], kind="stable")[:: _stride(len(rows))].astype(np.int32)
+        arrays: dict[str, NDArray[Any]] = {name: getattr(self, f"_{name}")[: self._size] for name in _PER_CHUNK}
+        arrays |= {"place": place, "basis": self._basis, "steps": self._steps, "sampled": sampled}
+        return rows, arrays, {"chunks": int(np.count_nonzero(alive)), "fitted": self._fitted}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> VectorMatrix:
+        """The same again. The arrays may be longer than what they hold."""
+        made = cls.__new__(cls)
+        for name in ("basis", "steps", *_PER_CHUNK):
+            setattr(made, f"_{name}", arrays[name])
+        made._size, made._fitted = int(facts["chunks"]), int(facts["fitted"])
+        made._sampled = arrays["sampled"] if len(arrays["sampled"]) else None
+        # Chunks of records that were purged since.
+        made.dead = int(np.count_nonzero(arrays["place"][: made._size] < 0))
+        return made
+
+    def _grouped(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows with similar ones side by side: a search then reads from few parts of a long file."""
+        sample = self._coarse[rows[:: max(1, len(rows) // (_GROUPED_ON * _GROUPS))]] * self._steps
+        centres = sample[::_GROUPED_ON][:_GROUPS]
+        for _ in range(_GROUPING_ROUNDS):
+            nearest = (sample @ centres.T).argmax(axis=1)
+            sums = np.zeros_like(centres)
+            np.add.at(sums, nearest, sample)
+            centres = sums / (np.linalg.norm(sums, axis=1, keepdims=True) + 1e-9)
+        groups = np.empty(len(rows), np.int16)
+        for low in range(0, len(rows), _BLOCK):
+            part = self._coarse[rows[low : low + _BLOCK]] * self._steps
+            groups[low : low + _BLOCK] = (part @ centres.T).argmax(axis=1)
+        return rows[np.argsort(groups, kind="stable")]
 
     @property
     def outgrown(self) -> bool:
         """Whether the directions were fitted on far fewer chunks, or many chunks are dead."""
-        return self._size > 8 * self._fitted or self._dead > self._size // 3 + 64
+        return self._size > 8 * self._fitted or self.dead > self._size // 3 + 64
 
     def append(self, vectors: Floats, places: NDArray[np.int32]) -> None:
         start, end = self._size, self._size + len(vectors)
@@ -114,37 +177,43 @@ class VectorMatrix:
 
     def forget(self, places: NDArray[np.int32]) -> None:
         """Drop all chunks of the records at these places."""
-        gone = np.isin(self._place[: self._size], places)
-        self._place[: self._size][gone] = -1
-        self._dead += int(gone.sum())
+        gone = rows_at(self._place[: self._size], places)
+        self._place[gone] = -1
+        self.dead += len(gone)
 
     def nearest(self, query: Floats, open_places: NDArray[np.bool_], count: int) -> NDArray[np.int32]:
         """Places of the records nearest to the query, best first, among the open ones."""
-        scores = self._scan((query @ self._basis) * self._steps)
+        projected = (query @ self._basis) * self._steps
+        if np.count_nonzero(open_places) * _SELECTIVE < self._size:
+            place = self._place[: self._size]
+            rows = np.flatnonzero(open_places[place] & (place >= 0) if self.dead else open_places[place])
+            return self._finish(query, self._scan(projected, rows), count, rows)
+        scores = self._scan(projected)
         self._close(scores, open_places)
         return self._finish(query, scores, count)
 
-    def _scan(self, projected: Floats) -> Floats:
-        """Coarse scores of all chunks, in blocks shared between this thread and a helper.
+    def _scan(self, projected: Floats, chosen: NDArray[np.int64] | None = None) -> Floats:
+        """Coarse scores of all chunks, or of the chosen ones, in blocks shared between this thread and a helper.
 
-        If no other core is free, this thread computes them all.
+        If no other core is free, or other queries run, this thread computes them all.
         """
-        scores = np.empty(self._size, np.float32)
-        blocks = deque(slice(low, min(low + _BLOCK, self._size)) for low in range(0, self._size, _BLOCK))
+        size = self._size if chosen is None else len(chosen)
+        scores = np.empty(size, np.float32)
+        blocks = deque(slice(low, min(low + _BLOCK, size)) for low in range(0, size, _BLOCK))
 
         def work() -> None:
             # Bytes become floats one block at a time, in a buffer that fits the processor's cache.
-            floats = np.empty((min(_BLOCK, self._size), len(projected)), np.float32)
+            floats = np.empty((min(_BLOCK, size), len(projected)), np.float32)
             while True:
                 try:
                     rows = blocks.popleft()
                 except IndexError:
                     return
                 part = floats[: rows.stop - rows.start]
-                part[:] = self._coarse[rows]
+                part[:] = self._coarse[rows if chosen is None else chosen[rows]]
                 np.matmul(part, projected, out=scores[rows])
 
-        other = _HELPER.submit(work) if len(blocks) > 1 else None
+        other = _HELPER.submit(work) if len(blocks) > 1 and not _guard().crowded else None
         work()
         if other is not None and not other.cancel():
             other.result()
@@ -152,20 +221,35 @@ class VectorMatrix:
 
     def _close(self, scores: Floats, open_places: NDArray[np.bool_]) -> None:
         """Exclude the chunks of records that are not visible."""
-        if not self._dead and open_places.all():
+        if not self.dead and open_places.all():
             return
         place = self._place[: len(scores)]
         closed = ~open_places[place]
-        if self._dead:
+        if self.dead:
             closed |= place < 0
         scores[closed] = -np.inf
 
-    def _finish(self, query: Floats, scores: Floats, count: int) -> NDArray[np.int32]:
-        keep = min(max(8 * count, int(len(scores) * _FINE_SHARE)), max(_FINE_MOST, 8 * count))
-        rows = _best(scores, keep)
+    def _finish(
+        self, query: Floats, scores: Floats, count: int, chosen: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int32]:
+        """The best by their whole vectors. The scores are those of all chunks, or of the chosen ones."""
+        keep = min(max(8 * count, int(self._size * _FINE_SHARE)), max(_FINE_MOST, 8 * count))
+        rows = _best(scores, keep, self._size, partial(self._sample, scores, chosen))
+        if chosen is not None:
+            rows = chosen[rows]
         fine = self._fine[rows].astype(np.float32) @ query
         fine *= self._scale[rows]
         return _best_places(self._place[rows], fine, count)
+
+    def _sample(self, scores: Floats, chosen: NDArray[np.int64] | None) -> Floats:
+        """The scores of a sample of all chunks; -inf for those that are not among the chosen ones."""
+        if chosen is None:
+            return scores[:: _stride(self._size)] if self._sampled is None else scores[self._sampled]
+        rows = np.arange(0, self._size, _stride(self._size)) if self._sampled is None else self._sampled
+        if not len(chosen):
+            return np.full(len(rows), -np.inf, np.float32)
+        at = np.minimum(np.searchsorted(chosen, rows), len(chosen) - 1)
+        return np.where(chosen[at] == rows, scores[at], np.float32(-np.inf))
 
     def _grow(self, needed: int) -> None:
         if needed <= len(self._place):
@@ -188,19 +272,25 @@ def _principal_directions(sample: Floats) -> Floats:
     return np.ascontiguousarray(directions[:, -wanted:], dtype=np.float32)
 
 
-def _best(scores: Floats, count: int) -> NDArray[np.int64]:
-    """Rows of about the `count` best finite scores, without sorting everything."""
+def _stride(size: int) -> int:
+    return max(1, size // 4_096)
+
+
+def _best(scores: Floats, count: int, size: int, sample: Callable[[], Floats]) -> NDArray[np.int64]:
+    """Indexes of about the `count` best finite scores of a matrix with `size` chunks, without sorting everything.
+
+    `sample` gives the scores of a few of its chunks.
+    """
     n = len(scores)
-    if n <= 2 * count:
+    if size <= 2 * count:
         return np.flatnonzero(scores > -np.inf)
-    if n <= 50_000:
-        rows = np.argpartition(scores, n - count)[n - count :]
+    if size <= 50_000:
+        rows = np.argpartition(scores, n - count)[n - count :] if n > count else np.arange(n)
         return rows[scores[rows] > -np.inf]
     # A threshold from a sample is several times cheaper than partitioning a long array.
-    stride = max(1, n // 4_096)
-    sample = scores[::stride]
-    rank = max(1, round(len(sample) * count / n))
-    threshold = np.partition(sample, len(sample) - rank)[len(sample) - rank]
+    sampled = sample()
+    rank = max(1, round(len(sampled) * count / size))
+    threshold = np.partition(sampled, len(sampled) - rank)[len(sampled) - rank]
     rows = np.flatnonzero(scores >= threshold if threshold > -np.inf else scores > threshold)
     if len(rows) > 3 * count:
         rows = rows[np.argpartition(scores[rows], len(rows) - count)[len(rows) - count :]]
@@ -210,12 +300,28 @@ def _best(scores: Floats, count: int) -> NDArray[np.int64]:
 def _best_places(places: NDArray[np.int32], scores: Floats, count: int) -> NDArray[np.int32]:
     """The places of the best scores, best first, each once however many of its chunks are among them."""
     ordered = places[np.argsort(-scores, kind="stable")]
+    # Chunks of records that changed during the search.
+    ordered = ordered[ordered >= 0]
     # The best few chunks nearly always belong to enough different records.
     for likely in (2 * count, len(ordered)):
         distinct = dict.fromkeys(ordered[:likely].tolist())
         if len(distinct) >= count:
             break
     return np.fromiter(distinct, np.int32, len(distinct))[:count]
+
+
+def rows_at(place: NDArray[np.int32], places: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The rows that have one of these places."""
+    wanted = np.zeros(max(int(place.max(initial=0)), int(places.max(initial=0))) + 2, np.bool_)
+    wanted[places] = True
+    # -1 addresses the last slot.
+    return np.flatnonzero(wanted[place])
+
+
+def distinct(values: NDArray[_T]) -> NDArray[_T]:
+    """Sorted distinct values: quicker than `np.unique`, which also imports all of `numpy.ma`."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def stack(vectors: Sequence[bytes], dimensions: int) -> Floats:

@@ -186,6 +186,8 @@ class MemoryTable:
         session.run(everywhere("all spaces", "UPDATE chunk SET vector = NULL WHERE vector IS NOT NULL"))
         if self.database.vector_index:
             self.database.vector_index.forget_all(session)
+        if self.database.kept_spaces:
+            self.database.kept_spaces.invalidate(session)
 
     def without_personal_check(self, session: Session, space: str | None, limit: int) -> dict[str, list[int]]:
         """Records that were not checked for personal data, by space."""
@@ -420,6 +422,8 @@ class MemoryTable:
             purge_rows(session, space, batch, seq, names=names)
         for num in nums:
             self.database.unindex_text(session, space, num)
+        if self.database.kept_spaces:
+            self.database.kept_spaces.purge(session, space, nums)
 
     def _write_parts(self, session: Session, num: int, record: IndexedRecord) -> None:
         session.run_many("INSERT INTO tag (space, tag, num) VALUES (?, ?, ?)", _tag_rows(num, record))
