@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from ...clock import Clock, to_micros
@@ -22,6 +23,8 @@ from .merging import Piece, merge, without_context
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ..comparison.statements import Statement
 
 __all__ = ["ConflictFinder", "NeighbourFinder", "Supersession", "UndoResult"]
 
@@ -81,17 +84,23 @@ class ConflictFinder:
         if memory.kind != "note" or memory.role is not None or len(memory.content) > _LONGEST_COMPARED:
             return ()
         # Imported on first use: recall does not need it.
-        from ..comparison.conflicts import conflict
-        from ..comparison.statements import read_statement
+        from ..comparison.conflicts import ABOUT_ONE_THING, conflict
 
-        statement = read_statement(without_context(memory.content))
         found = []
         for other, cosine in self._neighbours.find(memory, _NEIGHBOURS):
-            if other.role is not None or len(other.content) > _LONGEST_COMPARED:
+            if cosine < ABOUT_ONE_THING or other.role is not None or len(other.content) > _LONGEST_COMPARED:
                 continue
-            if difference := conflict(read_statement(without_context(other.content)), statement, cosine):
+            if difference := conflict(_statement(other.content), _statement(memory.content), cosine):
                 found.append(Contradiction(other.id, str(difference)))
         return tuple(found[:_REPORTED])
+
+
+@lru_cache(maxsize=256)
+def _statement(content: str) -> Statement:
+    """What a note states; kept, because the notes around a subject are compared with each new one about it."""
+    from ..comparison.statements import read_statement
+
+    return read_statement(without_context(content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +125,13 @@ class CounterpartFinder:
             return []
         from ..comparison.conflicts import conflict
         from ..comparison.likeness import judge
-        from ..comparison.statements import read_statement
 
-        mine = read_statement(without_context(memory.content))
+        mine = _statement(memory.content)
         found = []
         for other, cosine in self._neighbours.find(memory, _NEIGHBOURS):
             if other.role is not None or len(other.content) > _LONGEST_COMPARED:
                 continue
-            theirs = read_statement(without_context(other.content))
+            theirs = _statement(other.content)
             if difference := conflict(theirs, mine, cosine):
                 found.append(Counterpart(other, "contradicts", str(difference)))
             elif (judged := judge(theirs, mine, cosine)).same:
