@@ -264,3 +264,7 @@ ALTER TABLE recalled_placed RENAME TO recalled;
 -- A JSON list of kinds of personal data with their counts; NULL if the record was not checked yet.
 ALTER TABLE memory ADD COLUMN personal TEXT;
 CREATE INDEX memory_unlooked ON memory (num) WHERE personal IS NULL;
+
+-- step 15: notes that are read for the graph after they were acknowledged
+-- `graphed` is 2 from the capture until then; 0 if a note is to be read at leisure, 1 if it was read.
+CREATE INDEX memory_pending ON memory (num) WHERE graphed = 2;

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 from ...clock import Clock, to_micros
 from ...embedding.backends.backend import Backend
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..comparison.statements import Statement
 
-__all__ = ["ConflictFinder", "NeighbourFinder", "Supersession", "UndoResult"]
+__all__ = ["ConflictFinder", "LaterConflicts", "NeighbourFinder", "Supersession", "UndoResult"]
 
 _NEIGHBOURS = 8
 _REPORTED = 3
@@ -93,6 +93,40 @@ class ConflictFinder:
             if difference := conflict(_statement(other.content), _statement(memory.content), cosine):
                 found.append(Contradiction(other.id, str(difference)))
         return tuple(found[:_REPORTED])
+
+
+class LaterConflicts(Sequence[Contradiction]):
+    """The contradictions of a memory, looked for when they are first read."""
+
+    def __init__(self, find: Callable[[], tuple[Contradiction, ...]]) -> None:
+        self._find: Callable[[], tuple[Contradiction, ...]] | None = find
+        self._found: tuple[Contradiction, ...] = ()
+
+    def _all(self) -> tuple[Contradiction, ...]:
+        if self._find is not None:
+            self._found, self._find = self._find(), None
+        return self._found
+
+    @overload
+    def __getitem__(self, at: int) -> Contradiction: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Contradiction, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Contradiction | tuple[Contradiction, ...]:
+        return self._all()[at]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return self._all() == (other._all() if isinstance(other, LaterConflicts) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
 
 
 @lru_cache(maxsize=256)
