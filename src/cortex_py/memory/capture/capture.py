@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from contextvars import copy_context
@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, cached_property, partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...clock import Clock, in_utc, to_micros
 from ...config import Settings
@@ -295,7 +295,7 @@ class Capture:
 
     def _write(self, records: Sequence[IndexedRecord], given: Sequence[NewMemory]) -> list[Memory]:
         pending = self._pending if self.annotator else None
-        both = [_unread(one) if pending and one.memory.kind == "note" else self.annotate(one) for one in records]
+        both = [(one, _LATER) if pending and one.memory.kind == "note" else self.annotate(one) for one in records]
         with self._store.database.write() as session:
             record_model(self._store, session, self._backend, records)
             seq = self._store.memories.next_seq(session)
@@ -306,7 +306,9 @@ class Capture:
             for (record, note), item in zip(both, given, strict=True):
                 known = repeated.get((record.space, record.idempotency_key or ""))
                 if known is None:
-                    record = _mark_duplicate(self._stamp(record) if item.created_at is None else record, twins)
+                    changed = {} if note is not _LATER else _UNREAD
+                    record = self._stamp(record, changed, is_new=item.created_at is None)
+                    record = _mark_duplicate(record, twins)
                     known = record.memory
                     fresh.append((record, item, note))
                     if record.idempotency_key:
@@ -330,10 +332,12 @@ class Capture:
             pending.added(sum(map(len, unread.values())))
         return stored
 
-    def _stamp(self, record: IndexedRecord) -> IndexedRecord:
-        """Give the record its id and date under the write lock, so that both follow the order of commits."""
-        now = self._clock.now()
-        return replace(record, memory=replace(record.memory, id=self._ids.new(), created_at=now, updated_at=now))
+    def _stamp(self, record: IndexedRecord, changes: Mapping[str, Any], *, is_new: bool) -> IndexedRecord:
+        """Give a new record its id and date under the write lock, so that both follow the order of commits."""
+        if is_new:
+            now = self._clock.now()
+            changes = {**changes, "id": self._ids.new(), "created_at": now, "updated_at": now}
+        return replace(record, memory=replace(record.memory, **changes)) if changes else record
 
     def _supersede(self, session: Session, space: str, older: str, newer: Memory, seq: int) -> None:
         found = self._store.memories.get(session, space, older)
@@ -366,10 +370,7 @@ class Capture:
 
 
 _LATER = object()  # the annotator's note on a record that it reads later
-
-
-def _unread(record: IndexedRecord) -> tuple[IndexedRecord, object]:
-    return replace(record, memory=replace(record.memory, personal=None, pending=("graph",))), _LATER
+_UNREAD: Mapping[str, Any] = {"personal": None, "pending": ("graph",)}
 
 
 def _mark_duplicate(record: IndexedRecord, twins: dict[tuple[str, bytes], str]) -> IndexedRecord:
