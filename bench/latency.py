@@ -1,5 +1,8 @@
 """Time and memory as the store grows: capture, recall, first recall of a fresh process, resident memory.
 
+`capture_ms` is a note of 40 words until it is acknowledged, p50; `conflicts_ms` the same with the look for
+contradictions; `read_ms` the processor time of reading a note for the graph afterwards, as far as it was still pending.
+
     python bench/latency.py                 1k, 10k, 100k records
     python bench/latency.py 1000 1000000    the sizes given
 
@@ -131,10 +134,19 @@ def measure(home: Path) -> dict[str, float]:
         figures["embed_p50_ms"] = float(np.quantile(embedding, 0.5) * 1e3)
         figures["memory_mb"] = _memory_mb()
         figures |= several_callers(cortex)
-        started = time.perf_counter()
-        for text in queries(CAPTURES, seed=23, words=30):
-            cortex.memories.capture(text)
-        figures["capture_ms"] = (time.perf_counter() - started) / CAPTURES * 1e3
+        for name, wants_conflicts, seed in (("capture", False, 23), ("conflicts", True, 29)):
+            taken = []
+            for text in queries(CAPTURES, seed=seed, words=40):
+                started = time.perf_counter()
+                memory = cortex.memories.capture(text)
+                if wants_conflicts:
+                    tuple(memory.conflicts_with)
+                taken.append(time.perf_counter() - started)
+            figures[f"{name}_ms"] = float(np.quantile(taken, 0.5) * 1e3)
+        started = time.thread_time()
+        while not cortex.memories.finish_reading():
+            pass
+        figures["read_ms"] = (time.thread_time() - started) / (2 * CAPTURES) * 1e3
     return figures
 
 
@@ -185,8 +197,8 @@ def main() -> None:
         rows.append(figures)
     columns = (
         "records", "embed_p50_ms", "hybrid_p50_ms", "hybrid_p95_ms", "ratio", "p95_ratio", "vector_p50_ms",
-        "text_p50_ms", "built_s", "first_s", "two_callers", "beside_slow", "capture_ms", "load_per_s", "memory_mb",
-        "file_mb",
+        "text_p50_ms", "built_s", "first_s", "two_callers", "beside_slow", "capture_ms", "conflicts_ms", "read_ms",
+        "load_per_s", "memory_mb", "file_mb",
     )  # fmt: skip
     report.table(columns, [[row[column] for column in columns] for row in rows])
     import_ms = _start_up_ms("import cortex_py") - _start_up_ms("pass")

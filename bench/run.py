@@ -23,6 +23,7 @@ ALL = (
     "contexts",
     "entities",
     "graph",
+    "reading",
     "entity_signal",
     "prompts",
     "consolidation",

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
+from cortex_py.memory.capture.pending import PendingReading
 
 from helpers import MODELS, FakeClock
 from new_stores import copy_new_stores
@@ -90,6 +91,16 @@ def _engine(_own_environment: None, request: pytest.FixtureRequest, monkeypatch:
         if request.node.get_closest_marker("sqlite_only"):
             pytest.skip("looks into the file of SQLite")
         monkeypatch.setenv("CORTEX_DATABASE_URL", request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture(autouse=True)
+def _reading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New notes are read for the graph right after their capture, and not at a moment that no test can know."""
+    if request.node.get_closest_marker("background_reading"):
+        return
+    monkeypatch.setattr(PendingReading, "_start", lambda _: None)
+    if not request.node.get_closest_marker("reads_when_asked"):
+        monkeypatch.setattr(PendingReading, "added", lambda pending, _: pending.read_all(lambda: False))
 
 
 @pytest.fixture

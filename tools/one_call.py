@@ -55,6 +55,8 @@ class Trace:
     def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
         if not self.on or event != "call" or not (module := _module_of(frame)):
             return
+        if threading.current_thread().name == "cortex-reading":
+            return  # after the answer
         if threading.current_thread() is threading.main_thread() and not self.entered.keys() & {"app"}:
             self.path.setdefault(module)
         self.entered.setdefault(module)

@@ -90,6 +90,7 @@ class Cortex:
                     follow_shipped_model(self._store, backend)
                 self._own = self._sessions.own = self._sessions.at(folder)
                 self._sessions.settle_files()
+                self._sessions.pending.take_up()
         except BaseException:
             self._end()
             raise
@@ -384,6 +385,7 @@ class Cortex:
         database = self._store.database
         everything = database.leads("upkeep")
         if everything:
+            self._sessions.pending.read_all(stop)
             self.memories.annotate(stop)
             self.memories.look_for_personal_data(stop)
             self.memories.fill_vectors(stop)

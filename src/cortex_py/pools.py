@@ -1,4 +1,7 @@
-"""Thread pools that start when first used, restart in a forked process, and end with their last user."""
+"""Thread pools that start when first used, restart in a forked process, and end with their last user.
+
+Also `load_once`, for what the threads of a process share.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 from weakref import WeakSet
 
-__all__ = ["Pool", "release", "renew_in_forks", "require"]
+__all__ = ["Pool", "load_once", "release", "renew_in_forks", "require"]
 
 _T = TypeVar("_T")
 
@@ -35,6 +38,34 @@ def _renew_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_all)
+
+
+class load_once(Generic[_T]):  # noqa: N801  # a decorator
+    """Calls a function at its first use and keeps the result; threads that need it meanwhile wait.
+
+    `functools.cache` lets each of them load its own: eight at once took eight times the memory and the time.
+    """
+
+    def __init__(self, load: Callable[[], _T]) -> None:
+        self._load = load
+        self._loaded: tuple[_T] | None = None
+        self.__doc__ = load.__doc__
+        self.renew()
+        renew_in_forks(self)
+
+    def renew(self) -> None:
+        self._lock = threading.Lock()
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._loaded is not None
+
+    def __call__(self) -> _T:
+        if self._loaded is None:
+            with self._lock:
+                if self._loaded is None:
+                    self._loaded = (self._load(),)
+        return self._loaded[0]
 
 
 class Pool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -165,8 +165,10 @@ class Memory:
     grounding: float | None
     version: int
     duplicate_of: str | None = None
-    # Reported at capture, not stored.
-    conflicts_with: tuple[Contradiction, ...] = ()
+    # Reported at capture, not stored. Conflicts are looked for when they are asked for.
+    conflicts_with: Sequence[Contradiction] = field(default=(), compare=False)
+    # What is done after a capture was acknowledged: "graph", the reading of names and statements.
+    pending: tuple[str, ...] = field(default=(), compare=False)
     redactions: tuple[str, ...] = ()
     # How often each kind of personal data was found in its texts; None if not checked yet.
     personal: tuple[tuple[str, int], ...] | None = field(default=None, compare=False)

@@ -186,14 +186,16 @@ class SqliteFile:
                 self._give(connection)
 
     @contextlib.contextmanager
-    def transaction(self, begin: str) -> Iterator[apsw.Connection]:
-        """A transaction for the block; an error rolls it back."""
+    def transaction(self, begin: str, around: tuple[str, str] | None = None) -> Iterator[apsw.Connection]:
+        """A transaction for the block; an error rolls it back. `around` are statements to run before and after it."""
         with self.connection() as connection:
             process = os.getpid()
             with self._changed:
                 self._begun[begin] += 1
-            connection.execute(begin)
+            if around is not None:
+                connection.execute(around[0])
             try:
+                connection.execute(begin)
                 yield connection
                 if os.getpid() != process:
                     raise StorageError(
@@ -206,6 +208,9 @@ class SqliteFile:
                 if os.getpid() == process and connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            finally:
+                if around is not None and os.getpid() == process:
+                    connection.execute(around[1])
 
     def _take(self) -> apsw.Connection:
         with self._changed:

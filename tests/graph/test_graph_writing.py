@@ -12,6 +12,7 @@ import pytest
 from cortex_py import Cortex, NewMemory
 from cortex_py.errors import EntityNotFound
 from cortex_py.graph.writer import MIN_CONFIDENCE
+from cortex_py.records import Memory
 from cortex_py.store.migrations import MIGRATIONS
 
 from forking import python_command
@@ -117,9 +118,14 @@ def test_a_new_name_in_one_batch_is_one_entity(desk: Cortex) -> None:
     assert desk.graph.get("Redis").entity.mention_count == 3
 
 
-def test_a_write_that_fails_leaves_neither_memory_nor_mention(desk: Cortex, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.reads_when_asked
+def test_a_reading_that_fails_leaves_nothing_by_half_and_is_repeated(
+    desk: Cortex, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk.memories.capture("The deploy runs on Kubernetes.")
-    before = (sizes(desk), rows(desk, "SELECT id FROM memory"))
+    assert desk.memories.finish_reading()
+    before = sizes(desk)
+    desk.memories.capture(TEXT)
 
     def fail(*_: object) -> None:
         raise RuntimeError("the disk is full")
@@ -128,10 +134,28 @@ def test_a_write_that_fails_leaves_neither_memory_nor_mention(desk: Cortex, monk
         with monkeypatch.context() as patch:
             patch.setattr(desk._store.graph, method, fail)
             with pytest.raises(RuntimeError):
-                desk.memories.capture(TEXT)
-        assert (sizes(desk), rows(desk, "SELECT id FROM memory")) == before
-    desk.memories.capture(TEXT)
+                desk.memories.finish_reading()
+        assert sizes(desk) == before
     assert desk.graph.get("Redis").entity.mention_count == 1
+
+
+@pytest.mark.reads_when_asked
+def test_a_note_that_cannot_be_read_does_not_stop_the_others(desk: Cortex, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = desk.memories._capture.annotator
+    assert writer is not None
+    read = writer.read
+    for text in ("The deploy runs on Kubernetes.", TEXT):
+        desk.memories.capture(text)
+
+    def fail_once(memory: Memory, stored: tuple[str, int] | None = None) -> object:
+        if "Kubernetes" in memory.content:
+            raise ZeroDivisionError
+        return read(memory, stored)
+
+    monkeypatch.setattr(writer, "read", fail_once)
+    assert desk.graph.get("Redis").entity.mention_count == 1
+    with pytest.raises(EntityNotFound):
+        desk.graph.get("Kubernetes")
 
 
 def test_a_repeated_call_is_read_once(desk: Cortex) -> None:
@@ -262,7 +286,14 @@ def _as_of_schema_2(cortex: Cortex) -> None:
             # One that took the place of another goes by the name of that.
             if cortex._store.database.has_table(session, table):
                 session.run(f"DROP TABLE {table}")
-        for index in ("memory_ungraphed", "scanned_at", "memory_superseded", "memory_grounding", "memory_unlooked"):
+        for index in (
+            "memory_ungraphed",
+            "scanned_at",
+            "memory_superseded",
+            "memory_grounding",
+            "memory_unlooked",
+            "memory_pending",
+        ):
             session.run(f"DROP INDEX {index}")
         for column in ("graphed", "personal"):
             session.run(f"ALTER TABLE memory DROP COLUMN {column}")

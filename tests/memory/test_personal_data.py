@@ -32,7 +32,9 @@ def test_marked_memories_keep_their_text_and_say_what_is_in_it(home: Path, proje
         assert memory.content == NOTE and memory.redactions == ()
         assert memory.personal == (("email", 2), ("phone", 1))
         assert cortex.memories.get(memory.id).personal == memory.personal
-        assert cortex.memories.capture(NAMED).personal == (("person-name", 1),)
+        named = cortex.memories.capture(NAMED)
+        assert (named.personal, named.pending) == ((), ("graph",))  # names are read after the answer
+        assert cortex.memories.get(named.id).personal == (("person-name", 1),)
         assert cortex.memories.capture("Nothing of the kind in it, 17 times").personal == ()
 
 
@@ -227,7 +229,7 @@ def test_a_store_of_the_schema_before_opens_and_is_looked_at(
         before -= 1
     database = sqlite.open_sqlite(home / "cortex.db", clock)
     with database.write() as session:
-        for index in ("memory_unlooked", "memory_user", "memory_agent"):
+        for index in ("memory_unlooked", "memory_user", "memory_agent", "memory_pending"):
             session.run(f"DROP INDEX {index}")
         session.run("ALTER TABLE memory DROP COLUMN personal")
         session.run("DELETE FROM schema_step WHERE version > ?", (before,))

@@ -75,11 +75,12 @@ def capture_command(
             supersedes=supersedes,
         )
         indexed = cortex.memories.index_note(memory)
+        conflicts = () if session.as_json else tuple(memory.conflicts_with)
     if session.as_json:
         print_json(memory_as_dict(memory))
         return
     say(memory.id)
-    for other in memory.conflicts_with:
+    for other in conflicts:
         say(f"Contradicts {other.memory_id[:SHORT_ID]} ({other.reason}).", err=True)
     if indexed:
         note(indexed)

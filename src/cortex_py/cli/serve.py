@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 import webbrowser
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,8 @@ from .output import print_json, say
 if TYPE_CHECKING:
     from ..app import Cortex
     from ..config import Settings
+    from ..http.sessions import PageLinks
+    from ..http.workers import Worker
 
 __all__ = ["serve_command", "ui_command"]
 
@@ -33,13 +36,16 @@ _MOST_BYTES = 10_000
 @click.option("--http", is_flag=True, help="Serve over HTTP instead of standard input and output.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
+@click.option(
+    "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that answer on the port."
+)
 @click.option("--toolsets", help="Only these sets of tools: core, context, memory, …, or all.")
 @click.option("--tools", help="Only these tools, or these beside the toolsets.")
 @click.option("--exclude-tools", help="Not these tools.")
 @click.option("--read-only", is_flag=True, default=None, help="Only tools that change nothing.")
 @click.option("--portable-names", is_flag=True, default=None, help="List tool names without dots.")
 @click.pass_context
-def serve_command(context: click.Context, /, http: bool, host: str, port: int, **tools: Any) -> None:
+def serve_command(context: click.Context, /, http: bool, host: str, port: int, workers: int, **tools: Any) -> None:
     """Serve the memory to MCP clients until they leave, or until interrupted.
 
     The project is that of --project, else CLAUDE_PROJECT_DIR, else the current folder.
@@ -51,6 +57,8 @@ def serve_command(context: click.Context, /, http: bool, host: str, port: int, *
     folder = session.project or os.environ.get("CLAUDE_PROJECT_DIR") or "."
     if session.verbose:
         tools["log_level"] = "debug"
+    if workers > 1 and not http:
+        raise click.UsageError("--workers needs --http: on standard input and output there is one client.")
     if not http:
         from ..mcp.stdio.serve import serve_stdio
 
@@ -64,8 +72,32 @@ def serve_command(context: click.Context, /, http: bool, host: str, port: int, *
     from ..http.server import serve_http
 
     needs_token = settings.token is not None or settings.auth != "token"
+    worker = _forked(settings, folder, host, port, workers, needs_token) if workers > 1 else None
     with _opened(settings, folder) as cortex, serving_hooks(cortex):
-        serve_http(cortex, host, port, lambda url, page: _announce(url, page, cortex.project.name, needs_token))
+
+        def started(url: str, page: str) -> None:
+            if worker is None:
+                _announce(url, page, cortex.project.name, needs_token)
+            else:
+                worker.ready()
+
+        serve_http(cortex, host, port, started, worker)
+
+
+def _forked(settings: Settings, folder: str, host: str, port: int, workers: int, needs_token: bool) -> Worker:
+    """Bind the port and start the workers; returns in each of them."""
+    from ..http.server import announced_address, bind_port
+    from ..http.workers import fork_workers
+    from ..mcp.middleware.logs import set_up_logs
+
+    set_up_logs(settings)
+    bound = bind_port(host, port)
+    name = Path(folder).absolute().name
+
+    def announce(links: PageLinks | None) -> None:
+        _announce(*announced_address(host, bound, links), name, needs_token)
+
+    return fork_workers(settings, workers, bound, announce)
 
 
 def _opened(settings: Settings, folder: str) -> Cortex:

@@ -432,6 +432,7 @@ class Contexts:
         project = self._sessions.get(project_id)
         project.git.sync_git_state()
         branch = self._branch(project, branch_id) if branch_id else None
+        project.memories.finish_reading()
         with self._store.database.read() as session:
             branches = self._store.branches.all(session, project.id)
             view = project.memories.place.view(to_micros(self._clock.now()))

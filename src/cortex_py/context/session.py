@@ -23,6 +23,7 @@ from ..graph.reading.knowledge import NO_KNOWLEDGE, Knowledge, ProjectNames
 from ..graph.service import Graph
 from ..graph.writer import GraphWriter, RelatedFacts
 from ..ids import IdMaker
+from ..memory.capture.pending import PendingReading
 from ..memory.embedding_model import model_problem
 from ..memory.place import Place
 from ..memory.service import Memories
@@ -76,8 +77,10 @@ def open_session(
 
     writer = GraphWriter(store, clock, ids, MemoryKnowledge(shared, place, names))
     surroundings = RelatedFacts(store, clock, place)
-    memories = Memories(store, backend, settings, clock, ids, place, events, writer, shared.model, surroundings)
-    graph = Graph(store, clock, ids, place, names, shared.model)
+    memories = Memories(
+        store, backend, settings, clock, ids, place, events, writer, shared.model, surroundings, shared.pending
+    )
+    graph = Graph(store, clock, ids, place, names, shared.model, memories.finish_reading)
 
     summaries = Summaries(store, backend, record.id)
     projection = Projection(store, clock, shared.branch_files, record.id, memories)
@@ -211,6 +214,7 @@ class ProjectSessions:
         self.model = model
         self.key = key
         self.screen = Screen.by(settings)
+        self.pending = PendingReading(store)
         projects = StoredProjects(store)
         self.tenant_files = TenantFiles(settings.home, projects)
         self.places = PathAccess(settings.home, settings.project_roots, projects)
@@ -302,6 +306,7 @@ class ProjectSessions:
             one.write_counts()
 
     def close(self) -> None:
+        self.pending.close()
         for one in self._all():
             one.close()
         with self._lock:
@@ -462,6 +467,7 @@ class BackupScope:
         return self._indexer.tag
 
     def settle(self) -> None:
+        self._project.memories.finish_reading()
         self._project.memories.write_uses()
         for branch_id in self._branches():
             self._project.projection.try_refresh(branch_id)

@@ -132,8 +132,10 @@ class GraphBase:
         place: Place,
         names: ProjectNames,
         model: Callable[[], LanguageModel | None] = lambda: None,
+        finish_reading: Callable[[], object] = lambda: None,
     ) -> None:
-        """`model` returns the language model, if one is configured."""
+        """`model` returns the language model, if one is configured; `finish_reading` reads what waits for the graph."""
+        self._finish_reading = finish_reading
         self._model = model
         self._store = store
         self._table = store.graph
@@ -152,12 +154,14 @@ class GraphBase:
     @contextmanager
     def _reading(self) -> Iterator[Session]:
         self._place.sync_git_state()
+        self._finish_reading()
         with self._store.database.read() as session:
             yield session
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Session, int]]:
         self._place.sync_git_state()
+        self._finish_reading()
         with self._store.database.write() as session:
             yield session, to_micros(self._clock.now())
 

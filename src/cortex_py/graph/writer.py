@@ -65,9 +65,11 @@ class KnowledgeSource(Protocol):
 class StoredEntities:
     """The entities of some spaces, found by the keys of their names (`reading.entity_names.EntityLookup`)."""
 
-    def __init__(self, store: Store, spaces: Sequence[str]) -> None:
+    def __init__(self, store: Store, spaces: Sequence[str], before: int = 0) -> None:
+        """Of texts, only those of memories with a lower number than `before` are found, if it is given."""
         self._store = store
         self._spaces = spaces
+        self._before = before
 
     def find(self, keys: Collection[str]) -> Mapping[str, Sequence[KnownEntity]]:
         """The entities by key; those of the first space come first."""
@@ -91,7 +93,9 @@ class StoredEntities:
         words, found = entity_words(word), []
         with self._store.database.read() as session:
             for space in self._spaces if len(words) == 1 else ():
-                nums = self._store.database.text_matches(session, space, words[0], (space_word(space),), _TEXTS)
+                nums = self._store.database.text_matches(
+                    session, space, words[0], (space_word(space),), _TEXTS, below=self._before
+                )
                 found += [memory.content for memory in self._store.memories.fetch(session, nums, (space,)).values()]
         return found
 
@@ -119,15 +123,19 @@ class GraphWriter:
         self._knowledge = knowledge
         self._least = least
 
-    def read(self, memory: Memory) -> Extraction:
-        """The entities and relationships of a memory that are certain enough to be stored."""
+    def read(self, memory: Memory, stored: tuple[str, int] | None = None) -> Extraction:
+        """The entities and relationships of a memory that are certain enough to be stored.
+
+        Of a `stored` one, the space and number are given; later memories do not count for it.
+        """
         if memory.kind != "note":
             return Extraction((), ())
         from .reading.extract import extract
 
         # Context that enriching added quotes other memories: what they state is not this one's statement.
         text = without_context(memory.content)
-        known = StoredEntities(self._store, (self._knowledge.space(memory),))
+        space, num = stored or (self._knowledge.space(memory), 0)
+        known = StoredEntities(self._store, (space,), num)
         return drop_unsure(extract(text, self._knowledge.of(memory), known), self._least)
 
     def people(self, note: object) -> list[tuple[int, int]]:

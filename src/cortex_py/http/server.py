@@ -35,8 +35,9 @@ from .sessions import PageGuard, PageLinks, PageSessions, SessionPage, accepts_t
 
 if TYPE_CHECKING:
     from ..app import Cortex
+    from .workers import SharedPage, Worker
 
-__all__ = ["MCP_PATH", "build_app", "serve_http"]
+__all__ = ["MCP_PATH", "announced_address", "bind_port", "build_app", "serve_http"]
 
 # For connections that stay open after everything has been answered.
 _GRACE_SECONDS = 3
@@ -45,8 +46,8 @@ _BACKLOG = 512
 _log = logging.getLogger(__name__)
 
 
-def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
-    """The whole HTTP application over an opened Cortex.
+def build_app(cortex: Cortex, host: str = "127.0.0.1", shared: SharedPage | None = None) -> Starlette:
+    """The whole HTTP application over an opened Cortex. `shared` is what it shares with other workers.
 
     Its state has `draining` and `end_streams`: begin the first and call the second before stopping it.
     """
@@ -61,14 +62,14 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1") -> Starlette:
         Middleware(DrainGuard, draining=draining, most_requests=limits.requests, most_streams=limits.streams),
         Middleware(TrimmedHeaders),
     ]
-    page = _page_sessions(cortex)
+    page = _page_sessions(cortex, shared)
     guards.append(Middleware(PageGuard, sessions=page.sessions, has_tokens=page.has_tokens))
     if verify is not None:
         guards.append(Middleware(KnownCallers, cortex=cortex, verify=verify, audited=audited, meter=metrics))
     elif settings.token:
         guards.append(Middleware(BearerToken, token=settings.token))
     guards += [Middleware(BodyLimit, most=MOST_BYTES), Middleware(WellFormed, path=MCP_PATH)]
-    stateless = _stateless(settings)
+    stateless = _stateless(settings) or shared is not None
     server = build_server(
         cortex, known_callers=verify is not None, audited=audited, meter=metrics, sessions=not stateless
     )
@@ -105,14 +106,14 @@ class _PageAccess:
     has_tokens: bool
 
 
-def _page_sessions(cortex: Cortex) -> _PageAccess:
+def _page_sessions(cortex: Cortex, shared: SharedPage | None) -> _PageAccess:
     """How people reach the page. Where callers are known, each signs in as themselves; else a link is enough."""
     token, verify = cortex.settings.token, cortex.verifier
-    sessions = PageSessions()
+    sessions = shared.sessions() if shared else PageSessions()
     if verify is not None:
         endpoint = SessionPage(sessions, None, accepts=accepts_token(verify.recognised))
         return _PageAccess(sessions, None, endpoint, True)
-    links = PageLinks(page_key(cortex.settings))
+    links = shared.links() if shared else PageLinks(page_key(cortex.settings))
     accepts = (lambda given: hmac.compare_digest(given.encode(), token.encode())) if token else None
     return _PageAccess(sessions, links, SessionPage(sessions, links, token, accepts), token is not None)
 
@@ -159,12 +160,17 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str, str], None]) -> None:
-    """Serve until a signal comes. `started` gets the address, and that of the page, once connections are accepted."""
+def serve_http(
+    cortex: Cortex, host: str, port: int, started: Callable[[str, str], None], worker: Worker | None = None
+) -> None:
+    """Serve until a signal comes. `started` gets the address, and that of the page, once connections are accepted.
+
+    A `worker` serves on the socket that it was given.
+    """
     set_up_logs(cortex.settings)
-    app = build_app(cortex, host)
+    app = build_app(cortex, host, worker.page if worker else None)
     limits = Limits.of(cortex.settings)
-    with send_traces(cortex.settings), _bound(host, port) as bound:
+    with send_traces(cortex.settings), worker.bound if worker else bind_port(host, port) as bound:
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -172,7 +178,8 @@ def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str, str
             timeout_graceful_shutdown=_GRACE_SECONDS,
             timeout_keep_alive=limits.idle_seconds,
             http=connection_class(limits),
-            backlog=ACCEPTS_AT_ONCE,
+            # One at a time, where others accept from the same socket.
+            backlog=1 if worker else ACCEPTS_AT_ONCE,
             lifespan="on",
             ws="none",
         )
@@ -184,13 +191,17 @@ def serve_http(cortex: Cortex, host: str, port: int, started: Callable[[str, str
 
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, stop)
-        url = f"http://{_reachable(host)}:{bound.getsockname()[1]}"
-        links: PageLinks | None = app.state.page_links
-        started(url, page_address(url, links))
+        started(*announced_address(host, bound, app.state.page_links))
         server.run(sockets=[bound])
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def announced_address(host: str, bound: socket.socket, links: PageLinks | None) -> tuple[str, str]:
+    """The address of a server, and that of its page."""
+    url = f"http://{_reachable(host)}:{bound.getsockname()[1]}"
+    return url, page_address(url, links)
+
+
+def bind_port(host: str, port: int) -> socket.socket:
     """A socket on the port. Bound here, so that a port in use gives a plain error."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -31,8 +31,8 @@ from .access import SESSION_PATH, VIEW_PATHS, is_page, route_of
 from .middleware import WrongTokens, bearer, error_response, read_whole_body
 
 __all__ = [
-    "CSRF_HEADER", "SESSION_KEY", "PageGuard", "PageLinks", "PageSession", "PageSessions", "SessionPage",
-    "accepts_token", "html_response", "page_address", "page_key",
+    "CSRF_HEADER", "IDLE_SECONDS", "MOST_SESSIONS", "SESSION_KEY", "PageGuard", "PageLinks", "PageSession",
+    "PageSessions", "SessionPage", "accepts_token", "html_response", "page_address", "page_key",
 ]  # fmt: skip
 
 # Where the guard leaves the session, in the request's scope.
@@ -40,8 +40,8 @@ SESSION_KEY = "cortex.page_session"
 CSRF_HEADER = "Cortex-CSRF"
 
 _LINK_SECONDS = 600
-_IDLE_SECONDS = 12 * 3600.0
-_MOST_SESSIONS = 1_000
+IDLE_SECONDS = 12 * 3600.0
+MOST_SESSIONS = 1_000
 _LONGEST_FORM = 10_000
 _LONGEST_NONCE = 200
 _READING = ("GET", "HEAD", "OPTIONS")
@@ -77,7 +77,7 @@ class PageSession:
 
 
 class PageSessions:
-    """The open sessions of one server; those that are idle for half a day end."""
+    """The open sessions of one process; those that are idle for half a day end."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -87,27 +87,36 @@ class PageSessions:
     def begin(self, token: str | None) -> str:
         """The secret of a new session, for its cookie."""
         secret = secrets.token_urlsafe(32)
-        with self._lock:
-            self._open[_digest(secret)] = PageSession(secrets.token_urlsafe(24), token, self._now())
-            while len(self._open) > _MOST_SESSIONS:
-                self._open.popitem(last=False)
+        self._keep(_digest(secret), PageSession(secrets.token_urlsafe(24), token, self._now()))
         return secret
 
     def find(self, secret: str | None) -> PageSession | None:
-        if not secret:
-            return None
-        key = _digest(secret)
-        with self._lock:
-            found = self._open.pop(key, None)
-            if found is None or self._now() - found.used_at > _IDLE_SECONDS:
-                return None
-            found = self._open[key] = replace(found, used_at=self._now())
-        return found
+        return self._take(_digest(secret)) if secret else None
 
     def end(self, secret: str | None) -> None:
         if secret:
-            with self._lock:
-                self._open.pop(_digest(secret), None)
+            self._drop(_digest(secret))
+
+    # -- where sessions are kept -----------------------------------------------------------------
+
+    def _keep(self, digest: str, session: PageSession) -> None:
+        with self._lock:
+            self._open[digest] = session
+            while len(self._open) > MOST_SESSIONS:
+                self._open.popitem(last=False)
+
+    def _take(self, digest: str) -> PageSession | None:
+        """A session that is in use again."""
+        with self._lock:
+            found = self._open.pop(digest, None)
+            if found is None or self._now() - found.used_at > IDLE_SECONDS:
+                return None
+            found = self._open[digest] = replace(found, used_at=self._now())
+        return found
+
+    def _drop(self, digest: str) -> None:
+        with self._lock:
+            self._open.pop(digest, None)
 
 
 def _digest(secret: str) -> str:
@@ -117,9 +126,17 @@ def _digest(secret: str) -> str:
 class PageLinks:
     """One-time links, signed with the key of the home, for one run of the server."""
 
-    def __init__(self, key: bytes, run: str | None = None, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        run: str | None = None,
+        now: Callable[[], float] = time.time,
+        first_use: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """`first_use` says whether no other process of this run has redeemed a code."""
         self._key = key
         self._now = now
+        self._first_use = first_use
         self.run = run or secrets.token_hex(8)
         self._lock = threading.Lock()
         self._used: dict[str, float] = {}
@@ -140,7 +157,7 @@ class PageLinks:
             if until < now or unsigned in self._used:
                 return False
             self._used[unsigned] = until
-        return True
+        return self._first_use(unsigned)
 
     def proof(self, nonce: str) -> str:
         """What shows that this server has the key of the home."""

@@ -26,6 +26,7 @@ from ..store.tables.upkeep import FacetColumn
 from .capture.capture import Annotator, Capture, DocumentIndexer, Progress, parse_ttl
 from .capture.chunking import matching_spans
 from .capture.files import FileCapture
+from .capture.pending import PendingReading
 from .capture.terms import leading_query_terms
 from .capture.turns import TurnCapture
 from .compression import CompressionResult, Compressor
@@ -35,6 +36,7 @@ from .consolidation.supersession import (
     ConflictFinder,
     Counterpart,
     CounterpartFinder,
+    LaterConflicts,
     NeighbourFinder,
     Supersession,
     UndoResult,
@@ -113,8 +115,12 @@ class Memories:
         annotator: Annotator | None = None,
         model: Callable[[], LanguageModel | None] = lambda: None,
         surroundings: Surroundings | None = None,
+        pending: PendingReading | None = None,
     ) -> None:
-        """`model` returns the language model if one is configured; `surroundings` is what the graph knows."""
+        """`model` returns the language model if one is configured; `surroundings` is what the graph knows.
+
+        With `pending`, the annotator reads new notes after they are stored.
+        """
         self._store = store
         self._backend = backend
         self._clock = clock
@@ -123,7 +129,8 @@ class Memories:
         self._place = place
         self._model = model
         self._events = events
-        self._capture = Capture(store, backend, settings, clock, ids, place, annotator)
+        self._pending = pending
+        self._capture = Capture(store, backend, settings, clock, ids, place, annotator, pending)
         self._recall = Recall(store, backend, clock, place)
         self._lifecycle = Lifecycle(store, backend, settings, clock, self._capture)
         self._collector = GarbageCollector(store, clock, place)
@@ -199,9 +206,11 @@ class Memories:
         """Store a text. When this returns, every process can find it.
 
         A secret in it is redacted (see `redactions` of the result) or refused, as configured. If the same text is
-        already stored, `duplicate_of` names it. Older memories that contradict it are listed in `conflicts_with`; the
-        one named by `supersedes` is replaced. Repeating a call with the same `idempotency_key` returns the first
-        record.
+        already stored, `duplicate_of` names it. Older memories that contradict it are listed in `conflicts_with`, and
+        looked for when that is read; the one named by `supersedes` is replaced. Repeating a call with the same
+        `idempotency_key` returns the first record.
+
+        Names and statements are read into the graph afterwards (`pending`); whatever needs them waits for that.
         """
         if ttl is not None and expires_at is not None:
             raise InvalidInput("Both ttl and expires_at were given.", remedy="Give one of them.", field="ttl")
@@ -225,11 +234,17 @@ class Memories:
             supersedes=None if supersedes is None else self._superseded_id(supersedes),
         )
         stored = self.capture_many([item])[0]
-        return replace(stored, conflicts_with=self._conflicts.find(stored))
+        if stored.pending:
+            stored = self._capture.count_personal_data(stored, None)
+        return replace(stored, conflicts_with=LaterConflicts(lambda: self._conflicts.find(stored)))
 
     def capture_many(self, items: Iterable[NewMemory], *, progress: Progress | None = None) -> list[Memory]:
         """Store many texts; returns the records in order. `progress` is called with (done, total)."""
         return self._notify(self._capture.capture_many(items, progress))
+
+    def finish_reading(self) -> bool:
+        """Read the visible notes that wait for the graph; returns whether none is left after a few seconds."""
+        return self._pending is None or self._pending.finish(self._place.spaces())
 
     def recall(
         self,
@@ -253,6 +268,7 @@ class Memories:
         With `prefer_newer` the latest of several results on one subject comes first, which suits questions about the
         present state.
         """
+        self._settle(filter)
         page = self._timed(
             Query(
                 text=query,
@@ -277,7 +293,11 @@ class Memories:
 
     def get(self, ref: str) -> Memory:
         """A memory by id, unique prefix of at least 8 digits, context id, URN or URI."""
-        return self._lifecycle.get(ref)
+        found = self._lifecycle.get(ref)
+        if found.personal is None and found.kind == "note" and self._pending:
+            self.finish_reading()
+            found = self._lifecycle.get(ref)
+        return found
 
     def update(
         self,
@@ -293,6 +313,7 @@ class Memories:
         expected_version: int | None = None,
     ) -> Memory:
         """Change a memory; the old version stays in its history."""
+        self.finish_reading()
         memory = self._lifecycle.update(
             ref,
             content=content,
@@ -398,6 +419,7 @@ class Memories:
         from .labels.topics import find_topics
 
         self._place.sync_git_state()
+        self.finish_reading()
         bound = current_caller() is not None
         with self._store.database.read() as session:
             scope = self._store.scope(session, EVERYTHING, self._place.view(to_micros(self._clock.now())))
@@ -433,6 +455,7 @@ class Memories:
         """What the memories that match a filter have in common: by key of the filter language, the most frequent
         values, each with its number of memories."""
         self._place.sync_git_state()
+        self._settle(filter)
         now = self._clock.now()
         parsed = parse_filter(filter, now=now).filter
         with self._store.database.read() as session:
@@ -529,6 +552,7 @@ class Memories:
         The originals become superseded; `undo` restores them. `query` selects the memories to compare. `method` is
         `auto`, `local` or `llm`. If `progress` raises, the run stops between two groups.
         """
+        self.finish_reading()
         done = self._consolidator.run(
             namespace, strategy=strategy, query=query, dry_run=dry_run, method=check_method(method), progress=progress
         )
@@ -576,6 +600,7 @@ class Memories:
         The old version stays in its history. Nothing is added that has no source in the store.
         """
         self._place.sync_git_state()
+        self.finish_reading()
         done = self._enricher.run(
             self._lifecycle.get(ref),
             tags=tags,
@@ -602,6 +627,7 @@ class Memories:
 
     def look_up(self, query: str, *, filter: str = "", limit: int | None = None, offset: int = 0) -> Page:
         """A recall for a person who browses: by meaning and words, and it does not count as a use."""
+        self._settle(filter)
         return self._timed(
             Query(
                 text=query, filter=filter, limit=limit, offset=offset, fusion=self._settings.fusion,
@@ -611,6 +637,7 @@ class Memories:
 
     def listed(self, filter: str, limit: int) -> list[Memory]:
         """The newest memories that match a filter."""
+        self._settle(filter)
         return [hit.memory for hit in self._recall.run(Query(text=None, filter=filter, limit=limit)).results]
 
     def visible(self, ids: Sequence[str]) -> dict[str, Memory]:
@@ -647,6 +674,11 @@ class Memories:
         except (NotFound, AmbiguousId, InvalidInput) as error:
             error.field = "supersedes"
             raise
+
+    def _settle(self, filter: str) -> None:
+        """Read the notes that wait for the graph before a filter asks what they name."""
+        if "entity" in filter or "person" in filter:
+            self.finish_reading()
 
     def _notify(self, memories: list[Memory]) -> list[Memory]:
         """Publish that memories changed, and return them."""

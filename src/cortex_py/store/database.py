@@ -124,7 +124,8 @@ class Database(Protocol):
 
     def read(self) -> AbstractContextManager[Session]: ...
 
-    def write(self) -> AbstractContextManager[Session]: ...
+    def write(self, *, derived: bool = False) -> AbstractContextManager[Session]:
+        """A transaction that writes. What is `derived` can be made again, and need not be on disk when this returns."""
 
     def has_table(self, session: Session, name: str) -> bool: ...
 
@@ -140,9 +141,16 @@ class Database(Protocol):
     def unindex_text(self, session: Session, space: str, num: int) -> None: ...
 
     def text_matches(
-        self, session: Session, space: str, word: str, space_words: Sequence[str], limit: int, above: int = 0
+        self,
+        session: Session,
+        space: str,
+        word: str,
+        space_words: Sequence[str],
+        limit: int,
+        above: int = 0,
+        below: int = 0,
     ) -> list[int]:
-        """The newest records of a space that contain a word, with a number greater than `above`.
+        """The newest records of a space that contain a word, with a number above one and, if given, below another.
 
         An engine whose index knows no spaces also returns records of other spaces, unless `space_words` are given.
         """
@@ -266,6 +274,7 @@ FAN_OUTS: Mapping[str, str] = {
     "all spaces": "A reindex and a move to another engine visit every space.",
     "idle": "Compression takes the records that are idle longest in any space; it runs in the background.",
     "unread": "The graph catches up with the oldest records of any space; it runs in the background.",
+    "pending": "New records of any space are read for the graph in their order; it runs in the background.",
     "unchecked": "The check for personal data takes the oldest records of any space; it runs in the background.",
     "newest number": "A search compares the size of the store with that of its own space.",
 }

@@ -40,6 +40,8 @@ _BUSY_MS = 30_000
 # Virtual machine instructions between two checks of the deadline: some milliseconds.
 _LOOK_EVERY = 100_000
 _READ, _WRITE = "BEGIN DEFERRED", "BEGIN IMMEDIATE"
+# Around a transaction that need not reach the disk by itself: the next one that does takes it along.
+_UNHURRIED = ("PRAGMA synchronous = NORMAL", "PRAGMA synchronous = FULL")
 _LOOK_AGAIN_SECONDS = 0.01
 
 _STEPS: dict[int, tuple[str, ...]] = {
@@ -100,24 +102,24 @@ class SqliteDatabase:
             yield session
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self, *, derived: bool = False) -> Iterator[Session]:
         # Threads of one process take turns here; SQLite would let them poll.
         turn = self._file.lock
         if not turn.acquire(timeout=_BUSY_MS / 1000):
             raise StoreBusy(f"The store {self._path} is busy.", remedy="Try again.")
         try:
-            with self._transaction(_WRITE) as session:
+            with self._transaction(_WRITE, derived=derived) as session:
                 yield ScreenedSession(session, self.screener) if self.screener else session
         finally:
             turn.release()
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Session]:
+    def _transaction(self, begin: str, *, derived: bool = False) -> Iterator[Session]:
         access = "read" if begin == _READ else "write"
         with (
             span(f"store {access}", {"db.system.name": self.name}),
             translate_errors(self._path),
-            self._file.transaction(begin) as connection,
+            self._file.transaction(begin, _UNHURRIED if derived else None) as connection,
         ):
             yield _SqliteSession(connection)
 
@@ -147,11 +149,13 @@ class SqliteDatabase:
         space_words: Sequence[str],
         limit: int,
         above: int = 0,
+        below: int = 0,
     ) -> list[int]:
         within = f" AND ({' OR '.join(space_words)})" if space_words else ""
-        newer, least = ("WHERE rowid > ? ", (above,)) if above > 0 else ("", ())
-        statement = f"SELECT rowid FROM memory_text(?) {newer}ORDER BY rowid DESC LIMIT ?"
-        return column(session, statement, (word + within, *least, limit))
+        bounds = [("rowid > ?", above)] * (above > 0) + [("rowid < ?", below)] * (below > 0)
+        where = f"WHERE {' AND '.join(one for one, _ in bounds)} " if bounds else ""
+        statement = f"SELECT rowid FROM memory_text(?) {where}ORDER BY rowid DESC LIMIT ?"
+        return column(session, statement, (word + within, *(number for _, number in bounds), limit))
 
     def numbers(self, session: Session, sql: str, params: Sequence[Sql]) -> NDArray[np.int64]:
         """As one text: three times as fast as a row for each."""

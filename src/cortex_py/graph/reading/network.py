@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...pools import load_once
 
 __all__ = [
     "FLAGS",
@@ -135,7 +136,7 @@ def unpack_network(path: Path) -> Network:
     )
 
 
-@cache
+@load_once
 def load_network() -> Network:
     """The network of the package, loaded when first needed."""
     return unpack_network(NETWORK_FILE)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from ...pools import load_once
 from ..values import EntityType
 from .tokens import Token
 
@@ -56,7 +56,7 @@ class Gazetteer:
             place += step
 
 
-@cache
+@load_once
 def listed_names() -> dict[str, list[str]]:
     """The names of the list, by kind."""
     names: dict[str, list[str]] = json.loads(NAMES_FILE.read_text("utf-8"))
@@ -119,7 +119,7 @@ _KIND_TYPE: dict[str, EntityType] = {
 }
 
 
-@cache
+@load_once
 def _listed() -> tuple[Gazetteer, frozenset[str]]:
     return Gazetteer(listed_names()), frozenset(listed_names()["given"])
 

@@ -13,7 +13,6 @@ import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
@@ -22,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...pools import load_once
 from ...store.search.vectors import single_threaded
 from ..values import EntityType
 from .network import Network, gazetteer_bits, load_network, word_flags
@@ -289,8 +289,8 @@ class Tagger:
         self.features = features or Features(model.tables, Gazetteer(listed_names()))
         self._lock = Lock()
         self._forget()
-        weights = model.weights.astype(np.float32) / WEIGHT_STEP
-        self._weights = np.concatenate([weights, np.zeros_like(weights[:1])])
+        # In steps, as stored: half the memory, and sums of whole steps are exact.
+        self._weights = model.weights
         self._transitions = np.exp(model.transitions)
         self._back = np.ascontiguousarray(self._transitions.T)
         self._begins, self._continues = (
@@ -436,8 +436,14 @@ class Tagger:
             order = np.argsort(words_at, kind="stable")
             words_at = words_at[order]
             firsts = np.flatnonzero(np.concatenate(([True], words_at[1:] != words_at[:-1])))
-            scores[words_at[firsts]] += np.add.reduceat(self._weights[np.array(hits)[order]], firsts, axis=0)
+            scores[words_at[firsts]] += self._summed(np.array(hits)[order], firsts)
         return scores, row_of[_GAP : _GAP + count], bits
+
+    def _summed(self, rows: Sequence[int] | NDArray[np.int64], firsts: Sequence[int] | NDArray[np.int64]) -> Floats:
+        """The sums of groups of weights; `firsts` are where the groups begin."""
+        found: Floats = np.add.reduceat(self._weights[rows], firsts, axis=0, dtype=np.float32)
+        found /= WEIGHT_STEP
+        return found
 
     def _phrase_hits(self, listed: Sequence[Listed], size: int) -> Iterator[tuple[int, int]]:
         """The weights that listed names add: the word, and the row of the weights."""
@@ -461,14 +467,18 @@ class Tagger:
             ["-2" + name for name in far],
             ["+2" + name for name in far],
         )
-        rows, nothing = self.model.rows, len(self._weights) - 1
+        rows = self.model.rows
         hits: list[int] = []
         firsts: list[int] = []
-        for names in groups:
-            firsts.append(len(hits))
-            hits.append(nothing)  # `reduceat` needs non-empty groups
-            hits += [rows[name] for name in names if name in rows]
-        np.add.reduceat(self._weights[hits], firsts, axis=0, out=self._sums[place])
+        filled: list[int] = []  # `reduceat` needs non-empty groups
+        for number, names in enumerate(groups):
+            known = [rows[name] for name in names if name in rows]
+            if known:
+                filled.append(number)
+                firsts.append(len(hits))
+                hits += known
+        if hits:
+            self._sums[place, filled] = self._summed(hits, firsts)
         if self.network is not None:
             low, tables = word.lower(), self.model.tables
             flags = word_flags(word, low in tables.languages, low in tables.modules)
@@ -493,10 +503,12 @@ def unpack_model(data: bytes) -> Model:
     """Read a model file: a line of JSON, then the compressed parts."""
     line, _, rest = data.partition(b"\n")
     about = json.loads(line)
-    content = zlib.decompress(rest)
+    content, past = zlib.decompress(rest), 0
     parts: dict[str, bytes] = {}
     for name, size in about["parts"].items():
-        parts[name], content = content[:size], content[size:]
+        parts[name] = content[past : past + size]
+        past += size
+    del content, rest, data
     labels = tuple(about["labels"])
     features = parts["features"].decode().split("\n")
     counts = np.frombuffer(parts["counts"], np.uint8)
@@ -523,7 +535,7 @@ def unpack_model(data: bytes) -> Model:
     )
 
 
-@cache
+@load_once
 def load_tagger() -> Tagger:
     """The tagger of the package, loaded when first needed."""
     return Tagger(unpack_model(MODEL_FILE.read_bytes()), network=load_network())

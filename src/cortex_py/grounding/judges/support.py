@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 from ...memory.comparison.likeness import share_root
 from ...memory.comparison.opposites import word_set
 from ...memory.comparison.statements import Statement, read_statement
+from ...pools import load_once
 
 __all__ = [
     "FEATURE_NAMES", "Figure", "SupportModel", "Verdict", "WordWeights", "are_comparable", "compare", "default_model",
@@ -143,7 +144,7 @@ class SupportModel(LogisticModel):
         return cls(*read_weights(content, FEATURE_NAMES), words)
 
 
-@lru_cache(maxsize=1)
+@load_once
 def default_model() -> SupportModel:
     """The model of the package."""
     text = resources.files("cortex_py.grounding.judges").joinpath("support_model.json").read_text("utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from contextvars import copy_context
@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, cached_property, partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...clock import Clock, in_utc, to_micros
 from ...config import Settings
@@ -21,7 +21,7 @@ from ...ids import IdMaker
 from ...records import LIVE_STATUSES, Memory, NewMemory
 from ...security.callers import current_caller
 from ...security.policy import Screen
-from ...store.database import Session, retry_once
+from ...store.database import Session, by_space, retry_once
 from ...store.documents.document import Document
 from ...store.documents.memories import index_tag, memory_of, read_index
 from ...store.rows import IndexedRecord, encode_terms
@@ -38,6 +38,7 @@ from ..labels.ontology import canonical_category
 from ..namespaces import canonical_namespace
 from ..place import Place, canonical_domain
 from ..recall.filters import is_duration, parse_moment
+from .pending import PendingReading
 from .prepare import (
     check_fields,
     check_text,
@@ -75,8 +76,11 @@ class StoredRecord(NamedTuple):
 
 
 class Annotator(Protocol):
-    def read(self, memory: Memory) -> object:
-        """Read a record before the transaction; the note is passed to `write`."""
+    def read(self, memory: Memory, stored: tuple[str, int] | None = None) -> object:
+        """Read a record before the transaction; the note is passed to `write`.
+
+        Of one that is stored already, the space and number are given; it is read without regard to later ones.
+        """
         ...
 
     def people(self, note: object) -> Sequence[tuple[int, int]]:
@@ -105,7 +109,9 @@ class Capture:
         ids: IdMaker,
         place: Place,
         annotator: Annotator | None = None,
+        pending: PendingReading | None = None,
     ) -> None:
+        """With `pending`, new notes are annotated after they are stored."""
         self._store = store
         self._backend = backend
         self._settings = settings
@@ -113,6 +119,9 @@ class Capture:
         self._ids = ids
         self._place = place
         self.annotator = annotator
+        self._pending = pending
+        if pending:
+            pending.use(self)
 
     @cached_property
     def labeller(self) -> Labeller:
@@ -257,6 +266,22 @@ class Capture:
             return replace(memory, personal=None)
         return with_personal_counts(memory, self.annotator.people(note) if self.annotator else ())
 
+    def read_stored(self, space: str, num: int, memory: Memory) -> StoredRecord:
+        """What the annotator reads in a note that is stored already, with the note's kinds of personal data."""
+        note = self.annotator.read(memory, (space, num)) if self.annotator else None
+        return StoredRecord(num, space, self.count_personal_data(memory, note), note)
+
+    def unreadable(self, space: str, num: int, memory: Memory) -> StoredRecord:
+        """A note in which the annotator reads nothing."""
+        return StoredRecord(num, space, self.count_personal_data(memory, None), None)
+
+    def write_stored(self, session: Session, one: StoredRecord) -> None:
+        """Store what was read in a note."""
+        if self.annotator:
+            self.annotator.write(session, [one])
+        if one.memory.personal is not None:
+            self._store.memories.set_personal(session, [(one.space, one.num, one.memory)])
+
     def _check_branches(self, records: Sequence[Memory]) -> None:
         wanted = {record.branch_id for record in records} - {None}
         if not wanted:
@@ -269,7 +294,8 @@ class Capture:
             )
 
     def _write(self, records: Sequence[IndexedRecord], given: Sequence[NewMemory]) -> list[Memory]:
-        both = [self.annotate(record) for record in records]
+        pending = self._pending if self.annotator else None
+        both = [(one, _LATER) if pending and one.memory.kind == "note" else self.annotate(one) for one in records]
         with self._store.database.write() as session:
             record_model(self._store, session, self._backend, records)
             seq = self._store.memories.next_seq(session)
@@ -280,7 +306,9 @@ class Capture:
             for (record, note), item in zip(both, given, strict=True):
                 known = repeated.get((record.space, record.idempotency_key or ""))
                 if known is None:
-                    record = _mark_duplicate(self._stamp(record) if item.created_at is None else record, twins)
+                    changed = {} if note is not _LATER else _UNREAD
+                    record = self._stamp(record, changed, is_new=item.created_at is None)
+                    record = _mark_duplicate(record, twins)
                     known = record.memory
                     fresh.append((record, item, note))
                     if record.idempotency_key:
@@ -290,20 +318,26 @@ class Capture:
             for record, item, _ in fresh:
                 if item.supersedes:
                     self._supersede(session, record.space, item.supersedes, record.memory, seq)
+            written = [
+                StoredRecord(num, record.space, record.memory, note)
+                for num, (record, _, note) in zip(nums, fresh, strict=True)
+            ]
+            unread = by_space((one.space, one.num) for one in written if one.note is _LATER)
+            if pending:
+                for space, new in unread.items():
+                    pending.mark(session, space, new)
             if self.annotator:
-                self.annotator.write(
-                    session,
-                    [
-                        StoredRecord(num, record.space, record.memory, note)
-                        for num, (record, _, note) in zip(nums, fresh, strict=True)
-                    ],
-                )
-            return stored
+                self.annotator.write(session, [one for one in written if one.note is not _LATER])
+        if pending and unread:
+            pending.added(sum(map(len, unread.values())))
+        return stored
 
-    def _stamp(self, record: IndexedRecord) -> IndexedRecord:
-        """Give the record its id and date under the write lock, so that both follow the order of commits."""
-        now = self._clock.now()
-        return replace(record, memory=replace(record.memory, id=self._ids.new(), created_at=now, updated_at=now))
+    def _stamp(self, record: IndexedRecord, changes: Mapping[str, Any], *, is_new: bool) -> IndexedRecord:
+        """Give a new record its id and date under the write lock, so that both follow the order of commits."""
+        if is_new:
+            now = self._clock.now()
+            changes = {**changes, "id": self._ids.new(), "created_at": now, "updated_at": now}
+        return replace(record, memory=replace(record.memory, **changes)) if changes else record
 
     def _supersede(self, session: Session, space: str, older: str, newer: Memory, seq: int) -> None:
         found = self._store.memories.get(session, space, older)
@@ -333,6 +367,10 @@ class Capture:
             for key, memory in self._store.memories.by_key(session, space, keys).items():
                 found[(space, key)] = memory
         return found
+
+
+_LATER = object()  # the annotator's note on a record that it reads later
+_UNREAD: Mapping[str, Any] = {"personal": None, "pending": ("graph",)}
 
 
 def _mark_duplicate(record: IndexedRecord, twins: dict[tuple[str, bytes], str]) -> IndexedRecord:

@@ -122,8 +122,10 @@ def screen_record(memory: Memory, screen: Screen) -> Memory:
     kept, kinds = screen.fields("memory", {name: getattr(memory, name) for name in _OUTSIDE})
     tags, in_tags = screen.each("tags", memory.tags)
     found = tuple(dict.fromkeys((*kinds, *in_tags)))
-    changes: dict[str, Any] = {**kept, "tags": tags}
-    return replace(memory, **changes, redactions=found or memory.redactions)
+    changes: dict[str, Any] = {**kept, "tags": tags, "redactions": found or memory.redactions}
+    # Mostly there is nothing to change, and a copy has many fields.
+    same = all(getattr(memory, name) == value for name, value in changes.items())
+    return memory if same else replace(memory, **changes)
 
 
 def with_personal_counts(memory: Memory, people: Sequence[tuple[int, int]] = ()) -> Memory:

@@ -16,9 +16,9 @@ from .opposites import CHANGES, EXCLUSIVE, HOLDERS, LIGHT, MANY, RESERVED, SIDES
 from .statements import Statement
 from .synonyms import is_known
 
-__all__ = ["conflict"]
+__all__ = ["ABOUT_ONE_THING", "conflict"]
 
-_ABOUT_ONE_THING = 0.6  # cosine
+ABOUT_ONE_THING = 0.6  # the cosine of two texts below which nothing is compared
 _FURTHER = 3  # words that one may have beyond the other
 _VALUES = frozenset(("number", "version", "date"))
 _TURNING = frozenset(("negation", "opposite"))  # those that deny, also of what is over
@@ -31,17 +31,21 @@ _SAME_SIZE = 1.1  # 1 GB may be 1 GiB
 
 def conflict(a: Statement, b: Statement, cosine: float) -> Difference | None:
     """The one difference in which two statements about the same thing contradict each other."""
-    if a.empty or b.empty or cosine < _ABOUT_ONE_THING or _can_both_hold(a, b):
+    if a.empty or b.empty or cosine < ABOUT_ONE_THING or _can_both_hold(a, b):
         return None
     found = list(differences(a, b))
     if any(one.kind not in _VALUES | _TURNING | _NAMED for one in found):
         return None
-    denied = any(one.kind in _TURNING for one in found)
-    left, right = _own_words(a, b, synonyms=not denied)
+    # Comparing the words takes by far the longest, so it comes last.
+    if set(a.words).isdisjoint(b.words):
+        return None
     if all(one.kind in _NAMED for one in found):
-        return _other_name(a, b, left, right)
+        if not _can_exclude(a, b) or not (_one_only(a) and _one_only(b)):
+            return None
+        return _other_name(a, b, *_own_words(a, b, synonyms=True))
     if len(found) != 1 or not _excludes(found[0], a, b) or not _same_opening(found[0], a, b):
         return None
+    left, right = _own_words(a, b, synonyms=found[0].kind not in _TURNING)
     if found[0].kind == "opposite":
         left, right = _without(left, found[0].left), _without(right, found[0].right)
     return found[0] if _nothing_else(a, b, left, right) else None
@@ -165,10 +169,8 @@ def _belongs(found: Difference, word: str) -> bool:
 
 def _other_name(a: Statement, b: Statement, left: Sequence[str], right: Sequence[str]) -> Difference | None:
     """A name in place of another, where there is only one of the kind."""
-    if (a.is_past and b.is_past) or _add_up(a, b):
-        return None
     mine, others = [word for word in left if _is_name(a, word)], [word for word in right if _is_name(b, word)]
-    if not (_is_phrase(a, mine) and _is_phrase(b, others) and _one_only(a) and _one_only(b)):
+    if not (_is_phrase(a, mine) and _is_phrase(b, others)):
         return None
     if not _nothing_else(a, b, only_in(left, mine), only_in(right, others)):
         return None
@@ -180,6 +182,11 @@ def _other_name(a: Statement, b: Statement, left: Sequence[str], right: Sequence
         return None
     code = all(one.lower() in side.identifiers for side, bit in ((a, shown), (b, other_shown)) for one in bit.split())
     return Difference("identifier" if code else "name", shown, other_shown)
+
+
+def _can_exclude(a: Statement, b: Statement) -> bool:
+    """Whether a name in place of another can be a contradiction: both are of now, and neither adds to the other."""
+    return not (a.is_past and b.is_past) and not _add_up(a, b)
 
 
 def _is_subject(statement: Statement, words: Sequence[str]) -> bool:
@@ -207,7 +214,10 @@ def _is_name(statement: Statement, word: str) -> bool:
         return False
     if written in statement.names or word in statement.identifiers or written in statement.identifiers:
         return True
-    if any(re.search(rf"\b{marker} {re.escape(written)}\b", statement.plain) for marker in ("called", "named")):
+    if any(
+        marker in statement.plain and re.search(rf"\b{marker}{re.escape(written)}\b", statement.plain)
+        for marker in ("called ", "named ")
+    ):
         return True
     if statement.spelled[word][0].isupper():
         return not is_known(word) or (_has_holder(statement) and word == statement.words[0])

@@ -12,11 +12,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
+from ...pools import load_once
 from .opposites import SCOPES
 from .statements import Statement, plain_text
 from .synonyms import are_synonyms
@@ -268,7 +268,7 @@ class LikenessModel:
         return 0.5 + 0.5 * math.tanh(0.5 * (self.offset + sum(weight * value for weight, value in rows)))
 
 
-@lru_cache(maxsize=1)
+@load_once
 def default_model() -> LikenessModel:
     """The model that ships with the package."""
     return LikenessModel.from_json(Path(__file__).with_name("likeness_model.json").read_text("utf-8"))

@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from ...pools import load_once
+
 __all__ = ["are_synonyms", "is_known"]
 
 
@@ -49,7 +51,7 @@ def _find(lines: Sequence[str], key: str) -> list[str]:
     return lines[at].removeprefix(start).split() if at < len(lines) and lines[at].startswith(start) else []
 
 
-@lru_cache(maxsize=1)
+@load_once
 def _table() -> _Table:
     """Read on first use: most calls compare nothing."""
     words, _, senses = Path(__file__).with_name("synonyms.tsv").read_text("utf-8").partition("\n\n")

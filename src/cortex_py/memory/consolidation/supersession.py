@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, overload
 
 from ...clock import Clock, to_micros
 from ...embedding.backends.backend import Backend
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["ConflictFinder", "NeighbourFinder", "Supersession", "UndoResult"]
+    from ..comparison.statements import Statement
+
+__all__ = ["ConflictFinder", "LaterConflicts", "NeighbourFinder", "Supersession", "UndoResult"]
 
 _NEIGHBOURS = 8
 _REPORTED = 3
@@ -81,17 +84,57 @@ class ConflictFinder:
         if memory.kind != "note" or memory.role is not None or len(memory.content) > _LONGEST_COMPARED:
             return ()
         # Imported on first use: recall does not need it.
-        from ..comparison.conflicts import conflict
-        from ..comparison.statements import read_statement
+        from ..comparison.conflicts import ABOUT_ONE_THING, conflict
 
-        statement = read_statement(without_context(memory.content))
         found = []
         for other, cosine in self._neighbours.find(memory, _NEIGHBOURS):
-            if other.role is not None or len(other.content) > _LONGEST_COMPARED:
+            if cosine < ABOUT_ONE_THING or other.role is not None or len(other.content) > _LONGEST_COMPARED:
                 continue
-            if difference := conflict(read_statement(without_context(other.content)), statement, cosine):
+            if difference := conflict(_statement(other.content), _statement(memory.content), cosine):
                 found.append(Contradiction(other.id, str(difference)))
         return tuple(found[:_REPORTED])
+
+
+class LaterConflicts(Sequence[Contradiction]):
+    """The contradictions of a memory, looked for when they are first read."""
+
+    def __init__(self, find: Callable[[], tuple[Contradiction, ...]]) -> None:
+        self._find: Callable[[], tuple[Contradiction, ...]] | None = find
+        self._found: tuple[Contradiction, ...] = ()
+
+    def _all(self) -> tuple[Contradiction, ...]:
+        if self._find is not None:
+            self._found, self._find = self._find(), None
+        return self._found
+
+    @overload
+    def __getitem__(self, at: int) -> Contradiction: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Contradiction, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Contradiction | tuple[Contradiction, ...]:
+        return self._all()[at]
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        return self._all() == (other._all() if isinstance(other, LaterConflicts) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+
+@lru_cache(maxsize=256)
+def _statement(content: str) -> Statement:
+    """What a note states; kept, because the notes around a subject are compared with each new one about it."""
+    from ..comparison.statements import read_statement
+
+    return read_statement(without_context(content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +159,13 @@ class CounterpartFinder:
             return []
         from ..comparison.conflicts import conflict
         from ..comparison.likeness import judge
-        from ..comparison.statements import read_statement
 
-        mine = read_statement(without_context(memory.content))
+        mine = _statement(memory.content)
         found = []
         for other, cosine in self._neighbours.find(memory, _NEIGHBOURS):
             if other.role is not None or len(other.content) > _LONGEST_COMPARED:
                 continue
-            theirs = read_statement(without_context(other.content))
+            theirs = _statement(other.content)
             if difference := conflict(theirs, mine, cosine):
                 found.append(Counterpart(other, "contradicts", str(difference)))
             elif (judged := judge(theirs, mine, cosine)).same:

@@ -19,7 +19,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...embedding.backends.backend import Backend
+from ...pools import load_once
 from ...records import NewMemory
 from ...store.rows import IndexedRecord
 from ..capture.terms import stem
@@ -213,7 +214,7 @@ class Lexicon:
         return _Token(tuple(seen), tuple(stems), first, last, raw[-1:].isdigit())
 
 
-@cache
+@load_once
 def default_lexicon() -> Lexicon:
     """The lexicon of all listed words."""
     return Lexicon()
@@ -459,7 +460,7 @@ def _prototype(encoded: str) -> Floats:
     return np.frombuffer(base64.b64decode(encoded), dtype="<f2").astype(np.float64)
 
 
-@lru_cache(maxsize=1)
+@load_once
 def default_model() -> OntologyModel:
     """The model that ships with the package."""
     return OntologyModel.from_json(Path(__file__).with_name("ontology_model.json").read_text("utf-8"))

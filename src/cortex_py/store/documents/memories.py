@@ -138,9 +138,9 @@ class MemoryDocuments:
             f"SELECT num, id, graphed FROM memory WHERE +space = ? AND num IN ({inside}) ORDER BY id", (space, *nums)
         )
         return [
-            Document("mention", identity, {"read": graphed, "mentions": mentioned.get(num, [])})
+            Document("mention", identity, {"read": int(graphed == 1), "mentions": mentioned.get(num, [])})
             for num, identity, graphed in rows
-            if num in mentioned or not graphed
+            if num in mentioned or graphed != 1
         ]
 
     def _verifications(self, session: Session, space: str, nums: Sequence[int]) -> list[Document]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from ..database import EVERY_ROW, Session, Sql, by_space, column, everywhere, marks
+from ..database import EVERY_ROW, Session, Sql, by_space, column, everywhere, in_spaces, marks
 from .tables import (
     MENTIONS,
     RELATIONSHIP,
@@ -171,6 +171,33 @@ class GraphTable(EntityTable, RelationshipTable):
             (space, space, *params, limit),
         )
         return session.changed()
+
+    def mark_pending(self, session: Session, space: str, nums: Sequence[int]) -> None:
+        """Mark new memories to be read soon, in their order."""
+        session.run_many("UPDATE memory SET graphed = 2 WHERE space = ? AND num = ?", [(space, num) for num in nums])
+
+    def pending(self, session: Session, spaces: Sequence[str] | None, limit: int) -> dict[str, list[int]]:
+        """Memories that are to be read soon, by space, the oldest first; of some spaces, or of all."""
+        oldest = "graphed = 2 AND status <> 'tombstoned' ORDER BY num LIMIT ?"
+        if spaces is None:
+            rows = session.rows(everywhere("pending", f"SELECT space, num FROM memory WHERE {oldest}"), (limit,))
+        else:
+            within = in_spaces("+space", spaces)
+            rows = session.rows(f"SELECT space, num FROM memory WHERE {within} AND {oldest}", (*spaces, limit))
+        return by_space((row[0], row[1]) for row in rows)
+
+    def count_pending(self, session: Session, most: int) -> int:
+        """How many memories are to be read soon; `most` if there are more."""
+        statement = "SELECT count(*) FROM (SELECT 1 FROM memory WHERE graphed = 2 LIMIT ?) p"
+        return int(session.rows(everywhere("pending", statement), (most,))[0][0])
+
+    def claim(self, session: Session, space: str, num: int, version: int) -> bool:
+        """Take a pending memory in this transaction; False if it changed, or if somebody else has read it."""
+        session.run(
+            "UPDATE memory SET graphed = 1 WHERE space = ? AND num = ? AND version = ? AND graphed = 2",
+            (space, num, version),
+        )
+        return session.changed() == 1
 
     def unread(self, session: Session, limit: int) -> dict[str, list[int]]:
         """Memories that were not read for the graph yet, by space."""

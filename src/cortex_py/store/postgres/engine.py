@@ -194,18 +194,20 @@ class PostgresDatabase(PostgresText):
             yield session
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
-        with self.writing_as(self._bounds()) as session:
+    def write(self, *, derived: bool = False) -> Iterator[Session]:
+        with self.writing_as(self._bounds(), derived=derived) as session:
             yield ScreenedSession(session, self.screener) if self.screener else session
 
     @contextmanager
-    def writing_as(self, bounds: Bounds | None) -> Iterator[Session]:
+    def writing_as(self, bounds: Bounds | None, *, derived: bool = False) -> Iterator[Session]:
         """A transaction for a caller, or with None of the server itself, whose texts are not screened."""
         # Threads of one process take turns here, so that waiting ones hold no connection.
         if not self._writing.acquire(timeout=WAIT_SECONDS):
             raise StoreBusy(f"The store at {self.pool.place} is busy.", remedy="Nothing was written; try again.")
         try:
             with self._transaction(_WRITE, bounds) as session:
+                if derived:
+                    session.run("SET LOCAL synchronous_commit = off")
                 yield session
         finally:
             self._writing.release()

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...errors import ConfigurationError
-from ..database import Bounds, Session, Sql, column, marks
+from ..database import EVERY_ROW, Bounds, Session, Sql, column, marks
 
 __all__ = ["POLICIES", "RIGHTS", "PostgresText", "binding", "find_role", "granted", "make_role", "protection"]
 
@@ -83,15 +83,24 @@ class PostgresText:
         session.run("DELETE FROM memory_text WHERE space = ? AND num = ?", (space, num))
 
     def text_matches(
-        self, session: Session, space: str, word: str, space_words: Sequence[str], limit: int, above: int = 0
+        self,
+        session: Session,
+        space: str,
+        word: str,
+        space_words: Sequence[str],
+        limit: int,
+        above: int = 0,
+        below: int = 0,
     ) -> list[int]:
         marked = " ".join(space_words)
         if session.bounds is not None:
-            return column(session, _NEWEST_BOUND, (space, word, marked, above, limit))
+            found = column(session, _NEWEST_BOUND, (space, word, marked, above, EVERY_ROW if below else limit))
+            return [num for num in found if not below or num < below][:limit]
         narrowed, given = (" AND words && string_to_array(?, ' ')", (marked,)) if marked else ("", ())
         newer, least = (" AND num > ?", (above,)) if above > 0 else ("", ())
-        statement = f"{_HOLDING.format('?')}{narrowed}{newer} ORDER BY num DESC LIMIT ?"
-        return column(session, statement, (space, word, *given, *least, limit))
+        older, most = (" AND num < ?", (below,)) if below > 0 else ("", ())
+        statement = f"{_HOLDING.format('?')}{narrowed}{newer}{older} ORDER BY num DESC LIMIT ?"
+        return column(session, statement, (space, word, *given, *least, *most, limit))
 
     def text_condition(self, session: Session, spaces: Sequence[str], words: Sequence[str]) -> tuple[str, list[Sql]]:
         statement = (_HOLDING if session.bounds is None else _HOLDING_BOUND).format(marks(len(spaces)))

@@ -43,13 +43,18 @@ class CaptureAnswer(Answer):
     redacted: list[str] | None = None
     personal: dict[str, int] | None = None
     conflicts_with: list[ConflictItem] | None = None
+    pending: list[str] | None = None
     warnings: list[str] | None = None
 
     @classmethod
     def from_memory(cls, memory: Memory, note: str | None) -> Self:
         conflicts = [ConflictItem.from_record(one) for one in memory.conflicts_with]
         return cls.from_record(
-            memory, **_shared(memory), conflicts_with=conflicts or None, warnings=[note] if note else None
+            memory,
+            **_shared(memory),
+            conflicts_with=conflicts or None,
+            pending=list(memory.pending) or None,
+            warnings=[note] if note else None,
         )
 
 

@@ -1,0 +1,206 @@
+"""Reads new notes for the graph after their capture was acknowledged: in their order, once, and by any process.
+
+A capture marks its notes as pending in its own transaction. A thread of the process reads them when captures pause;
+so does whatever needs the graph, before it looks, and the next process that opens the home. A note is read as it would
+have been before it was stored: after all earlier ones of its space, and without the later ones. The first to write
+what was read claims the note in that transaction, so nothing is written twice.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ...errors import CortexError
+from ...pools import renew_in_forks
+from ...records import Memory
+from ...security.callers import as_system
+from ...store.database import Session
+from ...store.store import Store
+
+if TYPE_CHECKING:
+    from .capture import StoredRecord
+
+__all__ = ["PendingReading"]
+
+logger = logging.getLogger(__name__)
+
+# From here on, captures read as many notes as they add, and one more.
+_MOST_PENDING = 5_000
+_BATCH = 16
+_QUIET_SECONDS = 0.1  # without a capture, before the thread begins
+_PATIENCE_SECONDS = 2.0  # how long it lets captures go first
+_LINGER_SECONDS = 5.0  # how long it waits for more
+_FINISH_SECONDS = 2.0  # what a query of the graph spends on what is pending
+_CLOSE_SECONDS = 0.5
+
+
+class Reader(Protocol):
+    """What reads notes and stores what it read: `memory.capture.capture.Capture`."""
+
+    def read_stored(self, space: str, num: int, memory: Memory) -> StoredRecord: ...
+
+    def unreadable(self, space: str, num: int, memory: Memory) -> StoredRecord: ...
+
+    def write_stored(self, session: Session, one: StoredRecord) -> None: ...
+
+
+class PendingReading:
+    """What is pending in one store."""
+
+    def __init__(self, store: Store, most: int = _MOST_PENDING) -> None:
+        self._store = store
+        self._reader: Reader | None = None
+        self._most = most
+        self.renew()
+        renew_in_forks(self)
+
+    def renew(self) -> None:
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()  # one thread of a process reads at a time
+        self._news = threading.Event()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._added_at = 0.0
+        self._added = 0  # by this process, since it last found nothing pending
+        self._waiting: int | None = None  # an estimate; exact each time that it exceeds the bound
+
+    def use(self, reader: Reader) -> None:
+        """Read with this one, unless there is another already: each can read the notes of all spaces."""
+        self._reader = self._reader or reader
+
+    def mark(self, session: Session, space: str, nums: Sequence[int]) -> None:
+        """Mark new notes as pending, in the transaction that stores them."""
+        self._store.graph.mark_pending(session, space, nums)
+
+    def added(self, count: int) -> None:
+        """Take up what a capture marked; reads some of it at once where too much is pending."""
+        self._added_at = time.monotonic()
+        with self._lock:
+            self._added += count
+            self._waiting = self._count() if self._waiting is None else self._waiting + count
+            full = self._waiting > self._most
+        self._start()
+        if full:
+            self._read(None, 2 * count + 1, time.monotonic() + _FINISH_SECONDS)
+            self._waiting = self._count()
+
+    def take_up(self) -> None:
+        """Read what another process left, in the background."""
+        if self._count():
+            self._start()
+
+    def finish(self, spaces: Sequence[str], seconds: float = _FINISH_SECONDS) -> bool:
+        """Read what is pending in some spaces; returns whether nothing is left after that time."""
+        with self._store.database.read() as session:
+            if not self._store.graph.pending(session, spaces, 1):
+                return True
+        return self._read(spaces, None, time.monotonic() + seconds)
+
+    def read_all(self, stop: Callable[[], bool]) -> None:
+        """Read all that is pending in the store, batch by batch."""
+        while not stop() and not self._read(None, _BATCH, time.monotonic() + _FINISH_SECONDS):
+            pass
+
+    def close(self) -> None:
+        """Read what this process marked, if that is soon done, and end the thread. The rest stays marked."""
+        self._closing.set()
+        self._news.set()
+        if thread := self._thread:
+            thread.join()
+        if self._added:
+            try:
+                self._read(None, None, time.monotonic() + _CLOSE_SECONDS)
+            except CortexError as error:
+                logger.debug("pending notes are left to the next process: %s", type(error).__name__)
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def _read(self, spaces: Sequence[str] | None, most: int | None, until: float) -> bool:
+        """Read pending notes, the oldest first; returns whether none is left."""
+        if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
+            return False
+        try:
+            with as_system():
+                return self._read_in_turn(spaces, most, until)
+        finally:
+            self._turn.release()
+
+    def _read_in_turn(self, spaces: Sequence[str] | None, most: int | None, until: float) -> bool:
+        done = 0
+        memories, graph = self._store.memories, self._store.graph
+        while True:
+            with self._store.database.read() as session:
+                placed = graph.pending(session, spaces, _BATCH)
+                rows = [
+                    (space, num, memory)
+                    for space, nums in placed.items()
+                    for num, _, _, memory in memories.by_numbers(session, space, nums)
+                ]
+            if not rows:
+                if spaces is None:
+                    self._added, self._waiting = 0, 0
+                return True
+            for space, num, memory in rows:
+                if done == most or time.monotonic() >= until:
+                    return False
+                self._read_one(space, num, memory)
+                done += 1
+
+    def _read_one(self, space: str, num: int, memory: Memory) -> None:
+        reader = self._reader
+        if reader is None:
+            raise RuntimeError("no project is open")
+        try:
+            stored = reader.read_stored(space, num, memory)
+        except CortexError:
+            raise
+        except Exception:
+            # It would fail again, and everything behind it would wait for ever.
+            logger.exception("memory %s could not be read for the graph, which has nothing of it", memory.id)
+            stored = reader.unreadable(space, num, memory)
+        with self._store.database.write(derived=True) as session:
+            if self._store.graph.claim(session, space, num, memory.version):
+                reader.write_stored(session, stored)
+
+    # -- the thread ------------------------------------------------------------------------------
+
+    def _count(self) -> int:
+        with as_system(), self._store.database.read() as session:
+            return self._store.graph.count_pending(session, self._most + 1)
+
+    def _start(self) -> None:
+        self._news.set()
+        with self._lock:
+            if self._thread is None and not self._closing.is_set():
+                self._thread = threading.Thread(target=self._run, name="cortex-reading", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self._news.clear()
+            self._wait_for_a_pause()
+            try:
+                # A batch at a time, so that captures go first again.
+                done = self._closing.is_set() or self._read(None, _BATCH, time.monotonic() + _PATIENCE_SECONDS)
+            except CortexError as error:
+                # A store that is read-only, busy or gone: the next capture, query or process tries again.
+                logger.debug("pending notes were not read: %s", type(error).__name__)
+                done = True
+            except Exception:
+                logger.exception("pending notes were not read")
+                done = True
+            if done and not self._news.wait(_LINGER_SECONDS):
+                with self._lock:
+                    if not self._news.is_set():
+                        self._thread = None
+                        return
+
+    def _wait_for_a_pause(self) -> None:
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while (now := time.monotonic()) < until and now - self._added_at < _QUIET_SECONDS:
+            if self._closing.wait(_QUIET_SECONDS - (now - self._added_at)):
+                return

@@ -1,0 +1,117 @@
+"""`--workers`: several processes on one port, which a client cannot tell from one."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from cortex_py.http.workers import SharedPage
+from cortex_py.mcp.reference.rendering import requests_of
+
+from servers import http_server
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+
+
+def _until(done: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """What a check answers once it is true."""
+    end = time.monotonic() + seconds
+    while not (found := done()):
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+    return found
+
+
+def _children(pid: int) -> set[int]:
+    return {int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+def _asked(url: str, path: str, headers: dict[str, str] | None = None) -> http.client.HTTPResponse:
+    """One request on a connection of its own, which any worker may take."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+    connection.request("GET", path, headers=headers or {})
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer
+
+
+def _called(url: str, tool: str, **arguments: Any) -> str:
+    """A tool's answer in the handshake protocol, each request on a connection of its own."""
+    import json
+
+    first = requests_of("2025-11-25")[0]
+    call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    text = ""
+    for request in (first, call):
+        connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        connection.request("POST", "/mcp", json.dumps(request), headers)
+        answer = connection.getresponse()
+        assert answer.status == 200
+        assert "mcp-session-id" not in answer.headers
+        text = answer.read().decode()
+        connection.close()
+    return text
+
+
+def test_workers_answer_as_one_server_and_are_started_again(home: Path, project: Path) -> None:
+    with http_server(home, project, "--workers", "2", own_interpreter=True) as server:
+        workers = _until(lambda: len(_children(server.process.pid)) == 2 and _children(server.process.pid))
+        for number in range(6):
+            noted = _called(server.url, "subcog_capture", content=f"Worker note {number}", namespace="learnings")
+            assert '"id"' in noted
+        assert all("Worker note" in _called(server.url, "subcog_recall", query="worker note") for _ in range(4))
+
+        # A worker that dies is started again, and the other one answers meanwhile.
+        victim = min(workers)
+        os.kill(victim, signal.SIGKILL)
+        assert "Worker note" in _called(server.url, "subcog_recall", query="worker note")
+        _until(lambda: victim not in _children(server.process.pid))
+        after = _until(lambda: len(_children(server.process.pid)) == 2 and _children(server.process.pid))
+        assert len(after & workers) == 1
+
+        # A session of the page begun in one worker is known in all.
+        assert server.process.stdout is not None
+        link = _until(lambda: re.search(r"/session\?code=\S+", server.process.stdout.readline()))[0]  # type: ignore[union-attr]
+        cookie = (_asked(server.url, link).headers["Set-Cookie"] or "").partition(";")[0]
+        for _ in range(8):
+            assert _asked(server.url, "/", {"Cookie": cookie}).status == 200
+            assert _asked(server.url, link).status == 401  # the link works once
+
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+        _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in after))
+
+
+def test_workers_end_with_the_first_process(home: Path, project: Path) -> None:
+    with http_server(home, project, "--workers", "2", own_interpreter=True) as server:
+        workers = _until(lambda: len(_children(server.process.pid)) == 2 and _children(server.process.pid))
+        server.process.kill()
+        _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+
+
+def test_sessions_and_links_are_shared_and_cannot_be_read_in_the_folder(tmp_path: Path) -> None:
+    page = SharedPage(tmp_path, b"k" * 32)
+    one, other = page.sessions(), page.sessions()
+    secret = one.begin("the-token-of-anna")
+    found = other.find(secret)
+    assert found is not None and found.token == "the-token-of-anna"
+    assert other.find("another") is None
+    kept = [file.read_bytes() for file in tmp_path.iterdir()]
+    assert not any(word in text for text in kept for word in (b"anna", secret.encode(), found.csrf.encode()))
+    other.end(secret)
+    assert one.find(secret) is None
+    code = page.links().code()
+    assert page.links().redeem(code)
+    assert not page.links().redeem(code)

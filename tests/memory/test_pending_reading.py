@@ -1,0 +1,213 @@
+"""Notes are read for the graph after their capture was acknowledged: in order, once, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cortex_py import Cortex
+from cortex_py.errors import EntityNotFound
+from cortex_py.memory.capture.pending import PendingReading
+from cortex_py.records import NewMemory
+
+from forking import python_command
+from stub_backend import StubBackend
+
+pytestmark = pytest.mark.reads_when_asked
+
+# Later ones are read by what earlier ones name: Zanzibar and Quokka are learned, and so is their repetition.
+TEXTS = [
+    f"{opening} {rest} ({number})"
+    for number in range(3)
+    for opening in (
+        "Zanzibar stores its rows in PostgreSQL.",
+        "We use Quokka with Redis;",
+        "Maria Keller runs Zanzibar.",
+    )
+    for rest in (
+        "Quokka is written in Rust, and Quokka calls Zanzibar.",
+        "The file src/quokka/main.rs starts it, and zanzibar waits for Kafka.",
+        "Ask maria@keller-werke.de about Kubernetes 1.29 before the rollout.",
+        "The deploy of Zanzibar takes 40 minutes on Fridays.",
+    )
+]
+TABLES = {
+    "entity": "SELECT id, name, type, key, given FROM entity ORDER BY id",
+    "entity_alias": "SELECT entity_id, alias, key FROM entity_alias ORDER BY entity_id, alias",
+    "mention": "SELECT num, entity_id, first, past, confidence, method FROM mention ORDER BY num, first, entity_id",
+    "relationship": "SELECT num, source_id, target_id, type, confidence, method, evidence FROM relationship "
+    "ORDER BY num, source_id, target_id, type",
+    "memory": "SELECT num, graphed, personal FROM memory ORDER BY num",
+}
+
+
+def opened(home: Path, project: Path) -> Cortex:
+    return Cortex.open(home, project=project, backend=StubBackend())
+
+
+def graph_of(cortex: Cortex) -> dict[str, list[Any]]:
+    with cortex._store.database.read() as session:
+        return {name: session.rows(statement) for name, statement in TABLES.items()}
+
+
+def pending_in(cortex: Cortex) -> int:
+    with cortex._store.database.read() as session:
+        return cortex._store.graph.count_pending(session, 10_000)
+
+
+@pytest.fixture
+def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread ends as soon as nothing is pending."""
+    monkeypatch.setattr("cortex_py.memory.capture.pending._LINGER_SECONDS", 0.0)
+
+
+@pytest.fixture
+def read_at_once(tmp_path: Path, project: Path) -> dict[str, list[Any]]:
+    """The graph if each note is read before the next one is captured."""
+    with opened(tmp_path / "at-once", project) as cortex:
+        for text in TEXTS:
+            cortex.memories.capture(text)
+            assert cortex.memories.finish_reading()
+        return graph_of(cortex)
+
+
+def _after_all(cortex: Cortex, _home: Path, _project: Path) -> None:
+    assert pending_in(cortex) == len(TEXTS)
+    assert cortex.memories.finish_reading()
+
+
+def _by_many(cortex: Cortex, home: Path, project: Path) -> None:
+    with opened(home, project) as second, opened(home, project) as third, ThreadPoolExecutor(6) as threads:
+        readers = [threads.submit(one.memories.finish_reading) for one in (cortex, second, third) for _ in range(2)]
+        assert all(one.result() for one in readers)
+
+
+def _by_upkeep(cortex: Cortex, home: Path, project: Path) -> None:
+    with opened(home, project) as other:
+        other.upkeep()
+
+
+WAYS = {"after all": _after_all, "by many at once": _by_many, "by upkeep": _by_upkeep}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_the_graph_is_as_if_each_note_had_been_read_at_once(
+    home: Path,
+    project: Path,
+    read_at_once: dict[str, list[Any]],
+    way: Callable[[Cortex, Path, Path], None],
+) -> None:
+    with opened(home, project) as cortex:
+        for text in TEXTS:
+            assert cortex.memories.capture(text).pending == ("graph",)
+        way(cortex, home, project)
+        assert graph_of(cortex) == read_at_once
+        assert read_at_once["relationship"]
+        assert {row[1] for row in read_at_once["memory"]} == {1}
+
+
+def test_many_at_once_are_read_as_one_after_another(
+    home: Path, project: Path, read_at_once: dict[str, list[Any]]
+) -> None:
+    with opened(home, project) as cortex:
+        cortex.memories.capture_many([NewMemory(content=text, namespace="context") for text in TEXTS])
+        assert cortex.memories.finish_reading()
+        assert graph_of(cortex) == read_at_once
+
+
+def test_what_a_killed_process_left_is_read_once_by_the_next(
+    home: Path, project: Path, read_at_once: dict[str, list[Any]]
+) -> None:
+    code = (
+        "import json, os, signal, sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+        "from cortex_py import Cortex\n"
+        "from stub_backend import StubBackend\n"
+        "cortex = Cortex.open(sys.argv[1], project=sys.argv[2], backend=StubBackend())\n"
+        "for text in json.load(sys.stdin):\n"
+        "    cortex.memories.capture(text)\n"
+        "print('acknowledged', flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    command = [*python_command(), "-c", code, str(home), str(project)]
+    run = subprocess.run(command, input=json.dumps(TEXTS), capture_output=True, text=True, check=False)
+    assert run.stdout == "acknowledged\n", run.stderr
+    with opened(home, project) as cortex:
+        assert cortex.memories.status().total_count == len(TEXTS)
+        assert pending_in(cortex) == 0
+        assert graph_of(cortex) == read_at_once
+
+
+@pytest.mark.background_reading
+@pytest.mark.usefixtures("no_lingering")
+def test_a_process_that_opens_the_home_takes_up_what_was_left(
+    home: Path, project: Path, read_at_once: dict[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(PendingReading, "_start", lambda _: None)
+        patch.setattr(PendingReading, "close", lambda _: None)
+        with opened(home, project) as cortex:
+            for text in TEXTS:
+                cortex.memories.capture(text)
+            assert pending_in(cortex) == len(TEXTS)
+    with opened(home, project) as cortex:
+        thread = cortex._sessions.pending._thread
+        assert thread is not None
+        thread.join(60)
+        assert graph_of(cortex) == read_at_once
+
+
+def test_whatever_asks_for_the_graph_gets_it_with_the_last_note(home: Path, project: Path) -> None:
+    with opened(home, project) as cortex:
+        noted = cortex.memories.capture("Maria Keller runs Zanzibar on PostgreSQL; mail maria@keller-werke.de.")
+        assert dict(noted.personal or ()) == {"email": 1}
+        assert cortex.graph.get("PostgreSQL").entity.mention_count == 1
+        again = cortex.memories.capture("Redis holds the sessions of Zanzibar.")
+        assert [hit.memory.id for hit in cortex.memories.recall(filter="entity:Redis").results] == [again.id]
+        third = cortex.memories.capture("Write to Maria Keller, maria@keller-werke.de.")
+        assert dict(cortex.memories.get(third.id).personal or ())["email"] == 1
+        assert pending_in(cortex) == 0
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_note_that_is_deleted_before_it_was_read_names_nothing(home: Path, project: Path, hard: bool) -> None:
+    with opened(home, project) as cortex:
+        noted = cortex.memories.capture("Zanzibar stores its rows in CockroachDB.")
+        cortex.memories.delete(noted.id, hard=hard)
+        with pytest.raises(EntityNotFound):
+            cortex.graph.get("CockroachDB")
+        if not hard:
+            cortex.memories.restore(noted.id)
+            assert cortex.graph.get("CockroachDB").entity.mention_count == 1
+
+
+def test_where_too_much_is_pending_captures_read_themselves(
+    home: Path, project: Path, read_at_once: dict[str, list[Any]]
+) -> None:
+    with opened(home, project) as cortex:
+        cortex._sessions.pending._most = 10
+        most = 0
+        for text in TEXTS:
+            cortex.memories.capture(text)
+            most = max(most, pending_in(cortex))
+        assert 0 < most <= 11
+        assert cortex.memories.finish_reading()
+        assert graph_of(cortex) == read_at_once
+
+
+@pytest.mark.background_reading
+@pytest.mark.usefixtures("no_lingering")
+def test_the_thread_reads_when_captures_pause_and_ends(home: Path, project: Path) -> None:
+    with opened(home, project) as cortex:
+        cortex.memories.capture("Zanzibar stores its rows in PostgreSQL.")
+        thread = cortex._sessions.pending._thread
+        assert thread is not None
+        thread.join(60)
+        assert not thread.is_alive()
+        assert pending_in(cortex) == 0
