@@ -252,6 +252,7 @@ class _FileIntake:
 
     def _read(self) -> Iterator[Found]:
         try:
+            self._file.check()
             yield from self._reader.read(self._file)
         except (OSError, CortexError) as error:
             yield skip_because(error, self._file.name)
