@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cortex_py import Cortex
 from cortex_py.backup.bridges.layouts import ClaudeMemory
 from cortex_py.backup.bridges.service import BridgeResult
-from cortex_py.errors import CortexError, InvalidInput, NotFound
+from cortex_py.errors import Conflict, CortexError, InvalidInput, NotFound
 from cortex_py.store.documents.document import Document
 
 from helpers import FakeClock
@@ -379,15 +379,13 @@ def test_a_long_index_is_cut_into_a_file_of_its_own(cortex: Cortex, claude: Path
 # -- any sequence ------------------------------------------------------------------------------------
 
 WORDS = st.sampled_from(["alpha", "beta", "gamma", "delta"])
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.sampled_from(["capture", "new"]), WORDS),
-        st.tuples(st.sampled_from(["update", "edit"]), st.integers(0, 9), WORDS),
-        st.tuples(st.sampled_from(["delete", "unlink", "rename", "copy", "strip", "index"]), st.integers(0, 9)),
-        st.tuples(st.just("sync")),
-    ),
-    max_size=14,
+STEP = st.one_of(
+    st.tuples(st.sampled_from(["capture", "new"]), WORDS),
+    st.tuples(st.sampled_from(["update", "edit"]), st.integers(0, 9), WORDS),
+    st.tuples(st.sampled_from(["delete", "unlink", "rename", "copy", "strip", "index"]), st.integers(0, 9)),
+    st.tuples(st.just("sync")),
 )
+STEPS = st.lists(STEP, max_size=14)
 
 
 class World:
@@ -482,6 +480,72 @@ def test_any_sequence_of_changes_converges_and_loses_nothing(kind: str, steps: l
                     assert body(text).strip() in texts(cortex), path
             kept = world.everything_ever_said()
             assert [text for text in world.said if text not in kept] == []
+
+
+@settings(max_examples=15)
+@given(st.lists(st.tuples(st.integers(0, 1), STEP), max_size=14))
+def test_two_homes_on_one_vault_converge_and_lose_nothing(steps: list[tuple[int, tuple[object, ...]]]) -> None:
+    with TemporaryDirectory() as place:
+        (Path(place) / "project").mkdir()
+        with (
+            opened(Path(place) / "one", Path(place) / "project") as one,
+            opened(Path(place) / "two", Path(place) / "project") as two,
+        ):
+            folder = Path(place) / "folder"
+            worlds = [World(cortex, Path(cortex.bridges.add("vault", folder).folder)) for cortex in (one, two)]
+            said = worlds[0].said = worlds[1].said
+            for number, step in steps:
+                world = worlds[number]
+                world.count = max(other.count for other in worlds)
+                before = "\n".join(notes(folder).values())
+                world.do(step)
+                if step[0] in ("unlink", "edit"):
+                    # A person's own change of a file that no run has seen yet leaves only what they made of it.
+                    known = "\n".join((*notes(folder).values(), *(other.everything_ever_said() for other in worlds)))
+                    said -= {text for text in said if text in before and text not in known}
+            for _ in range(6):
+                for cortex in (one, two):
+                    cortex.bridges.sync()
+            in_step(one)
+            in_step(two)
+            assert texts(one) == texts(two) == sorted(body(text).strip() for text in notes(folder).values())
+            kept = "\n".join(world.everything_ever_said() for world in worlds)
+            assert [text for text in said if text not in kept] == []
+
+
+def test_both_versions_stay_if_two_homes_change_one_note(tmp_path: Path, project: Path) -> None:
+    with opened(tmp_path / "one", project) as one, opened(tmp_path / "two", project) as two:
+        memory = one.memories.capture("Deploy on Monday")
+        for cortex in (one, two):
+            cortex.bridges.add("vault", tmp_path / "vault")
+            sync(cortex)
+        one.memories.update(memory.id, content="Deploy on Tuesday")
+        two.memories.update(two.memories.recall("deploy").results[0].memory.id, content="Deploy on Friday")
+        for cortex in (one, two, one, two):
+            sync(cortex)
+        in_step(one)
+        in_step(two)
+        assert texts(one) == texts(two) == ["Deploy on Friday", "Deploy on Tuesday"]
+
+
+def test_the_folder_of_claude_code_belongs_to_one_home(tmp_path: Path, project: Path) -> None:
+    folder = tmp_path / "memory"
+    with opened(tmp_path / "one", project) as one, opened(tmp_path / "two", project) as two:
+        one.memories.capture("Use pnpm")
+        one.bridges.add("claude-code", folder)
+        sync(one)
+        before = notes(folder)
+        with pytest.raises(Conflict, match="Another home of Cortex keeps"):
+            two.bridges.add("claude-code", folder)
+        assert two.bridges.all() == []
+        (folder / ".cortex-home").unlink()
+        two.bridges.add("claude-code", folder)
+        for options in ({}, {"dry_run": True}):
+            with pytest.raises(Conflict):
+                sync(one, **options)
+        assert notes(folder) == before
+        two.bridges.remove(str(folder))
+        in_step(one)
 
 
 def test_a_killed_run_is_repeated_and_ends_in_the_same_state(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
 import signal
 import sqlite3
 import subprocess
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from import_kinds import KINDS, Kind, chatgpt_conversations, claude_line, lines, text
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.backup.transfer.readers.parsing import Entry, json_entries
 from cortex_py.errors import InvalidInput
@@ -105,6 +108,96 @@ def test_one_damaged_conversation_of_an_export_is_left_out(cortex: Cortex, tmp_p
     taken = cortex.backups.import_from([path])
     assert taken.added == {"turn": 3}
     assert len(taken.left_out) == 2
+
+
+EXPORTS = [kind for kind in KINDS if kind.name in ("chatgpt", "claude-ai")]
+
+
+def conversations(kind: Kind, folder: Path, count: int) -> bytes:
+    """The JSON of an export with so many conversations, which all say the same."""
+    given = kind.make(folder)
+    if given.suffix == ".zip":
+        (one,) = json.loads(zipfile.ZipFile(given).read("conversations.json"))
+    else:
+        (one,) = json.loads((given / "conversations.json").read_bytes())
+    named = {"chatgpt": "id", "claude-ai": "uuid"}[kind.name]
+    return json.dumps([{**one, named: f"c-{n}", "filler": "x" * 100_000} for n in range(count)]).encode()
+
+
+def archived(data: bytes, method: int, *more: tuple[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", method) as archive, warnings.catch_warnings():
+        # Some of the names come twice.
+        warnings.simplefilter("ignore", UserWarning)
+        for name, content in (*more, ("conversations.json", data)):
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+@each("kind", EXPORTS, ids=lambda kind: kind.name)
+def test_damaged_archives_give_whole_records_or_none(cortex: Cortex, tmp_path: Path, kind: Kind) -> None:
+    """Bytes are cut and changed in the data, the headers and the directory of an archive."""
+    chance = random.Random(kind.name)
+    data = conversations(kind, tmp_path / kind.name, 6)
+    for n in range(40):
+        made = bytearray(archived(data, chance.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))))
+        directory, size = made.rindex(b"PK\1\2"), len(made)
+        for _ in range(chance.randint(1, 2)):
+            at = min(len(made), chance.randrange(*chance.choice(((0, 80), (80, directory), (directory, size)))))
+            match chance.randrange(4):
+                case 0:
+                    del made[at : at + chance.randint(1, 40)]
+                case 1:
+                    del made[at:]
+                case _:
+                    made[at : at + 1] = bytes([chance.randrange(256)])
+        path = tmp_path / f"{kind.name}-{n}.zip"
+        path.write_bytes(made)
+        taken = cortex.backups.import_from([path])
+        assert taken.left_out or sum(taken.added.values()) + taken.unchanged == 6 * len(kind.contents), n
+        assert {content for _, content, _, _ in stored(cortex)} <= {one for every in EXPORTS for one in every.contents}
+
+
+@each("kind", EXPORTS, ids=lambda kind: kind.name)
+def test_a_wrong_checksum_lets_nothing_of_a_member_in(cortex: Cortex, tmp_path: Path, kind: Kind) -> None:
+    data = conversations(kind, tmp_path / kind.name, 40)
+    made = archived(data, zipfile.ZIP_STORED).replace(
+        kind.contents[0].encode(), kind.contents[0].encode()[:-1] + b"!", 1
+    )
+    (path := tmp_path / f"{kind.name}.zip").write_bytes(made)
+    before = stored(cortex)
+    taken = cortex.backups.import_from([path])
+    assert (taken.added, taken.left_out) == (
+        {},
+        [f"{path}!conversations.json: the archive is damaged (BadZipFile)"],
+    )
+    assert stored(cortex) == before
+
+
+@each("kind", EXPORTS, ids=lambda kind: kind.name)
+def test_odd_names_and_members_of_an_archive(cortex: Cortex, tmp_path: Path, kind: Kind) -> None:
+    """Names that come twice or in no encoding, and an archive in an archive, keep nobody from the conversations."""
+    data = conversations(kind, tmp_path / kind.name, 1)
+    inner = archived(data, zipfile.ZIP_DEFLATED)
+    more = (
+        ("conversations.json", data),
+        ("caf\u00e9/\u2603.json", b"{}"),
+        ("raw-NAME.json", b"{}"),
+        ("nested.zip", inner),
+        ("../conversations.json", data),
+        ("C:\\conversations.json", data),
+        ("bomb.json", b"[" + b" " * 20_000_000 + b"]"),
+    )
+    made = archived(data, zipfile.ZIP_DEFLATED, *more).replace(b"raw-NAME", b"raw-\xff\xfe\x80\x81")
+    (path := tmp_path / f"{kind.name}.zip").write_bytes(made)
+    taken = cortex.backups.import_from([path])
+    assert taken.added == {"turn": len(kind.contents)}
+    told = "\n".join(taken.left_out)
+    assert told.count("its name leads out of the archive") == 2
+    assert "bomb.json: it unpacks to more than 100 times its size" in told
+    assert "nested.zip: archives in an archive are not opened" in told
+    again = cortex.backups.import_from([path])
+    assert (again.added, again.replaced, again.gone) == ({}, {}, [])
 
 
 def test_archives_that_lie_are_refused(cortex: Cortex, tmp_path: Path) -> None:

@@ -149,6 +149,29 @@ def test_a_store_whose_program_runs_is_read_with_its_log(cortex: Cortex, tmp_pat
         assert cortex.backups.import_from([path]).replaced == {"memory": 1}
 
 
+def test_the_report_of_an_import_is_kept(cortex: Cortex, tmp_path: Path) -> None:
+    assert cortex.backups.last_import() is None
+    path = lines(tmp_path / "s.jsonl", claude_line("user", "u1", "One"))
+    path.write_text(path.read_text() + "{damaged\n")
+    taken = cortex.backups.import_from([path])
+    assert cortex.backups.last_import() == (cortex._clock.now(), taken)
+    assert taken.left_out[0].startswith(f"{path}, line 2: it is not valid JSON")
+    cortex.backups.import_from([instructions(tmp_path)], dry_run=True)
+    assert cortex.backups.last_import() == (cortex._clock.now(), taken)
+
+
+def test_an_unchanged_source_counts_for_its_own_project(cortex: Cortex, tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    path = lines(
+        tmp_path / "s.jsonl", *(claude_line("user", f"u{n}", f"{n}", cwd=str(tmp_path / "shop")) for n in "12")
+    )
+    few = cortex.backups.import_from([path], limit=1)
+    assert [(one.project, one.added, one.known) for one in few.sources] == [("shop", 1, 0)]
+    cortex.backups.import_from([path])
+    again = cortex.backups.import_from([path])
+    assert [(one.project, one.added, one.known) for one in again.sources] == [("shop", 0, 2)]
+
+
 def test_a_grown_transcript_adds_what_is_new(cortex: Cortex, tmp_path: Path) -> None:
     first, second = claude_line("user", "u1", "One"), claude_line("user", "u2", "Two")
     path = lines(tmp_path / "s.jsonl", first)

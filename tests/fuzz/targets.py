@@ -28,6 +28,9 @@ from cortex_py.backup.targets.target import TargetProblem
 from cortex_py.backup.transfer import import_reader as import_lines
 from cortex_py.backup.transfer import markdown as markdown_form
 from cortex_py.backup.transfer import markdown as plain_memories
+from cortex_py.backup.transfer.readers.files import source_files
+from cortex_py.backup.transfer.readers.records import SourceRecord
+from cortex_py.backup.transfer.readers.registry import readers, recognise
 from cortex_py.backup.vault.header import KdfLimits, read_header
 from cortex_py.clients.json_edit import read_json, remove_member, set_member
 from cortex_py.context.branches import file as branch_file
@@ -231,6 +234,23 @@ def _import_note(data: bytes) -> None:
         markdown_form.memory_data(note, NOW)
 
 
+def _import_archive(data: bytes) -> None:
+    """A zipped export: each member is read whole or refused, and what comes out of it has a text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "export.zip"
+        path.write_bytes(data)
+        for file in source_files(path, lambda _name, _reason: None):
+            reader = recognise(file, readers())
+            if reader is None:
+                continue
+            try:
+                file.check()
+                found = list(reader.read(file))
+            except (OSError, CortexError):
+                continue
+            assert all(one.content.strip() for one in found if isinstance(one, SourceRecord))
+
+
 _KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 _PUBLIC = _KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 _PRIVATE = _KEY.private_bytes(
@@ -368,6 +388,10 @@ TARGETS: dict[str, Target] = {
     "object_frame": Target(_object_frame),
     "import_lines": Target(
         _import_lines, words=(b'"content"', b'"tags"', b'"created_at"', b"\n", b"[", b"1e999", b"NaN")
+    ),
+    "import_archive": Target(
+        _import_archive,
+        words=(b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"../", b"\xff\xff\xff\xff", b"\x08\0", b"\0\0"),
     ),
     "import_note": Target(_import_note, words=(b"---\n", b"tags: ", b"created_at: ", b"- ", b"&a ", b"*a", b"!!int ")),
     "licence": Target(_licence, words=(b'"holder"', b'"tier"', b'"expires_at"', b".")),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from ..clock import Clock
 from ..config import Settings
 from ..records import Domain
+from ..security.callers import current_caller
 from ..security.home_key import HomeKey
 from ..security.path_access import PathAccess
 from ..security.policy import Screen
@@ -176,7 +177,7 @@ class Backups:
         `limit`.
         """
         from .transfer.export import wanted_domains
-        from .transfer.importer import Importer
+        from .transfer.importer import Importer, report_text
         from .transfer.intake import IntakeOptions
         from .transfer.readers.records import FieldMap
 
@@ -185,7 +186,27 @@ class Backups:
         # Absolute: the same file is the same source, wherever the command is run.
         places = [self._places.check(path) for path in paths]
         options = IntakeOptions(chosen, since, None if folder is None else str(folder), limit, dry_run)
-        return importer.run(places, options, kind=kind, fields=FieldMap(tuple((fields or {}).items())), replace=replace)
+        chosen_fields = FieldMap(tuple((fields or {}).items()))
+        done = importer.run(places, options, kind=kind, fields=chosen_fields, replace=replace)
+        # The facts of a store are shared by its tenants: only who has it alone leaves names there.
+        if not dry_run and current_caller() is None:
+            with self._store.database.write() as session:
+                self._store.settings.put(session, self._report_key(project_id), report_text(done, self._clock.now()))
+        return done
+
+    def last_import(self, project_id: str | None = None) -> tuple[datetime, ImportResult] | None:
+        """When the last import into a project ended, and what came of it; None if there was none.
+
+        Of what was left out, is gone or is in conflict, the first 1,000 are kept. A shared server keeps no reports.
+        """
+        from .transfer.importer import read_report
+
+        with self._store.database.read() as session:
+            found = self._store.settings.get(session, self._report_key(project_id))
+        return read_report(found) if found and current_caller() is None else None
+
+    def _report_key(self, project_id: str | None) -> str:
+        return f"import-report:{self._sources.memories(project_id).place.project.id}"
 
     def discover(self, home: Path | None = None) -> list[Discovery]:
         """What this machine has to import: sessions and memory of agents, and documents of the current project."""

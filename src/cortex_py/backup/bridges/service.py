@@ -11,15 +11,17 @@ import logging
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 
 from ...clock import Clock
 from ...config import Settings
 from ...echo import clean_text
-from ...errors import CortexError, InvalidInput, NotFound, storage_error
-from ...paths import expanded
+from ...errors import Conflict, CortexError, InvalidInput, NotFound, storage_error
+from ...paths import expanded, open_regular
 from ...records import DOMAINS, Domain
 from ...security.callers import current_caller
 from ...security.path_access import PathAccess
@@ -35,6 +37,10 @@ __all__ = ["Bridge", "BridgeResult", "Bridges"]
 
 logger = logging.getLogger(__name__)
 
+# In the memory folder of Claude Code each home would write its own list, and drop files that rank low in it.
+_ONE_HOME = ("claude-code",)
+_MARK = ".cortex-home"
+_OWNER = "bridge-owner"
 # Front matter around a content.
 _BESIDE_CONTENT = 100_000
 
@@ -102,6 +108,8 @@ class Bridges:
             place.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise storage_error(error, place) from error
+        if kind in _ONE_HOME:
+            self._claim(place)
         digest = sha256(f"{project}\0{kind}\0{place}\0{domain}".encode("utf-8", "replace")).hexdigest()[:12]
         made = Bridge(digest, kind, str(place), domain)
         with self._store.database.write() as session:
@@ -119,6 +127,10 @@ class Bridges:
         with self._store.database.write() as session:
             self._store.settings.remove(session, _definition(self._project(project_id), found.id))
             self._store.settings.remove(session, _state(found))
+        mark = Path(found.folder) / _MARK
+        if found.kind in _ONE_HOME and _read_mark(mark) == self._owner():
+            with suppress(OSError):
+                mark.unlink()
         return found
 
     def sync(
@@ -160,6 +172,8 @@ class Bridges:
                 f"The folder {folder} does not exist.", remedy="Create it, or remove the bridge.", field="folder"
             )
         source = AdministeredSources(self._sources, project_id)[one.domain]
+        if one.kind in _ONE_HOME:
+            self._claim(folder, dry_run=dry_run)
         locks = self._settings.home / "bridges"
         locks.mkdir(mode=0o700, parents=True, exist_ok=True)
         refused: list[str] = []
@@ -183,6 +197,39 @@ class Bridges:
         result.left_out += refused
         return result
 
+    def _claim(self, folder: Path, *, dry_run: bool = False) -> None:
+        """Refuse a folder that another home keeps in step; else mark it as one of this home."""
+        mark, owner = folder / _MARK, self._owner()
+        if not dry_run:
+            try:
+                with mark.open("x", encoding="ascii") as file:
+                    file.write(f"{owner}\n")
+                return
+            except FileExistsError:
+                pass
+            except OSError as error:
+                raise storage_error(error, mark) from error
+        found = _read_mark(mark)
+        if found is not None and found != owner:
+            raise Conflict(
+                f"Another home of Cortex keeps {folder} in step.",
+                remedy=f"Remove the bridge there, or choose another folder. If that home is gone, delete {mark}.",
+                field="folder",
+            )
+
+    def _owner(self) -> str:
+        """What names this home in the folders that it keeps in step."""
+        with self._store.database.read() as session:
+            known = self._store.settings.get(session, _OWNER)
+        if known is not None:
+            return known
+        with self._store.database.write() as session:
+            known = self._store.settings.get(session, _OWNER)
+            if known is None:
+                known = token_hex(16)
+                self._store.settings.put(session, _OWNER, known)
+            return known
+
     def _find(self, ref: str, project_id: str | None) -> Bridge:
         path = str(expanded(ref).resolve())
         found = [one for one in self.all(project_id=project_id) if one.id == ref or one.folder in (ref, path)]
@@ -205,6 +252,17 @@ class Bridges:
             raise InvalidInput("The project has no folder here.", remedy="Name the folder.", field="folder")
         base = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
         return base / "projects" / re.sub(r"[^a-zA-Z0-9]", "-", root) / "memory"
+
+
+def _read_mark(path: Path) -> str | None:
+    """The home that a folder belongs to; None if nobody marked it. What is no mark is of another home."""
+    try:
+        with open_regular(path, follow=False) as file:
+            return file.read(200).decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return ""
 
 
 def _definition(project: str, bridge_id: str) -> str:

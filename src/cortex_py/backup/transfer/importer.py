@@ -6,10 +6,12 @@ that differ are reported as conflicts. What other programs wrote is then taken r
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -31,7 +33,7 @@ from .readers.files import SourceFile, source_files
 from .readers.records import FieldMap, Reader
 from .readers.registry import reader_of, readers, recognise
 
-__all__ = ["ImportConflict", "ImportResult", "Importer", "joined", "same"]
+__all__ = ["ImportConflict", "ImportResult", "Importer", "joined", "read_report", "report_text", "same"]
 
 # The fields that people edit in a file. The others were counted or recorded by the home it came from.
 _WRITTEN: Mapping[str, tuple[str, ...]] = {
@@ -44,6 +46,8 @@ _WRITTEN: Mapping[str, tuple[str, ...]] = {
 }
 _BATCH = 400
 _COMMITS_MOST = 50_000
+# Of each list in a report.
+_LINES_KEPT = 1_000
 _UNREAD: Mapping[str, Any] = {"read": 0, "mentions": []}
 
 
@@ -80,6 +84,30 @@ class ImportResult:
     # Domains with changes, and whether a text was changed that the graph has to read again.
     changed: set[Domain] = field(default_factory=set)
     unread: bool = False
+
+
+def report_text(done: ImportResult, at: datetime) -> str:
+    """An outcome as it is kept: what was counted, and the beginning of each list."""
+    # Not `asdict`, which counts what a Counter holds.
+    kept = {one.name: getattr(done, one.name) for one in fields(done)} | {"changed": [], "at": at}
+    kept["sources"] = [asdict(one) for one in done.sources]
+    kept["conflicts"] = [asdict(one) for one in done.conflicts[:_LINES_KEPT]]
+    for name in ("left_out", "gone", "notes"):
+        kept[name] = [clean_text(line, 1_500) for line in kept[name][:_LINES_KEPT]]
+    return json.dumps(kept, default=lambda value: value.isoformat())
+
+
+def read_report(text: str) -> tuple[datetime, ImportResult]:
+    """When an import that was kept ended, and what came of it."""
+    kept = json.loads(text)
+    at = datetime.fromisoformat(kept.pop("at"))
+    sources = [
+        SourceSummary(**{**one, **{name: datetime.fromisoformat(one[name]) for name in ("first", "last") if one[name]}})
+        for one in kept.pop("sources")
+    ]
+    conflicts = [ImportConflict(**one) for one in kept.pop("conflicts")]
+    counts = {name: Counter(kept.pop(name)) for name in ("added", "replaced")}
+    return at, ImportResult(**{**kept, **counts, "sources": sources, "conflicts": conflicts, "changed": set()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,8 +173,7 @@ class Intake:
         self._taken += taken
         report("documents", self._taken + self.result.unchanged)
 
-    def summary(self, kind: str, memories: Memories) -> SourceSummary:
-        project = memories.place.project.name
+    def summary(self, kind: str, project: str) -> SourceSummary:
         return self.result.summaries.setdefault((kind, project), SourceSummary(kind, project))
 
     def relate(self, entities: Sequence[SourceEntity], relations: Sequence[SourceRelation]) -> None:
@@ -247,11 +246,12 @@ class _FileIntake:
             else:
                 self._intake.relate(self._entities, self._relations)
         for memories in self._memories.values():
-            self._intake.summary(self._reader.kind, memories).files += 1
+            self._intake.summary(self._reader.kind, memories.place.project.name).files += 1
         self._remember()
 
     def _read(self) -> Iterator[Found]:
         try:
+            self._file.check()
             yield from self._reader.read(self._file)
         except (OSError, CortexError) as error:
             yield skip_because(error, self._file.name)
@@ -261,7 +261,7 @@ class _FileIntake:
         self._intake.refuse(place, found.reason)
         self._is_whole = False
         for memories in self._memories.values():
-            self._intake.summary(self._reader.kind, memories).skipped += 1
+            self._intake.summary(self._reader.kind, memories.place.project.name).skipped += 1
             break
 
     # -- choosing --------------------------------------------------------------------------------
@@ -286,7 +286,6 @@ class _FileIntake:
         self._memories.setdefault(project, memories)
         self._result.ignored.update(record.ignored)
         self._result.redacted += bool(checked.redactions)
-        self._intake.summary(self._reader.kind, memories).saw(record.at)
         self._records += 1
         draft = _Draft(record, item, checked)
         if record.kind == "turn":
@@ -347,6 +346,7 @@ class _FileIntake:
         if not self._dry:
             self._update(memories, changed)
             memories.turns.write(fresh)
+        self._note_days(memories, [one for key, one in given.items() if key in known or key in fresh])
         self._count(memories, "turn", len(fresh), len(changed), len(known) - len(changed))
 
     def _store_notes(self, memories: Memories, drafts: Sequence[_Draft]) -> None:
@@ -357,10 +357,11 @@ class _FileIntake:
         changed = [
             (known[key], one) for key, one in given.items() if key in known and self._differs(memories, known[key], one)
         ]
-        fresh = self._allowed([one.item for key, one in given.items() if key not in known])
+        fresh = self._allowed([one for key, one in given.items() if key not in known])
         if not self._dry:
             self._update(memories, changed)
-            memories.capture_many(fresh)
+            memories.capture_many([one.item for one in fresh])
+        self._note_days(memories, [*fresh, *(one for key, one in given.items() if key in known)])
         self._count(memories, "memory", len(fresh), len(changed), len(known) - len(changed))
 
     def _store_statements(self, memories: Memories, given: Sequence[_Draft]) -> None:
@@ -383,6 +384,7 @@ class _FileIntake:
         if not self._dry:
             self._update(memories, changed)
             memories.capture_many(fresh)
+        self._note_days(memories, given)
         self._count(memories, "memory", len(fresh), len(changed), len(given) - len(unmatched))
         if self._is_whole:
             self._result.gone += [f"{self._file.name}: {clean_text(one_line(one.content), 80)}" for one in left]
@@ -432,8 +434,13 @@ class _FileIntake:
             item = draft.item
             memories.update(before.id, content=item.content, tags=item.tags or None, source=item.source)
 
+    def _note_days(self, memories: Memories, drafts: Sequence[_Draft]) -> None:
+        summary = self._intake.summary(self._reader.kind, memories.place.project.name)
+        for one in drafts:
+            summary.saw(one.record.at)
+
     def _count(self, memories: Memories, kind: str, added: int, changed: int, known: int) -> None:
-        summary = self._intake.summary(self._reader.kind, memories)
+        summary = self._intake.summary(self._reader.kind, memories.place.project.name)
         for counts, number in ((self._result.added, added), (self._result.changed, changed)):
             if number:
                 counts[kind] += number
@@ -462,7 +469,8 @@ class _FileIntake:
             if not self._intake.store.memories.by_key(session, known["space"], [known["key"]]):
                 return False
         self._result.unchanged += known["records"]
-        self._intake.summary(self._reader.kind, self._intake.target(None)).known += known["records"]
+        project = known.get("project") or self._intake.target(None).place.project.name
+        self._intake.summary(self._reader.kind, project).known += known["records"]
         return True
 
     def _remember(self) -> None:
@@ -471,7 +479,10 @@ class _FileIntake:
         space, key = self._sample
         kind, size, modified = self._state
         # The facts of a store are shared by its tenants: only who has it alone leaves names there.
-        value: dict[str, object] = {"name": clean_text(self._file.name, 4_096) if current_caller() is None else ""}
+        value: dict[str, object] = {"name": "", "project": ""}
+        if current_caller() is None:
+            projects = [one.place.project.name for one in self._memories.values()]
+            value = {"name": clean_text(self._file.name, 4_096), "project": clean_text(projects[0]) if projects else ""}
         value |= {"kind": kind, "size": size, "modified": modified}
         value |= {"space": space, "key": key, "records": self._records}
         with self._intake.store.database.write() as session:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ...errors import NotFound
 from ...memory.recall.filters import parse_moment
 from ...records import DOMAINS, Domain
 from ..options import CommandSession, command, with_session
@@ -69,6 +70,7 @@ def export_command(format: str, output: str, domains: tuple[Domain, ...], sessio
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--from", "kind", help="What wrote the files; by their content where left out.")
 @click.option("--discover", is_flag=True, help="List what this machine has, and ask which to take.")
+@click.option("--report", is_flag=True, help="Show what came of the last import.")
 @click.option("--since", help="Only records from then on: 30d, 2026-01-31.")
 @click.option("--folder", help="Only records of this project folder.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many new records.")
@@ -81,6 +83,7 @@ def import_command(
     paths: tuple[Path, ...],
     kind: str | None,
     discover: bool,
+    report: bool,
     since: str | None,
     folder: str | None,
     limit: int | None,
@@ -91,8 +94,11 @@ def import_command(
     session: CommandSession,
 ) -> None:
     """Add exports, sessions and chats, instructions, notes and tables of other programs; exit code 6 for conflicts."""
-    if bool(paths) == discover:
-        raise click.UsageError("Give either files and folders, or --discover.")
+    if bool(paths) + discover + report != 1:
+        raise click.UsageError("Give either files and folders, or --discover, or --report.")
+    if report:
+        _show_report(session)
+        return
     moment = None if since is None else parse_moment(since, now=datetime.now(UTC))
     with session.open(needs_model=True) as cortex:
         if discover:
@@ -120,6 +126,20 @@ def import_command(
         sys.exit(_CONFLICT_CODE)
 
 
+def _show_report(session: CommandSession) -> None:
+    with session.open() as cortex:
+        found = cortex.backups.last_import()
+    if found is None:
+        raise NotFound(
+            "Nothing was imported into this project yet.", remedy="See what there is: cortex import --discover"
+        )
+    if session.as_json:
+        print_json(found[1])
+    else:
+        say(f"The import of {found[0]:%Y-%m-%d %H:%M} UTC:")
+        _print_summary(found[1], shown=None)
+
+
 def _field(text: str) -> tuple[str, str]:
     name, equals, field = text.partition("=")
     if not equals or not name or not field:
@@ -138,7 +158,7 @@ def _chosen(cortex: Cortex, session: CommandSession) -> tuple[Path, ...]:
             str(n),
             one.kind,
             str(len(one.paths)),
-            f"{one.size_bytes / 1e6:.1f} MB",
+            _size(one.size_bytes),
             _days(one),
             one.folder,
         )
@@ -155,6 +175,10 @@ def _chosen(cortex: Cortex, session: CommandSession) -> tuple[Path, ...]:
     return tuple(path for number in numbers for path in found[number - 1].paths)
 
 
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} KB"
+
+
 def _days(one: Discovery | SourceSummary) -> str:
     if one.first is None or one.last is None:
         return ""
@@ -162,7 +186,7 @@ def _days(one: Discovery | SourceSummary) -> str:
     return days[0] if days[0] == days[1] else " to ".join(days)
 
 
-def _print_summary(done: ImportResult) -> None:
+def _print_summary(done: ImportResult, shown: int | None = _SHOWN) -> None:
     would = "would be " if done.dry_run else ""
     if done.sources:
         rows = [
@@ -178,15 +202,15 @@ def _print_summary(done: ImportResult) -> None:
     say(f"already here: {done.unchanged + done.kept}")
     if done.redacted:
         say(f"secrets {would}taken out of: {done.redacted}")
-    for conflict in done.conflicts[:_SHOWN]:
+    for conflict in done.conflicts[:shown]:
         say(f"conflict: {conflict.kind} {conflict.key} ({conflict.place}): {conflict.reason}", err=True)
-    for line in (*(f"left out: {one}" for one in done.left_out[:_SHOWN]), *done.notes):
+    for line in (*(f"left out: {one}" for one in done.left_out[:shown]), *done.notes):
         say(line, err=True)
-    for line in done.gone[:_SHOWN]:
+    for line in done.gone[:shown]:
         say(f"no longer in its source: {line}", err=True)
-    more = max(0, len(done.gone) - _SHOWN) + max(0, len(done.conflicts) - _SHOWN) + max(0, len(done.left_out) - _SHOWN)
-    if more:
-        say(f"… and {more} more; --json shows all.", err=True)
+    lists = (done.gone, done.conflicts, done.left_out)
+    if more := 0 if shown is None else sum(max(0, len(one) - shown) for one in lists):
+        say(f"… and {more} more; --json shows all{'' if done.dry_run else ', cortex import --report too'}.", err=True)
 
 
 def _counted(documents: Mapping[str, int]) -> str:

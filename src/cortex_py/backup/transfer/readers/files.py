@@ -20,6 +20,7 @@ from ....prompts.structured import one_line
 __all__ = ["SourceFile", "source_files"]
 
 _HEAD_BYTES = 256 * 1024
+_CHECKED_BYTES = 1 << 20
 _DEPTH_MOST = 32
 _FILES_MOST = 1_000_000
 # Kept by other programs for themselves; nobody wrote anything to remember there.
@@ -40,10 +41,21 @@ class SourceFile:
     size: int
     modified: int
     opener: Callable[[], BinaryIO]
+    is_member: bool = False
 
     def open(self) -> BinaryIO:
         """A stream of its bytes; OSError where it cannot be read or is no regular file."""
         return self.opener()
+
+    def check(self) -> None:
+        """Read a member of an archive to its end, where its checksum is; OSError if it is damaged.
+
+        Else records of a damaged member would come in before the damage shows.
+        """
+        if self.is_member:
+            with self.open() as stream:
+                while stream.read(_CHECKED_BYTES):
+                    pass
 
     @cached_property
     def head(self) -> bytes:
@@ -135,10 +147,10 @@ def _members(
     path: Path, inside: PurePosixPath, refused: Callable[[str, str], None], *, follow: bool
 ) -> Iterator[SourceFile]:
     try:
-        with open_regular(path, follow=follow) as stream, zipfile.ZipFile(stream) as archive:
-            members = archive.infolist()
-    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        refused(str(path), f"it is no zip archive that can be read ({type(error).__name__})")
+        with open_regular(path, follow=follow) as stream:
+            members = _directory(stream)
+    except OSError as error:
+        refused(str(path), error.strerror or str(error))
         return
     if len(members) > _MEMBERS_MOST or sum(one.file_size for one in members) > _UNPACKED_MOST:
         refused(str(path), "it unpacks to more than an export of conversations can have")
@@ -156,7 +168,17 @@ def _members(
             member.file_size,
             path.stat().st_mtime_ns,
             partial(_open_member, path, member, follow=follow),
+            is_member=True,
         )
+
+
+def _directory(stream: BinaryIO) -> list[zipfile.ZipInfo]:
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            return archive.infolist()
+    except Exception as error:
+        # Of a damaged directory come errors of many kinds.
+        raise OSError(f"it is no zip archive that can be read ({type(error).__name__})") from error
 
 
 def _refusal(member: zipfile.ZipInfo) -> str | None:
@@ -165,6 +187,8 @@ def _refusal(member: zipfile.ZipInfo) -> str | None:
         return "its name leads out of the archive"
     if stat.S_ISLNK(member.external_attr >> 16):
         return "it is a symbolic link, and those are not followed"
+    if parts[-1].lower().endswith(".zip"):
+        return "archives in an archive are not opened"
     if member.flag_bits & 1:
         return "it is encrypted"
     if member.file_size > _RATIO_FROM and member.file_size > _RATIO_MOST * max(1, member.compress_size):
@@ -178,7 +202,7 @@ def _open_member(path: Path, member: zipfile.ZipInfo, *, follow: bool) -> Binary
         # Not more than the size that was checked comes out, whatever the data hold.
         archive = zipfile.ZipFile(stream)
         return _Member(archive.open(member), stream)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError) as error:
+    except Exception as error:
         stream.close()
         raise OSError(f"the archive is damaged ({type(error).__name__})") from error
     except BaseException:
