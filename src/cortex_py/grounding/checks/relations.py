@@ -6,7 +6,13 @@ there instead, or nothing. Silence is never support.
 
 from __future__ import annotations
 
+import builtins
+import collections.abc
+import enum
+import io
+import logging
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
@@ -15,7 +21,7 @@ from ...worktree.manifests.manifests import is_dependency_file
 from ..index.facts import Definition
 from ..words import distinctive_words, load_pattern
 from .check import Check
-from .scene import HOLDERS, Object, Scene, Subject, is_error_name, last_part, prefer
+from .scene import HOLDERS, Object, Scene, Subject, decide, is_error_name, last_part
 
 __all__ = ["check_relations"]
 
@@ -108,20 +114,15 @@ def _check_base(scene: Scene) -> Iterator[Check]:
         bases = names[len(children) :]
     for child in children:
         own = [one for one in scene.named if one.definition.name == child.last and one.definition.kind in HOLDERS]
-        if not own:
-            continue
-        subject = own[0]
-        chain = list(_ancestors(scene, subject.definition))
         for base in bases:
             denied = base.denied or scene.denies(_BASE)
             direct = _DIRECTLY.search(scene.text) is not None and not base.denied
-            yield from _compare_base(scene, subject, base, chain, denied, direct)
+            yield from decide(_compare_base(scene, subject, base, denied, direct) for subject in own)
 
 
-def _compare_base(
-    scene: Scene, subject: Subject, base: Object, chain: Sequence[tuple[int, str, int, str]], denied: bool, direct: bool
-) -> Iterator[Check]:
+def _compare_base(scene: Scene, subject: Subject, base: Object, denied: bool, direct: bool) -> Iterator[Check]:
     one = subject.definition
+    chain = list(_ancestors(scene, one))
     place = next((row for row in chain if row[1] == base.last and (not direct or row[0] == 1)), None)
     if place is not None:
         path, line = (place[3], place[2]) if place[0] == 1 else (one.path, one.line)
@@ -134,9 +135,39 @@ def _compare_base(
         return
     first = [name for depth, name, _, _ in chain if depth == 1]
     shown = f"inherits from {', '.join(f'`{name}`' for name in first[:3])}" if first else "has no base class"
-    if not first and not scene.lookup.facts(one):
-        return  # its syntax is not read
+    if not scene.lookup.facts(one) or (not direct and _may_lead_to(scene, base.last, [row[1] for row in chain])):
+        return
+    beside = set(scene.lookup.lines_with(one.path, base.last))
+    if beside.intersection(scene.lookup.lines_with(one.path, one.name)):
+        return  # joined to it outside its head
     yield scene.answer("inherits", denied, f"{subject.shown} {shown}, not `{base.last}`", one.path, one.line)
+
+
+def _may_lead_to(scene: Scene, wanted: str, chain: Sequence[str]) -> bool:
+    """Whether a class of another project among the bases may have the wanted one above it."""
+    if any(one.kind in HOLDERS for one in scene.lookup.definitions(wanted)):
+        return False
+    for name in chain:
+        known = _PYTHON.get(name)
+        if known is not None:
+            if wanted in known:
+                return True
+        elif name not in _ROOTS and not any(one.kind in HOLDERS for one in scene.lookup.definitions(name)):
+            return True
+    return False
+
+
+# Classes that every project has, by what stands above them.
+_PYTHON = {
+    name: frozenset(base.__name__ for base in known.__mro__)
+    for module in (builtins, collections.abc, enum, io, logging, threading)
+    for name, known in vars(module).items()
+    if isinstance(known, type)
+}
+_ROOTS = frozenset((
+    "Object", "Error", "EventEmitter", "Array", "Map", "Set", "Promise", "Throwable", "Protocol", "ABC", "Generic",
+    "Iterator", "Iterable", "Comparable", "Cloneable", "Serializable", "Closeable", "Runnable", "Exception",
+))  # fmt: skip
 
 
 def _ancestors(scene: Scene, definition: Definition) -> Iterator[tuple[int, str, int, str]]:
@@ -188,7 +219,9 @@ def _check_raises(scene: Scene) -> Iterator[Check]:
         return  # "`ReadTimeout` is a `ConnectionError`" is about what it inherits from
     denied = scene.denies(_RAISE) or _NO_RAISE.search(scene.main) is not None
     subjects = [one for one in scene.subjects if one.definition.name not in {e.last for e in errors}]
-    yield from prefer(answer for subject in subjects[:4] for answer in _compare_raises(scene, subject, errors, denied))
+    # A getter beside its setter raises nothing and calls nothing.
+    able = [one for one in subjects if {fact.role for fact in scene.facts(one)} & {"raise", "call"}] or subjects
+    yield from decide(_compare_raises(scene, subject, errors, denied) for subject in able[:4])
 
 
 _REFUSES = load_pattern("checks", "refuses")
@@ -221,19 +254,23 @@ def _check_catches(scene: Scene) -> Iterator[Check]:
     errors = [one for one in scene.objects if is_error_name(one.last) or _is_exception(one.last, scene)]
     for error in errors[:2]:
         subjects = [one for one in scene.subjects if one.definition.name != error.last]
-        answers = []
+        answers: list[list[Check]] = []
         for subject in subjects[:3]:
             caught = [fact for fact in scene.facts(subject) if fact.role == "catch"]
             here = next((fact for fact in caught if error.last in re.findall(r"\w+", fact.name)), None)
             one, denied = subject.definition, scene.denies(_CATCH) or error.denied
             if here is not None:
                 shown = f"{subject.shown} catches `{error.last}`"
-                answers.append(scene.answer("catches", not denied, shown, one.path, here.line, here.end_line, 0.9))
-            elif caught and subject.named and any(name[:1].isupper() for name in _PART.findall(caught[0].name)):
+                answers.append([scene.answer("catches", not denied, shown, one.path, here.line, here.end_line, 0.9)])
+            elif len(caught) == 1 and subject.named and any(n[:1].isupper() for n in _PART.findall(caught[0].name)):
                 # A variable that takes whatever is thrown names no exception.
                 shown = f"{subject.shown} catches `{caught[0].name[:60]}`, not `{error.last}`"
-                answers.append(scene.answer("catches", denied, shown, one.path, caught[0].line, sure=0.7))
-        yield from prefer(answers)
+                silent = scene.reaches(subject, error.last) or _related(scene, caught[0].name, error.last)
+                failing = scene.answer("catches", denied, shown, one.path, caught[0].line, sure=0.7)
+                answers.append([] if silent else [failing])
+            else:
+                answers.append([])
+        yield from decide(answers)
 
 
 def _is_exception(name: str, scene: Scene) -> bool:
@@ -284,15 +321,54 @@ def _elsewhere(
             sure = 0.4 if _GIVES.search(scene.said) else _LESS_SURE
             yield scene.answer("raises", not denied, shown, callee.path, inner.line, sure=sure)
             return
-    if scene.lookup.lines_with(one.path, error.last, one.line, one.end_line):
-        return  # named but not raised: caught, compared or documented
-    if not denied and (not subject.named or (not error.ticked and error.text == "panic")):
-        return  # another function may be meant, or another way to panic
+    if not scene.is_read(subject) or scene.names(subject, error.last):
+        return  # a declaration; or named but not raised: caught, compared or documented
+    raised = [fact for other in scene.near(subject) for fact in scene.lookup.facts(other) if fact.role == "raise"]
+    if any(_is_kind(last_part(fact.name), error.last, scene) for fact in raised):
+        return
+    if not denied and (not subject.named or not own or error.text == "panic" or not _is_same_case(scene, own)):
+        return  # another function may be meant, or another way to fail
+    if any(_related(scene, fact.name, error.last) for fact in own):
+        return
     instead = f"raises `{last_part(own[0].name)}`" if own else "raises nothing"
-    sure = 1.0 if own and subject.named else 0.5
+    sure = 1.0 if own else 0.5
     # That something is missing is a fact about the whole definition.
     shown = f"{subject.shown} {instead}, not `{error.last}`"
     yield scene.answer("raises", denied, shown, one.path, one.line, one.end_line, sure)
+
+
+def _is_same_case(scene: Scene, own: Sequence[CodeFact]) -> bool:
+    """Whether the exceptions of a function stand for what the claim speaks of: under its condition, if it has one."""
+    words = distinctive_words(scene.condition[1])
+    return not words or any(scene.overlap(words, " ".join((*fact.guards, fact.value))) >= _SAME_CASE for fact in own)
+
+
+# Exceptions of Java by what they extend; those of Python are known by themselves.
+_ABOVE = {
+    "IllegalArgumentException": "RuntimeException", "NumberFormatException": "IllegalArgumentException",
+    "NullPointerException": "RuntimeException", "IllegalStateException": "RuntimeException",
+    "UnsupportedOperationException": "RuntimeException", "IndexOutOfBoundsException": "RuntimeException",
+    "ArrayIndexOutOfBoundsException": "IndexOutOfBoundsException", "FileNotFoundException": "IOException",
+    "EOFException": "IOException", "MalformedURLException": "IOException", "UncheckedIOException": "RuntimeException",
+}  # fmt: skip
+
+
+def _related(scene: Scene, one: str, other: str) -> bool:
+    """Whether two exceptions may be kinds of each other, as far as is known; one of another project may be any."""
+    names = [last_part(name) for name in (*_PART.findall(one)[-1:], other)]
+    if any(name in ("Exception", "Error", "Throwable", "RuntimeException", "BaseException") for name in names):
+        return True
+    lines = [_line_of(scene, name) for name in names]
+    return bool(set(lines[0]) & {names[1]} or set(lines[1]) & {names[0]})
+
+
+def _line_of(scene: Scene, name: str) -> list[str]:
+    """An exception and what it is a kind of."""
+    found = [name, *_PYTHON.get(name, ())]
+    while found[-1] in _ABOVE:
+        found.append(_ABOVE[found[-1]])
+    one = next((one for one in scene.lookup.definitions(name) if one.kind in HOLDERS), None)
+    return [*found, *(base for _, base, _, _ in islice(_ancestors(scene, one), 20))] if one is not None else found
 
 
 def _better_raise(scene: Scene, subject: Subject, own: Sequence[CodeFact], here: Sequence[CodeFact]) -> CodeFact | None:
@@ -317,10 +393,7 @@ def _better_raise(scene: Scene, subject: Subject, own: Sequence[CodeFact], here:
 
 def _is_kind(name: str, wanted: str, scene: Scene) -> bool:
     """Whether an exception is the wanted one, or a class below it."""
-    if name == wanted:
-        return True
-    one = next((one for one in scene.lookup.definitions(name) if one.kind in HOLDERS), None)
-    return one is not None and any(base == wanted for _, base, _, _ in islice(_ancestors(scene, one), 20))
+    return wanted in _line_of(scene, name)
 
 
 # -- Return values -------------------------------------------------------------------------------------
@@ -343,18 +416,14 @@ _LITERALS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
 
 def _check_returns(scene: Scene) -> Iterator[Check]:
     functions = [one for one in scene.named if one.definition.kind in ("function", "method") and one.weight == 1.0]
-    answers: list[Check] = []
-    silent = False
-    for subject in [one for one in functions if one.definition.name == functions[0].definition.name][:4]:
+    answers: list[list[Check]] = []
+    for subject in [one for one in functions if one.definition.name == functions[0].definition.name]:
         one = subject.definition
         facts = scene.facts(subject)
         own = [fact for fact in facts if fact.role == "return" and fact.owner in (one.name, "")]
         result = next((fact.value for fact in facts if fact.role == "result" and fact.owner == one.name), "")
-        found = list(_compare_returns(scene, subject, own, result)) if own or result else []
-        answers += found
-        silent = silent or not found
-    # Where one of several definitions says nothing, the others refute nothing.
-    yield from prefer(one for one in answers if one.holds or not silent)
+        answers.append(list(_compare_returns(scene, subject, own, result)) if own or result else [])
+    yield from decide(answers)
 
 
 def _compare_returns(scene: Scene, subject: Subject, own: Sequence[CodeFact], result: str) -> Iterator[Check]:
@@ -379,8 +448,8 @@ def _compare_returns(scene: Scene, subject: Subject, own: Sequence[CodeFact], re
                 here = [fact for fact in here if _elements(fact.value)[-1] in ("nil", "None")]
             if name == "the object itself":
                 here += [fact for fact in own if re.fullmatch(r"[a-z]\w?", fact.value)]
-            plain = all(_PLAIN_VALUE.fullmatch(fact.value) for fact in own)
-            if here or plain or (name == "None" and not any(_called_or_named(fact.value) for fact in own)):
+            # What is computed may be anything.
+            if here or all(_PLAIN_VALUE.fullmatch(fact.value) for fact in own):
                 yield from _answer_return(scene, subject, own, here, name)
             return
     yield from _compare_given(scene, subject, own, result, after)
@@ -411,8 +480,17 @@ def _compare_given(scene: Scene, subject: Subject, own: Sequence[CodeFact], resu
         here = [fact for fact in own if re.search(rf"(?<!\w){re.escape(item.last)}(?!\w)", fact.value)]
         if here or re.search(rf"(?<!\w){re.escape(item.last)}(?!\w)", result):
             yield from _answer_return(scene, subject, own, here or list(own[:1]), item.text)
-        elif item.ticked and last_part(item.text) != one.name:
+        elif item.ticked and last_part(item.text) != one.name and _is_other(scene, own, result, item.last):
             yield from _answer_return(scene, subject, own, [], item.text)
+
+
+def _is_other(scene: Scene, own: Sequence[CodeFact], result: str, wanted: str) -> bool:
+    """Whether what a function returns is known and something else: literals alone, or another class of the project."""
+    if own and all(_PLAIN_VALUE.fullmatch(fact.value) and wanted not in fact.value for fact in own):
+        return True
+    classes = [name for name in (result.strip("\"'&*"), wanted)
+               if any(one.kind in HOLDERS for one in scene.lookup.definitions(name))]  # fmt: skip
+    return len(classes) == 2 and not _related(scene, *classes)
 
 
 _PRIMITIVE = re.compile(
@@ -429,18 +507,16 @@ def _elements(value: str) -> list[str]:
 
 _GIVES = re.compile(r"\b(?:return|gives?\b|gave\b|giving\b|hand|yield)", re.I)
 _PLAIN_VALUE = re.compile(
-    r"None|nil|null|undefined|True|False|true|false|self|this|-?[\d.]+|[\"'].*[\"']|\[.*\]|\{.*\}|\(.*\)", re.S
+    r"None|nil|null|undefined|True|False|true|false|self|this|-?[\d.]+|f?[\"'`].*|\[.*\]|\{.*\}|\(.*\)", re.S
 )
-
-
-def _called_or_named(value: str) -> bool:
-    """Whether an expression may have any value: a call or a variable."""
-    return _PLAIN_VALUE.fullmatch(value) is None and re.fullmatch(r"[\w.]+(?:\(.*\))?", value, re.S) is not None
 
 
 _PLAIN = frozenset(("return", "give", "back", "yield", "valu", "get", "it"))
 
 
+_SIMPLE_TYPE = re.compile(
+    r"str|int|bool|float|bytes|string|boolean|number|usize|u\d+|i\d+|&?str|String|double|long|byte"
+)
 _TYPES: dict[str, str] = {
     "dictionari": r"dict|Dict|Mapping|map\[|\{.*:.*\}|HashMap|Map<|Record<",
     "dict": r"dict|Dict|Mapping|\{.*:.*\}",
@@ -480,7 +556,7 @@ def _compare_types(
         yield scene.answer(
             "returns", True, f"{subject.shown} returns `{(result or values[0])[:60]}`", one.path, line, sure=0.8
         )
-    elif result and any(re.search(pattern, result) for word, pattern in _TYPES.items() if word not in wanted):
+    elif len(wanted) == 1 and _SIMPLE_TYPE.fullmatch(result):
         yield scene.answer("returns", False, f"{subject.shown} returns `{result[:60]}`", one.path, line, sure=0.7)
 
 
@@ -537,33 +613,30 @@ def _check_calls(scene: Scene) -> Iterator[Check]:
             continue
         if cue is not None and item.at < cue.start() and not is_reversed:
             continue  # "`f` and `g` both call `h`"
-        answers = [answer for subject in own[:3] if (answer := _compare_call(scene, subject, item)) is not None]
-        yield from [one for one in answers if one.holds][:1] or answers[:1]
+        yield from decide(_compare_call(scene, subject, item) for subject in own)
 
 
-def _compare_call(scene: Scene, subject: Subject, item: Object) -> Check | None:
+def _compare_call(scene: Scene, subject: Subject, item: Object) -> Iterator[Check]:
     one = subject.definition
     facts = scene.facts(subject)
     if not facts or item.last in ("True", "False", "None"):
-        return None
+        return
     denied = item.denied or scene.denies(_CALL)
     here = next(
         (fact for fact in facts if fact.role in ("call", "raise", "decorator") and _is_call(fact.name, item.text)), None
     )
     if here is not None:
-        return scene.answer("calls", not denied, f"{subject.shown} calls `{here.name[:60]}`", one.path, here.line)
-    for _, more in scene.callees(facts, one.path):
-        if any(fact.role == "call" and _is_call(fact.name, item.text) for fact in more):
-            return None  # what it calls does
-    if any(item.last in (fact.name, *re.findall(r"\w+", fact.value)) for fact in facts):
-        return None  # it is there, but not called
-    if not _CALLS.search(scene.main) and (not item.ticked or scene.lookup.lines_with(one.path, item.last)):
-        return None  # what "uses" something may do so in any way, unless its file does not name it
+        yield scene.answer("calls", not denied, f"{subject.shown} calls `{here.name[:60]}`", one.path, here.line)
+        return
+    if not any(fact.role == "call" for fact in facts) or scene.reaches(subject, item.last):
+        return  # only declared; or named in another way, there or by what it calls
+    is_outside = "." in item.text and item.ticked and not scene.lookup.lines_with(one.path, item.last)
+    if not denied and not is_outside and not (_CALLS.search(scene.main) and scene.lookup.knows(item.last)):
+        return  # what "uses" something may do so in any way
     if not denied and not _is_object_of_call(scene, item):
-        return None
-    return scene.answer(
-        "calls", denied, f"{subject.shown} does not call `{item.text}`", one.path, one.line, one.end_line
-    )
+        return
+    shown = f"{subject.shown} does not call `{item.text}`"
+    yield scene.answer("calls", denied, shown, one.path, one.line, one.end_line)
 
 
 # "what was registered with `f`", "the function returned by `f`"
@@ -614,7 +687,7 @@ def _check_decorator(scene: Scene) -> Iterator[Check]:
                 "relation", not scene.denies(_DECORATOR), f"{subject.shown} has `@{here.name}`", one.path, here.line
             )
             return
-        if len(scene.objects) == 2 and _DECORATED.search(scene.said):
+        if len(scene.objects) == 2 and _DECORATED.search(scene.said) and not scene.reaches(subject, others[-1].last):
             shown = f"{subject.shown} is not decorated with `{others[-1].text}`"
             yield scene.answer("relation", scene.denies(_DECORATOR), shown, one.path, one.line)
             return
@@ -662,6 +735,11 @@ def _check_member(scene: Scene) -> Iterator[Check]:
             if base in found.qualified.split(".")
         )
         holds = inherited and not _OVERRIDES.search(scene.said)
+        above = [base for _, base, _, _ in _ancestors(scene, one)]
+        own = (one.line, one.end_line) if _OVERRIDES.search(scene.said) else ()
+        unknown = not own and _may_lead_to(scene, "", above)
+        if not holds and (unknown or scene.lookup.lines_with(one.path, other.last, *own)):
+            return  # it may come from a class of another project, or be there in another way
         shown = f"`{one.qualified}` has no `{other.last}`" + (" of its own" if inherited else "")
         yield scene.answer("member", holds != scene.claim.negated, shown, one.path, one.line, one.end_line)
 
@@ -680,6 +758,8 @@ def _check_async(scene: Scene) -> Iterator[Check]:
         fact.role == "modifier" and "async" in fact.name and fact.owner == one.name for fact in scene.facts(subject)
     )
     found = marked or re.search(r"\basync\b|\bsuspend\b|\bPromise<|\bFuture<", head) is not None
+    if not found and not one.path.endswith((".py", ".rs")):
+        return  # what returns a promise needs no mark
     shown = f"{subject.shown} is {'' if found else 'not '}asynchronous"
     yield scene.answer("relation", (found == is_async) != scene.claim.negated, shown, one.path, one.line)
 
@@ -704,10 +784,16 @@ def _check_imports(scene: Scene) -> Iterator[Check]:
             line = line or next((n for n in lookup.lines_with(path, name) if _IMPORTING.search(lines[n - 1])), None)
             if line is not None:
                 yield scene.answer("relation", not scene.denies(_IMPORT), f"{path} imports `{name}`", path, line)
-            elif imports and " | " not in scene.text:
+            elif imports and " | " not in scene.text and not _names(scene, path, name):
                 yield scene.answer(
                     "relation", scene.denies(_IMPORT), f"{path} does not import `{name}`", path, imports[0].line
                 )
+
+
+def _names(scene: Scene, path: str, name: str) -> bool:
+    """Whether a file names something anywhere, or imports everything of some module."""
+    last = re.split(r"\.|::|/", name)[-1]
+    return bool(scene.lookup.lines_with(path, last)) or any("*" in one.names for one in scene.lookup.imports(path))
 
 
 def _is_import(name: str, module: str, names: Sequence[str]) -> bool:
