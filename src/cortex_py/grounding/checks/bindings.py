@@ -84,7 +84,7 @@ def check_bindings(scene: Scene) -> Iterator[Check]:
     answer = _compare_stated(scene, found)
     if answer is None and numbers:
         answer = _compare_numbers(scene, found, numbers)
-    if answer is None and _DEFAULT.search(scene.said):
+    if answer is None and _BY_DEFAULT.search(scene.said):
         answer = _compare_switch(scene, found)
     if answer is None and (_DEFAULT.search(scene.said) or any(is_configuration(path) for path in scene.found.paths)):
         answer = _compare_words(scene, found)
@@ -155,7 +155,8 @@ _SPOKEN = load_words("checks", "spoken_apart")
 
 def _written_bindings(scene: Scene, known: set[str]) -> list[Binding]:
     """Values given anywhere to a name that the claim writes out, or whose every word it has."""
-    wanted = {item.last for item in scene.objects if re.fullmatch(r"[A-Za-z_]\w{2,}", item.last)} - known
+    written = {item.last.partition("=")[0] for item in scene.objects}
+    wanted = {name for name in written if re.fullmatch(r"[A-Za-z_]\w{2,}", name)} - known
     by_words = _DEFAULT.search(scene.said) is not None and not known
     paths = [*scene.found.paths, *(one.definition.path for one in scene.named)]
     paths += [path for name in sorted(wanted) for path in scene.lookup.files_with(name)[:8]]
@@ -316,16 +317,18 @@ def _is_plain(value: str) -> bool:
 
 def _compare_switch(scene: Scene, found: Sequence[Binding]) -> Check | None:
     """What happens by default, where a parameter or setting of that name is on or off."""
-    switches = [one for one in found if one.value in _BOOLEAN and _is_meant(scene, one)]
+    named = {one.definition.name for one in scene.named}
+    switches = [one for one in found if one.value in _BOOLEAN and _is_meant(scene, one) and one.name not in named]
     best = max(switches, key=lambda one: one.fit, default=None)
     if best is None or len({one.value for one in switches if one.fit == best.fit}) > 1 or _INVERSE.search(best.name):
         return None
     spoken = {*stem_words(name_parts(best.name)), *_SWITCHING}
     spoken |= {stem for one in scene.named for stem in distinctive_words(one.definition.name)}
-    left = [word for word in distinctive_words(scene.main) if word not in spoken]
+    main = _UNLESS.split(scene.text, maxsplit=1)[0]
+    left = [word for word in distinctive_words(main) if word not in spoken]
     if len(left) > _LEFT:
         return None  # it says more than that it is on or off
-    says_off = (_OFF.search(scene.main) is not None or scene.claim.negated) and not _ON.search(scene.main)
+    says_off = (_OFF.search(main) is not None or scene.claim.negated) and not _ON.search(main)
     return _answer(scene, best, _BOOLEAN[best.value] != says_off, best.fit)
 
 
@@ -335,7 +338,9 @@ def _is_meant(scene: Scene, one: Binding) -> bool:
     return one.fit >= _WHOLE or (one.fit >= 0.8 and placed)
 
 
-_LEFT = 3  # words besides a name and its switch
+_BY_DEFAULT = re.compile(r"\b(?:by default|out of the box|initially|defaults?|unless)\b", re.I)
+_UNLESS = re.compile(r"\b(?:unless|until)\b", re.I)
+_LEFT = 4  # words besides a name and its switch
 _SWITCHING = load_words("checks", "switch_words")
 _WHOLE = 0.9  # the fit from which the claim has every word of a name
 # On is off: `disable_cache`, `no_color`.
@@ -741,18 +746,26 @@ def _brings(scene: Scene, path: str, token: str) -> bool:
     )
 
 
+_TAKEN_AS = re.compile(r"\b(?:const|let|var|import)\s+(?:\*\s+as\s+)?(\w+)")
+
+
 def _use(scene: Scene, path: str, library: str) -> int | None:
-    """The first line of the claim's definitions that names a library, or something imported from it."""
-    names = {name for one in scene.lookup.imports(path) if library in module_words(one.module) for name in one.names}
-    for subject in scene.subjects[:3]:
-        one = subject.definition
-        if one.path == path:
-            lines = [
-                n for name in (library, *names) for n in scene.lookup.lines_with(path, name, one.line, one.end_line)
-            ]
-            if lines:
-                return min(lines)
-    return None
+    """The line of the claim's definitions, or of its file, where a library is used for what the claim speaks of."""
+    lookup = scene.lookup
+    own = [one for one in lookup.imports(path) if library in module_words(one.module)]
+    heads = (_TAKEN_AS.search(lookup.lines(path)[one.line - 1]) for one in own)
+    names = {library, *(name for one in own for name in one.names), *(head[1] for head in heads if head)}
+    spans = [
+        (one.definition.line, one.definition.end_line) for one in scene.subjects[:3] if one.definition.path == path
+    ]
+    lines = [n for name in names for span in spans or [(1, 10**9)] for n in lookup.lines_with(path, name, *span)]
+    words = [word for word in scene.words if word != library]
+
+    def fit(line: int) -> float:
+        return scene.overlap(words, " ".join(lookup.lines(path)[max(0, line - 3) : line + 3]))
+
+    used = [line for line in dict.fromkeys(sorted(lines)[:60]) if line not in {one.line for one in own}]
+    return max(used, key=lambda line: (fit(line), -line), default=None)
 
 
 # -- Conditions -----------------------------------------------------------------------------------------

@@ -286,7 +286,8 @@ def _compare_raises(scene: Scene, subject: Subject, errors: Sequence[Object], de
     own = [fact for fact in facts if fact.role == "raise" and fact.name]
     for error in errors[:3]:
         wrong = denied or error.denied
-        here = [fact for fact in own if _is_kind(last_part(fact.name), error.last, scene)]
+        here = [fact for fact in own if last_part(fact.name) == error.last]
+        here = here or [fact for fact in own if _is_kind(last_part(fact.name), error.last, scene)]
         other = _better_raise(scene, subject, own, here) if here else None
         if other is not None and not wrong:
             if not subject.named:
@@ -635,8 +636,19 @@ def _compare_call(scene: Scene, subject: Subject, item: Object) -> Iterator[Chec
         return  # what "uses" something may do so in any way
     if not denied and not _is_object_of_call(scene, item):
         return
-    shown = f"{subject.shown} does not call `{item.text}`"
-    yield scene.answer("calls", denied, shown, one.path, one.line, one.end_line)
+    shown, place = f"{subject.shown} does not call `{item.text}`", (one.path, one.line, one.end_line)
+    if _REVERSED.search(scene.said) and (caller := _caller(scene, one.path, item.last)) is not None:
+        shown, place = f"`{caller[0]}` calls `{item.text}`, {shown}", (one.path, caller[1], caller[1])
+    yield scene.answer("calls", denied, shown, *place)
+
+
+def _caller(scene: Scene, path: str, name: str) -> tuple[str, int] | None:
+    """What calls something in a file instead, and where."""
+    syntax = scene.lookup.syntax(path)
+    facts = syntax.every_fact() if syntax is not None else ()
+    return next((
+        (fact.owner, fact.line) for fact in facts if fact.role == "call" and last_part(fact.name) == name and fact.owner
+    ), None)  # fmt: skip
 
 
 # "what was registered with `f`", "the function returned by `f`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from ...worktree.test_reports import RunReport, is_report_name, read_report
 from ..claims.claims import Claim
 from ..claims.mentions import Mention
 from ..index.lookup import Lookup
-from ..words import load_pattern
+from ..words import distinctive_words, load_pattern, load_words
 from .changes import change_evidence
 from .check import Check, Evidence
 from .names import ResolvedClaim, is_auxiliary
@@ -162,6 +163,8 @@ def _check_dependency(claim: Claim, name: str, found: ResolvedClaim, lookup: Loo
     if not rows and not _names_package(claim.text, name, bool(named)):
         return
     if not rows:
+        if not named and (name.lower().replace("-", "_") in lookup.modules or name in sys.stdlib_module_names):
+            return  # what comes with the language needs no manifest
         if lookup.has_dependencies and lookup.state.complete and not lookup.sources.narrowed:
             near = lookup.nearest_dependency(name)
             hint = f"; nearest: {near}" if near and near != name else ""
@@ -322,10 +325,22 @@ def check_versions(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterat
             evidence = Evidence("log", None, None, revision.id, revision.time, revision.subject)
             yield Check("version", True, f"{version} is a release", evidence, 0.7)
             return
-    if stated:
+    if stated and _is_of_project(claim, lookup):
         path, one = stated[0]
         reason = f"the version in {path} line {one.line} is {one.version}, not {claimed[0]}"
         yield Check("version", False, reason, Evidence("line", path, one.line))
+
+
+_OF_PROJECT = load_words("checks", "version_words")
+
+
+def _is_of_project(claim: Claim, lookup: Lookup) -> bool:
+    """Whether a claim about a version speaks of nothing but the project."""
+    text = claim.text
+    for mention in claim.mentions:
+        text = text.replace(mention.text, " ") if mention.kind in ("file", "version", "number") else text
+    own = {*_OF_PROJECT, *distinctive_words(lookup.folder)}
+    return all(word in own for word in distinctive_words(text))
 
 
 _COUNT = re.compile(r"(\d+|all|none|some|no)\s+(passed|failed|skipped)")

@@ -69,6 +69,11 @@ class Lookup:
         """All files of the project, each with its state."""
         return self._reader.states()
 
+    @property
+    def folder(self) -> str:
+        """The name of the project's folder."""
+        return self._index.root.name
+
     def files(self, written: str) -> list[str]:
         """The files that a path may mean: itself, files whose path ends in it, or for a folder the files below it."""
         wanted = posixpath.normpath(written.strip("/")) if written.strip("/") else ""
