@@ -129,7 +129,12 @@ def _fit(scene: Scene, name: str) -> float:
     stems = stem_words(parts)
     if not stems:
         return 0.0
-    return sum(stem in scene.stems for stem in stems) / len(stems) * (0.9 if len(stems) > 1 else 0.8)
+    return sum(_is_said(scene, stem) for stem in stems) / len(stems) * (0.9 if len(stems) > 1 else 0.8)
+
+
+def _is_said(scene: Scene, stem: str) -> bool:
+    """Whether a claim has a word besides the names in it, or one that the word abbreviates: `auto`, "automatic"."""
+    return stem in scene.spoken or (len(stem) > 3 and any(word.startswith(stem) for word in scene.spoken))
 
 
 def _setting_bindings(scene: Scene) -> Iterator[Binding]:
@@ -182,7 +187,7 @@ def _written_bindings(scene: Scene, known: set[str]) -> list[Binding]:
 def _is_spoken(scene: Scene, name: str) -> bool:
     """Whether a claim has every word of a compound name."""
     stems = [stem for stem in stem_words(name_parts(name)) if stem not in _SPOKEN]
-    return len(stems) > 1 and all(stem in scene.stems for stem in stems)
+    return len(stems) > 1 and all(_is_said(scene, stem) for stem in stems)
 
 
 def _holds(subject: Subject, one: Binding) -> bool:
@@ -252,17 +257,16 @@ def _compare_numbers(scene: Scene, found: Sequence[Binding], wanted: Sequence[fr
 
 
 _VALUE = (
-    r"(?:an? |the )?(?:(?:string|value|literal|number|constant|integer|level|method|empty \w+)\s+)?"
-    r"(?P<{}>`[^`\n]{{1,80}}`|\"[^\"\n]{{0,80}}\"|'[^'\n]{{0,80}}'|(?:an? )?empty \w+|[\w.+-]*\w)"
+    r"(?:an? |the )?(?:(?:string|value|literal|number|constant|integer|level|method) )?"
+    r"(?P<{}>`[^`\n]{{1,80}}`|\"[^\"\n]{{0,80}}\"|'[^'\n]{{0,80}}'|empty [a-z]{{3,12}}|(?<![\w.+-])\w[\w.+-]{{0,60}})"
 )
 _STATED = re.compile(
-    r"(?:\b(?:defaults? (?:to|is|of|value (?:is|of))|default for [^.]{1,40}? is|(?:is|are|gets?|be) set to|sets? it to"
-    r"|falls? back (?:to|on)|equals|starts? (?:out )?(?:as|with|at)|initiali[sz]ed (?:to|with|as)|has the value|is|=)"
-    r"(?: (?:by default|initially))?)\s+"
+    r"\b(?:defaults? (?:to|is|of|value (?:is|of))|(?:is|are|gets?|be) set to|sets? it to|falls? back (?:to|on)|equals"
+    r"|starts? (?:out )?(?:as|with|at)|initiali[sz]ed (?:to|with|as)|has the value|is)(?: (?:by default|initially))? "
     + _VALUE.format("after")
     + r"|"
     + _VALUE.format("before")
-    + r"\s+(?:by default|unless (?:told|configured|set|stated|specified) otherwise)",
+    + r" (?:by default|unless (?:told|configured|set|stated|specified) otherwise)",
     re.I,
 )
 _WORDS_OF = {
@@ -270,7 +274,7 @@ _WORDS_OF = {
     "false": "false", "off": "false", "disabled": "false", "inactive": "false", "no": "false",
     "none": "none", "null": "none", "nil": "none", "undefined": "none", "unset": "none",
 }  # fmt: skip
-_EMPTY = re.compile(r"(?:an? )?empty \w+", re.I)
+_EMPTY = re.compile(r"empty [a-z]+", re.I)
 _EMPTY_VALUE = re.compile(r"\"\"|''|``|\[\]|\{\}|\(\)|new \w+\(\)|\w+\(\)|\[\]\w+\{\}|map\[\w+\]\w+\{\}")
 _NAME = re.compile(r"[\w$]+(?:(?:\.|::)[\w$]+)*")
 
@@ -278,11 +282,17 @@ _NAME = re.compile(r"[\w$]+(?:(?:\.|::)[\w$]+)*")
 def _compare_stated(scene: Scene, found: Sequence[Binding]) -> Check | None:
     """The value that the claim gives to a name it writes out: "`x` defaults to `y`", "`x` is 5"."""
     exact = [one for one in found if one.fit == 1.0 and (one.path in scene.found.paths or not is_auxiliary(one.path))]
-    pairs = [(item.text.partition("=")[0], item.text.partition("=")[2]) for item in scene.objects if "=" in item.text]
-    pairs += [("", match["after"] or match["before"]) for match in _STATED.finditer(scene.main)] if exact else []
-    for name, stated in [(name, value) for name, value in pairs if value]:
+    for item in [item for item in scene.objects if re.fullmatch(r"\w+=[^=].*", item.text)]:
+        # What is passed on in a call; a condition may say the same of what is given.
+        name, _, value = item.text.partition("=")
+        passed = [one for one in exact if one.name == name and not one.is_default and _is_value(value, one.value)]
+        if passed:
+            return _answer(scene, passed[0], not scene.claim.negated, 0.9)
+    for stated in (
+        [(match["after"] or match["before"]).rstrip(".") for match in _STATED.finditer(scene.main)] if exact else []
+    ):
         plain = stated.strip("`\"'")
-        own = [one for one in exact if last_part(one.name) != last_part(plain) and name in ("", last_part(one.name))]
+        own = [one for one in exact if last_part(one.name) != last_part(plain)]
         same = [(one, _is_value(stated, one.value)) for one in own]
         if holding := [one for one, way in same if way]:
             return _answer(scene, holding[0], not scene.claim.negated, 1.0)
@@ -403,7 +413,8 @@ _OPTIONAL = re.compile(r"\boptional(?:ly)?\b", re.I)
 
 def check_parameters(scene: Scene) -> Iterator[Check]:
     """Whether a function takes the parameters that the claim gives, and in the way that it says."""
-    if not _PARAMETER.search(scene.said) and not _KEYWORD_ONLY.search(scene.said):
+    cues = (_PARAMETER, _KEYWORD_ONLY, _TAKES)
+    if not any(cue.search(scene.said) for cue in cues):
         return
     if _OTHER_VERBS.search(scene.said) or _TYPE_PARAMETER.search(scene.said) or scene.claim.type in CHANGES:
         return
@@ -456,7 +467,9 @@ def _compare_parameters(scene: Scene, subject: Subject, own: Sequence[CodeFact])
             plain[-1].line,
         )
         return
-    yield from _compare_listed(scene, subject, own)
+    if listed := list(_compare_listed(scene, subject, own)):
+        yield from listed
+        return
     names = {fact.name: fact for fact in own}
     items = [
         item
@@ -479,7 +492,11 @@ def _compare_parameters(scene: Scene, subject: Subject, own: Sequence[CodeFact])
 
 _TYPE_PARAMETER = re.compile(r"\b(?:type|generic) (?:parameter|argument)", re.I)
 _NO_PARAMETER = re.compile(r"[A-Z]\w+(?:Error|Exception)|None|True|False|self|cls|this")
-_TAKES = re.compile(r"\b(?:takes?|accepts?|expects?|needs?|requires?)\s+(?:only\s+)?([^.;:]{3,160})", re.I)
+_TAKES = re.compile(
+    r"\b(?:takes?|accepts?|expects?|needs?|requires?|wants?|receives?|(?:constructed|built|made|created) from)\s+"
+    r"(?:only\s+)?([^.;:]{3,160})",
+    re.I,
+)
 _EVERY_DEFAULT = re.compile(r"\b(?:all|every|each)\b.*\b(?:default|optional)", re.I)
 _VARIADIC = re.compile(r"\bany number of\b|\bvariadic\b|\bvariable number\b", re.I)
 
@@ -511,7 +528,8 @@ def _compare_listed(scene: Scene, subject: Subject, own: Sequence[CodeFact]) -> 
         )
         return
     match = _TAKES.search(scene.text)
-    phrases = re.split(r",\s*(?:and\s+)?|\s+and\s+|\s+or\s+", _CONDITIONAL.split(match[1])[0]) if match else []
+    listed = _IN_ORDER.sub(" ", _CONDITIONAL.split(match[1])[0]) if match else ""
+    phrases = re.split(r",\s*(?:and\s+)?|\s+and\s+|\s+or\s+", listed)
     stems = [[word for word in distinctive_words(phrase) if word not in _KIND_WORDS] for phrase in phrases]
     stems = [row for row in stems if row]
     if len(stems) < 2 or denied:
@@ -530,7 +548,7 @@ def _compare_listed(scene: Scene, subject: Subject, own: Sequence[CodeFact]) -> 
         yield scene.answer("signature", holds, shown, one.path, one.line, own[-1].line, 0.8)
 
 
-_IN_ORDER = re.compile(r"\b(?:first|second|then|followed by|in that order|last)\b", re.I)
+_IN_ORDER = re.compile(r"\b(?:first|second|then|followed by|in (?:that|this|the given) order|last)\b", re.I)
 _CONDITIONAL = re.compile(r"\b(?:and returns?|when|if|unless|so|because|which|that|next to|besides)\b", re.I)
 _KIND_WORDS = frozenset(
     ("paramet", "argument", "flag", "option", "posit", "keyword", "custom", "one", "two", "three", "four")
@@ -545,6 +563,8 @@ def _alike(word: str, have: set[str]) -> bool:
 def _compare_traits(scene: Scene, subject: Subject, fact: CodeFact) -> Iterator[Check]:
     one = subject.definition
     holds = True
+    if _DEFAULT.search(scene.main) and not _OPTIONAL.search(scene.main):
+        return  # what stands in for it is read by its value
     if _REQUIRES.search(scene.main):
         holds = "required" in fact.traits
     elif _OPTIONAL.search(scene.main):
@@ -625,7 +645,12 @@ def _count_in_file(scene: Scene, match: re.Match[str]) -> Iterator[Check]:
         return
     path = (scene.found.paths or manifests)[0]
     kinds = next((_KINDS[noun] for noun in reversed(nouns) if noun in _KINDS), None)
-    if kinds is not None:
+    if nouns[-1:] == ["test"]:
+        lines = list(_tests(scene, path))
+        if lines:
+            holds = (len(lines) == wanted) != scene.claim.negated
+            yield scene.answer("count", holds, f"{path} has {len(lines)} tests", path, lines[0], lines[-1], 0.8)
+    elif kinds is not None:
         own = [one for one in scene.lookup.in_file(path) if one.kind in kinds and "." not in one.qualified]
         if any(noun in ("except", "error") for noun in nouns):
             own = [one for one in own if re.search(r"Error|Exception|Warning", one.name)]
@@ -643,6 +668,19 @@ def _count_in_file(scene: Scene, match: re.Match[str]) -> Iterator[Check]:
             holds = wanted == len(direct)
             first, last = min(row.line for row in direct), max(row.line for row in direct)
             yield scene.answer("count", holds != scene.claim.negated, shown, path, first, last, 0.8)
+
+
+def _tests(scene: Scene, path: str) -> Iterator[int]:
+    """The lines on which the tests of a file begin."""
+    for one in scene.lookup.in_file(path):
+        if one.kind in ("function", "method") and re.match(r"test_|Test[A-Z_]|test[A-Z]", one.name):
+            yield one.line
+    syntax = scene.lookup.syntax(path)
+    for fact in syntax.every_fact() if syntax is not None else ():
+        if (fact.role == "call" and fact.name in ("it", "test")) or (
+            fact.role == "decorator" and fact.name in ("Test", "test")
+        ):
+            yield fact.line
 
 
 # "Five attributes of `C` are pickled" does not say how many it has.
@@ -699,6 +737,7 @@ def check_libraries(scene: Scene) -> Iterator[Check]:
         for match in _TOKEN.finditer(scene.text)
         if match[1].lower().replace("-", "_") in known
         and match[1] not in named
+        and match[1].lower() != lookup.folder.lower()
         and match[1].lower() not in _UNITS
         and match[1].lower() not in _NOT_LIBRARIES
         and (match[1].islower() or "`" in match[0])

@@ -155,6 +155,7 @@ def _resolve_symbol(mention: Mention, paths: tuple[str, ...], lookup: Lookup) ->
 
 
 _ASIDE = load_pattern("checks", "aside", 0)
+_PAST = load_pattern("checks", "past")
 _BUILT_IN = frozenset(dir(builtins)) | {"RangeError", "ReferenceError"}
 
 
@@ -255,6 +256,8 @@ def _check_name(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, claim
         yield _check_known(symbol, lookup)
     elif symbol.name in _BUILT_IN and not claim.negated:
         return  # an operation may raise it without naming it
+    elif _PAST.search(claim.text) and lookup.changes("dropped", symbol.last):
+        return  # it was there
     elif not any(file.ignored for file in found.files) and (found.paths or not lookup.sources.narrowed):
         # Ignored files and files outside the sources were not read.
         yield _check_absent(symbol, found, lookup)

@@ -6,26 +6,30 @@ there instead, or nothing. Silence is never support.
 
 from __future__ import annotations
 
-import builtins
-import collections.abc
-import enum
-import io
-import logging
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from ...worktree.code.behaviour import CodeFact
 from ...worktree.manifests.manifests import is_dependency_file
-from ..index.facts import Definition
 from ..words import distinctive_words, load_pattern
+from .ancestry import BUILT_IN, are_related, find_ancestors, is_exception, is_kind, may_lead_to
 from .check import Check
-from .scene import HOLDERS, Object, Scene, Subject, decide, is_error_name, last_part
+from .scene import (
+    HOLDERS,
+    Object,
+    Scene,
+    Subject,
+    decide,
+    is_error_name,
+    last_part,
+    number_meanings,
+    read_numbers,
+    same_number,
+)
 
 __all__ = ["check_relations"]
 
-_DEPTH = 6  # classes above a class that are read
 _LESS_SURE = 0.7
 _SAME_CASE = 0.4  # the share of a claim's words in the condition and the message of an exception that it means
 _BASE = load_pattern("checks", "base")
@@ -63,10 +67,11 @@ def check_relations(scene: Scene) -> Iterator[Check]:
     )
     yield from _check_async(scene)
     yield from _check_refusal(scene)
+    yield from _check_owned(scene)
     if _ALWAYS.search(scene.text):
         return  # what the claim says of a condition is what counts
     for cue, read in readers:
-        if cue.search(said) or (cue is _RAISE and _FAILS.search(scene.text)):
+        if cue.search(said) or (cue is _RAISE and (_FAILS.search(scene.text) or _ERROR_WORDS.search(scene.text))):
             found = list(read(scene))
             yield from found
             if found:
@@ -80,7 +85,7 @@ _APART = re.compile(r",?\s(?:whereas|while|but)\s", re.I)
 _PLAIN_BASE = re.compile(
     r"\b(?:extend(?:s|ing)|inherit(?:s|ing) from|subclass(?:es)?(?: of)?|derive[sd]? from|implement(?:s|ing)"
     r"|embed(?:s|ding))"
-    r"\s+(?:the\s+|an?\s+)?([A-Z][A-Za-z0-9]+)\b"
+    r"\s+(?:the\s+|an?\s+)?(?:built-?in\s+)?(?:standard\s+)?([A-Z][A-Za-z0-9]+|tuple|dict|list|str|int|set|float|bytes)\b"
 )
 
 
@@ -93,7 +98,8 @@ def _check_base(scene: Scene) -> Iterator[Check]:
     names = [
         one
         for one in names
-        if one.last[:1].isupper()
+        if one.last.lstrip("_")[:1].isupper()
+        or one.last in BUILT_IN
         or _EMBEDS.search(scene.said)
         or any(found.kind in HOLDERS for found in scene.lookup.definitions(one.last)[:4])
     ]
@@ -122,7 +128,7 @@ def _check_base(scene: Scene) -> Iterator[Check]:
 
 def _compare_base(scene: Scene, subject: Subject, base: Object, denied: bool, direct: bool) -> Iterator[Check]:
     one = subject.definition
-    chain = list(_ancestors(scene, one))
+    chain = list(find_ancestors(scene, one))
     place = next((row for row in chain if row[1] == base.last and (not direct or row[0] == 1)), None)
     if place is not None:
         path, line = (place[3], place[2]) if place[0] == 1 else (one.path, one.line)
@@ -135,73 +141,12 @@ def _compare_base(scene: Scene, subject: Subject, base: Object, denied: bool, di
         return
     first = [name for depth, name, _, _ in chain if depth == 1]
     shown = f"inherits from {', '.join(f'`{name}`' for name in first[:3])}" if first else "has no base class"
-    if not scene.lookup.facts(one) or (not direct and _may_lead_to(scene, base.last, [row[1] for row in chain])):
+    if not scene.lookup.facts(one) or (not direct and may_lead_to(scene, base.last, [row[1] for row in chain])):
         return
     beside = set(scene.lookup.lines_with(one.path, base.last))
     if beside.intersection(scene.lookup.lines_with(one.path, one.name)):
         return  # joined to it outside its head
     yield scene.answer("inherits", denied, f"{subject.shown} {shown}, not `{base.last}`", one.path, one.line)
-
-
-def _may_lead_to(scene: Scene, wanted: str, chain: Sequence[str]) -> bool:
-    """Whether a class of another project among the bases may have the wanted one above it."""
-    if any(one.kind in HOLDERS for one in scene.lookup.definitions(wanted)):
-        return False
-    for name in chain:
-        known = _PYTHON.get(name)
-        if known is not None:
-            if wanted in known:
-                return True
-        elif name not in _ROOTS and not any(one.kind in HOLDERS for one in scene.lookup.definitions(name)):
-            return True
-    return False
-
-
-# Classes that every project has, by what stands above them.
-_PYTHON = {
-    name: frozenset(base.__name__ for base in known.__mro__)
-    for module in (builtins, collections.abc, enum, io, logging, threading)
-    for name, known in vars(module).items()
-    if isinstance(known, type)
-}
-_ROOTS = frozenset((
-    "Object", "Error", "EventEmitter", "Array", "Map", "Set", "Promise", "Throwable", "Protocol", "ABC", "Generic",
-    "Iterator", "Iterable", "Comparable", "Cloneable", "Serializable", "Closeable", "Runnable", "Exception",
-))  # fmt: skip
-
-
-def _ancestors(scene: Scene, definition: Definition) -> Iterator[tuple[int, str, int, str]]:
-    """The bases of a class and theirs: depth, name, line, path."""
-    waiting, seen = [(1, definition)], {definition}
-    while waiting:
-        depth, one = waiting.pop(0)
-        for name, line in _rust_traits(scene, one):
-            yield depth, name, line, one.path
-        for fact in scene.lookup.facts(one):
-            if fact.role != "base" or (fact.owner and fact.owner != one.name):
-                continue
-            name = last_part(re.split(r"[\[<(]", fact.name)[0])
-            yield depth, name, fact.line, one.path
-            if depth < _DEPTH and len(seen) < 40:
-                above = [
-                    other for other in scene.lookup.definitions(name) if other.kind in HOLDERS and other not in seen
-                ]
-                above.sort(key=lambda other: other.path != one.path)
-                seen.update(above[:1])
-                waiting += [(depth + 1, other) for other in above[:1]]
-
-
-def _rust_traits(scene: Scene, one: Definition) -> Iterator[tuple[str, int]]:
-    """The traits that a type implements outside its definition."""
-    if not one.path.endswith(".rs"):
-        return
-    pattern = re.compile(
-        rf"^\s*(?:unsafe\s+)?impl\b[^{{]{{0,200}}?([A-Za-z_]\w*)(?:<[^{{]{{0,100}}?>)?\s+for\s+{re.escape(one.name)}\b"
-    )
-    lines = scene.lookup.lines(one.path)
-    for number in scene.lookup.lines_with(one.path, one.name)[:200]:
-        if match := pattern.search(lines[number - 1]):
-            yield match[1], number
 
 
 # -- Exceptions ----------------------------------------------------------------------------------------
@@ -211,8 +156,24 @@ _PART = re.compile(r"\w+")
 _IS_A = re.compile(r"\W*(?:class\W+)?(?:is|are)\s+(?:also\s+|not\s+)?an?\b", re.I)
 
 
+_ERROR_WORDS = re.compile(r"\b([a-z]+(?:[- ][a-z]+){0,2})[- ](?:error|exception)\b")
+
+
+def _spoken_errors(scene: Scene) -> Iterator[Object]:
+    """Exceptions in words: "an illegal-state error" is an `IllegalStateException`."""
+    for match in _ERROR_WORDS.finditer(scene.text):
+        parts = re.split(r"[- ]", match[1])
+        for first in range(len(parts)):
+            plain = "".join(part.capitalize() for part in parts[first:])
+            for name in (f"{plain}Error", f"{plain}Exception"):
+                if name in BUILT_IN or scene.lookup.knows(name):
+                    yield Object(name, match.start(), False, False)
+                    return
+
+
 def _check_raises(scene: Scene) -> Iterator[Check]:
-    errors = [one for one in scene.objects if is_error_name(one.last) or _is_exception(one.last, scene)]
+    errors = [one for one in scene.objects if is_error_name(one.last) or is_exception(one.last, scene)]
+    errors = errors or list(_spoken_errors(scene))
     if re.search(r"\bpanic", scene.said, re.I):
         errors.append(Object("panic", 0, False, False))
     if errors and scene.objects[:1] == errors[:1] and _IS_A.match(scene.said):
@@ -221,9 +182,14 @@ def _check_raises(scene: Scene) -> Iterator[Check]:
     subjects = [one for one in scene.subjects if one.definition.name not in {e.last for e in errors}]
     # A getter beside its setter raises nothing and calls nothing.
     able = [one for one in subjects if {fact.role for fact in scene.facts(one)} & {"raise", "call"}] or subjects
-    yield from decide(_compare_raises(scene, subject, errors, denied) for subject in able[:4])
+    names = list(dict.fromkeys(one.definition.name for one in able)) if _BOTH.search(scene.said) else [""]
+    rows = [decide(_compare_raises(scene, one, errors, denied) for one in able[:4] if name in ("", one.definition.name))
+            for name in names]  # fmt: skip
+    # "`f` and `g` both raise it": each of them must.
+    yield from [one for row in rows for one in row if not one.holds][:1] or (rows[0] if all(rows) else [])
 
 
+_BOTH = re.compile(r"\bboth\b", re.I)
 _REFUSES = load_pattern("checks", "refuses")
 _REFUSING = load_pattern("checks", "refusing")
 
@@ -251,7 +217,7 @@ def _check_refusal(scene: Scene) -> Iterator[Check]:
 
 def _check_catches(scene: Scene) -> Iterator[Check]:
     """Whether a function catches an exception."""
-    errors = [one for one in scene.objects if is_error_name(one.last) or _is_exception(one.last, scene)]
+    errors = [one for one in scene.objects if is_error_name(one.last) or is_exception(one.last, scene)]
     for error in errors[:2]:
         subjects = [one for one in scene.subjects if one.definition.name != error.last]
         answers: list[list[Check]] = []
@@ -259,13 +225,15 @@ def _check_catches(scene: Scene) -> Iterator[Check]:
             caught = [fact for fact in scene.facts(subject) if fact.role == "catch"]
             here = next((fact for fact in caught if error.last in re.findall(r"\w+", fact.name)), None)
             one, denied = subject.definition, scene.denies(_CATCH) or error.denied
-            if here is not None:
+            if here is not None and bool(_RAISED_AGAIN.search(scene.said)) != bool(_THROWS.search(here.value)):
+                answers.append([])
+            elif here is not None:
                 shown = f"{subject.shown} catches `{error.last}`"
                 answers.append([scene.answer("catches", not denied, shown, one.path, here.line, here.end_line, 0.9)])
             elif len(caught) == 1 and subject.named and any(n[:1].isupper() for n in _PART.findall(caught[0].name)):
                 # A variable that takes whatever is thrown names no exception.
                 shown = f"{subject.shown} catches `{caught[0].name[:60]}`, not `{error.last}`"
-                silent = scene.reaches(subject, error.last) or _related(scene, caught[0].name, error.last)
+                silent = scene.reaches(subject, error.last) or are_related(scene, caught[0].name, error.last)
                 failing = scene.answer("catches", denied, shown, one.path, caught[0].line, sure=0.7)
                 answers.append([] if silent else [failing])
             else:
@@ -273,9 +241,8 @@ def _check_catches(scene: Scene) -> Iterator[Check]:
         yield from decide(answers)
 
 
-def _is_exception(name: str, scene: Scene) -> bool:
-    one = next((one for one in scene.lookup.definitions(name) if one.kind in HOLDERS), None)
-    return one is not None and any(is_error_name(base) for _, base, _, _ in _ancestors(scene, one))
+_RAISED_AGAIN = re.compile(r"\bre-?(?:rais|throw)|\bturn|\bconvert|\bwrap|\btranslat|\bpropagat|\bthrough\b", re.I)
+_THROWS = re.compile(r"\b(?:raise|throw)\b")
 
 
 def _compare_raises(scene: Scene, subject: Subject, errors: Sequence[Object], denied: bool) -> Iterator[Check]:
@@ -287,7 +254,7 @@ def _compare_raises(scene: Scene, subject: Subject, errors: Sequence[Object], de
     for error in errors[:3]:
         wrong = denied or error.denied
         here = [fact for fact in own if last_part(fact.name) == error.last]
-        here = here or [fact for fact in own if _is_kind(last_part(fact.name), error.last, scene)]
+        here = here or [fact for fact in own if is_kind(last_part(fact.name), error.last, scene)]
         other = _better_raise(scene, subject, own, here) if here else None
         if other is not None and not wrong:
             if not subject.named:
@@ -325,11 +292,11 @@ def _elsewhere(
     if not scene.is_read(subject) or scene.names(subject, error.last):
         return  # a declaration; or named but not raised: caught, compared or documented
     raised = [fact for other in scene.near(subject) for fact in scene.lookup.facts(other) if fact.role == "raise"]
-    if any(_is_kind(last_part(fact.name), error.last, scene) for fact in raised):
+    if any(is_kind(last_part(fact.name), error.last, scene) for fact in raised):
         return
     if not denied and (not subject.named or not own or error.text == "panic" or not _is_same_case(scene, own)):
         return  # another function may be meant, or another way to fail
-    if any(_related(scene, fact.name, error.last) for fact in own):
+    if any(are_related(scene, fact.name, error.last) for fact in own):
         return
     instead = f"raises `{last_part(own[0].name)}`" if own else "raises nothing"
     sure = 1.0 if own else 0.5
@@ -342,34 +309,6 @@ def _is_same_case(scene: Scene, own: Sequence[CodeFact]) -> bool:
     """Whether the exceptions of a function stand for what the claim speaks of: under its condition, if it has one."""
     words = distinctive_words(scene.condition[1])
     return not words or any(scene.overlap(words, " ".join((*fact.guards, fact.value))) >= _SAME_CASE for fact in own)
-
-
-# Exceptions of Java by what they extend; those of Python are known by themselves.
-_ABOVE = {
-    "IllegalArgumentException": "RuntimeException", "NumberFormatException": "IllegalArgumentException",
-    "NullPointerException": "RuntimeException", "IllegalStateException": "RuntimeException",
-    "UnsupportedOperationException": "RuntimeException", "IndexOutOfBoundsException": "RuntimeException",
-    "ArrayIndexOutOfBoundsException": "IndexOutOfBoundsException", "FileNotFoundException": "IOException",
-    "EOFException": "IOException", "MalformedURLException": "IOException", "UncheckedIOException": "RuntimeException",
-}  # fmt: skip
-
-
-def _related(scene: Scene, one: str, other: str) -> bool:
-    """Whether two exceptions may be kinds of each other, as far as is known; one of another project may be any."""
-    names = [last_part(name) for name in (*_PART.findall(one)[-1:], other)]
-    if any(name in ("Exception", "Error", "Throwable", "RuntimeException", "BaseException") for name in names):
-        return True
-    lines = [_line_of(scene, name) for name in names]
-    return bool(set(lines[0]) & {names[1]} or set(lines[1]) & {names[0]})
-
-
-def _line_of(scene: Scene, name: str) -> list[str]:
-    """An exception and what it is a kind of."""
-    found = [name, *_PYTHON.get(name, ())]
-    while found[-1] in _ABOVE:
-        found.append(_ABOVE[found[-1]])
-    one = next((one for one in scene.lookup.definitions(name) if one.kind in HOLDERS), None)
-    return [*found, *(base for _, base, _, _ in islice(_ancestors(scene, one), 20))] if one is not None else found
 
 
 def _better_raise(scene: Scene, subject: Subject, own: Sequence[CodeFact], here: Sequence[CodeFact]) -> CodeFact | None:
@@ -390,11 +329,6 @@ def _better_raise(scene: Scene, subject: Subject, own: Sequence[CodeFact], here:
 
     best = max(own, key=fit)
     return best if best not in here and fit(best) >= max(fit(fact) for fact in here) + 0.2 else None
-
-
-def _is_kind(name: str, wanted: str, scene: Scene) -> bool:
-    """Whether an exception is the wanted one, or a class below it."""
-    return wanted in _line_of(scene, name)
 
 
 # -- Return values -------------------------------------------------------------------------------------
@@ -453,6 +387,13 @@ def _compare_returns(scene: Scene, subject: Subject, own: Sequence[CodeFact], re
             if here or all(_PLAIN_VALUE.fullmatch(fact.value) for fact in own):
                 yield from _answer_return(scene, subject, own, here, name)
             return
+    numbers = [number_meanings(one) for one in scene.numbers if one.text in after]
+    if numbers and own and _GIVES.search(scene.said):
+        plain = [(fact, read_numbers(fact.value)) for fact in own if re.fullmatch(r"-?[\d_.]+", fact.value)]
+        here = [fact for fact, values in plain if any(same_number(a, b) for a in values for b in numbers[0])]
+        if here or (plain and len(plain) == len(own)):
+            yield from _answer_return(scene, subject, own, here, scene.numbers[0].text)
+        return
     yield from _compare_given(scene, subject, own, result, after)
 
 
@@ -491,7 +432,7 @@ def _is_other(scene: Scene, own: Sequence[CodeFact], result: str, wanted: str) -
         return True
     classes = [name for name in (result.strip("\"'&*"), wanted)
                if any(one.kind in HOLDERS for one in scene.lookup.definitions(name))]  # fmt: skip
-    return len(classes) == 2 and not _related(scene, *classes)
+    return len(classes) == 2 and not are_related(scene, *classes)
 
 
 _PRIMITIVE = re.compile(
@@ -506,7 +447,7 @@ def _elements(value: str) -> list[str]:
     return [part.strip() for part in plain.strip("()").split(",")] if "," in plain and "(" not in plain[1:] else [plain]
 
 
-_GIVES = re.compile(r"\b(?:return|gives?\b|gave\b|giving\b|hand|yield)", re.I)
+_GIVES = re.compile(r"\b(?:return|gives?\b|gave\b|giving\b|hand|yield|reports?\b|comes? back|produces?\b)", re.I)
 _PLAIN_VALUE = re.compile(
     r"None|nil|null|undefined|True|False|true|false|self|this|-?[\d.]+|f?[\"'`].*|\[.*\]|\{.*\}|\(.*\)", re.S
 )
@@ -515,6 +456,7 @@ _PLAIN_VALUE = re.compile(
 _PLAIN = frozenset(("return", "give", "back", "yield", "valu", "get", "it"))
 
 
+_MORE = 2  # words besides a type that a claim may have
 _SIMPLE_TYPE = re.compile(
     r"str|int|bool|float|bytes|string|boolean|number|usize|u\d+|i\d+|&?str|String|double|long|byte"
 )
@@ -548,12 +490,13 @@ def _compare_types(
         return
     one = subject.definition
     line = own[0].line if own else one.line
-    values = [fact.value for fact in own if "implicit" not in fact.traits]
+    starts = {fact.name: fact.value for fact in reversed(scene.facts(subject)) if fact.role == "value"}
+    values = [starts.get(fact.value, fact.value) for fact in own if "implicit" not in fact.traits]
     fits = [
         bool(re.search(_TYPES[word], result)) or any(re.search(_TYPES[word], value) for value in values)
         for word in wanted
     ]
-    if all(fits):
+    if all(fits) and len([word for word in words if word not in _TYPES and word not in _PLAIN]) <= _MORE:
         yield scene.answer(
             "returns", True, f"{subject.shown} returns `{(result or values[0])[:60]}`", one.path, line, sure=0.8
         )
@@ -561,10 +504,33 @@ def _compare_types(
         yield scene.answer("returns", False, f"{subject.shown} returns `{result[:60]}`", one.path, line, sure=0.7)
 
 
+def _is_other_case(scene: Scene, subject: Subject, here: Sequence[CodeFact]) -> bool:
+    """Whether another way out of a function fits the claim's condition clearly better."""
+    words = distinctive_words(scene.condition[1])
+    if scene.condition[0] == "unless":
+        return any(scene.overlap(words, " ".join(fact.guards)) >= 0.3 for fact in here)
+    exits = [
+        fact for fact in scene.facts(subject) if fact.role in ("return", "raise") and "implicit" not in fact.traits
+    ]
+    if not words or len(exits) < 2:
+        return False
+
+    def fit(fact: CodeFact) -> float:
+        before = scene.lookup.lines(subject.definition.path)[max(0, fact.line - 3) : fact.line]
+        return scene.overlap(words, " ".join((*fact.guards[-2:], fact.value, *before)))
+
+    return max(map(fit, exits)) > max(map(fit, here)) + _BETTER
+
+
+_BETTER = 0.15
+
+
 def _answer_return(
     scene: Scene, subject: Subject, own: Sequence[CodeFact], here: Sequence[CodeFact], shown: str
 ) -> Iterator[Check]:
     one = subject.definition
+    if here and _is_other_case(scene, subject, here):
+        return
     if here:
         best = max(
             here, key=lambda fact: (scene.overlap(scene.words, " ".join(fact.guards)), "implicit" not in fact.traits)
@@ -742,18 +708,40 @@ def _check_member(scene: Scene) -> Iterator[Check]:
         one = owner.best or owner.defined[0]
         inherited = any(
             found.name == other.last
-            for _, base, _, _ in islice(_ancestors(scene, one), 20)
+            for _, base, _, _ in islice(find_ancestors(scene, one), 20)
             for found in other.defined
             if base in found.qualified.split(".")
         )
         holds = inherited and not _OVERRIDES.search(scene.said)
-        above = [base for _, base, _, _ in _ancestors(scene, one)]
+        above = [base for _, base, _, _ in find_ancestors(scene, one)]
         own = (one.line, one.end_line) if _OVERRIDES.search(scene.said) else ()
-        unknown = not own and _may_lead_to(scene, "", above)
+        unknown = not own and may_lead_to(scene, "", above)
         if not holds and (unknown or scene.lookup.lines_with(one.path, other.last, *own)):
             return  # it may come from a class of another project, or be there in another way
         shown = f"`{one.qualified}` has no `{other.last}`" + (" of its own" if inherited else "")
         yield scene.answer("member", holds != scene.claim.negated, shown, one.path, one.line, one.end_line)
+
+
+_OWNS = re.compile(r"\b(?:owns?|holds?|keeps?|stores?|carries|maintains?|wraps?|has its own)\b", re.I)
+
+
+def _check_owned(scene: Scene) -> Iterator[Check]:
+    """Whether a class has a field of a type, or one that starts as one: "`C` owns a `Lock`"."""
+    classes = [one for one in scene.named if one.definition.kind in HOLDERS]
+    cue = _OWNS.search(scene.said)
+    others = [item for item in scene.objects if item.last[:1].isupper() and item.ticked]
+    others = [item for item in others if not classes or item.last != classes[0].definition.name]
+    if cue is None or not classes or len(others) != 1 or scene.condition[0]:
+        return
+    for subject in [one for one in classes if one.definition.name == classes[0].definition.name]:
+        one = subject.definition
+        for fact in scene.facts(subject):
+            if fact.role != "value" or fact.owner not in (one.name, "__init__", "constructor"):
+                continue
+            if others[0].last in re.findall(r"\w+", scene.lookup.lines(one.path)[fact.line - 1]):
+                shown = f"{subject.shown} has `{fact.name}`"
+                yield scene.answer("member", not scene.claim.negated, shown, one.path, fact.line, sure=0.8)
+                return
 
 
 def _check_async(scene: Scene) -> Iterator[Check]:

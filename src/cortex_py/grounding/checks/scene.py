@@ -112,6 +112,14 @@ class Scene:
         return frozenset(distinctive_words(self.text)) | frozenset(stem_words(name_parts(self.text)))
 
     @cached_property
+    def spoken(self) -> frozenset[str]:
+        """The stems of the claim without those of the definitions that it names."""
+        text = self.text
+        for one in self.named:
+            text = re.sub(rf"(?<!\w){re.escape(one.definition.name)}(?!\w)", " ", text)
+        return frozenset(distinctive_words(text)) | frozenset(stem_words(name_parts(text)))
+
+    @cached_property
     def condition(self) -> tuple[str, str]:
         """The subordinate clause of the claim and the word that opens it: ("if", "the key is missing")."""
         match = _CONDITION.search(self.text)

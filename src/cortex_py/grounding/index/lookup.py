@@ -258,8 +258,9 @@ class Lookup:
         return [one for where, one in self._dependencies if where == path]
 
     def runtimes(self, name: str) -> list[tuple[str, Dependency]]:
-        """The versions of a language or its interpreter that manifests ask for."""
-        return [row for row in self._dependencies if row[1].group == "language" and row[1].name.lower() == name.lower()]
+        """The versions of a language or its interpreter that manifests ask for; without a name of any."""
+        rows = [row for row in self._dependencies if row[1].group == "language"]
+        return [row for row in rows if not name or row[1].name.lower() == name.lower()]
 
     @property
     def has_dependencies(self) -> bool:

@@ -174,6 +174,7 @@ def is_bare(scene: Scene, spare: int = 0) -> bool:
     for mention in claim.mentions:
         text = text.replace(mention.text, " ") if mention.kind in ("file", "line", "version", "commit") else text
     known = named | numbers | _OF_PRESENCE | (_OF_CHANGE if names_time(claim) else frozenset())
+    known |= _OF_PAST if _PAST.search(claim.text) else frozenset()
     return sum(word not in known for word in distinctive_words(text)) <= spare
 
 
@@ -204,6 +205,7 @@ _OF_PACKAGES = re.compile(
 _LITERAL = re.compile(r"[\"'\d\[{(-]")
 _CALLED = re.compile(r"\b(?:called|named|titled)\s+(?=`|\S*[\w)][._/(]\w*)")
 _OF_CHANGE = load_words("checks", "change_words")
+_OF_PAST = load_words("checks", "past_words")
 _ORDINAL = re.compile(r"(?:first|second|third|once|twice|one)\b", re.I)
 _OF_PRESENCE = load_words("checks", "presence_words") | load_words("checks", "work_words") - load_words(
     "checks", "act_words"
@@ -431,7 +433,7 @@ def judge_open_findings(findings: Sequence[Finding], judge: Judge, lookup: Looku
 
 
 def _is_open(finding: Finding) -> bool:
-    return finding.verdict in ("not found", "unverified") or REJECTED <= finding.probability < ACCEPTED
+    return finding.verdict in ("not found", "unverified")
 
 
 def _judged(finding: Finding, question: Question, answer: JudgeAnswer, method: str) -> Finding:
