@@ -252,6 +252,8 @@ def _compare_numbers(scene: Scene, found: Sequence[Binding], wanted: Sequence[fr
     likeliest = max(own, key=lambda one: (one.fit, one.is_default), default=None)
     if likeliest is None or not _is_meant(scene, likeliest) or len(wanted) != 1:
         return None
+    if re.sub(r"[,_]", "", scene.numbers[0].text) not in re.sub(r"[,_]", "", scene.main):
+        return None  # a condition gives it
     rivals = {tuple(values) for one, values in numeric if one.fit >= likeliest.fit}
     return _answer(scene, likeliest, False, likeliest.fit) if len(rivals) == 1 else None
 
@@ -797,14 +799,13 @@ def _use(scene: Scene, path: str, library: str) -> int | None:
     spans = [
         (one.definition.line, one.definition.end_line) for one in scene.subjects[:3] if one.definition.path == path
     ]
-    lines = [n for name in names for span in spans or [(1, 10**9)] for n in lookup.lines_with(path, name, *span)]
+    lines = sorted({n for name in names for span in spans for n in lookup.lines_with(path, name, *span)})[:60]
     words = [word for word in scene.words if word != library]
 
     def fit(line: int) -> float:
         return scene.overlap(words, " ".join(lookup.lines(path)[max(0, line - 3) : line + 3]))
 
-    used = [line for line in dict.fromkeys(sorted(lines)[:60]) if line not in {one.line for one in own}]
-    return max(used, key=lambda line: (fit(line), -line), default=None)
+    return max(lines, key=lambda line: (fit(line), -line), default=None)
 
 
 # -- Conditions -----------------------------------------------------------------------------------------

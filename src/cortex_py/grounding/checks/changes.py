@@ -163,7 +163,10 @@ _PART_OF = re.compile(
 
 def _is_removed_itself(claim: Claim, symbol: NamedSymbol) -> bool:
     """Whether a name is what was removed, and not what a part of was: "removed the default of `x`"."""
-    return _PART_OF.search(claim.text[: max(0, claim.text.find(symbol.name))]) is None
+    before = claim.text[: max(0, claim.text.find(symbol.name))]
+    if "`" in before[:-1] and re.search(r"\b(?:from|in|of|on|at)\s+(?:the\s+)?`?$", before):
+        return False  # "removed `x` from `C`"
+    return _PART_OF.search(before) is None
 
 
 _ADDED = re.compile(r"\b(?:add|implement|creat|introduc|writ|wrote|built|build|expos|includ|register|provid)\w*", re.I)

@@ -512,8 +512,8 @@ def _is_other_case(scene: Scene, subject: Subject, here: Sequence[CodeFact]) -> 
     exits = [
         fact for fact in scene.facts(subject) if fact.role in ("return", "raise") and "implicit" not in fact.traits
     ]
-    if not words or len(exits) < 2:
-        return False
+    if not words or len(exits) < 2 or _NEGATIVE.search(scene.condition[1]):
+        return False  # what is not so stands in no condition
 
     def fit(fact: CodeFact) -> float:
         before = scene.lookup.lines(subject.definition.path)[max(0, fact.line - 3) : fact.line]
@@ -523,6 +523,7 @@ def _is_other_case(scene: Scene, subject: Subject, here: Sequence[CodeFact]) -> 
 
 
 _BETTER = 0.15
+_NEGATIVE = re.compile(r"\b(?:no|not|without|cannot|never|nothing|neither|fails?|missing|absent)\b|n['’]t\b", re.I)
 
 
 def _answer_return(
@@ -597,7 +598,11 @@ def _compare_call(scene: Scene, subject: Subject, item: Object) -> Iterator[Chec
         return
     if not any(fact.role == "call" for fact in facts) or scene.reaches(subject, item.last):
         return  # only declared; or named in another way, there or by what it calls
-    is_outside = "." in item.text and item.ticked and not scene.lookup.lines_with(one.path, item.last)
+    is_outside = (
+        "." in item.text
+        and _BY_MEANS.search(scene.text[: item.at]) is not None
+        and not scene.lookup.lines_with(one.path, item.last)
+    )
     if not denied and not is_outside and not (_CALLS.search(scene.main) and scene.lookup.knows(item.last)):
         return  # what "uses" something may do so in any way
     if not denied and not _is_object_of_call(scene, item):
@@ -617,6 +622,7 @@ def _caller(scene: Scene, path: str, name: str) -> tuple[str, int] | None:
     ), None)  # fmt: skip
 
 
+_BY_MEANS = re.compile(r"\b(?:with|through|via|using|by means of)\s+(?:an?\s+|the\s+)?$", re.I)
 # "what was registered with `f`", "the function returned by `f`"
 _OF_ANOTHER = re.compile(
     r"\b(?!call|invok|delegat|forward|hand)\w+(?:ed|en)\s+(?:with|by|in|from|through|via|on)\s+(?:the\s+)?`?$", re.I

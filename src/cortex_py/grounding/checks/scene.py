@@ -138,7 +138,9 @@ class Scene:
 
     @cached_property
     def numbers(self) -> list[Mention]:
-        return [one for one in self.claim.mentions if one.kind == "number" and not _ORDINAL.search(one.text)]
+        given = " ".join(match[1] for match in _TERM.finditer(self.text) if re.match(r"\w+=[^=]", match[1]))
+        return [one for one in self.claim.mentions if one.kind == "number" and not _ORDINAL.search(one.text)
+                and one.text not in given]  # fmt: skip
 
     @cached_property
     def objects(self) -> list[Object]:

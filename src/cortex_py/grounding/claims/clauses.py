@@ -122,8 +122,12 @@ def _begins_clause(text: str, span: Span, joint: re.Match[str], joints: Sequence
         verb = None
     if verb is not None and verb.start == at and verb.form != "s":
         return verb.type in CHANGES or joint["comma"] is None
-    if (left_verb is None or left_verb.form in ("s", "noun")) and joint["word"] and begins_with_action(text, at, end):
-        return len(text[at:end].split()) > 1
+    if (
+        (left_verb is None or left_verb.form in ("s", "noun"))
+        and joint["word"]
+        and begins_with_action(text, at, end, common="," in joint[0] or "then" in joint[0])
+    ):
+        return len(text[at:end].split()) > 1 or "then" in joint[0]
     if joint["comma"] is not None and at == joint.end():
         return False
     return _own_subject(text, joint.end(), end, verb)

@@ -121,13 +121,13 @@ def _has_common_verb(words: list[str]) -> bool:
     return False
 
 
-def begins_with_action(text: str, start: int, end: int) -> bool:
-    """Whether the first word says what something does: "drops an index"."""
+def begins_with_action(text: str, start: int, end: int, common: bool = False) -> bool:
+    """Whether the first word says what something does: "drops an index"; with `common`, by any usual verb."""
     word = WORD.match(text, start, end)
     known = _FORMS.get(word[0].lower()) if word else None
     if word is None:
         return False
-    if word[0].lower() in _COMMON_S and not text.startswith((" of ", ","), word.end()):
+    if common and word[0].lower() in _COMMON_S and not text.startswith((" of ", ","), word.end()):
         return True
     return word[0].lower() in _NOUNS_TOO or (known is not None and known[1] == "s")
 
