@@ -16,6 +16,7 @@ __all__ = [
     "MODES",
     "NEVER_INJECTED_TAG",
     "PINNED_TAG",
+    "STALE_TAG",
     "STATUSES",
     "Branch",
     "Confinement",
@@ -59,6 +60,7 @@ Confinement = Literal["isolate", "stage"]
 # Tags that mean something to the hooks: what a session is given first, and what none is ever given.
 PINNED_TAG = "pinned"
 NEVER_INJECTED_TAG = "never-inject"
+STALE_TAG = "stale"  # what the code no longer bears out
 
 # A prompt is filled in by its user, a template also by memories.
 SavedKind = Literal["prompt", "template"]

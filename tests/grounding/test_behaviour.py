@@ -117,6 +117,7 @@ STORE = """package shop;
 
 public class Store extends Base implements Closeable {
   private static final int LIMIT = 50;
+  private final Lock lock = new Lock();
 
   public int count(String name) throws IllegalStateException {
     if (name == null) {
@@ -160,6 +161,13 @@ fast = ["orjson"]
 [tool.ruff]
 line-length = 120
 """
+TESTS = """def test_sign():
+    assert True
+
+
+def test_load():
+    assert True
+"""
 CHANGES = """# Changes
 
 ## 2.0.0
@@ -186,6 +194,7 @@ def cortex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cortex]:
         "walk.rs": WALK,
         "pyproject.toml": PROJECT,
         "CHANGELOG.md": CHANGES,
+        "tests/test_auth.py": TESTS,
     }
     commit(project, files, "first")
     with Cortex.open(folder / "home", project=project) as opened:
@@ -225,6 +234,12 @@ TRUE = [
     "The line length of ruff in `pyproject.toml` is 120.",
     "The fast extra in `pyproject.toml` installs orjson.",
     "The XML format was removed in 2.0.0.",
+    "The project requires Python 3.8.",
+    "`requests` is not pinned.",
+    "`tests/test_auth.py` has two tests.",
+    "`issue_token` takes four parameters.",
+    "`load` ignores an `OSError`.",
+    "`Store` owns a `Lock`.",
 ]
 FALSE = [
     ("`issue_token` raises `TypeError`.", "raises `AuthError`"),
@@ -247,6 +262,15 @@ FALSE = [
     ("The fast extra in `pyproject.toml` installs ujson.", "ujson"),
     ("The XML format was removed in 1.0.0.", "2.0.0"),
     ("The XML format was added in 2.0.0.", "Removed"),
+    ("The project requires Python 3.6.", ">=3.8"),
+    ("The project requires 3.6.", ">=3.8"),
+    ("`requests` is pinned to 2.31.0.", ">=2.31"),
+    ("`tests/test_auth.py` has three tests.", "2 tests"),
+    ("`issue_token` takes two parameters.", "4 parameters"),
+    ("`issue_token` takes `seconds`, `user` and `algorithm`, in this order.", "`user`, `algorithm`, `seconds`"),
+    ("`issue_token` never raises.", "raises `AuthError`"),
+    ("The project no longer depends on requests.", "requests is in pyproject.toml"),
+    ("`sign` is called from `find_user`.", "`issue_token` calls `sign`"),
 ]
 OPEN = [
     "`issue_token` signs with RS256.",
@@ -254,6 +278,23 @@ OPEN = [
     "`issue_token` retries three times before it gives up.",
     "I rewrote the payment module and added retry logic.",
     "I taught `find_user` to look into the cache first.",
+    "`find_user` does not retry.",
+    "The project no longer depends on six.",
+    "`find_user` returns None unless the name is empty.",
+    "`issue_token` and `find_user` both raise `AuthError`.",
+    "`load` re-raises the `OSError`.",
+]
+# True, and near to what a check would refute: by another name, way or place, or of something else.
+NOT_REFUTED = [
+    "With `seconds=60`, `issue_token` is stricter.",
+    "`issue_token` for 128 users is slow.",
+    "`Closeable` is what `Store` is in the end.",
+    "`Server.listen` calls something that opens the port.",
+    "`Store` may end with a `RuntimeException`.",
+    "`find_user` relies on `requests.Session` inside.",
+    "`router.go` comes with the `errors` package of the language.",
+    "The manual is at version 7.2.",
+    "Removed the default of `key` from `sign`.",
 ]
 
 
@@ -279,6 +320,12 @@ def test_a_name_that_exists_does_not_support_what_is_said_of_it(cortex: Cortex, 
     assert all(one.verdict in ("unverified", "not found", "contradicted") for one in found.findings)
 
 
+@each("text", NOT_REFUTED)
+def test_only_the_same_attribute_of_the_same_thing_refutes(cortex: Cortex, text: str) -> None:
+    found = cortex.grounding.verify(text)
+    assert all(one.verdict != "contradicted" for one in found.findings), [one.reason for one in found.findings]
+
+
 def test_what_is_unverified_says_what_is_there(cortex: Cortex) -> None:
     (found,) = cortex.grounding.verify("`issue_token` bakes bread.").findings
     assert found.verdict == "unverified"
@@ -287,9 +334,15 @@ def test_what_is_unverified_says_what_is_there(cortex: Cortex) -> None:
 
 
 def test_a_clause_that_cannot_be_checked_leaves_the_others_alone(cortex: Cortex) -> None:
-    found = cortex.grounding.verify("`issue_token` raises `TypeError`, and 14 tests pass.")
-    assert found.status == "REJECT"
-    assert found.findings[0].verdict == "contradicted"
+    for more in (", and 14 tests pass.", " and 14 passing tests."):
+        found = cortex.grounding.verify(f"`issue_token` raises `TypeError`{more}")
+        assert found.status == "REJECT"
+        assert found.findings[0].verdict == "contradicted"
+
+
+def test_a_step_that_no_check_reads_is_a_claim_of_its_own(cortex: Cortex) -> None:
+    found = cortex.grounding.verify("`issue_token` calls `sign` and then retries.")
+    assert (found.status, [one.verdict for one in found.findings]) == ("WARN", ["supported", "unverified"])
 
 
 def test_a_sentence_that_begins_like_an_instruction_is_looked_at(cortex: Cortex) -> None:

@@ -53,8 +53,9 @@ def test_deleted_given_and_confined_notes_and_other_projects_are_left_out(
     given.add("codex:s", (memory.id,))
     assert answer_cold(home, _event(repository))[1] == []
     assert answer_cold(home, _event(repository, session="other"))[1] == [memory.id]
-    filled.memories.update(memory.id, tags=["never-inject"])
-    assert answer_cold(home, _event(repository, session="other"))[1] == []
+    for tag in ("never-inject", "stale"):
+        filled.memories.update(memory.id, tags=[tag])
+        assert answer_cold(home, _event(repository, session="other"))[1] == []
     filled.memories.update(memory.id, tags=[])
     assert answer_cold(home, _event(repository, session="other"))[1] == [memory.id]
     filled.memories.delete(memory.id)

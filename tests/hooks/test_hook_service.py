@@ -49,9 +49,10 @@ def test_tags_decide_what_is_given_first_and_what_never(filled: Cortex, reposito
     (id,) = hooks.prompt(QUESTION, repository).ids
     hooks.delivered({"kind": "prompt", "client": "codex", "session": "s"}, hooks.prompt(QUESTION, repository))
     assert (hooks.given(id).sessions, hooks.given("0" * 40).sessions) == (1, 0)
-    memories.update(id, tags=["never-inject"])
-    assert hooks.prompt(QUESTION, repository).ids == ()
-    assert id not in hooks.session_start(repository).ids
+    for tag in ("never-inject", "stale"):
+        memories.update(id, tags=[tag])
+        assert hooks.prompt(QUESTION, repository).ids == ()
+        assert id not in hooks.session_start(repository).ids
     pinned = memories.capture("Ask before you push", namespace="learnings", tags=["pinned"])
     assert hooks.session_start(repository).ids[0] == pinned.id
 

@@ -10,12 +10,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from ..memory.service import Memories
-from ..records import Memory
+from ..records import STALE_TAG, Memory
 from .verification import Finding, Verification, describe_evidence, to_stored_json
 
-__all__ = ["STALE", "MemoryReview", "ReviewedMemory", "review_memories"]
+__all__ = ["MemoryReview", "ReviewedMemory", "review_memories"]
 
-STALE = "stale"
 _FILTER = "kind:note"
 _MOST = 1_000
 _READ = 20_000  # characters of a memory
@@ -52,14 +51,14 @@ def review_memories(
     for memory in memories.listed(_FILTER, _MOST):
         if stop():
             break
-        if changed is not None and not _concerns(memory.content, changed) and STALE not in memory.tags:
+        if changed is not None and not _concerns(memory.content, changed) and STALE_TAG not in memory.tags:
             continue
         found = verify(memory.content[:_READ])
         checked += 1
         wrong = next((one for one in found.findings if one.verdict == "contradicted"), None)
         if wrong is not None:
             stale.append(_mark(memories, memory, found, wrong))
-        elif STALE in memory.tags:
+        elif STALE_TAG in memory.tags:
             fresh.append(_clear(memories, memory))
     return MemoryReview(checked, tuple(stale), tuple(fresh))
 
@@ -69,13 +68,13 @@ def _concerns(content: str, changed: Collection[str]) -> bool:
 
 
 def _mark(memories: Memories, memory: Memory, found: Verification, wrong: Finding) -> ReviewedMemory:
-    was = STALE in memory.tags
+    was = STALE_TAG in memory.tags
     if not was:
-        memory = memories.update(memory.id, tags=[*memory.tags, STALE])
+        memory = memories.update(memory.id, tags=[*memory.tags, STALE_TAG])
     memories.keep_verification(memory, to_stored_json(found))
     return ReviewedMemory(memory, wrong.claim.text, describe_evidence(wrong), was)
 
 
 def _clear(memories: Memories, memory: Memory) -> Memory:
-    tags: Sequence[str] = [tag for tag in memory.tags if tag != STALE]
+    tags: Sequence[str] = [tag for tag in memory.tags if tag != STALE_TAG]
     return memories.update(memory.id, tags=tags)

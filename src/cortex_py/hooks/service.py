@@ -19,7 +19,7 @@ from ..context.summary.service import BranchSummary
 from ..errors import ConfigurationError, CortexError
 from ..memory.capture.chunking import Chunk, snippet
 from ..memory.capture.terms import leading_query_terms, stop_words
-from ..records import NEVER_INJECTED_TAG, PINNED_TAG, Branch, Hit, Memory
+from ..records import NEVER_INJECTED_TAG, PINNED_TAG, STALE_TAG, Branch, Hit, Memory
 from .frame import Quote, fit, frame, neutralise, quote
 from .prepared import read_head, write_prepared
 from .selection import LONGEST_QUOTE, MOST_GIVEN, Limits, certain, limits, quoted
@@ -405,7 +405,7 @@ def _relative(project: ProjectSession, path: str) -> str:
 
 
 def _may_be_given(memory: Memory) -> bool:
-    return NEVER_INJECTED_TAG not in memory.tags
+    return not {NEVER_INJECTED_TAG, STALE_TAG}.intersection(memory.tags)
 
 
 def _is_near(memory: Memory, branch: Branch | None, here: str | None) -> bool:

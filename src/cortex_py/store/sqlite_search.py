@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from ..records import NEVER_INJECTED_TAG
+from ..records import NEVER_INJECTED_TAG, STALE_TAG
 from .index_words import index_word, term_hash
 
 __all__ = ["FoundNote", "search_file"]
@@ -33,7 +33,7 @@ _NOTES = (
     "AND kind = 'note' AND status IN ('active', 'pending') AND (expires_at IS NULL OR expires_at > ?) "
     "AND (confinement IS NULL OR git_branch = ?) AND content <> '' AND NOT EXISTS "
     "(SELECT 1 FROM tag t WHERE t.space = memory.space AND t.num = memory.num "
-    f"AND t.tag = '{NEVER_INJECTED_TAG}')"
+    f"AND t.tag IN ('{NEVER_INJECTED_TAG}', '{STALE_TAG}'))"
 )
 
 

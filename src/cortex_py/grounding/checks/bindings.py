@@ -74,21 +74,22 @@ def check_bindings(scene: Scene) -> Iterator[Check]:
     for subject in scene.subjects[:4]:
         found += _code_bindings(scene, subject)
     found += _assigned_in_files(scene) if not found else []
+    found += _written_bindings(scene, {last_part(one.name) for one in found if one.fit == 1.0})
     # A name that the claim writes out is not another one with the same words.
     written = {item.last for item in scene.objects}
     found = [one for one in found if one.fit == 1.0 and last_part(one.name) in written] or found
     if not found:
         return
     numbers = [number_meanings(mention) for mention in scene.numbers]
-    answer = _compare_numbers(scene, found, numbers) if numbers else None
-    if answer is None:
-        answer = _compare_literals(scene, found) or (
-            _compare_switch(scene, found) if _DEFAULT.search(scene.said) else None
-        )
+    answer = _compare_stated(scene, found)
+    if answer is None and numbers:
+        answer = _compare_numbers(scene, found, numbers)
+    if answer is None and _BY_DEFAULT.search(scene.said):
+        answer = _compare_switch(scene, found)
     if answer is None and (_DEFAULT.search(scene.said) or any(is_configuration(path) for path in scene.found.paths)):
         answer = _compare_words(scene, found)
     # Without a name or a file, another thing with the same words may be meant.
-    is_resolved = scene.named or scene.found.paths or scene.found.terms
+    is_resolved = scene.named or scene.found.paths or scene.found.terms or any(one.fit >= _WHOLE for one in found)
     if answer is not None and (answer.holds or is_resolved):
         yield answer
 
@@ -128,7 +129,12 @@ def _fit(scene: Scene, name: str) -> float:
     stems = stem_words(parts)
     if not stems:
         return 0.0
-    return sum(stem in scene.stems for stem in stems) / len(stems) * (0.9 if len(stems) > 1 else 0.8)
+    return sum(_is_said(scene, stem) for stem in stems) / len(stems) * (0.9 if len(stems) > 1 else 0.8)
+
+
+def _is_said(scene: Scene, stem: str) -> bool:
+    """Whether a claim has a word besides the names in it, or one that the word abbreviates: `auto`, "automatic"."""
+    return stem in scene.spoken or (len(stem) > 3 and any(word.startswith(stem) for word in scene.spoken))
 
 
 def _setting_bindings(scene: Scene) -> Iterator[Binding]:
@@ -147,6 +153,46 @@ def _setting_bindings(scene: Scene) -> Iterator[Binding]:
             around = sum(_fit(scene, key) > 0 for key in keys[:-1])
             if fit >= 0.5 or (fit and around):
                 yield Binding(one.key, one.value, path, one.line, None, True, min(1.0, fit + 0.1 * around))
+
+
+_SPOKEN = load_words("checks", "spoken_apart")
+
+
+def _written_bindings(scene: Scene, known: set[str]) -> list[Binding]:
+    """Values given anywhere to a name that the claim writes out, or whose every word it has."""
+    written = {item.last.partition("=")[0] for item in scene.objects}
+    wanted = {name for name in written if re.fullmatch(r"[A-Za-z_]\w{2,}", name)} - known
+    by_words = _DEFAULT.search(scene.said) is not None and not known
+    paths = [*scene.found.paths, *(one.definition.path for one in scene.named)]
+    paths += [path for name in sorted(wanted) for path in scene.lookup.files_with(name)[:8]]
+    paths += [one.path for one in scene.passages[:6]] if by_words else []
+    found = []
+    for path in [path for path in dict.fromkeys(paths) if not is_auxiliary(path)][:8]:
+        syntax = scene.lookup.syntax(path)
+        functions = {one.name for one in scene.lookup.in_file(path) if one.kind in ("function", "method")}
+        for fact in syntax.every_fact() if syntax is not None else ():
+            if fact.role not in ("parameter", "value") or not fact.value or _STUB.fullmatch(fact.value):
+                continue
+            last = last_part(fact.name)
+            if fact.role == "value" and fact.owner in functions - _CONSTRUCTORS and "pair" not in fact.traits:
+                continue  # what a function assigns on its way is no default
+            fit = 1.0 if last in wanted else _WHOLE if by_words and _is_spoken(scene, last) else 0.0
+            if fit:
+                is_default = fact.role == "parameter"
+                found.append(Binding(last, fact.value, path, fact.line, fact.count, is_default, fit))
+    around = [one for one in scene.named if one.definition.kind in ("function", "method", *HOLDERS)]
+    return [one for one in found if not around or any(_holds(subject, one) for subject in around)]
+
+
+def _is_spoken(scene: Scene, name: str) -> bool:
+    """Whether a claim has every word of a compound name."""
+    stems = [stem for stem in stem_words(name_parts(name)) if stem not in _SPOKEN]
+    return len(stems) > 1 and all(_is_said(scene, stem) for stem in stems)
+
+
+def _holds(subject: Subject, one: Binding) -> bool:
+    definition = subject.definition
+    return definition.path == one.path and definition.line <= one.line <= definition.end_line
 
 
 _ASSIGNED = (
@@ -204,59 +250,121 @@ def _compare_numbers(scene: Scene, found: Sequence[Binding], wanted: Sequence[fr
     # What is computed from numbers may have any value.
     own = [one for one in own if _NUMERIC.fullmatch(one.value) or _OF_ONE_NUMBER.fullmatch(one.value)]
     likeliest = max(own, key=lambda one: (one.fit, one.is_default), default=None)
-    if likeliest is not None and likeliest.fit >= 0.4:
-        return _answer(scene, likeliest, False, likeliest.fit)
-    return None
+    if likeliest is None or not _is_meant(scene, likeliest) or len(wanted) != 1:
+        return None
+    if re.sub(r"[,_]", "", scene.numbers[0].text) not in re.sub(r"[,_]", "", scene.main):
+        return None  # a condition gives it
+    rivals = {tuple(values) for one, values in numeric if one.fit >= likeliest.fit}
+    return _answer(scene, likeliest, False, likeliest.fit) if len(rivals) == 1 else None
 
 
-def _compare_literals(scene: Scene, found: Sequence[Binding]) -> Check | None:
-    """`None`, `True`, "utf-8": values that the claim writes out for a name that it gives."""
-    quoted = [mention.value for mention in scene.claim.mentions if mention.kind == "quote"]
-    given = [one for one in found if one.fit >= 0.8]
-    for pattern, values in (
-        (_TRUE, ("True", "true")),
-        (_FALSE, ("False", "false")),
-        (_NONE, ("None", "null", "nil", "undefined")),
+_VALUE = (
+    r"(?:an? |the )?(?:(?:string|value|literal|number|constant|integer|level|method) )?"
+    r"(?P<{}>`[^`\n]{{1,80}}`|\"[^\"\n]{{0,80}}\"|'[^'\n]{{0,80}}'|empty [a-z]{{3,12}}|(?<![\w.+-])\w[\w.+-]{{0,60}})"
+)
+_STATED = re.compile(
+    r"\b(?:defaults? (?:to|is|of|value (?:is|of))|(?:is|are|gets?|be) set to|sets? it to|falls? back (?:to|on)|equals"
+    r"|starts? (?:out )?(?:as|with|at)|initiali[sz]ed (?:to|with|as)|has the value|is)(?: (?:by default|initially))? "
+    + _VALUE.format("after")
+    + r"|"
+    + _VALUE.format("before")
+    + r" (?:by default|unless (?:told|configured|set|stated|specified) otherwise)",
+    re.I,
+)
+_WORDS_OF = {
+    "true": "true", "yes": "true", "on": "true", "enabled": "true", "active": "true",
+    "false": "false", "off": "false", "disabled": "false", "inactive": "false", "no": "false",
+    "none": "none", "null": "none", "nil": "none", "undefined": "none", "unset": "none",
+}  # fmt: skip
+_EMPTY = re.compile(r"empty [a-z]+", re.I)
+_EMPTY_VALUE = re.compile(r"\"\"|''|``|\[\]|\{\}|\(\)|new \w+\(\)|\w+\(\)|\[\]\w+\{\}|map\[\w+\]\w+\{\}")
+_NAME = re.compile(r"[\w$]+(?:(?:\.|::)[\w$]+)*")
+
+
+def _compare_stated(scene: Scene, found: Sequence[Binding]) -> Check | None:
+    """The value that the claim gives to a name it writes out: "`x` defaults to `y`", "`x` is 5"."""
+    exact = [one for one in found if one.fit == 1.0 and (one.path in scene.found.paths or not is_auxiliary(one.path))]
+    for item in [item for item in scene.objects if re.fullmatch(r"\w+=[^=].*", item.text)]:
+        # What is passed on in a call; a condition may say the same of what is given.
+        name, _, value = item.text.partition("=")
+        passed = [one for one in exact if one.name == name and not one.is_default and _is_value(value, one.value)]
+        if passed:
+            return _answer(scene, passed[0], not scene.claim.negated, 0.9)
+    for stated in (
+        [(match["after"] or match["before"]).rstrip(".") for match in _STATED.finditer(scene.main)] if exact else []
     ):
-        match = pattern.search(scene.main)
-        stated = match is not None and (_DEFAULT.search(scene.said) or _IS.search(scene.main[: match.start()]))
-        if match is None or not stated or (match[0] in ("no", "yes") and not _DEFAULT.search(scene.said)):
-            continue
-        plain = [
-            one
-            for one in given
-            if one.value in _BOOLEAN or one.value in ("None", "null", "nil", "undefined") or one.is_default
-        ]
-        if plain:
-            best = max(plain, key=lambda one: (one.value in values, one.fit))
-            if best.value not in values and best.fit < 1:
-                return None
-            return _answer(scene, best, best.value in values, best.fit)
-    for text in quoted:
-        same = [one for one in given if one.value.strip("\"'`") == text.strip("\"'`")]
-        if same:
-            return _answer(scene, same[0], True, 1.0)
-        others = [one for one in given if _STRING.fullmatch(one.value)]
-        if others and len(scene.found.names) <= 2 and _DEFAULT.search(scene.said):
-            return _answer(scene, others[0], False, 0.8)
+        plain = stated.strip("`\"'")
+        own = [one for one in exact if last_part(one.name) != last_part(plain)]
+        same = [(one, _is_value(stated, one.value)) for one in own]
+        if holding := [one for one, way in same if way]:
+            return _answer(scene, holding[0], not scene.claim.negated, 1.0)
+        # Another value refutes it only where there is no other thing of that name, with another value.
+        known = stated[0] in "`\"'" or plain.lower() in _WORDS_OF or _EMPTY.fullmatch(plain)
+        if known and own and len({one.value for one in own}) == 1 and all(way is False for _, way in same):
+            return _answer(scene, own[0], scene.claim.negated, 1.0)
     return None
+
+
+def _is_value(stated: str, value: str) -> bool | None:
+    """Whether a value in source is the one that a claim states; None if it may be, as what is computed."""
+    plain, own = stated.strip("`\"'"), value.strip().rstrip(";")
+    said, there = _WORDS_OF.get(plain.lower()), _WORDS_OF.get(own.strip("\"'").lower())
+    if _EMPTY.fullmatch(plain):
+        return True if _EMPTY_VALUE.fullmatch(own) else False if _STRING.fullmatch(own) else None
+    if said is not None or there is not None:
+        # What stands in for nothing may be set later.
+        return True if said == there else None if there == "none" or not _is_plain(own) else False
+    if not plain or not re.search(r"\w", plain):
+        return own.strip("\"'`") == plain if _STRING.fullmatch(own) else None
+    flat = [re.sub(r"[\W_]+", "", last_part(one.strip("\"'`")) or one).lower() for one in (plain, own)]
+    if flat[0] == flat[1] or plain == own:
+        return True
+    return False if _is_plain(own) and not _NUMERIC.fullmatch(plain) else None
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a value is a literal, so that it is what it says."""
+    return bool(_STRING.fullmatch(value) or _NUMERIC.fullmatch(value) or value in _BOOLEAN)
 
 
 def _compare_switch(scene: Scene, found: Sequence[Binding]) -> Check | None:
     """What happens by default, where a parameter or setting of that name is on or off."""
-    switches = [one for one in found if one.value in _BOOLEAN and one.fit >= 0.4 and one.is_default]
-    if not switches:
+    named = {one.definition.name for one in scene.named}
+    switches = [one for one in found if one.value in _BOOLEAN and _is_meant(scene, one) and one.name not in named]
+    best = max(switches, key=lambda one: one.fit, default=None)
+    if best is None or len({one.value for one in switches if one.fit == best.fit}) > 1 or _INVERSE.search(best.name):
         return None
-    best = max(switches, key=lambda one: one.fit)
-    if sum(one.fit == best.fit for one in switches) > 1:
-        return None
-    says_off = (_OFF.search(scene.main) is not None or scene.claim.negated) and not _ON.search(scene.main)
-    return _answer(scene, best, _BOOLEAN[best.value] != says_off, 0.7 * best.fit)
+    spoken = {*stem_words(name_parts(best.name)), *_SWITCHING}
+    spoken |= {stem for one in scene.named for stem in distinctive_words(one.definition.name)}
+    main = _UNLESS.split(scene.text, maxsplit=1)[0]
+    left = [word for word in distinctive_words(main) if word not in spoken]
+    if len(left) > _LEFT:
+        return None  # it says more than that it is on or off
+    says_off = (_OFF.search(main) is not None or scene.claim.negated) and not _ON.search(main)
+    return _answer(scene, best, _BOOLEAN[best.value] != says_off, best.fit)
+
+
+def _is_meant(scene: Scene, one: Binding) -> bool:
+    """Whether a claim speaks of the whole name: of a short one only for a parameter or setting of what it names."""
+    placed = one.is_default and (one.path in scene.found.paths or bool(scene.named))
+    return one.fit >= _WHOLE or (one.fit >= 0.8 and placed)
+
+
+_BY_DEFAULT = re.compile(r"\b(?:by default|out of the box|initially|defaults?|unless)\b", re.I)
+_UNLESS = re.compile(r"\b(?:unless|until)\b", re.I)
+_LEFT = 4  # words besides a name and its switch
+_SWITCHING = load_words("checks", "switch_words")
+_WHOLE = 0.9  # the fit from which the claim has every word of a name
+# On is off: `disable_cache`, `no_color`.
+_INVERSE = re.compile(
+    r"(?:^|_|\b)(?:no|not|non|disable|skip|ignore|suppress|without|exclude|hide|deny|omit)(?=_|[A-Z]|d)"
+)
 
 
 def _compare_words(scene: Scene, found: Sequence[Binding]) -> Check | None:
     """A value in words: a setting whose text the claim has, or another one in its place."""
-    texts = [(one, match[2]) for one in found if one.fit >= 0.6 and (match := _STRING.fullmatch(one.value.strip()))]
+    placed = [one for one in found if one.fit == 1.0 or one.path in scene.found.paths or scene.named]
+    texts = [(one, match[2]) for one in placed if one.fit >= 0.6 and (match := _STRING.fullmatch(one.value.strip()))]
     texts += [(one, one.value) for one in found if one.fit >= 0.6 and one.path in scene.found.paths and "." in one.name]
     texts = [(one, text) for one, text in texts if re.fullmatch(r"[\w .:/<>=~^-]{2,60}", text)]
     if not texts:
@@ -269,9 +377,6 @@ def _compare_words(scene: Scene, found: Sequence[Binding]) -> Check | None:
             and not set(words) <= set(stem_words(name_parts(one.name)))
         ):
             return _answer(scene, one, not scene.claim.negated, 0.9 * one.fit)
-    best = max(texts, key=lambda row: row[0].fit)[0]
-    if best.fit >= 0.8 and _DEFAULT.search(scene.said) and len(texts) == 1:
-        return _answer(scene, best, scene.claim.negated, 0.6 * best.fit)
     return None
 
 
@@ -297,7 +402,9 @@ _NUMBERS = {
     "ten": 10,
 }
 _ARITY = re.compile(
-    r"\b(\d{1,3}|no|one|two|three|four|five|six|seven|eight|nine|ten)\s+(?:\w+\s+){0,2}(?:parameter|argument)s?\b", re.I
+    r"\b(\d{1,3}|no|one|two|three|four|five|six|seven|eight|nine|ten)\s+"
+    r"(?:(?:required|mandatory|positional|formal|named)\s+)?(?:parameter|argument)s?\b",
+    re.I,
 )
 _KEYWORD_ONLY = re.compile(r"\bkeyword[- ]only\b|\bby keyword\b|\bonly (?:as|by) keywords?\b", re.I)
 _POSITIONAL = re.compile(r"\bpositional\b", re.I)
@@ -308,18 +415,20 @@ _OPTIONAL = re.compile(r"\boptional(?:ly)?\b", re.I)
 
 def check_parameters(scene: Scene) -> Iterator[Check]:
     """Whether a function takes the parameters that the claim gives, and in the way that it says."""
-    if not _PARAMETER.search(scene.said) and not _KEYWORD_ONLY.search(scene.said):
+    cues = (_PARAMETER, _KEYWORD_ONLY, _TAKES)
+    if not any(cue.search(scene.said) for cue in cues):
         return
     if _OTHER_VERBS.search(scene.said) or _TYPE_PARAMETER.search(scene.said) or scene.claim.type in CHANGES:
         return
     answers: list[list[Check]] = []
-    for subject in [one for one in scene.named if one.definition.kind in ("function", "method", *HOLDERS)][:4]:
+    every = [one for one in scene.named if one.definition.kind in ("function", "method", *HOLDERS)]
+    for subject in [one for one in every if one.definition.name == every[0].definition.name]:
         facts = scene.facts(subject)
         own = [fact for fact in facts if fact.role == "parameter" and _is_own(fact, subject)]
-        if facts and (found := list(_compare_parameters(scene, subject, own))):
-            answers.append(found)
-    # One of several definitions with that name, or of its signatures, is enough.
-    yield from next((found for found in answers if all(one.holds for one in found)), answers[0] if answers else [])
+        answers.append(list(_compare_parameters(scene, subject, own)) if facts else [])
+    # One of several definitions with that name, or of its signatures, is enough; all of them must refute.
+    holding = next((found for found in answers if found and all(one.holds for one in found)), None)
+    yield from holding or (answers[0] if answers and all(answers) else [])
 
 
 def _is_own(fact: CodeFact, subject: Subject) -> bool:
@@ -333,9 +442,11 @@ def _compare_parameters(scene: Scene, subject: Subject, own: Sequence[CodeFact])
     stated = _ARITY.search(scene.text)
     if stated and len(scene.found.names) == 1 and "optional" not in scene.text:
         wanted = int(stated[1]) if stated[1].isdigit() else _NUMBERS[stated[1].lower()]
+        required = [fact for fact in plain if "required" in fact.traits]
+        counts = (len(required),) if _REQUIRES.search(scene.main) else (len(own), len(plain))
         yield scene.answer(
             "count",
-            (wanted in (len(own), len(plain))) != denied,
+            (wanted in counts) != (denied and stated[1].lower() != "no"),
             f"{subject.shown} takes {len(own)} parameters",
             one.path,
             one.line,
@@ -358,7 +469,9 @@ def _compare_parameters(scene: Scene, subject: Subject, own: Sequence[CodeFact])
             plain[-1].line,
         )
         return
-    yield from _compare_listed(scene, subject, own)
+    if listed := list(_compare_listed(scene, subject, own)):
+        yield from listed
+        return
     names = {fact.name: fact for fact in own}
     items = [
         item
@@ -370,8 +483,10 @@ def _compare_parameters(scene: Scene, subject: Subject, own: Sequence[CodeFact])
         fact = names.get(item.text.partition("=")[0].strip("*"))
         if fact is not None:
             yield from _compare_traits(scene, subject, fact)
-        elif any("variadic" in fact.traits for fact in own) or item.text in (o.definition.name for o in scene.named):
-            continue
+        elif any("variadic" in fact.traits or not fact.name.isidentifier() for fact in own):
+            continue  # it may be among the others, or inside an object
+        elif not own or scene.reaches(subject, item.last) or scene.lookup.definitions(item.last):
+            continue  # its signature was not read, it is there in another way, or it is a thing of its own
         elif item.ticked and len(scene.objects) <= 4:
             shown = f"{subject.shown} takes {', '.join(f'`{name}`' for name in list(names)[:6]) or 'no parameters'}"
             yield scene.answer("signature", denied or item.denied, f"{shown}, not `{item.text}`", one.path, one.line)
@@ -379,7 +494,11 @@ def _compare_parameters(scene: Scene, subject: Subject, own: Sequence[CodeFact])
 
 _TYPE_PARAMETER = re.compile(r"\b(?:type|generic) (?:parameter|argument)", re.I)
 _NO_PARAMETER = re.compile(r"[A-Z]\w+(?:Error|Exception)|None|True|False|self|cls|this")
-_TAKES = re.compile(r"\b(?:takes?|accepts?|expects?|needs?|requires?)\s+(?:only\s+)?([^.;:]{3,160})", re.I)
+_TAKES = re.compile(
+    r"\b(?:takes?|accepts?|expects?|needs?|requires?|wants?|receives?|(?:constructed|built|made|created) from)\s+"
+    r"(?:only\s+)?([^.;:]{3,160})",
+    re.I,
+)
 _EVERY_DEFAULT = re.compile(r"\b(?:all|every|each)\b.*\b(?:default|optional)", re.I)
 _VARIADIC = re.compile(r"\bany number of\b|\bvariadic\b|\bvariable number\b", re.I)
 
@@ -411,7 +530,8 @@ def _compare_listed(scene: Scene, subject: Subject, own: Sequence[CodeFact]) -> 
         )
         return
     match = _TAKES.search(scene.text)
-    phrases = re.split(r",\s*(?:and\s+)?|\s+and\s+|\s+or\s+", _CONDITIONAL.split(match[1])[0]) if match else []
+    listed = _IN_ORDER.sub(" ", _CONDITIONAL.split(match[1])[0]) if match else ""
+    phrases = re.split(r",\s*(?:and\s+)?|\s+and\s+|\s+or\s+", listed)
     stems = [[word for word in distinctive_words(phrase) if word not in _KIND_WORDS] for phrase in phrases]
     stems = [row for row in stems if row]
     if len(stems) < 2 or denied:
@@ -430,7 +550,7 @@ def _compare_listed(scene: Scene, subject: Subject, own: Sequence[CodeFact]) -> 
         yield scene.answer("signature", holds, shown, one.path, one.line, own[-1].line, 0.8)
 
 
-_IN_ORDER = re.compile(r"\b(?:first|second|then|followed by|in that order|last)\b", re.I)
+_IN_ORDER = re.compile(r"\b(?:first|second|then|followed by|in (?:that|this|the given) order|last)\b", re.I)
 _CONDITIONAL = re.compile(r"\b(?:and returns?|when|if|unless|so|because|which|that|next to|besides)\b", re.I)
 _KIND_WORDS = frozenset(
     ("paramet", "argument", "flag", "option", "posit", "keyword", "custom", "one", "two", "three", "four")
@@ -445,6 +565,8 @@ def _alike(word: str, have: set[str]) -> bool:
 def _compare_traits(scene: Scene, subject: Subject, fact: CodeFact) -> Iterator[Check]:
     one = subject.definition
     holds = True
+    if _DEFAULT.search(scene.main) and not _OPTIONAL.search(scene.main):
+        return  # what stands in for it is read by its value
     if _REQUIRES.search(scene.main):
         holds = "required" in fact.traits
     elif _OPTIONAL.search(scene.main):
@@ -486,7 +608,7 @@ def check_counts(scene: Scene) -> Iterator[Check]:
         fit, count, name, (line, end_line) = best
         if fit >= 0.3:
             holds = (count == wanted) != scene.claim.negated
-            if not holds and not subject.named:
+            if not holds and (not subject.named or fit < 1 or len({row[1] for row in rows if row[0] == fit}) > 1):
                 return  # another collection may be meant
             yield scene.answer(
                 "count",
@@ -525,7 +647,12 @@ def _count_in_file(scene: Scene, match: re.Match[str]) -> Iterator[Check]:
         return
     path = (scene.found.paths or manifests)[0]
     kinds = next((_KINDS[noun] for noun in reversed(nouns) if noun in _KINDS), None)
-    if kinds is not None:
+    if nouns[-1:] == ["test"]:
+        lines = list(_tests(scene, path))
+        if lines:
+            holds = (len(lines) == wanted) != scene.claim.negated
+            yield scene.answer("count", holds, f"{path} has {len(lines)} tests", path, lines[0], lines[-1], 0.8)
+    elif kinds is not None:
         own = [one for one in scene.lookup.in_file(path) if one.kind in kinds and "." not in one.qualified]
         if any(noun in ("except", "error") for noun in nouns):
             own = [one for one in own if re.search(r"Error|Exception|Warning", one.name)]
@@ -543,6 +670,19 @@ def _count_in_file(scene: Scene, match: re.Match[str]) -> Iterator[Check]:
             holds = wanted == len(direct)
             first, last = min(row.line for row in direct), max(row.line for row in direct)
             yield scene.answer("count", holds != scene.claim.negated, shown, path, first, last, 0.8)
+
+
+def _tests(scene: Scene, path: str) -> Iterator[int]:
+    """The lines on which the tests of a file begin."""
+    for one in scene.lookup.in_file(path):
+        if one.kind in ("function", "method") and re.match(r"test_|Test[A-Z_]|test[A-Z]", one.name):
+            yield one.line
+    syntax = scene.lookup.syntax(path)
+    for fact in syntax.every_fact() if syntax is not None else ():
+        if (fact.role == "call" and fact.name in ("it", "test")) or (
+            fact.role == "decorator" and fact.name in ("Test", "test")
+        ):
+            yield fact.line
 
 
 # "Five attributes of `C` are pickled" does not say how many it has.
@@ -599,6 +739,7 @@ def check_libraries(scene: Scene) -> Iterator[Check]:
         for match in _TOKEN.finditer(scene.text)
         if match[1].lower().replace("-", "_") in known
         and match[1] not in named
+        and match[1].lower() != lookup.folder.lower()
         and match[1].lower() not in _UNITS
         and match[1].lower() not in _NOT_LIBRARIES
         and (match[1].islower() or "`" in match[0])
@@ -617,8 +758,10 @@ def check_libraries(scene: Scene) -> Iterator[Check]:
                 yield scene.answer("library", not scene.claim.negated, shown, path, line, sure=0.7)
                 return
         is_package = f"`{token}`" in scene.text or bool(lookup.dependencies(token))
-        if not is_package or (not scene.found.paths and not scene.named):
+        if not is_package or len(paths) != 1 or (not scene.found.paths and not scene.named):
             return  # it may be an ordinary word, or where the claim means is a guess
+        if _brings(scene, paths[0], token):
+            return
         yield scene.answer(
             "library",
             scene.claim.negated,
@@ -630,18 +773,39 @@ def check_libraries(scene: Scene) -> Iterator[Check]:
         return
 
 
+def _brings(scene: Scene, path: str, token: str) -> bool:
+    """Whether a file may get a library in another way: it names it, takes all of a module, or a module of the project
+    that it imports does."""
+    imports = scene.lookup.imports(path)
+    stems = {re.split(r"[./:]+", one.module.strip("./"))[-1] for one in imports}
+    near = [other for other in scene.lookup.paths
+            if other != path and re.split(r"[/.]", other)[-2:-1] and re.split(r"[/.]", other)[-2] in stems]  # fmt: skip
+    return any("*" in one.names for one in imports) or any(
+        re.search(rf"(?<![A-Za-z]){re.escape(token)}(?![A-Za-z])", line, re.I)
+        for other in (path, *near[:12])
+        for line in scene.lookup.lines(other)
+    )
+
+
+_TAKEN_AS = re.compile(r"\b(?:const|let|var|import)\s+(?:\*\s+as\s+)?(\w+)")
+
+
 def _use(scene: Scene, path: str, library: str) -> int | None:
-    """The first line of the claim's definitions that names a library, or something imported from it."""
-    names = {name for one in scene.lookup.imports(path) if library in module_words(one.module) for name in one.names}
-    for subject in scene.subjects[:3]:
-        one = subject.definition
-        if one.path == path:
-            lines = [
-                n for name in (library, *names) for n in scene.lookup.lines_with(path, name, one.line, one.end_line)
-            ]
-            if lines:
-                return min(lines)
-    return None
+    """The line of the claim's definitions, or of its file, where a library is used for what the claim speaks of."""
+    lookup = scene.lookup
+    own = [one for one in lookup.imports(path) if library in module_words(one.module)]
+    heads = (_TAKEN_AS.search(lookup.lines(path)[one.line - 1]) for one in own)
+    names = {library, *(name for one in own for name in one.names), *(head[1] for head in heads if head)}
+    spans = [
+        (one.definition.line, one.definition.end_line) for one in scene.subjects[:3] if one.definition.path == path
+    ]
+    lines = sorted({n for name in names for span in spans for n in lookup.lines_with(path, name, *span)})[:60]
+    words = [word for word in scene.words if word != library]
+
+    def fit(line: int) -> float:
+        return scene.overlap(words, " ".join(lookup.lines(path)[max(0, line - 3) : line + 3]))
+
+    return max(lines, key=lambda line: (fit(line), -line), default=None)
 
 
 # -- Conditions -----------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ __all__ = [
 _IN_RELEASE = load_pattern("checks", "in_release")
 _NEW_IN = load_pattern("checks", "new_in")
 _STATES = load_pattern("checks", "states")
+_PAST = load_pattern("checks", "past")
 _RENAMED = re.compile(r"\brenam\w+\b.*?\b(?:to|into|as)\b|→|->", re.I)
 
 
@@ -113,6 +114,11 @@ def check_changes(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterato
         if not direct:
             return  # something without a name was added to what is named
         found = replace(found, names=tuple(direct))
+    if kind == "removed" and found.names:
+        direct = [symbol for symbol in found.names if _is_removed_itself(claim, symbol)]
+        if not direct:
+            return  # a part of what is named was removed: "the default of `x`"
+        found = replace(found, names=tuple(direct))
     look = {"removed": _check_removed, "implemented": _check_introduced}.get(kind, _check_touched)
     checks = [check for symbol in found.names for check in look(symbol, found, lookup, scope)]
     # Of several names only one was changed, the others say where: "added `close` to `Session`".
@@ -147,6 +153,22 @@ def _is_direct(claim: Claim, symbol: NamedSymbol) -> bool:
     )
 
 
+_PART_OF = re.compile(
+    r"\b(?:defaults?|support|values?|types?|annotations?|docs?|documentation|tests?|checks?|handling|calls?|uses?|usages?"
+    r"|restrictions?|limits?|warnings?|workarounds?|references?)\s+(?:\w+\s+){0,2}?(?:of|for|from|in|to|on|around)\s+"
+    r"(?:the\s+|an?\s+)?`?$",
+    re.I,
+)
+
+
+def _is_removed_itself(claim: Claim, symbol: NamedSymbol) -> bool:
+    """Whether a name is what was removed, and not what a part of was: "removed the default of `x`"."""
+    before = claim.text[: max(0, claim.text.find(symbol.name))]
+    if "`" in before[:-1] and re.search(r"\b(?:from|in|of|on|at)\s+(?:the\s+)?`?$", before):
+        return False  # "removed `x` from `C`"
+    return _PART_OF.search(before) is None
+
+
 _ADDED = re.compile(r"\b(?:add|implement|creat|introduc|writ|wrote|built|build|expos|includ|register|provid)\w*", re.I)
 
 
@@ -154,10 +176,13 @@ def _kind(claim: Claim, found: ResolvedClaim, scope: Scope | None) -> str | None
     """The kind of change: by the claim's type, or by its verb if it names a release or a commit."""
     if claim.type in CHANGES:
         return claim.type
-    if not (found.names or found.files) or claim.type not in ("version", "dependency", "behaviour", "reference"):
+    kinds = ("version", "dependency", "behaviour", "reference", "exists")
+    if not (found.names or found.files) or claim.type not in kinds:
         return None
     if _NEW_IN.search(claim.text):
         return "implemented"
+    if _PAST.search(claim.text) and found.names and not any(symbol.defined for symbol in found.names):
+        return "removed"  # what once was there, and is not any more
     verb = find_verb(claim.text, 0, len(claim.text))
     if verb is not None and verb.type in CHANGES and not _STATES.search(claim.text) and scope is not None:
         return verb.type

@@ -155,7 +155,8 @@ def _resolve_symbol(mention: Mention, paths: tuple[str, ...], lookup: Lookup) ->
 
 
 _ASIDE = load_pattern("checks", "aside", 0)
-_BUILT_IN = frozenset(dir(builtins)) | {"RangeError", "ReferenceError"}
+_PAST = load_pattern("checks", "past")
+_BUILT_IN = frozenset(dir(builtins)) | load_words("checks", "built_in")
 
 
 def _is_stub(path: str) -> bool:
@@ -184,6 +185,10 @@ def check_files(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterator[
     for file in found.files:
         # `express.json` may be a function.
         named = bool(found.names) and not file.written.endswith(".json")
+        owner, _, member = file.written.partition(".")
+        is_member = member.isidentifier() and owner.isidentifier() and lookup.knows(owner)
+        if is_member and not file.exists and not _OF_FILES.search(claim.text):
+            continue  # of something that is there
         stated = claim.type != "behaviour" or named or "/" in file.written or _OF_FILES.search(claim.text)
         if file.exists or (stated and _is_a_path(file.written) and not lookup.outside(file.written)):
             yield _check_file(file, lookup, "present" if alone else "file")
@@ -255,6 +260,10 @@ def _check_name(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, claim
         yield _check_known(symbol, lookup)
     elif symbol.name in _BUILT_IN and not claim.negated:
         return  # an operation may raise it without naming it
+    elif _PAST.search(claim.text) and lookup.changes("dropped", symbol.last):
+        return  # it was there
+    elif "." in symbol.name and symbol.name.partition(".")[0].lower() in lookup.modules:
+        return  # a part of another package
     elif not any(file.ignored for file in found.files) and (found.paths or not lookup.sources.narrowed):
         # Ignored files and files outside the sources were not read.
         yield _check_absent(symbol, found, lookup)

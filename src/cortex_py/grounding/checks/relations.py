@@ -12,14 +12,24 @@ from itertools import islice
 
 from ...worktree.code.behaviour import CodeFact
 from ...worktree.manifests.manifests import is_dependency_file
-from ..index.facts import Definition
 from ..words import distinctive_words, load_pattern
+from .ancestry import BUILT_IN, are_related, find_ancestors, is_exception, is_kind, may_lead_to
 from .check import Check
-from .scene import HOLDERS, Object, Scene, Subject, is_error_name, last_part, prefer
+from .scene import (
+    HOLDERS,
+    Object,
+    Scene,
+    Subject,
+    decide,
+    is_error_name,
+    last_part,
+    number_meanings,
+    read_numbers,
+    same_number,
+)
 
 __all__ = ["check_relations"]
 
-_DEPTH = 6  # classes above a class that are read
 _LESS_SURE = 0.7
 _SAME_CASE = 0.4  # the share of a claim's words in the condition and the message of an exception that it means
 _BASE = load_pattern("checks", "base")
@@ -57,10 +67,11 @@ def check_relations(scene: Scene) -> Iterator[Check]:
     )
     yield from _check_async(scene)
     yield from _check_refusal(scene)
+    yield from _check_owned(scene)
     if _ALWAYS.search(scene.text):
         return  # what the claim says of a condition is what counts
     for cue, read in readers:
-        if cue.search(said) or (cue is _RAISE and _FAILS.search(scene.text)):
+        if cue.search(said) or (cue is _RAISE and (_FAILS.search(scene.text) or _ERROR_WORDS.search(scene.text))):
             found = list(read(scene))
             yield from found
             if found:
@@ -74,7 +85,7 @@ _APART = re.compile(r",?\s(?:whereas|while|but)\s", re.I)
 _PLAIN_BASE = re.compile(
     r"\b(?:extend(?:s|ing)|inherit(?:s|ing) from|subclass(?:es)?(?: of)?|derive[sd]? from|implement(?:s|ing)"
     r"|embed(?:s|ding))"
-    r"\s+(?:the\s+|an?\s+)?([A-Z][A-Za-z0-9]+)\b"
+    r"\s+(?:the\s+|an?\s+)?(?:built-?in\s+)?(?:standard\s+)?([A-Z][A-Za-z0-9]+|tuple|dict|list|str|int|set|float|bytes)\b"
 )
 
 
@@ -87,7 +98,8 @@ def _check_base(scene: Scene) -> Iterator[Check]:
     names = [
         one
         for one in names
-        if one.last[:1].isupper()
+        if one.last.lstrip("_")[:1].isupper()
+        or one.last in BUILT_IN
         or _EMBEDS.search(scene.said)
         or any(found.kind in HOLDERS for found in scene.lookup.definitions(one.last)[:4])
     ]
@@ -108,20 +120,15 @@ def _check_base(scene: Scene) -> Iterator[Check]:
         bases = names[len(children) :]
     for child in children:
         own = [one for one in scene.named if one.definition.name == child.last and one.definition.kind in HOLDERS]
-        if not own:
-            continue
-        subject = own[0]
-        chain = list(_ancestors(scene, subject.definition))
         for base in bases:
             denied = base.denied or scene.denies(_BASE)
             direct = _DIRECTLY.search(scene.text) is not None and not base.denied
-            yield from _compare_base(scene, subject, base, chain, denied, direct)
+            yield from decide(_compare_base(scene, subject, base, denied, direct) for subject in own)
 
 
-def _compare_base(
-    scene: Scene, subject: Subject, base: Object, chain: Sequence[tuple[int, str, int, str]], denied: bool, direct: bool
-) -> Iterator[Check]:
+def _compare_base(scene: Scene, subject: Subject, base: Object, denied: bool, direct: bool) -> Iterator[Check]:
     one = subject.definition
+    chain = list(find_ancestors(scene, one))
     place = next((row for row in chain if row[1] == base.last and (not direct or row[0] == 1)), None)
     if place is not None:
         path, line = (place[3], place[2]) if place[0] == 1 else (one.path, one.line)
@@ -134,43 +141,12 @@ def _compare_base(
         return
     first = [name for depth, name, _, _ in chain if depth == 1]
     shown = f"inherits from {', '.join(f'`{name}`' for name in first[:3])}" if first else "has no base class"
-    if not first and not scene.lookup.facts(one):
-        return  # its syntax is not read
-    yield scene.answer("inherits", denied, f"{subject.shown} {shown}, not `{base.last}`", one.path, one.line)
-
-
-def _ancestors(scene: Scene, definition: Definition) -> Iterator[tuple[int, str, int, str]]:
-    """The bases of a class and theirs: depth, name, line, path."""
-    waiting, seen = [(1, definition)], {definition}
-    while waiting:
-        depth, one = waiting.pop(0)
-        for name, line in _rust_traits(scene, one):
-            yield depth, name, line, one.path
-        for fact in scene.lookup.facts(one):
-            if fact.role != "base" or (fact.owner and fact.owner != one.name):
-                continue
-            name = last_part(re.split(r"[\[<(]", fact.name)[0])
-            yield depth, name, fact.line, one.path
-            if depth < _DEPTH and len(seen) < 40:
-                above = [
-                    other for other in scene.lookup.definitions(name) if other.kind in HOLDERS and other not in seen
-                ]
-                above.sort(key=lambda other: other.path != one.path)
-                seen.update(above[:1])
-                waiting += [(depth + 1, other) for other in above[:1]]
-
-
-def _rust_traits(scene: Scene, one: Definition) -> Iterator[tuple[str, int]]:
-    """The traits that a type implements outside its definition."""
-    if not one.path.endswith(".rs"):
+    if not scene.lookup.facts(one) or (not direct and may_lead_to(scene, base.last, [row[1] for row in chain])):
         return
-    pattern = re.compile(
-        rf"^\s*(?:unsafe\s+)?impl\b[^{{]{{0,200}}?([A-Za-z_]\w*)(?:<[^{{]{{0,100}}?>)?\s+for\s+{re.escape(one.name)}\b"
-    )
-    lines = scene.lookup.lines(one.path)
-    for number in scene.lookup.lines_with(one.path, one.name)[:200]:
-        if match := pattern.search(lines[number - 1]):
-            yield match[1], number
+    beside = set(scene.lookup.lines_with(one.path, base.last))
+    if beside.intersection(scene.lookup.lines_with(one.path, one.name)):
+        return  # joined to it outside its head
+    yield scene.answer("inherits", denied, f"{subject.shown} {shown}, not `{base.last}`", one.path, one.line)
 
 
 # -- Exceptions ----------------------------------------------------------------------------------------
@@ -180,17 +156,40 @@ _PART = re.compile(r"\w+")
 _IS_A = re.compile(r"\W*(?:class\W+)?(?:is|are)\s+(?:also\s+|not\s+)?an?\b", re.I)
 
 
+_ERROR_WORDS = re.compile(r"\b([a-z]+(?:[- ][a-z]+){0,2})[- ](?:error|exception)\b")
+
+
+def _spoken_errors(scene: Scene) -> Iterator[Object]:
+    """Exceptions in words: "an illegal-state error" is an `IllegalStateException`."""
+    for match in _ERROR_WORDS.finditer(scene.text):
+        parts = re.split(r"[- ]", match[1])
+        for first in range(len(parts)):
+            plain = "".join(part.capitalize() for part in parts[first:])
+            for name in (f"{plain}Error", f"{plain}Exception"):
+                if name in BUILT_IN or scene.lookup.knows(name):
+                    yield Object(name, match.start(), False, False)
+                    return
+
+
 def _check_raises(scene: Scene) -> Iterator[Check]:
-    errors = [one for one in scene.objects if is_error_name(one.last) or _is_exception(one.last, scene)]
+    errors = [one for one in scene.objects if is_error_name(one.last) or is_exception(one.last, scene)]
+    errors = errors or list(_spoken_errors(scene))
     if re.search(r"\bpanic", scene.said, re.I):
         errors.append(Object("panic", 0, False, False))
     if errors and scene.objects[:1] == errors[:1] and _IS_A.match(scene.said):
         return  # "`ReadTimeout` is a `ConnectionError`" is about what it inherits from
     denied = scene.denies(_RAISE) or _NO_RAISE.search(scene.main) is not None
     subjects = [one for one in scene.subjects if one.definition.name not in {e.last for e in errors}]
-    yield from prefer(answer for subject in subjects[:4] for answer in _compare_raises(scene, subject, errors, denied))
+    # A getter beside its setter raises nothing and calls nothing.
+    able = [one for one in subjects if {fact.role for fact in scene.facts(one)} & {"raise", "call"}] or subjects
+    names = list(dict.fromkeys(one.definition.name for one in able)) if _BOTH.search(scene.said) else [""]
+    rows = [decide(_compare_raises(scene, one, errors, denied) for one in able[:4] if name in ("", one.definition.name))
+            for name in names]  # fmt: skip
+    # "`f` and `g` both raise it": each of them must.
+    yield from [one for row in rows for one in row if not one.holds][:1] or (rows[0] if all(rows) else [])
 
 
+_BOTH = re.compile(r"\bboth\b", re.I)
 _REFUSES = load_pattern("checks", "refuses")
 _REFUSING = load_pattern("checks", "refusing")
 
@@ -218,27 +217,32 @@ def _check_refusal(scene: Scene) -> Iterator[Check]:
 
 def _check_catches(scene: Scene) -> Iterator[Check]:
     """Whether a function catches an exception."""
-    errors = [one for one in scene.objects if is_error_name(one.last) or _is_exception(one.last, scene)]
+    errors = [one for one in scene.objects if is_error_name(one.last) or is_exception(one.last, scene)]
     for error in errors[:2]:
         subjects = [one for one in scene.subjects if one.definition.name != error.last]
-        answers = []
+        answers: list[list[Check]] = []
         for subject in subjects[:3]:
             caught = [fact for fact in scene.facts(subject) if fact.role == "catch"]
             here = next((fact for fact in caught if error.last in re.findall(r"\w+", fact.name)), None)
             one, denied = subject.definition, scene.denies(_CATCH) or error.denied
-            if here is not None:
+            if here is not None and bool(_RAISED_AGAIN.search(scene.said)) != bool(_THROWS.search(here.value)):
+                answers.append([])
+            elif here is not None:
                 shown = f"{subject.shown} catches `{error.last}`"
-                answers.append(scene.answer("catches", not denied, shown, one.path, here.line, here.end_line, 0.9))
-            elif caught and subject.named and any(name[:1].isupper() for name in _PART.findall(caught[0].name)):
+                answers.append([scene.answer("catches", not denied, shown, one.path, here.line, here.end_line, 0.9)])
+            elif len(caught) == 1 and subject.named and any(n[:1].isupper() for n in _PART.findall(caught[0].name)):
                 # A variable that takes whatever is thrown names no exception.
                 shown = f"{subject.shown} catches `{caught[0].name[:60]}`, not `{error.last}`"
-                answers.append(scene.answer("catches", denied, shown, one.path, caught[0].line, sure=0.7))
-        yield from prefer(answers)
+                silent = scene.reaches(subject, error.last) or are_related(scene, caught[0].name, error.last)
+                failing = scene.answer("catches", denied, shown, one.path, caught[0].line, sure=0.7)
+                answers.append([] if silent else [failing])
+            else:
+                answers.append([])
+        yield from decide(answers)
 
 
-def _is_exception(name: str, scene: Scene) -> bool:
-    one = next((one for one in scene.lookup.definitions(name) if one.kind in HOLDERS), None)
-    return one is not None and any(is_error_name(base) for _, base, _, _ in _ancestors(scene, one))
+_RAISED_AGAIN = re.compile(r"\bre-?(?:rais|throw)|\bturn|\bconvert|\bwrap|\btranslat|\bpropagat|\bthrough\b", re.I)
+_THROWS = re.compile(r"\b(?:raise|throw)\b")
 
 
 def _compare_raises(scene: Scene, subject: Subject, errors: Sequence[Object], denied: bool) -> Iterator[Check]:
@@ -249,7 +253,8 @@ def _compare_raises(scene: Scene, subject: Subject, errors: Sequence[Object], de
     own = [fact for fact in facts if fact.role == "raise" and fact.name]
     for error in errors[:3]:
         wrong = denied or error.denied
-        here = [fact for fact in own if _is_kind(last_part(fact.name), error.last, scene)]
+        here = [fact for fact in own if last_part(fact.name) == error.last]
+        here = here or [fact for fact in own if is_kind(last_part(fact.name), error.last, scene)]
         other = _better_raise(scene, subject, own, here) if here else None
         if other is not None and not wrong:
             if not subject.named:
@@ -284,15 +289,26 @@ def _elsewhere(
             sure = 0.4 if _GIVES.search(scene.said) else _LESS_SURE
             yield scene.answer("raises", not denied, shown, callee.path, inner.line, sure=sure)
             return
-    if scene.lookup.lines_with(one.path, error.last, one.line, one.end_line):
-        return  # named but not raised: caught, compared or documented
-    if not denied and (not subject.named or (not error.ticked and error.text == "panic")):
-        return  # another function may be meant, or another way to panic
+    if not scene.is_read(subject) or scene.names(subject, error.last):
+        return  # a declaration; or named but not raised: caught, compared or documented
+    raised = [fact for other in scene.near(subject) for fact in scene.lookup.facts(other) if fact.role == "raise"]
+    if any(is_kind(last_part(fact.name), error.last, scene) for fact in raised):
+        return
+    if not denied and (not subject.named or not own or error.text == "panic" or not _is_same_case(scene, own)):
+        return  # another function may be meant, or another way to fail
+    if any(are_related(scene, fact.name, error.last) for fact in own):
+        return
     instead = f"raises `{last_part(own[0].name)}`" if own else "raises nothing"
-    sure = 1.0 if own and subject.named else 0.5
+    sure = 1.0 if own else 0.5
     # That something is missing is a fact about the whole definition.
     shown = f"{subject.shown} {instead}, not `{error.last}`"
     yield scene.answer("raises", denied, shown, one.path, one.line, one.end_line, sure)
+
+
+def _is_same_case(scene: Scene, own: Sequence[CodeFact]) -> bool:
+    """Whether the exceptions of a function stand for what the claim speaks of: under its condition, if it has one."""
+    words = distinctive_words(scene.condition[1])
+    return not words or any(scene.overlap(words, " ".join((*fact.guards, fact.value))) >= _SAME_CASE for fact in own)
 
 
 def _better_raise(scene: Scene, subject: Subject, own: Sequence[CodeFact], here: Sequence[CodeFact]) -> CodeFact | None:
@@ -315,14 +331,6 @@ def _better_raise(scene: Scene, subject: Subject, own: Sequence[CodeFact], here:
     return best if best not in here and fit(best) >= max(fit(fact) for fact in here) + 0.2 else None
 
 
-def _is_kind(name: str, wanted: str, scene: Scene) -> bool:
-    """Whether an exception is the wanted one, or a class below it."""
-    if name == wanted:
-        return True
-    one = next((one for one in scene.lookup.definitions(name) if one.kind in HOLDERS), None)
-    return one is not None and any(base == wanted for _, base, _, _ in islice(_ancestors(scene, one), 20))
-
-
 # -- Return values -------------------------------------------------------------------------------------
 
 _LITERALS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
@@ -343,18 +351,14 @@ _LITERALS: tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...] = tuple(
 
 def _check_returns(scene: Scene) -> Iterator[Check]:
     functions = [one for one in scene.named if one.definition.kind in ("function", "method") and one.weight == 1.0]
-    answers: list[Check] = []
-    silent = False
-    for subject in [one for one in functions if one.definition.name == functions[0].definition.name][:4]:
+    answers: list[list[Check]] = []
+    for subject in [one for one in functions if one.definition.name == functions[0].definition.name]:
         one = subject.definition
         facts = scene.facts(subject)
         own = [fact for fact in facts if fact.role == "return" and fact.owner in (one.name, "")]
         result = next((fact.value for fact in facts if fact.role == "result" and fact.owner == one.name), "")
-        found = list(_compare_returns(scene, subject, own, result)) if own or result else []
-        answers += found
-        silent = silent or not found
-    # Where one of several definitions says nothing, the others refute nothing.
-    yield from prefer(one for one in answers if one.holds or not silent)
+        answers.append(list(_compare_returns(scene, subject, own, result)) if own or result else [])
+    yield from decide(answers)
 
 
 def _compare_returns(scene: Scene, subject: Subject, own: Sequence[CodeFact], result: str) -> Iterator[Check]:
@@ -379,10 +383,17 @@ def _compare_returns(scene: Scene, subject: Subject, own: Sequence[CodeFact], re
                 here = [fact for fact in here if _elements(fact.value)[-1] in ("nil", "None")]
             if name == "the object itself":
                 here += [fact for fact in own if re.fullmatch(r"[a-z]\w?", fact.value)]
-            plain = all(_PLAIN_VALUE.fullmatch(fact.value) for fact in own)
-            if here or plain or (name == "None" and not any(_called_or_named(fact.value) for fact in own)):
+            # What is computed may be anything.
+            if here or all(_PLAIN_VALUE.fullmatch(fact.value) for fact in own):
                 yield from _answer_return(scene, subject, own, here, name)
             return
+    numbers = [number_meanings(one) for one in scene.numbers if one.text in after]
+    if numbers and own and _GIVES.search(scene.said):
+        plain = [(fact, read_numbers(fact.value)) for fact in own if re.fullmatch(r"-?[\d_.]+", fact.value)]
+        here = [fact for fact, values in plain if any(same_number(a, b) for a in values for b in numbers[0])]
+        if here or (plain and len(plain) == len(own)):
+            yield from _answer_return(scene, subject, own, here, scene.numbers[0].text)
+        return
     yield from _compare_given(scene, subject, own, result, after)
 
 
@@ -411,8 +422,17 @@ def _compare_given(scene: Scene, subject: Subject, own: Sequence[CodeFact], resu
         here = [fact for fact in own if re.search(rf"(?<!\w){re.escape(item.last)}(?!\w)", fact.value)]
         if here or re.search(rf"(?<!\w){re.escape(item.last)}(?!\w)", result):
             yield from _answer_return(scene, subject, own, here or list(own[:1]), item.text)
-        elif item.ticked and last_part(item.text) != one.name:
+        elif item.ticked and last_part(item.text) != one.name and _is_other(scene, own, result, item.last):
             yield from _answer_return(scene, subject, own, [], item.text)
+
+
+def _is_other(scene: Scene, own: Sequence[CodeFact], result: str, wanted: str) -> bool:
+    """Whether what a function returns is known and something else: literals alone, or another class of the project."""
+    if own and all(_PLAIN_VALUE.fullmatch(fact.value) and wanted not in fact.value for fact in own):
+        return True
+    classes = [name for name in (result.strip("\"'&*"), wanted)
+               if any(one.kind in HOLDERS for one in scene.lookup.definitions(name))]  # fmt: skip
+    return len(classes) == 2 and not are_related(scene, *classes)
 
 
 _PRIMITIVE = re.compile(
@@ -427,20 +447,19 @@ def _elements(value: str) -> list[str]:
     return [part.strip() for part in plain.strip("()").split(",")] if "," in plain and "(" not in plain[1:] else [plain]
 
 
-_GIVES = re.compile(r"\b(?:return|gives?\b|gave\b|giving\b|hand|yield)", re.I)
+_GIVES = re.compile(r"\b(?:return|gives?\b|gave\b|giving\b|hand|yield|reports?\b|comes? back|produces?\b)", re.I)
 _PLAIN_VALUE = re.compile(
-    r"None|nil|null|undefined|True|False|true|false|self|this|-?[\d.]+|[\"'].*[\"']|\[.*\]|\{.*\}|\(.*\)", re.S
+    r"None|nil|null|undefined|True|False|true|false|self|this|-?[\d.]+|f?[\"'`].*|\[.*\]|\{.*\}|\(.*\)", re.S
 )
-
-
-def _called_or_named(value: str) -> bool:
-    """Whether an expression may have any value: a call or a variable."""
-    return _PLAIN_VALUE.fullmatch(value) is None and re.fullmatch(r"[\w.]+(?:\(.*\))?", value, re.S) is not None
 
 
 _PLAIN = frozenset(("return", "give", "back", "yield", "valu", "get", "it"))
 
 
+_MORE = 2  # words besides a type that a claim may have
+_SIMPLE_TYPE = re.compile(
+    r"str|int|bool|float|bytes|string|boolean|number|usize|u\d+|i\d+|&?str|String|double|long|byte"
+)
 _TYPES: dict[str, str] = {
     "dictionari": r"dict|Dict|Mapping|map\[|\{.*:.*\}|HashMap|Map<|Record<",
     "dict": r"dict|Dict|Mapping|\{.*:.*\}",
@@ -471,23 +490,48 @@ def _compare_types(
         return
     one = subject.definition
     line = own[0].line if own else one.line
-    values = [fact.value for fact in own if "implicit" not in fact.traits]
+    starts = {fact.name: fact.value for fact in reversed(scene.facts(subject)) if fact.role == "value"}
+    values = [starts.get(fact.value, fact.value) for fact in own if "implicit" not in fact.traits]
     fits = [
         bool(re.search(_TYPES[word], result)) or any(re.search(_TYPES[word], value) for value in values)
         for word in wanted
     ]
-    if all(fits):
+    if all(fits) and len([word for word in words if word not in _TYPES and word not in _PLAIN]) <= _MORE:
         yield scene.answer(
             "returns", True, f"{subject.shown} returns `{(result or values[0])[:60]}`", one.path, line, sure=0.8
         )
-    elif result and any(re.search(pattern, result) for word, pattern in _TYPES.items() if word not in wanted):
+    elif len(wanted) == 1 and _SIMPLE_TYPE.fullmatch(result):
         yield scene.answer("returns", False, f"{subject.shown} returns `{result[:60]}`", one.path, line, sure=0.7)
+
+
+def _is_other_case(scene: Scene, subject: Subject, here: Sequence[CodeFact]) -> bool:
+    """Whether another way out of a function fits the claim's condition clearly better."""
+    words = distinctive_words(scene.condition[1])
+    if scene.condition[0] == "unless":
+        return any(scene.overlap(words, " ".join(fact.guards)) >= 0.3 for fact in here)
+    exits = [
+        fact for fact in scene.facts(subject) if fact.role in ("return", "raise") and "implicit" not in fact.traits
+    ]
+    if not words or len(exits) < 2 or _NEGATIVE.search(scene.condition[1]):
+        return False  # what is not so stands in no condition
+
+    def fit(fact: CodeFact) -> float:
+        before = scene.lookup.lines(subject.definition.path)[max(0, fact.line - 3) : fact.line]
+        return scene.overlap(words, " ".join((*fact.guards[-2:], fact.value, *before)))
+
+    return max(map(fit, exits)) > max(map(fit, here)) + _BETTER
+
+
+_BETTER = 0.15
+_NEGATIVE = re.compile(r"\b(?:no|not|without|cannot|never|nothing|neither|fails?|missing|absent)\b|n['’]t\b", re.I)
 
 
 def _answer_return(
     scene: Scene, subject: Subject, own: Sequence[CodeFact], here: Sequence[CodeFact], shown: str
 ) -> Iterator[Check]:
     one = subject.definition
+    if here and _is_other_case(scene, subject, here):
+        return
     if here:
         best = max(
             here, key=lambda fact: (scene.overlap(scene.words, " ".join(fact.guards)), "implicit" not in fact.traits)
@@ -537,35 +581,48 @@ def _check_calls(scene: Scene) -> Iterator[Check]:
             continue
         if cue is not None and item.at < cue.start() and not is_reversed:
             continue  # "`f` and `g` both call `h`"
-        answers = [answer for subject in own[:3] if (answer := _compare_call(scene, subject, item)) is not None]
-        yield from [one for one in answers if one.holds][:1] or answers[:1]
+        yield from decide(_compare_call(scene, subject, item) for subject in own)
 
 
-def _compare_call(scene: Scene, subject: Subject, item: Object) -> Check | None:
+def _compare_call(scene: Scene, subject: Subject, item: Object) -> Iterator[Check]:
     one = subject.definition
     facts = scene.facts(subject)
     if not facts or item.last in ("True", "False", "None"):
-        return None
+        return
     denied = item.denied or scene.denies(_CALL)
     here = next(
         (fact for fact in facts if fact.role in ("call", "raise", "decorator") and _is_call(fact.name, item.text)), None
     )
     if here is not None:
-        return scene.answer("calls", not denied, f"{subject.shown} calls `{here.name[:60]}`", one.path, here.line)
-    for _, more in scene.callees(facts, one.path):
-        if any(fact.role == "call" and _is_call(fact.name, item.text) for fact in more):
-            return None  # what it calls does
-    if any(item.last in (fact.name, *re.findall(r"\w+", fact.value)) for fact in facts):
-        return None  # it is there, but not called
-    if not _CALLS.search(scene.main) and (not item.ticked or scene.lookup.lines_with(one.path, item.last)):
-        return None  # what "uses" something may do so in any way, unless its file does not name it
-    if not denied and not _is_object_of_call(scene, item):
-        return None
-    return scene.answer(
-        "calls", denied, f"{subject.shown} does not call `{item.text}`", one.path, one.line, one.end_line
+        yield scene.answer("calls", not denied, f"{subject.shown} calls `{here.name[:60]}`", one.path, here.line)
+        return
+    if not any(fact.role == "call" for fact in facts) or scene.reaches(subject, item.last):
+        return  # only declared; or named in another way, there or by what it calls
+    is_outside = (
+        "." in item.text
+        and _BY_MEANS.search(scene.text[: item.at]) is not None
+        and not scene.lookup.lines_with(one.path, item.last)
     )
+    if not denied and not is_outside and not (_CALLS.search(scene.main) and scene.lookup.knows(item.last)):
+        return  # what "uses" something may do so in any way
+    if not denied and not _is_object_of_call(scene, item):
+        return
+    shown, place = f"{subject.shown} does not call `{item.text}`", (one.path, one.line, one.end_line)
+    if _REVERSED.search(scene.said) and (caller := _caller(scene, one.path, item.last)) is not None:
+        shown, place = f"`{caller[0]}` calls `{item.text}`, {shown}", (one.path, caller[1], caller[1])
+    yield scene.answer("calls", denied, shown, *place)
 
 
+def _caller(scene: Scene, path: str, name: str) -> tuple[str, int] | None:
+    """What calls something in a file instead, and where."""
+    syntax = scene.lookup.syntax(path)
+    facts = syntax.every_fact() if syntax is not None else ()
+    return next((
+        (fact.owner, fact.line) for fact in facts if fact.role == "call" and last_part(fact.name) == name and fact.owner
+    ), None)  # fmt: skip
+
+
+_BY_MEANS = re.compile(r"\b(?:with|through|via|using|by means of)\s+(?:an?\s+|the\s+)?$", re.I)
 # "what was registered with `f`", "the function returned by `f`"
 _OF_ANOTHER = re.compile(
     r"\b(?!call|invok|delegat|forward|hand)\w+(?:ed|en)\s+(?:with|by|in|from|through|via|on)\s+(?:the\s+)?`?$", re.I
@@ -614,7 +671,7 @@ def _check_decorator(scene: Scene) -> Iterator[Check]:
                 "relation", not scene.denies(_DECORATOR), f"{subject.shown} has `@{here.name}`", one.path, here.line
             )
             return
-        if len(scene.objects) == 2 and _DECORATED.search(scene.said):
+        if len(scene.objects) == 2 and _DECORATED.search(scene.said) and not scene.reaches(subject, others[-1].last):
             shown = f"{subject.shown} is not decorated with `{others[-1].text}`"
             yield scene.answer("relation", scene.denies(_DECORATOR), shown, one.path, one.line)
             return
@@ -657,13 +714,40 @@ def _check_member(scene: Scene) -> Iterator[Check]:
         one = owner.best or owner.defined[0]
         inherited = any(
             found.name == other.last
-            for _, base, _, _ in islice(_ancestors(scene, one), 20)
+            for _, base, _, _ in islice(find_ancestors(scene, one), 20)
             for found in other.defined
             if base in found.qualified.split(".")
         )
         holds = inherited and not _OVERRIDES.search(scene.said)
+        above = [base for _, base, _, _ in find_ancestors(scene, one)]
+        own = (one.line, one.end_line) if _OVERRIDES.search(scene.said) else ()
+        unknown = not own and may_lead_to(scene, "", above)
+        if not holds and (unknown or scene.lookup.lines_with(one.path, other.last, *own)):
+            return  # it may come from a class of another project, or be there in another way
         shown = f"`{one.qualified}` has no `{other.last}`" + (" of its own" if inherited else "")
         yield scene.answer("member", holds != scene.claim.negated, shown, one.path, one.line, one.end_line)
+
+
+_OWNS = re.compile(r"\b(?:owns?|holds?|keeps?|stores?|carries|maintains?|wraps?|has its own)\b", re.I)
+
+
+def _check_owned(scene: Scene) -> Iterator[Check]:
+    """Whether a class has a field of a type, or one that starts as one: "`C` owns a `Lock`"."""
+    classes = [one for one in scene.named if one.definition.kind in HOLDERS]
+    cue = _OWNS.search(scene.said)
+    others = [item for item in scene.objects if item.last[:1].isupper() and item.ticked]
+    others = [item for item in others if not classes or item.last != classes[0].definition.name]
+    if cue is None or not classes or len(others) != 1 or scene.condition[0]:
+        return
+    for subject in [one for one in classes if one.definition.name == classes[0].definition.name]:
+        one = subject.definition
+        for fact in scene.facts(subject):
+            if fact.role != "value" or fact.owner not in (one.name, "__init__", "constructor"):
+                continue
+            if others[0].last in re.findall(r"\w+", scene.lookup.lines(one.path)[fact.line - 1]):
+                shown = f"{subject.shown} has `{fact.name}`"
+                yield scene.answer("member", not scene.claim.negated, shown, one.path, fact.line, sure=0.8)
+                return
 
 
 def _check_async(scene: Scene) -> Iterator[Check]:
@@ -680,6 +764,8 @@ def _check_async(scene: Scene) -> Iterator[Check]:
         fact.role == "modifier" and "async" in fact.name and fact.owner == one.name for fact in scene.facts(subject)
     )
     found = marked or re.search(r"\basync\b|\bsuspend\b|\bPromise<|\bFuture<", head) is not None
+    if not found and not one.path.endswith((".py", ".rs")):
+        return  # what returns a promise needs no mark
     shown = f"{subject.shown} is {'' if found else 'not '}asynchronous"
     yield scene.answer("relation", (found == is_async) != scene.claim.negated, shown, one.path, one.line)
 
@@ -704,10 +790,16 @@ def _check_imports(scene: Scene) -> Iterator[Check]:
             line = line or next((n for n in lookup.lines_with(path, name) if _IMPORTING.search(lines[n - 1])), None)
             if line is not None:
                 yield scene.answer("relation", not scene.denies(_IMPORT), f"{path} imports `{name}`", path, line)
-            elif imports and " | " not in scene.text:
+            elif imports and " | " not in scene.text and not _names(scene, path, name):
                 yield scene.answer(
                     "relation", scene.denies(_IMPORT), f"{path} does not import `{name}`", path, imports[0].line
                 )
+
+
+def _names(scene: Scene, path: str, name: str) -> bool:
+    """Whether a file names something anywhere, or imports everything of some module."""
+    last = re.split(r"\.|::|/", name)[-1]
+    return bool(scene.lookup.lines_with(path, last)) or any("*" in one.names for one in scene.lookup.imports(path))
 
 
 def _is_import(name: str, module: str, names: Sequence[str]) -> bool:

@@ -22,7 +22,7 @@ from .names import NamedSymbol, ResolvedClaim, is_auxiliary
 from .passages import Passage, claim_words, find_passages, weigh_words
 
 __all__ = [
-    "HOLDERS", "Object", "Scene", "Subject", "is_error_name", "last_part", "number_meanings", "prefer", "read_numbers",
+    "HOLDERS", "Object", "Scene", "Subject", "decide", "is_error_name", "last_part", "number_meanings", "read_numbers",
     "same_number",
 ]  # fmt: skip
 
@@ -31,6 +31,7 @@ _MOST_SUBJECTS = 6
 _MOST_METHODS = 40
 _RETRIEVED = 3
 _MOST_CALLEES = 12
+_MOST_NEAR = 24
 _ENOUGH = 0.35  # the score from which a passage may be what a claim without names means
 _CONDITION = load_pattern("checks", "condition")
 _DENIES = load_pattern("checks", "denies")
@@ -111,6 +112,14 @@ class Scene:
         return frozenset(distinctive_words(self.text)) | frozenset(stem_words(name_parts(self.text)))
 
     @cached_property
+    def spoken(self) -> frozenset[str]:
+        """The stems of the claim without those of the definitions that it names."""
+        text = self.text
+        for one in self.named:
+            text = re.sub(rf"(?<!\w){re.escape(one.definition.name)}(?!\w)", " ", text)
+        return frozenset(distinctive_words(text)) | frozenset(stem_words(name_parts(text)))
+
+    @cached_property
     def condition(self) -> tuple[str, str]:
         """The subordinate clause of the claim and the word that opens it: ("if", "the key is missing")."""
         match = _CONDITION.search(self.text)
@@ -129,7 +138,9 @@ class Scene:
 
     @cached_property
     def numbers(self) -> list[Mention]:
-        return [one for one in self.claim.mentions if one.kind == "number" and not _ORDINAL.search(one.text)]
+        given = " ".join(match[1] for match in _TERM.finditer(self.text) if re.match(r"\w+=[^=]", match[1]))
+        return [one for one in self.claim.mentions if one.kind == "number" and not _ORDINAL.search(one.text)
+                and one.text not in given]  # fmt: skip
 
     @cached_property
     def objects(self) -> list[Object]:
@@ -252,6 +263,29 @@ class Scene:
             if 1 <= len(here) <= 3:
                 yield here[0], self.lookup.facts(here[0])
 
+    def is_read(self, subject: Subject) -> bool:
+        """Whether the body of a definition was read: a declaration without one says nothing of what is missing."""
+        roles = {fact.role for fact in self.facts(subject) if "implicit" not in fact.traits}
+        return bool(roles & {"call", "return", "raise", "value", "condition"})
+
+    def names(self, subject: Subject, name: str) -> bool:
+        """Whether a definition names something, in whatever way."""
+        one = subject.definition
+        return bool(self.lookup.lines_with(one.path, name, one.line, one.end_line))
+
+    def near(self, subject: Subject) -> list[Definition]:
+        """What a definition may call, or stand below: all definitions of the project with those names."""
+        facts = self.facts(subject)
+        called = {last_part(fact.name) for fact in facts if fact.role in ("call", "base", "decorator")}
+        found = [one for word in sorted(called)[:_MOST_NEAR] for one in self.lookup.definitions(word)[:_MOST_NEAR]]
+        return [one for one in found if not is_auxiliary(one.path)]
+
+    def reaches(self, subject: Subject, name: str) -> bool:
+        """Whether a definition, or anything that it calls, names something, in whatever way."""
+        return self.names(subject, name) or any(
+            self.lookup.lines_with(one.path, name, one.line, one.end_line) for one in self.near(subject)
+        )
+
     def overlap(self, words: Sequence[str], text: str) -> float:
         """The weighted share of some words that a text has."""
         have = set(distinctive_words(text)) | set(stem_words(name_parts(text)))
@@ -269,10 +303,11 @@ class Scene:
         return Check(name, holds, f"{reason} in {path} line {line}", evidence, sure, core=False)
 
 
-def prefer(answers: Iterable[Check]) -> list[Check]:
-    """Of the answers of several definitions with one name: one that holds, else the surest."""
-    every = list(answers)
-    return [one for one in every if one.holds][:1] or sorted(every, key=lambda one: -one.sure)[:1]
+def decide(rows: Iterable[Iterable[Check]]) -> list[Check]:
+    """Of the answers of the definitions that may be meant: one that holds, else the surest if every one refutes."""
+    every = [list(row) for row in rows]
+    failing = [one for row in every for one in row] if all(every) else []
+    return [one for row in every for one in row if one.holds][:1] or sorted(failing, key=lambda one: -one.sure)[:1]
 
 
 _ORDINAL = re.compile(r"^(?:first|second|third|once|twice|one)\b", re.I)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..words import load_pattern
+from ..words import distinctive_words, load_pattern
 from .check import Check
-from .scene import Scene, Subject, last_part, prefer
+from .scene import Scene, Subject, decide, last_part
 
 __all__ = ["check_traits"]
 
@@ -30,17 +30,16 @@ def check_traits(scene: Scene) -> Iterator[Check]:
     subjects = [one for one in scene.named if one.weight == 1.0]
     if not subjects or len({one.definition.name for one in subjects}) != 1:
         return
-    yield from prefer(answer for one in subjects[:3] if (answer := _kind(scene, one)) is not None)
+    yield from decide(_kind(scene, one) for one in subjects)
     public, private = _PUBLIC.search(scene.said), _PRIVATE.search(scene.said)
     if bool(public) != bool(private):
         wants = public is not None
         denied = scene.denies(_PUBLIC if wants else _PRIVATE)
-        yield from prefer(_visibility(scene, one, wants != denied) for one in subjects[:3])
+        yield from decide([_visibility(scene, one, wants != denied)] for one in subjects)
         return
     for shown, (cue, marks) in _MARKS.items():
         if cue.search(scene.main):
-            answers = [answer for one in subjects[:3] if (answer := _mark(scene, one, shown, cue, marks)) is not None]
-            yield from prefer(answers)
+            yield from decide(_mark(scene, one, shown, cue, marks) for one in subjects)
             return
 
 
@@ -61,18 +60,19 @@ _KIND = re.compile(
 _READ = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".go", ".rs", ".java")
 
 
-def _kind(scene: Scene, subject: Subject) -> Check | None:
+def _kind(scene: Scene, subject: Subject) -> Iterator[Check]:
     """Whether the claim's name is a class, a struct, an interface or a function, as the claim says."""
     match, one = _KIND.search(scene.said), subject.definition
     if match is None or not one.path.endswith(_READ):
-        return None
+        return
     fits = _KINDS[match[1].lower()]
     if one.kind not in fits and one.kind in ("variable", "property", "constant"):
-        return None
+        return
     if one.kind == "type" and match[1].lower() == "function":
-        return None  # a type of functions
-    shown = f"{subject.shown} is a {one.kind}"
-    return scene.answer("relation", (one.kind in fits) != scene.denies(_KIND), shown, one.path, one.line, sure=0.9)
+        return  # a type of functions
+    holds = (one.kind in fits) != scene.denies(_KIND)
+    if not holds or not distinctive_words(scene.said[match.end() :].partition(" in ")[0]):
+        yield scene.answer("relation", holds, f"{subject.shown} is a {one.kind}", one.path, one.line, sure=0.9)
 
 
 def _visibility(scene: Scene, subject: Subject, wants: bool) -> Check:
@@ -92,17 +92,16 @@ def _is_public(scene: Scene, path: str, name: str, line: str) -> bool:
     if path.endswith((".java", ".kt", ".cs")):
         return "public" in line
     if path.endswith((".js", ".ts", ".mjs", ".cjs", ".tsx", ".jsx")):
-        exported = re.compile(rf"\bexport\b.*\b{re.escape(name)}\b|\bexports\b.*\b{re.escape(name)}\b")
-        lines = scene.lookup.lines(path)
-        return any(exported.search(lines[number - 1]) for number in scene.lookup.lines_with(path, name)[:50])
+        exported = rf"\bexports?\b[^\n{{}}]{{0,200}}(?:\{{[^{{}}]{{0,2000}})?(?<![\w$]){re.escape(name)}(?![\w$])"
+        return re.search(exported, "\n".join(scene.lookup.lines(path))) is not None
     return not name.startswith("_")
 
 
-def _mark(scene: Scene, subject: Subject, shown: str, cue: re.Pattern[str], marks: tuple[str, ...]) -> Check | None:
+def _mark(scene: Scene, subject: Subject, shown: str, cue: re.Pattern[str], marks: tuple[str, ...]) -> Iterator[Check]:
     one = subject.definition
     facts = scene.facts(subject)
     if one.kind not in ("function", "method", "class", "property") or not facts:
-        return None
+        return
     own = [
         fact
         for fact in facts
@@ -111,4 +110,4 @@ def _mark(scene: Scene, subject: Subject, shown: str, cue: re.Pattern[str], mark
     ]
     here = any(last_part(fact.name) in marks or set(fact.name.split()) & set(marks) for fact in own)
     said = f"{subject.shown} is {'' if here else 'not '}{shown if shown != 'property' else 'a property'}"
-    return scene.answer("relation", here != scene.denies(cue), said, one.path, one.line, sure=0.9)
+    yield scene.answer("relation", here != scene.denies(cue), said, one.path, one.line, sure=0.9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from ...worktree.test_reports import RunReport, is_report_name, read_report
 from ..claims.claims import Claim
 from ..claims.mentions import Mention
 from ..index.lookup import Lookup
-from ..words import load_pattern
+from ..words import distinctive_words, load_pattern, load_words
 from .changes import change_evidence
 from .check import Check, Evidence
 from .names import ResolvedClaim, is_auxiliary
@@ -64,22 +65,41 @@ def check_replacement(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Ite
 
 
 def check_earlier_value(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterator[Check]:
-    """Whether a name once had the number that a claim gives, by the lines that changes took away."""
-    numbers = [mention for mention in claim.mentions if mention.kind == "number"]
-    if not _USED_TO_BE.search(claim.text) or len(numbers) != 1 or not found.names or claim.negated:
+    """Whether a name once had the values that a claim gives, by the lines that changes took away."""
+    past = _USED_TO_BE.search(claim.text)
+    if past is None or not found.names or claim.negated:
         return
+    numbers = [mention for mention in claim.mentions if mention.kind == "number"]
+    literal = _PAST_LITERAL.search(claim.text) if not numbers else None
+    if not numbers and literal is None:
+        return
+    shown = " and ".join(mention.text for mention in numbers) if numbers else literal[1] if literal else ""
+    is_read = False
     for symbol in found.names:
         for seen in lookup.changes("touched", symbol.last, found.paths or None)[:_MOST_PATCHES]:
             lines = [line for line in lookup.patch(seen) if symbol.last in line.text and line.sign == "-"]
-            if _has_number([line.text for line in lines], numbers[0]):
+            texts = [line.text for line in lines]
+            is_read = is_read or any(numbers or _BOOLEAN.search(text) for text in texts)
+            if numbers:
+                holds = all(_has_number(texts, number) for number in numbers)
+            else:
+                holds = any(re.search(rf"(?<!\w){re.escape(shown)}(?!\w)", text, re.I) for text in texts)
+            if lines and holds:
                 evidence = replace(change_evidence(seen), line=lines[0].number)
-                yield Check("value", True, f"`{symbol.name}` was {numbers[0].text} until {evidence.location}", evidence)
+                yield Check("value", True, f"`{symbol.name}` was {shown} until {evidence.location}", evidence)
                 return
-    if lookup.has_history and lookup.state.whole_history and lookup.state.complete:
-        yield Check("value", False, f"no change took {numbers[0].text} away from `{found.names[0].name}`")
+    known = lookup.has_history and lookup.state.whole_history and lookup.state.complete
+    if known and len(numbers) < 2 and (numbers or is_read):
+        yield Check("value", False, f"no change took {shown} away from `{found.names[0].name}`")
 
 
-_USED_TO_BE = re.compile(r"\bused to be\b|\b(?:formerly|previously|once)\b", re.I)
+_USED_TO_BE = re.compile(
+    r"\bused to (?:be|have|contain|default)\b|\b(?:formerly|previously|once|originally|at first)\b"
+    r"|\b(?:was|were|had)\b[^.]{0,60}\b(?:until|before it|and was then|, then)\b",
+    re.I,
+)
+_PAST_LITERAL = re.compile(r"\b(?:be|was|had|to|were)\s+`?(true|false|none|null)\b", re.I)
+_BOOLEAN = re.compile(r"\b(?:true|false|none|null)\b", re.I)
 
 
 def _has_number(lines: Sequence[str], mention: Mention) -> bool:
@@ -162,6 +182,8 @@ def _check_dependency(claim: Claim, name: str, found: ResolvedClaim, lookup: Loo
     if not rows and not _names_package(claim.text, name, bool(named)):
         return
     if not rows:
+        if not named and (name.lower().replace("-", "_") in lookup.modules or name in sys.stdlib_module_names):
+            return  # what comes with the language needs no manifest
         if lookup.has_dependencies and lookup.state.complete and not lookup.sources.narrowed:
             near = lookup.nearest_dependency(name)
             hint = f"; nearest: {near}" if near and near != name else ""
@@ -178,8 +200,18 @@ def _check_dependency(claim: Claim, name: str, found: ResolvedClaim, lookup: Loo
     rows = [row for row in rows if extra is None or _is_group(row[1].group, extra[1])]
     path, first = rows[0]
     evidence = Evidence("dependency", path, first.line, detail=f"{first.name} {first.constraint}".strip())
-    yield Check("dependency", True, f"{first.name} is in {path} line {first.line}", evidence)
+    if _PINNED.search(claim.text):
+        exact = next((row for row in rows if _EXACT.fullmatch(row[1].constraint)), None)
+        shown = f"{first.name} is {first.constraint or 'without a version'} in {path} line {first.line}"
+        yield Check("dependency", exact is not None, shown, evidence)
+        rows = [exact] if exact is not None else rows
+    else:
+        yield Check("dependency", True, f"{first.name} is in {path} line {first.line}", evidence)
     yield from _check_version(claim, name, rows)
+
+
+_PINNED = re.compile(r"\bpin(?:s|ned)\b", re.I)
+_EXACT = re.compile(r"(?:===?\s*)?v?\d[\w.+-]*(?<!\*)")
 
 
 _EXTRA = re.compile(r"\b`?([\w-]{2,30})`?\s+extra\b", re.I)
@@ -194,8 +226,12 @@ def _is_group(group: str, extra: str) -> bool:
 
 _RUNTIME = load_pattern("checks", "runtime", 0)
 _PROJECT = re.compile(
-    r"\b(?:project|package|library|module|crate|repository|minimum|oldest|lowest|requires?|supports?|needs)\b", re.I
+    r"\b(?:project|package|library|module|crate|repository|minimum|oldest|lowest|requires?|supports?|needs|manifest"
+    r"|builds?|built|compil\w+|engines?|demands?|language|targets?)\b",
+    re.I,
 )
+# "The project requires 3.8": of the language, if there is only one.
+_SOME_RUNTIME = re.compile(r"\b(project|package|library)\s+(?:requires?|needs)\s+v?(\d+(?:\.\d+)+)")
 _NONE_AT_ALL = re.compile(
     r"\bno\s+(?:\w+[- ]){0,3}(?:dependenc|requirement)|\bwithout (?:any )?dependenc|\bdependency[- ]free\b", re.I
 )
@@ -237,10 +273,12 @@ _OF_A_PART = re.compile(r"\W*(?:it|this|that|they|these)\b", re.I)
 
 def check_runtimes(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterator[Check]:
     """Whether the manifests ask for the version of a language that the claim gives."""
-    match = _RUNTIME.search(claim.text)
+    match = _RUNTIME.search(claim.text) or _SOME_RUNTIME.search(claim.text)
     if match is None or _HISTORY.search(claim.text) or found.names or not (found.paths or _PROJECT.search(claim.text)):
         return
-    rows = lookup.runtimes(match[1].removesuffix(".js"))
+    rows = lookup.runtimes(match[1].removesuffix(".js") if match.re is _RUNTIME else "")
+    if match.re is _SOME_RUNTIME and len({row.name for _, row in rows}) != 1:
+        return
     rows = [row for row in rows if not found.paths or row[0] in found.paths]
     for path, row in rows[:1]:
         floor = re.search(r"\d+(?:\.\d+)*", row.version or row.constraint)
@@ -322,10 +360,22 @@ def check_versions(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterat
             evidence = Evidence("log", None, None, revision.id, revision.time, revision.subject)
             yield Check("version", True, f"{version} is a release", evidence, 0.7)
             return
-    if stated:
+    if stated and _is_of_project(claim, lookup):
         path, one = stated[0]
         reason = f"the version in {path} line {one.line} is {one.version}, not {claimed[0]}"
         yield Check("version", False, reason, Evidence("line", path, one.line))
+
+
+_OF_PROJECT = load_words("checks", "version_words")
+
+
+def _is_of_project(claim: Claim, lookup: Lookup) -> bool:
+    """Whether a claim about a version speaks of nothing but the project."""
+    text = claim.text
+    for mention in claim.mentions:
+        text = text.replace(mention.text, " ") if mention.kind in ("file", "version", "number") else text
+    own = {*_OF_PROJECT, *distinctive_words(lookup.folder)}
+    return all(word in own for word in distinctive_words(text))
 
 
 _COUNT = re.compile(r"(\d+|all|none|some|no)\s+(passed|failed|skipped)")

@@ -48,7 +48,11 @@ _MOST_ITEMS = 24  # of one sentence; the rest of a longer enumeration stays in o
 def split_clauses(text: str, span: Span, found: Sequence[Mention], listed: bool = False) -> list[Clause]:
     """The clauses of the sentence in this span, in order."""
     joints = _joints(text, span, found)
-    starts = [span[0], *(joint.end() for joint in joints if _begins_clause(text, span, joint, joints))]
+    counted = [m.start for m in found if m.kind == "tests"]
+    tests = set(counted) if len(counted) == 1 else set()  # "…, and 14 passing tests"
+    begins = [joint for joint in joints
+              if (joint["word"] and joint.end() in tests) or _begins_clause(text, span, joint, joints)]  # fmt: skip
+    starts = [span[0], *(joint.end() for joint in begins)]
     ends = {joint.end(): joint.start() for joint in joints}
     parts = [(a, ends[b]) for a, b in pairwise(starts)] + [(starts[-1], span[1])]
     subject = _subject(text, parts[0], found) if len(parts) > 1 else None
@@ -119,12 +123,11 @@ def _begins_clause(text: str, span: Span, joint: re.Match[str], joints: Sequence
     if verb is not None and verb.start == at and verb.form != "s":
         return verb.type in CHANGES or joint["comma"] is None
     if (
-        left_verb is not None
-        and left_verb.form in ("s", "noun")
+        (left_verb is None or left_verb.form in ("s", "noun"))
         and joint["word"]
-        and begins_with_action(text, at, end)
+        and begins_with_action(text, at, end, common="," in joint[0] or "then" in joint[0])
     ):
-        return len(text[at:end].split()) > 1
+        return len(text[at:end].split()) > 1 or "then" in joint[0]
     if joint["comma"] is not None and at == joint.end():
         return False
     return _own_subject(text, joint.end(), end, verb)

@@ -44,7 +44,10 @@ def is_negated(text: str) -> bool:
     )
 
 
-_BEING = r"(?:in|at|there|present|available|defined|declared|found|part|exist\w*)"
+_BEING = (
+    r"(?:in|at|there|present|available|defined|declared|found|exist\w*"
+    r"|part of (?:the |this )?(?:project|repository|package|module|file|class|code|`))"
+)
 _HAVING = r"(?:have|has|defin(?:e|es|ing)|contain(?:s|ing)?|includ(?:e|es|ing)|declar(?:e|es|ing)|export(?:s|ing)?)"
 _ABSENT = re.compile(
     r"\b(?:is|are|was|were|been)\s+(?:now\s+)?(?:missing|absent|gone)\b|\b(?:has|have)\s+disappeared\b"

@@ -63,7 +63,7 @@ _PLURAL = re.compile(r"[a-z]{2,}(?<!thi)(?<!\bi)(?<!s)s")
 _IS = re.compile(r"\s+(?:is|are|was|were|have|aren['’]t|weren['’]t)\b", re.I)
 _WE = re.compile(r"\b(?:I|we)\b", re.I)
 _PRESENT_PASSIVE = re.compile(
-    r"(?<!['’])\b(?:is|are|be|being|gets?)\s+(?:(?:then|also|always|never|simply|silently)\s+)?$", re.I
+    r"(?<!['’])\b(?:is|are|be|being|gets?)\s+(?:(?:not|then|also|always|never|simply|silently)\s+)?$", re.I
 )
 _THE_CHANGE = load_pattern("claims", "the_change")
 
@@ -121,11 +121,15 @@ def _has_common_verb(words: list[str]) -> bool:
     return False
 
 
-def begins_with_action(text: str, start: int, end: int) -> bool:
-    """Whether the first word says what something does: "drops an index"."""
+def begins_with_action(text: str, start: int, end: int, common: bool = False) -> bool:
+    """Whether the first word says what something does: "drops an index"; with `common`, by any usual verb."""
     word = WORD.match(text, start, end)
     known = _FORMS.get(word[0].lower()) if word else None
-    return word is not None and (word[0].lower() in _NOUNS_TOO or (known is not None and known[1] == "s"))
+    if word is None:
+        return False
+    if common and word[0].lower() in _COMMON_S and not text.startswith((" of ", ","), word.end()):
+        return True
+    return word[0].lower() in _NOUNS_TOO or (known is not None and known[1] == "s")
 
 
 def has_finite_verb(text: str) -> bool:

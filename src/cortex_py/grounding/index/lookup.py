@@ -69,6 +69,11 @@ class Lookup:
         """All files of the project, each with its state."""
         return self._reader.states()
 
+    @property
+    def folder(self) -> str:
+        """The name of the project's folder."""
+        return self._index.root.name
+
     def files(self, written: str) -> list[str]:
         """The files that a path may mean: itself, files whose path ends in it, or for a folder the files below it."""
         wanted = posixpath.normpath(written.strip("/")) if written.strip("/") else ""
@@ -253,8 +258,9 @@ class Lookup:
         return [one for where, one in self._dependencies if where == path]
 
     def runtimes(self, name: str) -> list[tuple[str, Dependency]]:
-        """The versions of a language or its interpreter that manifests ask for."""
-        return [row for row in self._dependencies if row[1].group == "language" and row[1].name.lower() == name.lower()]
+        """The versions of a language or its interpreter that manifests ask for; without a name of any."""
+        rows = [row for row in self._dependencies if row[1].group == "language"]
+        return [row for row in rows if not name or row[1].name.lower() == name.lower()]
 
     @property
     def has_dependencies(self) -> bool:

@@ -102,7 +102,7 @@ def judge_claim(
         if not any(_refutes(check) for check in checks):
             probability = max(probability, REJECTED + probability / 7)  # silence rejects nothing
     verdict = _verdict(checks, probability, bool(read))
-    shown = _ordered(claim, read or checks, verdict == "supported")
+    shown = _ordered(claim, read if verdict == "supported" else checks, verdict == "supported")
     if verdict in ("unverified", "not found"):
         # What speaks against it, then the best passage.
         shown = [*(one for one in shown if one.name not in _DEGREES), *(one for one in checks if one.name == "words")]
@@ -131,9 +131,11 @@ def _relation_checks(scene: Scene, checks: Sequence[Check], bare: bool) -> list[
 def _places(scene: Scene, shown: Sequence[Check], verdict: Verdict) -> tuple[Evidence, ...]:
     """The places of the checks that are shown, each once."""
     found_at: dict[str, Evidence] = {}
-    if verdict == "contradicted" and shown and shown[0].name in ("defined", "dependency") and not _at_home(shown[0]):
+    is_missing = bool(shown) and shown[0].name in ("defined", "dependency", "placed") and not _at_home(shown[0], scene)
+    if verdict == "contradicted" and is_missing:
         # What is missing has no place: the passage where it would be, then the nearest name.
-        best = choose_passages(scene)[:1]
+        best = choose_passages(scene)
+        best = [row for row in best if row.path in scene.found.paths][:1] or best[:1]
         found_at = {(one := Evidence("line", row.path, row.first, end_line=row.last)).location: one for row in best}
     for check in shown:
         if check.evidence is not None:
@@ -141,8 +143,10 @@ def _places(scene: Scene, shown: Sequence[Check], verdict: Verdict) -> tuple[Evi
     return tuple(found_at.values())
 
 
-def _at_home(check: Check) -> bool:
-    """Whether a check that fails shows where the thing itself is, and not only a similar name."""
+def _at_home(check: Check, scene: Scene) -> bool:
+    """Whether a check that fails shows where the thing itself is, and the claim says no more than where that is."""
+    if check.name == "placed" and not is_bare(scene):
+        return False
     return check.evidence is not None and not check.reason.startswith("no symbol")
 
 
@@ -170,6 +174,7 @@ def is_bare(scene: Scene, spare: int = 0) -> bool:
     for mention in claim.mentions:
         text = text.replace(mention.text, " ") if mention.kind in ("file", "line", "version", "commit") else text
     known = named | numbers | _OF_PRESENCE | (_OF_CHANGE if names_time(claim) else frozenset())
+    known |= _OF_PAST if _PAST.search(claim.text) else frozenset()
     return sum(word not in known for word in distinctive_words(text)) <= spare
 
 
@@ -200,6 +205,7 @@ _OF_PACKAGES = re.compile(
 _LITERAL = re.compile(r"[\"'\d\[{(-]")
 _CALLED = re.compile(r"\b(?:called|named|titled)\s+(?=`|\S*[\w)][._/(]\w*)")
 _OF_CHANGE = load_words("checks", "change_words")
+_OF_PAST = load_words("checks", "past_words")
 _ORDINAL = re.compile(r"(?:first|second|third|once|twice|one)\b", re.I)
 _OF_PRESENCE = load_words("checks", "presence_words") | load_words("checks", "work_words") - load_words(
     "checks", "act_words"
@@ -427,7 +433,7 @@ def judge_open_findings(findings: Sequence[Finding], judge: Judge, lookup: Looku
 
 
 def _is_open(finding: Finding) -> bool:
-    return finding.verdict in ("not found", "unverified") or REJECTED <= finding.probability < ACCEPTED
+    return finding.verdict in ("not found", "unverified")
 
 
 def _judged(finding: Finding, question: Question, answer: JudgeAnswer, method: str) -> Finding:

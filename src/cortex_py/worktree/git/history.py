@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from ...errors import CortexError
+from ...errors import CortexError, GitFailed
 from ..files.files import FileRef, read_file
 from .diffs import (
     MOST_BYTES,
@@ -302,8 +302,13 @@ def _is_shallow(repository: Repository) -> bool:
 
 
 def _difference(repository: Repository, side: str) -> tuple[tuple[FileChange, ...], bool]:
-    with closing(_lines(repository, "diff", side, *_PATCH)) as lines:
-        return PatchReader(lines).changes()
+    try:
+        with closing(_lines(repository, "diff", side, *_PATCH)) as lines:
+            return PatchReader(lines).changes()
+    except GitFailed:
+        # A partial clone may lack what a deleted file had.
+        with closing(_lines(repository, "diff", side, "--irreversible-delete", *_PATCH)) as lines:
+            return PatchReader(lines).changes()[0], False
 
 
 def _untracked(repository: Repository) -> list[bytes]:
