@@ -42,6 +42,7 @@ def carry_out(memory: MemoryTool, call: ToolUseBlock) -> ToolResultBlockParam:
 
 
 if __name__ == "__main__":
-    with Cortex.open(project=".") as cortex:
-        # The client takes the key and, where it is set, ANTHROPIC_BASE_URL from the environment.
-        print(converse(Anthropic(), MemoryTool(cortex.memories), " ".join(sys.argv[1:])))
+    prompt = " ".join(sys.argv[1:]) or sys.exit(__doc__)
+    # The client takes the key and, where it is set, ANTHROPIC_BASE_URL from the environment.
+    with Anthropic() as client, Cortex.open(project=".") as cortex:
+        print(converse(client, MemoryTool(cortex.memories), prompt))

@@ -56,12 +56,13 @@ def carry_out(cortex: Cortex, name: str, arguments: str) -> str:
         if name == "remember":
             return f"Kept as {cortex.memories.capture(given['text']).id[:12]}."
         hits = cortex.memories.recall(given["question"], limit=5).results
-    except (CortexError, KeyError, ValueError) as error:
+    except (CortexError, KeyError, TypeError, ValueError) as error:
         return f"This did not work: {error}"
     return "\n".join(f"{hit.score:.2f} {hit.snippet}" for hit in hits) or "Nothing is known about it."
 
 
 if __name__ == "__main__":
-    with Cortex.open(project=".") as cortex:
-        # The client takes the key and, where it is set, OPENAI_BASE_URL from the environment.
-        print(converse(OpenAI(), cortex, " ".join(sys.argv[1:])))
+    prompt = " ".join(sys.argv[1:]) or sys.exit(__doc__)
+    # The client takes the key and, where it is set, OPENAI_BASE_URL from the environment.
+    with OpenAI() as client, Cortex.open(project=".") as cortex:
+        print(converse(client, cortex, prompt))

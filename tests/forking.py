@@ -65,8 +65,9 @@ def _origin() -> str:
     address = str(Path(tempfile.mkdtemp(prefix="cortex-forks-"), "origin"))
     process = subprocess.Popen(
         [sys.executable, __file__, address],
-        # A second thread of a library would not be there after a fork.
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        # A second thread of a library would not be there after a fork. What it captures must not go into the database
+        # of the test that happens to start it.
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "CORTEX_DATABASE_URL": ""},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
