@@ -30,6 +30,7 @@ from cortex_py.memory.recall.filters import FILTER_KEYS
 from cortex_py.memory.service import Memories
 from cortex_py.prompts.service import Prompts
 from cortex_py.prompts.templates import Templates
+from llm.chat_server import ChatServer, message
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
@@ -145,8 +146,13 @@ def test_the_named_tests_exist() -> None:
 def test_python_examples_run(page: Path, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.chdir(project)
     monkeypatch.setenv("HOME", str(home.parent))
-    for block in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
-        exec(compile(block, page.name, "exec"), {})
+    with ChatServer() as model:
+        # A page that asks a model gets an answer without a call of a tool.
+        model.script = [message({"type": "text", "text": "Noted."}, stop="end_turn")]
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", model.root)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+        for block in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+            exec(compile(block, page.name, "exec"), {})
     capsys.readouterr()
 
 
