@@ -268,7 +268,7 @@ _STATED = re.compile(
     + _VALUE.format("after")
     + r"|"
     + _VALUE.format("before")
-    + r" (?:by default|unless (?:told|configured|set|stated|specified) otherwise)",
+    + r" (?:by default|unless [a-z]{2,12} otherwise)",
     re.I,
 )
 _WORDS_OF = {
