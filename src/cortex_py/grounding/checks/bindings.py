@@ -1,4 +1,4 @@
-"""Checks of values: defaults, constants, settings, parameters, counts, libraries, conditions and the order of steps.
+"""Checks of values: defaults, constants, settings, parameters, counts, conditions and the order of steps.
 
 A value is compared with the values that the source gives to the names that the claim speaks of, by meaning and not by
 spelling: `14 * 24 * 60 * 60` is 14 days, and `True` is "on".
@@ -14,7 +14,6 @@ from ...security.secrets.secrets import redact
 from ...worktree.code.behaviour import CodeFact
 from ..claims.verbs import CHANGES
 from ..index.facts import Definition
-from ..index.lookup import module_words
 from ..words import distinctive_words, load_pattern, load_words, name_parts, stem_words
 from .check import Check
 from .names import is_auxiliary, is_configuration
@@ -24,7 +23,6 @@ __all__ = [
     "check_bindings",
     "check_counts",
     "check_guards",
-    "check_libraries",
     "check_order",
     "check_parameters",
 ]
@@ -34,8 +32,6 @@ _DEFAULT = load_pattern("checks", "default")
 _PARAMETER = load_pattern("checks", "parameter")
 _OFF = load_pattern("checks", "off")
 _ON = load_pattern("checks", "on")
-_LIBRARY = load_pattern("checks", "library")
-_NOT_LIBRARIES = load_words("checks", "not_libraries")
 _TRUE, _FALSE, _NONE = (
     re.compile(rf"(?<![\w`]){words}(?!\w)")
     for words in (r"`?(?:True|true|yes)`?", r"`?(?:False|false|no)`?", r"`?(?:None|null|nil|undefined)`?")
@@ -74,7 +70,8 @@ def check_bindings(scene: Scene) -> Iterator[Check]:
     for subject in scene.subjects[:4]:
         found += _code_bindings(scene, subject)
     found += _assigned_in_files(scene) if not found else []
-    found += _written_bindings(scene, {last_part(one.name) for one in found if one.fit == 1.0})
+    if _states_value(scene):
+        found += _written_bindings(scene, {last_part(one.name) for one in found if one.fit == 1.0})
     # A name that the claim writes out is not another one with the same words.
     written = {item.last for item in scene.objects}
     found = [one for one in found if one.fit == 1.0 and last_part(one.name) in written] or found
@@ -263,12 +260,12 @@ _VALUE = (
     r"(?P<{}>`[^`\n]{{1,80}}`|\"[^\"\n]{{0,80}}\"|'[^'\n]{{0,80}}'|empty [a-z]{{3,12}}|(?<![\w.+-])\w[\w.+-]{{0,60}})"
 )
 _STATED = re.compile(
-    r"\b(?:defaults? (?:to|is|of|value (?:is|of))|(?:is|are|gets?|be) set to|sets? it to|falls? back (?:to|on)|equals"
+    r"\b(?:defaults? (?:to|is|of|value (?:is|of))|with default|set to|sets? it to|falls? back (?:to|on)|equals"
     r"|starts? (?:out )?(?:as|with|at)|initiali[sz]ed (?:to|with|as)|has the value|is)(?: (?:by default|initially))? "
     + _VALUE.format("after")
     + r"|"
     + _VALUE.format("before")
-    + r" (?:by default|unless (?:told|configured|set|stated|specified) otherwise)",
+    + r" (?:by default|unless [a-z]{2,12} otherwise)",
     re.I,
 )
 _WORDS_OF = {
@@ -299,8 +296,12 @@ def _compare_stated(scene: Scene, found: Sequence[Binding]) -> Check | None:
         if holding := [one for one, way in same if way]:
             return _answer(scene, holding[0], not scene.claim.negated, 1.0)
         # Another value refutes it only where there is no other thing of that name, with another value.
-        known = stated[0] in "`\"'" or plain.lower() in _WORDS_OF or _EMPTY.fullmatch(plain)
-        if known and own and len({one.value for one in own}) == 1 and all(way is False for _, way in same):
+        if (
+            _is_literal(stated)
+            and own
+            and len({one.value for one in own}) == 1
+            and all(way is False for _, way in same)
+        ):
             return _answer(scene, own[0], scene.claim.negated, 1.0)
     return None
 
@@ -354,6 +355,20 @@ _BY_DEFAULT = re.compile(r"\b(?:by default|out of the box|initially|defaults?|un
 _UNLESS = re.compile(r"\b(?:unless|until)\b", re.I)
 _LEFT = 4  # words besides a name and its switch
 _SWITCHING = load_words("checks", "switch_words")
+
+
+def _states_value(scene: Scene) -> bool:
+    """Whether a claim gives a value at all, so that it pays to look for its names in other files."""
+    if scene.numbers or _DEFAULT.search(scene.said) or any("=" in item.text for item in scene.objects):
+        return True
+    return any(_is_literal((match["after"] or match["before"]).rstrip(".")) for match in _STATED.finditer(scene.main))
+
+
+def _is_literal(stated: str) -> bool:
+    plain = stated.strip("`\"'")
+    return stated[0] in "`\"'" or plain.lower() in _WORDS_OF or _EMPTY.fullmatch(plain) is not None
+
+
 _WHOLE = 0.9  # the fit from which the claim has every word of a name
 # On is off: `disable_cache`, `no_color`.
 _INVERSE = re.compile(
@@ -715,97 +730,6 @@ def _collections(
         members = [fact for fact in facts if fact.role == "value" and fact.owner in (one.name, "")]
         if members:
             yield 1.0, len(members), one.name, (one.line, one.end_line)
-
-
-# -- Libraries ------------------------------------------------------------------------------------------
-
-_TOKEN = re.compile(r"(?<![\w`/.-])`?([A-Za-z][\w-]*(?:[./:][A-Za-z][\w-]*)*)`?(?![\w/])")
-_IMPORTING = re.compile(r"^\s*(?:from|import|use|require|include|#include|export)\b|\b(?:require|import)\s*\(")
-
-
-def check_libraries(scene: Scene) -> Iterator[Check]:
-    """Whether the code that the claim speaks of uses the library that it names."""
-    if not _LIBRARY.search(scene.said) or scene.claim.type == "removed":
-        return
-    lookup = scene.lookup
-    paths = list(dict.fromkeys([*scene.found.paths, *(one.definition.path for one in scene.subjects[:3])]))
-    paths = [path for path in paths if lookup.imports(path)]
-    if not paths:
-        return
-    known = lookup.modules
-    named = {one.definition.name for one in scene.named}
-    libraries = [
-        match[1]
-        for match in _TOKEN.finditer(scene.text)
-        if match[1].lower().replace("-", "_") in known
-        and match[1] not in named
-        and match[1].lower() != lookup.folder.lower()
-        and match[1].lower() not in _UNITS
-        and match[1].lower() not in _NOT_LIBRARIES
-        and (match[1].islower() or "`" in match[0])
-        and _LIBRARY.search(scene.text[max(0, match.start() - 36) : match.start()])
-    ]
-    for token in dict.fromkeys(libraries):
-        root = token.lower().replace("-", "_")
-        for path in paths:
-            line = next((one.line for one in lookup.imports(path) if root in module_words(one.module)), None)
-            line = line or next(
-                (n for n in lookup.lines_with(path, token) if _IMPORTING.search(lookup.lines(path)[n - 1])), None
-            )
-            if line is not None:
-                shown = f"{path} uses {token}"
-                line = _use(scene, path, root) or line
-                yield scene.answer("library", not scene.claim.negated, shown, path, line, sure=0.7)
-                return
-        is_package = f"`{token}`" in scene.text or bool(lookup.dependencies(token))
-        if not is_package or len(paths) != 1 or (not scene.found.paths and not scene.named):
-            return  # it may be an ordinary word, or where the claim means is a guess
-        if _brings(scene, paths[0], token):
-            return
-        yield scene.answer(
-            "library",
-            scene.claim.negated,
-            f"{paths[0]} does not import {token}",
-            paths[0],
-            lookup.imports(paths[0])[0].line,
-            sure=0.3,
-        )
-        return
-
-
-def _brings(scene: Scene, path: str, token: str) -> bool:
-    """Whether a file may get a library in another way: it names it, takes all of a module, or a module of the project
-    that it imports does."""
-    imports = scene.lookup.imports(path)
-    stems = {re.split(r"[./:]+", one.module.strip("./"))[-1] for one in imports}
-    near = [other for other in scene.lookup.paths
-            if other != path and re.split(r"[/.]", other)[-2:-1] and re.split(r"[/.]", other)[-2] in stems]  # fmt: skip
-    return any("*" in one.names for one in imports) or any(
-        re.search(rf"(?<![A-Za-z]){re.escape(token)}(?![A-Za-z])", line, re.I)
-        for other in (path, *near[:12])
-        for line in scene.lookup.lines(other)
-    )
-
-
-_TAKEN_AS = re.compile(r"\b(?:const|let|var|import)\s+(?:\*\s+as\s+)?(\w+)")
-
-
-def _use(scene: Scene, path: str, library: str) -> int | None:
-    """The line of the claim's definitions, or of its file, where a library is used for what the claim speaks of."""
-    lookup = scene.lookup
-    own = [one for one in lookup.imports(path) if library in module_words(one.module)]
-    heads = (_TAKEN_AS.search(lookup.lines(path)[one.line - 1]) for one in own)
-    names = {library, *(name for one in own for name in one.names), *(head[1] for head in heads if head)}
-    spans = [
-        (one.definition.line, one.definition.end_line) for one in scene.subjects[:3] if one.definition.path == path
-    ]
-    lines = sorted({n for name in names for span in spans for n in lookup.lines_with(path, name, *span)})[:60]
-    words = [word for word in scene.words if word != library]
-
-    def fit(line: int) -> float:
-        return scene.overlap(words, " ".join(lookup.lines(path)[max(0, line - 3) : line + 3]))
-
-    return max(lines, key=lambda line: (fit(line), -line), default=None)
 
 
 # -- Conditions -----------------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ _ABSENT = re.compile(
     r"\b(?:is|are|was|were|been)\s+(?:now\s+)?(?:missing|absent|gone)\b|\b(?:has|have)\s+disappeared\b"
     rf"|\bno longer\s+{_BEING}\b|\b(?:isn|aren|wasn)['’]t\s+{_BEING}\b|\bnot\s+{_BEING}\b"
     r"|\bthere\s+(?:is|are|was)(?:n['’]t|\s+no(?:t|thing)?)\b|\bno\s+(?:such\s+)?(?:\w+\s+){0,2}(?:called|named)\b"
+    r"|\b(?:does|do|did)(?:n['’]t| not)\s+have\s+(?:an?|any)\s+(?:\w+\s+){0,2}(?:called|named)\b"
     r"|\bnothing\b.{0,40}\b(?:called|named)\b|\b(?:does|do|did)(?:n['’]t| not)\s+exist\b"
     r"|\b(?:could not|couldn['’]t|won['’]t|cannot|can['’]t)\s+(?:be\s+)?f(?:ind|ound)\b",
     re.I,

@@ -18,13 +18,12 @@ from ..checks.bindings import (
     check_bindings,
     check_counts,
     check_guards,
-    check_libraries,
     check_order,
     check_parameters,
 )
 from ..checks.changes import check_changelog, check_changes, check_commits, check_moves
 from ..checks.check import CHECK_NAMES, Check, Evidence, negate_checks
-from ..checks.environment import check_environment
+from ..checks.environment import check_environment, check_libraries
 from ..checks.excerpts import choose_passages
 from ..checks.names import NamedSymbol, check_files, check_lines, check_names, resolve
 from ..checks.relations import check_relations
@@ -174,7 +173,8 @@ def is_bare(scene: Scene, spare: int = 0) -> bool:
     for mention in claim.mentions:
         text = text.replace(mention.text, " ") if mention.kind in ("file", "line", "version", "commit") else text
     known = named | numbers | _OF_PRESENCE | (_OF_CHANGE if names_time(claim) else frozenset())
-    known |= _OF_PAST if _PAST.search(claim.text) else frozenset()
+    is_gone = not any(symbol.defined for symbol in scene.found.names)
+    known |= _OF_PAST if is_gone and _PAST.search(claim.text) else frozenset()
     return sum(word not in known for word in distinctive_words(text)) <= spare
 
 
