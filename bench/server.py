@@ -2,7 +2,8 @@
 
 Start: time from spawning the process on stdio until the handshake and the list of tools are answered, in both
 protocols, beside a trivial FastMCP server in alternating rounds. Load: 50 HTTP clients with 40 calls each at
-once, beside the same calls to the trivial server; every capture is looked for afterwards.
+once, beside the same calls to the trivial server; every capture is looked for afterwards. `cpu_ms` is the processor
+time of the server for each call, which a loaded machine changes less than the clock.
 """
 
 from __future__ import annotations
@@ -89,8 +90,18 @@ def _free_port() -> int:
 
 
 def _peak_mb(pid: int) -> float:
+    """The peak of a process and its children together."""
     status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024 + sum(_peak_mb(int(child)) for child in children)
+
+
+def _cpu_seconds(pid: int) -> float:
+    """The processor time of a process and its children together."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(_cpu_seconds(int(child)) for child in children)
 
 
 def _call(trivial: bool, client: int, number: int) -> tuple[str, dict[str, object]]:
@@ -131,11 +142,13 @@ async def _load(url: str, trivial: bool) -> tuple[list[float], int, float]:
 
 def measure_load(home: Path) -> list[dict[str, object]]:
     rows = []
-    for name in ("cortex", "trivial"):
+    for name in ("cortex", "cortex, 2 workers", "trivial"):
         port = _free_port()
-        command = [*CORTEX, "--http", "--port", str(port)] if name == "cortex" else [*TRIVIAL, str(port)]
+        command = [*CORTEX, "--http", "--port", str(port)] if name != "trivial" else [*TRIVIAL, str(port)]
+        if name.endswith("workers"):
+            command += ["--workers", "2"]
         with _serving(command, port) as process:
-            before = _peak_mb(process.pid)
+            before, spent = _peak_mb(process.pid), _cpu_seconds(process.pid)
             taken, errors, elapsed = asyncio.run(_load(f"http://127.0.0.1:{port}/mcp", name == "trivial"))
             rows.append(
                 {
@@ -143,6 +156,7 @@ def measure_load(home: Path) -> list[dict[str, object]]:
                     "calls": len(taken),
                     "errors": errors,
                     "calls_per_s": len(taken) / elapsed,
+                    "cpu_ms": (_cpu_seconds(process.pid) - spent) / len(taken) * 1e3,
                     "p50_ms": float(np.percentile(taken, 50) * 1e3),
                     "p95_ms": float(np.percentile(taken, 95) * 1e3),
                     "mb_before": before,
@@ -151,7 +165,7 @@ def measure_load(home: Path) -> list[dict[str, object]]:
             )
     with Cortex.open(home) as cortex:
         stored = cortex.memories.recall(limit=1).total
-    print(f"captures stored: {stored} of {CLIENTS * CALLS // 2}")
+    print(f"captures stored: {stored} of {2 * CLIENTS * CALLS // 2}")
     rows[0]["stored"] = stored
     return rows
 

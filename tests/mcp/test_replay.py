@@ -96,7 +96,7 @@ def test_the_document_holds(home: Path, project: Path, transport: str, mode: str
     assert captured["urn"] == f"subcog://project/decisions/{captured['id']}"
     assert (first["id"], first["uri"]) == (captured["id"], f"subcog://memory/{captured['id']}")
     assert first["tags"] == ["database", "architecture"]
-    assert captured.keys() == {"id", "urn"}
+    assert captured.keys() == {"id", "urn", "pending"}
     assert first.keys() == {"id", "namespace", "tags", "content", "score", "uri"}
     assert answers["subcog_status"]["repository"] == {
         "path": str(project),

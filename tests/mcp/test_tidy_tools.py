@@ -162,7 +162,7 @@ def test_a_memory_takes_the_place_of_another(client: Caller) -> None:
 
 def test_a_memory_that_contradicts_nothing_does_not_say_so(client: Caller) -> None:
     _capture(client, SAME[0])
-    assert client.call("subcog_capture", content=OTHER, namespace="decisions").keys() == {"id", "urn"}
+    assert client.call("subcog_capture", content=OTHER, namespace="decisions").keys() == {"id", "urn", "pending"}
 
 
 def test_what_cannot_be_replaced_is_refused_and_nothing_is_stored(client: Caller) -> None:

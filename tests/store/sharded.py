@@ -217,10 +217,10 @@ class ShardedDatabase:
             yield session
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self, *, derived: bool = False) -> Iterator[Session]:
         with ExitStack() as stack:
             # In this order everywhere, so that writers take turns at the first.
-            sessions = [stack.enter_context(one.write()) for one in self._databases]
+            sessions = [stack.enter_context(one.write(derived=derived)) for one in self._databases]
             session = _Session(self.shards, sessions, self._all)
             stack.callback(session.end)
             yield session
@@ -242,9 +242,16 @@ class ShardedDatabase:
         self._databases[0].unindex_text(session, space, num)
 
     def text_matches(
-        self, session: Session, space: str, word: str, space_words: Sequence[str], limit: int, above: int = 0
+        self,
+        session: Session,
+        space: str,
+        word: str,
+        space_words: Sequence[str],
+        limit: int,
+        above: int = 0,
+        below: int = 0,
     ) -> list[int]:
-        return self._databases[0].text_matches(session, space, word, space_words, limit, above)
+        return self._databases[0].text_matches(session, space, word, space_words, limit, above, below)
 
     def numbers(self, session: Session, sql: str, params: Sequence[Sql]) -> NDArray[np.int64]:
         return self._databases[0].numbers(session, sql, params)

@@ -9,10 +9,13 @@ what was read claims the note in that transaction, so nothing is written twice.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakSet
 
 from ...errors import CortexError
 from ...pools import renew_in_forks
@@ -36,6 +39,7 @@ _PATIENCE_SECONDS = 2.0  # how long it lets captures go first
 _LINGER_SECONDS = 5.0  # how long it waits for more
 _FINISH_SECONDS = 2.0  # what a query of the graph spends on what is pending
 _CLOSE_SECONDS = 0.5
+_FORK_WAIT_SECONDS = 5.0
 
 
 class Reader(Protocol):
@@ -57,6 +61,8 @@ class PendingReading:
         self._most = most
         self.renew()
         renew_in_forks(self)
+        _pause_at_forks()
+        _open.add(self)
 
     def renew(self) -> None:
         self._lock = threading.Lock()
@@ -65,6 +71,7 @@ class PendingReading:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._added_at = 0.0
+        self._paused = False
         self._added = 0  # by this process, since it last found nothing pending
         self._waiting: int | None = None  # an estimate; exact each time that it exceeds the bound
 
@@ -166,6 +173,16 @@ class PendingReading:
             if self._store.graph.claim(session, space, num, memory.version):
                 reader.write_stored(session, stored)
 
+    # -- forks -----------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        """Wait until nothing is being read: a child would have modules that are loaded by half."""
+        self._paused = self._turn.acquire(timeout=_FORK_WAIT_SECONDS)
+
+    def after_fork_in_parent(self) -> None:
+        if self._paused:
+            self._turn.release()
+
     # -- the thread ------------------------------------------------------------------------------
 
     def _count(self) -> int:
@@ -204,3 +221,23 @@ class PendingReading:
         while (now := time.monotonic()) < until and now - self._added_at < _QUIET_SECONDS:
             if self._closing.wait(_QUIET_SECONDS - (now - self._added_at)):
                 return
+
+
+_open: WeakSet[PendingReading] = WeakSet()
+
+
+def _before() -> None:
+    for one in list(_open):
+        one.before_fork()
+
+
+def _in_parent() -> None:
+    for one in list(_open):
+        one.after_fork_in_parent()
+
+
+@cache
+def _pause_at_forks() -> None:
+    """Registered once a store is open, so that this waits before the store holds its connections back."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_before, after_in_parent=_in_parent)
