@@ -1,7 +1,7 @@
 """How the cost of each operation grows with the store: processor time at several sizes, and the exponent of a fit.
 
     python bench/growth.py                       1,000, 10,000 and 100,000 records
-    python bench/growth.py 1000 10000 --plot docs/growth.svg
+    python bench/growth.py 1000 10000 --plot docs/pictures/growth.svg
 
 An exponent of 0 is a cost that does not depend on the size, 1 one in proportion to it. Each figure is the median of a
 few repetitions, of all threads of the process; processor time, since it depends less on what else a machine does.
