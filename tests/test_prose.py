@@ -11,7 +11,8 @@ PLACES = [
     *(ROOT / "deploy").rglob("*.y*ml"),
     *(path for path in (ROOT / "examples").rglob("*.*") if path.suffix != ".pyc"),
 ]
-# `cortex doctor --json` prints a field `told`; the graph knows "told" as a word of notes, the checks as one of claims; MemPalace has rooms.
+# `cortex doctor --json` prints a field `told`; the graph knows "told" as a word of notes, the checks as one of claims;
+# MemPalace has rooms.
 KEPT = {"bindings.py", "sqlite_stores.py", "diagnosis.py", "insight.py", "tidy.py", "shapes.py"}
 ODD = re.compile(r"(?<![a-z])_?(told|anew|whoever|lies in|lie in|rooms?|doors?)(?![a-z])", re.IGNORECASE)
 # The ordinary sense, by the words around it.
