@@ -1,7 +1,7 @@
 """Ranking: the learned fusion of a candidate's features, its calibration to a score, and the preference for newer ones.
 
-Raising a candidate's own cosine or BM25 never lowers its score. `bench/train_ranking.py` writes the coefficients to
-`ranking_model.json`.
+Raising a candidate's own cosine or BM25 never lowers its raw score, and its score by at most a thousandth or so.
+`bench/train_ranking.py` writes the coefficients to `ranking_model.json`.
 """
 
 from __future__ import annotations
