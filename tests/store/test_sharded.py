@@ -175,7 +175,9 @@ def test_every_table_is_placed_and_every_unique_key_holds_its_space(shards: Shar
 # -- which statements go where -------------------------------------------------------------------
 
 
+@pytest.mark.reads_when_asked
 def test_daily_work_goes_everywhere_only_to_look_an_id_up(spread: Cortex, shards: Shards) -> None:
+    spread.memories.capture("The first capture of a process counts what others left")
     shards.fanned_out.clear()
     made = [spread.memories.capture(f"Kafka carries event {n}", tags=["db"]) for n in range(3)]
     spread.memories.recall("kafka events", filter="tag:db entity:kafka ns:context")

@@ -189,7 +189,7 @@ class GraphTable(EntityTable, RelationshipTable):
     def count_pending(self, session: Session, most: int) -> int:
         """How many memories are to be read soon; `most` if there are more."""
         statement = "SELECT count(*) FROM (SELECT 1 FROM memory WHERE graphed = 2 LIMIT ?) p"
-        return int(session.rows(everywhere("pending", statement), (most,))[0][0])
+        return int(session.rows(everywhere("how many pending", statement), (most,))[0][0])
 
     def claim(self, session: Session, space: str, num: int, version: int) -> bool:
         """Take a pending memory in this transaction; False if it changed, or if somebody else has read it."""
