@@ -293,6 +293,8 @@ def _as_of_schema_2(cortex: Cortex) -> None:
             "memory_grounding",
             "memory_unlooked",
             "memory_pending",
+            "memory_user",
+            "memory_agent",
         ):
             session.run(f"DROP INDEX {index}")
         for column in ("graphed", "personal"):

@@ -75,12 +75,13 @@ def capture_command(
             supersedes=supersedes,
         )
         indexed = cortex.memories.index_note(memory)
-        conflicts = () if session.as_json else tuple(memory.conflicts_with)
+        # Looked for when they are read, which needs the store.
+        memory = replace(memory, conflicts_with=tuple(memory.conflicts_with))
     if session.as_json:
         print_json(memory_as_dict(memory))
         return
     say(memory.id)
-    for other in conflicts:
+    for other in memory.conflicts_with:
         say(f"Contradicts {other.memory_id[:SHORT_ID]} ({other.reason}).", err=True)
     if indexed:
         note(indexed)

@@ -66,7 +66,8 @@ class PendingReading:
 
     def renew(self) -> None:
         self._lock = threading.Lock()
-        self._turn = threading.Lock()  # one thread of a process reads at a time
+        # One thread of a process reads at a time. Reading may ask git, so nobody waits for a turn without a limit.
+        self._turn = threading.Semaphore()
         self._news = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
