@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Literal
 
 from ..claims.claims import Claim
@@ -458,6 +459,7 @@ def _same_release(listed: str, claimed: str) -> bool:
     return listed == claimed or listed.startswith(f"{claimed}.") or listed == f"{claimed}.0"
 
 
+@lru_cache(65_536)  # asked of every file for every claim about a change
 def is_changelog(path: str) -> bool:
     return _FILE.fullmatch(posixpath.basename(path)) is not None
 
