@@ -252,8 +252,8 @@ def _wins(peers: Peers) -> list[str]:
         for column in listed:
             if _worth(peers, column) and (others := ahead(peers, column)):
                 mine = cell(peers["cortex"], column)
-                told = ", ".join(f"{name} {column[4](value)}" for name, value in others)
-                lines.append(f"- {column[0]}: {told}; Cortex {mine}")
+                better = ", ".join(f"{name} {column[4](value)}" for name, value in others)
+                lines.append(f"- {column[0]}: {better}; Cortex {mine}")
     if lines[-1] == "":
         lines.append("In none of these figures.")
     return [*lines, "", *_filled(COMPARED), ""]

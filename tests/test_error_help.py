@@ -36,9 +36,9 @@ def test_the_commands_that_help_names_exist() -> None:
 
 def test_help_explains_errors_and_commands() -> None:
     run = CliRunner()
-    told = run.invoke(cli, ["help", "StoreFull"]).output
-    assert "The disk is full." in told
-    assert "exit code 7" in told
+    shown = run.invoke(cli, ["help", "StoreFull"]).output
+    assert "The disk is full." in shown
+    assert "exit code 7" in shown
     assert "MemoryNotFound" in run.invoke(cli, ["help", "--", "-32604"]).output
     assert "--supersedes" in run.invoke(cli, ["help", "capture"]).output
     assert "TOPIC" in run.invoke(cli, ["help", "branch", "create"]).output
