@@ -1,6 +1,7 @@
 """Several processes on one home: nothing is lost, nobody is told of a lock, all is found at once."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from cortex_py import Cortex
 
+import report
 from forking import python_command
 from stub_backend import StubBackend
 
@@ -49,3 +51,12 @@ def test_four_processes_write_while_another_reads(home: Path, project: Path) -> 
 @pytest.mark.soak
 def test_eight_processes_write_five_hundred_each(home: Path, project: Path) -> None:
     check_nothing_lost(home, project, _run(home, project, 8, 500), 8, 500)
+
+
+@pytest.mark.soak
+def test_half_an_hour_of_eight_writers_and_sixteen_readers(tmp_path: Path) -> None:
+    script = Path(report.__file__).with_name("long_load.py")
+    done = subprocess.run(
+        [*python_command(), str(script)], env=os.environ | {"CORTEX_BENCH_RESULTS": str(tmp_path)}, check=False
+    )
+    assert done.returncode == 0
