@@ -43,9 +43,10 @@ class Summaries:
         """The summary of a branch, with every committed turn."""
         from .summary import render
 
-        state, rows, *_ = self._current(branch.id)
-        last = max([memory.updated_at for memory in rows], default=branch.updated_at)
-        if not rows and state.turns:
+        unread = self._unread(branch.id)
+        state = unread.read()
+        last = max([memory.updated_at for memory in unread.memories], default=branch.updated_at)
+        if not unread.memories and state.turns:
             with self._store.database.read() as session:
                 last = self._store.statistics.last_updated(session, self._project, branch.id) or last
         rendered = render(state, branch.topic, max_tokens=max_tokens, count_tokens=token_counter(self._backend))
@@ -53,18 +54,18 @@ class Summaries:
 
     def refresh(self, branch_id: str) -> None:
         """Store the state of a summary once the branch has grown by enough turns."""
-        state, rows, seq, checked = self._current(branch_id)
+        unread = self._unread(branch_id)
+        if len(unread.memories) < _BEHIND:
+            return
         # The result of a check is stored right after its turn, and a state must not be kept without it.
-        awaited = bool(rows) and rows[-1].grounding is not None and rows[-1].id not in checked
-        if len(rows) >= _BEHIND and not awaited:
+        newest = unread.memories[-1]
+        if newest.grounding is None or newest.id in unread.results:
+            text = unread.read().to_json()
             with self._store.database.write() as session:
-                self._store.branches.put_summary(session, self._project, branch_id, state.to_json(), seq)
+                self._store.branches.put_summary(session, self._project, branch_id, text, unread.seq)
 
-    def _current(self, branch_id: str) -> tuple[SummaryState, list[Memory], int, set[str]]:
-        """The state after all turns, the turns that the stored state lacked, its sequence number, and the ids of those
-        turns whose check is stored."""
-        from .summary import EMPTY, Turn, advance
-        from .verdicts import read_doubts
+    def _unread(self, branch_id: str) -> _Unread:
+        from .summary import EMPTY
 
         with self._store.database.read() as session:
             text, seq = self._store.branches.summary(session, self._project, branch_id)
@@ -76,14 +77,29 @@ class Summaries:
             seq = max([change for _, change, _ in rows], default=seq)
             checked = [memory.id for _, _, memory in rows if memory.grounding is not None]
             results = self._store.verifications.results(session, self._project, checked)
-        memories = [memory for _, _, memory in rows]
-        turns = [
-            Turn(
-                one.id, one.role, one.content, one.created_at, read_doubts(results[one.id]) if one.id in results else ()
-            )
-            for one in memories
-        ]
-        return advance(state, turns), memories, seq, set(results)
+        return _Unread(state, [memory for _, _, memory in rows], results, seq)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """The stored state of a summary and the turns that it lacks, with the results of their checks by id.
+
+    `seq` is the number of the last change among them.
+    """
+
+    state: SummaryState
+    memories: list[Memory]
+    results: dict[str, str]
+    seq: int
+
+    def read(self) -> SummaryState:
+        """The state after all turns."""
+        from .summary import Turn, advance
+        from .verdicts import read_doubts
+
+        doubts = {id: read_doubts(result) for id, result in self.results.items()}
+        turns = (Turn(one.id, one.role, one.content, one.created_at, doubts.get(one.id, ())) for one in self.memories)
+        return advance(self.state, turns)
 
 
 def _loaded(text: str | None) -> SummaryState:

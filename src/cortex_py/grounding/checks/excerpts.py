@@ -57,10 +57,13 @@ def default_excerpt_model() -> LogisticModel:
     return LogisticModel(*read_weights(json.loads(text), FEATURES))
 
 
-def choose_passages(scene: Scene, model: LogisticModel | None = None) -> list[Passage]:
-    """The excerpts to judge a claim by, the likeliest first; those that touch each other are one."""
+def choose_passages(scene: Scene, model: LogisticModel | None = None, *, within: Sequence[str] = ()) -> list[Passage]:
+    """The excerpts to judge a claim by, the likeliest first; those that touch each other are one.
+
+    `within` are the only files to take them from.
+    """
     weigh = (model or default_excerpt_model()).probability
-    ranked = sorted(((weigh(one.features), one) for one in read_blocks(scene)), key=lambda row: -row[0])
+    ranked = sorted(((weigh(one.features), one) for one in read_blocks(scene, within)), key=lambda row: -row[0])
     left = _TOKENS * _TOKEN
     taken: list[tuple[float, Block]] = []
     for score, one in ranked:
@@ -85,10 +88,10 @@ def _joined(taken: Sequence[tuple[float, Block]]) -> list[Passage]:
     return sorted(found, key=lambda one: -one.score)
 
 
-def read_blocks(scene: Scene) -> list[Block]:
-    """The blocks of the files in which the claim's words and names occur, with their features."""
+def read_blocks(scene: Scene, within: Sequence[str] = ()) -> list[Block]:
+    """The blocks of some files, or of those in which the claim's words and names occur, with their features."""
     reader = _Reader(scene)
-    return [block for path in reader.files() for block in reader.blocks(path)][:_MOST_BLOCKS]
+    return [block for path in within[:_FILES] or reader.files() for block in reader.blocks(path)][:_MOST_BLOCKS]
 
 
 class _Reader:
@@ -129,10 +132,13 @@ class _Reader:
             "setting": float(is_configuration(path)),
         }
         for around, first, last in _segments(lookup.in_file(path)[:_MOST_DEFINITIONS], len(lines)):
+            is_own, is_called = self._is_own(path, around), self._is_called(path, around)
+            if not (is_own or is_called) and bisect_left(marked, first) == bisect_right(marked, last):
+                continue
             own = self._of_definition(path, around, marked, marks)
             for low, high in _cut(first, last):
                 here = marked[bisect_left(marked, low) : bisect_right(marked, high)]
-                if here or own["subject"] or (around and own["called"]):
+                if here or is_own or is_called:
                     features = of_file | own | self._of_lines(lines, low, high, here, marks, marked)
                     name, kind = (around.qualified, around.kind) if around else ("", "text")
                     yield Block(path, low, high, name, kind, features)
@@ -154,16 +160,21 @@ class _Reader:
         bits = 0
         for line in marked[bisect_left(marked, around.line) : bisect_right(marked, around.end_line)]:
             bits |= marks[line]
-        is_own = any(
-            one.path == path and one.line <= around.line and around.end_line <= one.end_line for one in self._own
-        )
         return {
             "around": self._worth(bits),
             "names": self._share(stem_words(name_parts(around.qualified))),
-            "subject": float(is_own),
-            "called": float((path, around.line) in self._called),
+            "subject": float(self._is_own(path, around)),
+            "called": float(self._is_called(path, around)),
             "text": 0.0,
         }
+
+    def _is_own(self, path: str, around: Definition | None) -> bool:
+        return around is not None and any(
+            one.path == path and one.line <= around.line and around.end_line <= one.end_line for one in self._own
+        )
+
+    def _is_called(self, path: str, around: Definition | None) -> bool:
+        return around is not None and (path, around.line) in self._called
 
     def _of_lines(
         self, lines: Sequence[str], low: int, high: int, here: Sequence[int], marks: Mapping[int, int],

@@ -133,8 +133,8 @@ def _places(scene: Scene, shown: Sequence[Check], verdict: Verdict) -> tuple[Evi
     is_missing = bool(shown) and shown[0].name in ("defined", "dependency", "placed") and not _at_home(shown[0], scene)
     if verdict == "contradicted" and is_missing:
         # What is missing has no place: the passage where it would be, then the nearest name.
-        best = choose_passages(scene)
-        best = [row for row in best if row.path in scene.found.paths][:1] or best[:1]
+        named = choose_passages(scene, within=scene.found.paths) if scene.found.paths else []
+        best = (named or choose_passages(scene))[:1]
         found_at = {(one := Evidence("line", row.path, row.first, end_line=row.last)).location: one for row in best}
     for check in shown:
         if check.evidence is not None:
