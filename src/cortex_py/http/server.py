@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import hmac
 import logging
 import os
@@ -11,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import fastmcp
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -42,6 +46,8 @@ __all__ = ["MCP_PATH", "announced_address", "bind_port", "build_app", "serve_htt
 # For connections that stay open after everything has been answered.
 _GRACE_SECONDS = 3
 _BACKLOG = 512
+_OBJECTS_A_COLLECTION = 10_000
+_M_ARENA_MAX, _ARENAS = -8, 2  # of glibc's malloc.h
 
 _log = logging.getLogger(__name__)
 
@@ -191,8 +197,24 @@ def serve_http(
 
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, stop)
+        _tune_process()
         started(*announced_address(host, bound, app.state.page_links))
         server.run(sockets=[bound])
+
+
+def _tune_process() -> None:
+    """For a process that answers many requests with a few threads.
+
+    What was loaded so far stays, so the garbage collector need not look at it again; requests leave few cycles, so it
+    runs less often (it took a tenth of the processor time). The C library keeps freed memory apart for each thread;
+    two such arenas hold less than one for each. The framework's own spans are never sent, so it makes none.
+    """
+    fastmcp.settings.telemetry_mode = "propagation_only"
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_A_COLLECTION)
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def announced_address(host: str, bound: socket.socket, links: PageLinks | None) -> tuple[str, str]:

@@ -36,7 +36,7 @@ from .models import CONTRACTS, ToolErrorResponse
 from .prompts import SavedPrompts
 from .registry import EVERY_TOOL, ToolSpec, family_tools, select_tools
 from .resources import MemoryResources, register_completions, register_resources
-from .sdk_adapter import StatelessServer, add_sdk_middleware, set_tool_schemas
+from .sdk_adapter import StatelessServer, add_sdk_middleware
 from .subscriptions import Subscriptions
 
 __all__ = ["TOOL_CONTRACTS", "WORKERS", "MemoryServer", "Upkeep", "build_server", "create_mcp_server"]
@@ -158,12 +158,9 @@ def create_mcp_server(service: EmbeddingService | None = None) -> FastMCP[Any]:
 
 
 def _add_tools(
-    server: FastMCP[Any], specs: Sequence[ToolSpec], families: Mapping[str, object], *, portable: bool
+    server: StatelessServer, specs: Sequence[ToolSpec], families: Mapping[str, object], *, portable: bool
 ) -> None:
-    tools = [make_tool(spec, getattr(families[spec.family], spec.method), portable=portable) for spec in specs]
-    for tool in tools:
-        server.add_tool(tool)
-    set_tool_schemas(server, {tool.name: tool.parameters for tool in tools})
+    server.keep_tools(make_tool(spec, getattr(families[spec.family], spec.method), portable=portable) for spec in specs)
 
 
 def _lifespan(

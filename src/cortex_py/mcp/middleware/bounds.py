@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import anyio
 from fastmcp.exceptions import FastMCPError, ToolError
-from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.server.middleware import CallNext, MiddlewareContext
 from fastmcp.tools import ToolResult
 from mcp.server.context import CallNext as SdkCallNext
 from mcp.server.context import HandlerResult, ServerRequestContext
@@ -22,7 +22,7 @@ from ...deadline import Limit, apply_limit
 from ...errors import ContentTooLarge, CortexError, LimitExceeded, StoreUnavailable
 from ...memory.recall.recall import LONGEST_QUERY
 from ..registry import ToolSpec
-from .errors import NextTool, ToolContext, as_wire_error, expected_errors
+from .errors import NextTool, ToolContext, ToolMiddleware, as_wire_error, expected_errors
 from .telemetry import CALL_TOOL
 
 __all__ = ["LONGEST_TEXT", "MOST_VALUES", "Deadlines", "RequestLimits", "RetryReads", "check_sizes"]
@@ -55,7 +55,7 @@ def check_sizes(arguments: Mapping[str, object], settings: Settings) -> None:
                 raise LimitExceeded(f"The arguments hold more than {MOST_VALUES:,} values.", field=name[:100])
 
 
-class Deadlines(Middleware):
+class Deadlines(ToolMiddleware):
     """Sets the limit in seconds around each call; the library stops there with `DeadlineExceeded`."""
 
     def __init__(self, specs: Sequence[ToolSpec], settings: Settings) -> None:
@@ -109,7 +109,7 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
-class RetryReads(Middleware):
+class RetryReads(ToolMiddleware):
     def __init__(self, specs: Sequence[ToolSpec]) -> None:
         self._reading = {name for spec in specs if spec.read_only and not spec.reaches_out for name in spec.spellings}
 

@@ -39,10 +39,11 @@ from ...ids import full_address
 from ..families.context.models import ContextError
 from ..families.embedding.models import ToolErrorResponse
 from ..registry import ToolSpec
+from .telemetry import CALL_TOOL
 
 __all__ = [
     "INTERNAL_ERROR", "INVALID_PARAMS", "UNKNOWN_TOOL", "ErrorRedaction", "NextTool", "Requirement", "ToolContext",
-    "WireErrors", "as_wire_error", "expected_errors",
+    "ToolMiddleware", "WireErrors", "as_wire_error", "expected_errors",
 ]  # fmt: skip
 
 UNKNOWN_TOOL = -32601
@@ -99,6 +100,15 @@ class ErrorRedaction:
         return result
 
 
+class ToolMiddleware(Middleware):
+    """Calls its hook for a tool directly; for each request the framework builds a chain of all hooks."""
+
+    async def __call__(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        if context.method != CALL_TOOL:
+            return await super().__call__(context, call_next)
+        return await self.on_call_tool(context, call_next)
+
+
 class WireErrors(Middleware):
     """Gives clients the documented codes for the library's errors.
 
@@ -110,6 +120,11 @@ class WireErrors(Middleware):
         self._specs = {spelling: spec for spec in specs for spelling in spec.spellings}
         self._portable = portable
         self._require = require
+
+    async def __call__(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        if context.method != CALL_TOOL:
+            return await super().__call__(context, call_next)
+        return await self.on_request(context, lambda context: self.on_call_tool(context, call_next))
 
     async def on_request(
         self, context: MiddlewareContext[mcp_types.Request[Any, Any]], call_next: CallNext[Any, Any]

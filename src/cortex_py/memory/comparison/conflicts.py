@@ -23,6 +23,7 @@ _FURTHER = 3  # words that one may have beyond the other
 _VALUES = frozenset(("number", "version", "date"))
 _TURNING = frozenset(("negation", "opposite"))  # those that deny, also of what is over
 _NAMED = frozenset(("name", "identifier", "quotation"))
+_ONE_DIFFERENCE = _VALUES | _TURNING | _NAMED
 _KEY = re.compile(r"([<>]?)(-?\d+(?:\.\d+)*)(.*)")
 _PLACED = re.compile(r"\b(?:with|by|from|to|through|over|via|using|uses?|in|on|at) (?:the |our )?(\S+)")
 _BE = re.compile(r"\b(?:is|are|was|were)\b")
@@ -33,9 +34,12 @@ def conflict(a: Statement, b: Statement, cosine: float) -> Difference | None:
     """The one difference in which two statements about the same thing contradict each other."""
     if a.empty or b.empty or cosine < ABOUT_ONE_THING or _can_both_hold(a, b):
         return None
-    found = list(differences(a, b))
-    if any(one.kind not in _VALUES | _TURNING | _NAMED for one in found):
-        return None
+    found: list[Difference] = []
+    for one in differences(a, b):
+        found.append(one)
+        # Beside another difference, only a name in place of another is none.
+        if one.kind not in _ONE_DIFFERENCE or (len(found) > 1 and not all(two.kind in _NAMED for two in found)):
+            return None
     # Comparing the words takes by far the longest, so it comes last.
     if set(a.words).isdisjoint(b.words):
         return None

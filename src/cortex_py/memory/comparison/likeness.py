@@ -136,7 +136,8 @@ def _prefixed(words: Sequence[str], bases: Sequence[str]) -> Iterator[tuple[str,
     """Pairs of a word with a negative prefix and its base: invalid and valid."""
     known = {base for base in bases if len(base) > 3}
     for word in words:
-        yield from ((word, word[len(p) :]) for p in _PREFIXES if word.startswith(p) and word[len(p) :] in known)
+        if known and word.startswith(_PREFIXES):
+            yield from ((word, word[len(p) :]) for p in _PREFIXES if word.startswith(p) and word[len(p) :] in known)
 
 
 def _names(a: Statement, b: Statement) -> Difference | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ...store.search.candidates import Details
     from ..comparison.statements import Statement
 
 __all__ = ["ConflictFinder", "LaterConflicts", "NeighbourFinder", "Supersession", "UndoResult"]
@@ -67,11 +68,11 @@ class NeighbourFinder:
                 written = self._store.vectors(session, (space,), [stored[0]])[0]
             vector = written
             details = self._store.search.candidates(session, scope, (), vector, count + 1).details
-            cosines = _best(details.vectors @ vector, details.chunk_record, details.size)
-            order = sorted(range(details.size), key=lambda n: (-cosines[n], int(details.nums[n])))[: count + 1]
-            nums = [int(details.nums[n]) for n in order]
+            if not details.size:
+                return []
+            nums, cosines = _nearest(details, vector, count + 1)
             memories = self._store.memories.fetch(session, nums, (space,))
-        found = [(memories[num], cosines[n]) for num, n in zip(nums, order, strict=True) if num in memories]
+        found = [(memories[num], cosine) for num, cosine in zip(nums, cosines, strict=True) if num in memories]
         return [(one, cosine) for one, cosine in found if one.id != memory.id][:count]
 
 
@@ -175,12 +176,14 @@ class CounterpartFinder:
         return found[:_REPORTED]
 
 
-def _best(cosines: NDArray[np.float32], record: NDArray[np.int32], size: int) -> list[float]:
-    """The best cosine among the chunks of each record."""
-    best = [-1.0] * size
-    for value, number in zip(cosines.tolist(), record.tolist(), strict=True):
-        best[number] = max(best[number], value)
-    return best
+def _nearest(details: Details, vector: NDArray[np.float32], count: int) -> tuple[list[int], list[float]]:
+    """The numbers of the nearest records and the best cosine among the chunks of each, nearest first."""
+    import numpy as np
+
+    starts = np.searchsorted(details.chunk_record, np.arange(details.size))
+    best = np.maximum(np.maximum.reduceat(details.vectors @ vector, starts), np.float32(-1.0))
+    order = np.lexsort((details.nums, -best))[:count]
+    return details.nums[order].tolist(), best[order].tolist()
 
 
 _LONGEST = 100

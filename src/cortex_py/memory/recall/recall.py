@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ...clock import Clock, to_micros
 from ...config import Fusion
 from ...embedding.backends.backend import Backend
+from ...embedding.cache import VectorCache, cache_key
 from ...errors import EmbeddingError, InvalidInput, LimitExceeded, StoreReadOnly
 from ...pools import Pool
 from ...records import KINDS, MODES, Domain, Hit, Kind, Memory, Mode, Page, Signals
@@ -58,6 +59,7 @@ _WEIGHTS: dict[Kind, float] = {"note": 1.0, "file": 0.6, "turn": 0.5}
 _CURRENT, _ANCESTOR = 0.5, 0.25
 _GENERATIONS = 16
 _EMBEDDER = Pool(4, "cortex-embed")
+_QUERY_VECTORS_BYTES = 1 << 20  # about 500 queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,7 @@ class Recall:
         self._backend = backend
         self._clock = clock
         self._place = place
+        self._vectors = VectorCache(_QUERY_VECTORS_BYTES)  # of queries: several are often asked again
         self._settled = False  # whether no space waits for vectors of another model; a move begins with an opening
 
     def run(self, query: Query) -> Page:
@@ -162,7 +165,18 @@ class Recall:
 
     def _embed(self, text: str) -> Future[NDArray[np.float32]]:
         """Start computing the query's vector, or loading the model for it, while the words are looked up."""
-        return _EMBEDDER.submit(lambda: self._backend.embed([_encodable(text)])[0])
+        asked = _encodable(text)
+        key = cache_key("", True, asked)
+        if known := self._vectors.get_many([key]):
+            done: Future[NDArray[np.float32]] = Future()
+            done.set_result(known[key])
+            return done
+        return _EMBEDDER.submit(lambda: self._embed_new(key, asked))
+
+    def _embed_new(self, key: bytes, text: str) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = self._backend.embed([text])[0]
+        self._vectors.put_many({key: vector})
+        return vector
 
     def _list(
         self,
@@ -241,6 +255,8 @@ class Recall:
         with single_threaded():
             views = self._store.search.look_up(session, scope, hashes, wanted)
             vector = pending.result() if pending else None
+            if not views:
+                return [], 0
             found = self._store.search.candidates(session, scope, hashes, vector, wanted, views)
             signals = measure(found, text, hashes, vector, now=scope.now)
             scores = default_model().score(signals.traits, signals.candidates, fusion=query.fusion, mode=query.mode)
@@ -251,7 +267,7 @@ class Recall:
             scores = prefer_newer(found, scores, order, hashes)
             order = _order(found, matches, scores, query)
         head = order[:most]
-        spans = [Chunk(*found.details.spans[i]) for i in matches.best_chunk[head].tolist()]
+        spans = [Chunk(*span) for span in found.details.spans[matches.best_chunk[head]].tolist()]
         columns = (found.details.nums, found.created, scores.score, scores.raw)
         rows = zip(*(column[head].tolist() for column in columns), spans, _signals(found, signals, head), strict=True)
         return [_Ranked(*row) for row in rows], len(order)

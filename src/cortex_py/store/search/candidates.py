@@ -5,7 +5,7 @@ Vectors and terms are the stored ones, so scores computed from them are exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -17,7 +17,7 @@ from .vectors import distinct, stack
 
 __all__ = [
     "CandidateSet", "Details", "Signal", "SpaceCandidates", "SpaceQuery", "combine_candidates", "gather",
-    "read_signals", "record_vectors",
+    "join_details", "read_details", "read_signals", "record_vectors",
 ]  # fmt: skip
 
 _BATCH = 896
@@ -33,7 +33,7 @@ class Details:
     nums: NDArray[np.int64]
     chunk_record: NDArray[np.int32]
     by_assistant: NDArray[np.bool_]
-    spans: tuple[tuple[int, int], ...]
+    spans: NDArray[np.int32]
     vectors: NDArray[np.float32]
     term_chunk: NDArray[np.int32]
     term_hash: NDArray[np.uint32]
@@ -70,14 +70,11 @@ class CandidateSet:
 class SpaceCandidates:
     """The candidates of one space. Branches are numbered from 0, and -1 is none.
 
-    `seq` is the change of the store that all of this is as of; None if some of it is as of a later one.
-
     `open_records` and `open_length` count the visible records and their terms. `word_records` is None if all visible
-    records are candidates. `signals` reads what ranking needs of records.
+    records are candidates. `details` reads what ranking needs of them.
     """
 
     space: str
-    seq: int | None
     nums: NDArray[np.int64]
     created: NDArray[np.int64]
     length: NDArray[np.int64]
@@ -90,7 +87,7 @@ class SpaceCandidates:
     open_records: int
     open_length: int
     word_records: NDArray[np.float64] | None
-    signals: Callable[[Session, Sequence[int]], Mapping[int, Signal]]
+    details: Callable[[Session], Details]
 
 
 class SpaceQuery(Protocol):
@@ -168,11 +165,37 @@ def gather(nums: Sequence[int], signals: Mapping[int, Signal], dimensions: int) 
         nums=np.array(nums, np.int64),
         chunk_record=np.repeat(np.arange(len(nums), dtype=np.int32), per_record),
         by_assistant=np.array([chunk[2] for chunk in chunks], np.bool_),
-        spans=tuple([(chunk[3], chunk[4]) for chunk in chunks]),
+        spans=np.array([chunk[3:] for chunk in chunks], np.int32).reshape(-1, 2),
         vectors=stack([chunk[1] or zero for chunk in chunks], dimensions),
         term_chunk=np.repeat(np.arange(len(terms), dtype=np.int32), per_chunk),
         term_hash=np.frombuffer(b"".join([blob[: 4 * n] for blob, n in zip(terms, per_chunk, strict=True)]), np.uint32),
         term_count=np.frombuffer(b"".join([blob[4 * n :] for blob, n in zip(terms, per_chunk, strict=True)]), np.uint8),
+    )
+
+
+def read_details(session: Session, space: str, nums: Iterable[int], dimensions: int) -> Details:
+    """Records of a space as arrays, read from the store."""
+    asked = list(nums)
+    return gather(asked, read_signals(session, space, asked), dimensions)
+
+
+def join_details(parts: Sequence[Details]) -> Details:
+    """The records of several spaces, one space after the other."""
+    records = chunks = 0
+    chunk_record, term_chunk = [], []
+    for one in parts:
+        chunk_record.append(one.chunk_record + np.int32(records))
+        term_chunk.append(one.term_chunk + np.int32(chunks))
+        records, chunks = records + one.size, chunks + len(one.chunk_record)
+    return Details(
+        nums=np.concatenate([one.nums for one in parts]),
+        chunk_record=np.concatenate(chunk_record),
+        by_assistant=np.concatenate([one.by_assistant for one in parts]),
+        spans=np.concatenate([one.spans for one in parts]),
+        vectors=np.concatenate([one.vectors for one in parts]),
+        term_chunk=np.concatenate(term_chunk),
+        term_hash=np.concatenate([one.term_hash for one in parts]),
+        term_count=np.concatenate([one.term_count for one in parts]),
     )
 
 

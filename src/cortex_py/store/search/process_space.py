@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..database import Database, Row, Session, column, everywhere, rows_among
 from ..rows import index_word, space_word
-from .candidates import Signal, SpaceCandidates, read_signals
+from .candidates import Details, Signal, SpaceCandidates, read_details, read_signals
+from .chunk_columns import ChunkColumns
 from .filters import Scope
 from .kept_file import KeptSpace
 from .kept_spaces import KeptSpaces
@@ -95,6 +99,8 @@ _SKETCH_ON = 1_500
 _KEPT_LEAST, _KEPT_CHANGES, _KEPT_SHARE = 2_000, 1_000, 0.05
 # If more than this share of the records changed since a file was written, reading everything is quicker.
 _CHANGED_MOST = 0.5
+# How many times of catching up are remembered, for transactions that began before.
+_CHANGES_MOST = 256
 SEQ = "SELECT seq FROM state WHERE one = 1"
 
 
@@ -114,7 +120,10 @@ class Segment:
         self._generation: str | None = None
         self._matrix: VectorMatrix | None = None
         self._matrix_seq = 0
-        self._signals: dict[int, Signal] = {}
+        self._chunks: ChunkColumns | None = None
+        # What changed lately: each time that this caught up, the change sequence after it and the records' numbers.
+        self._changed: deque[tuple[int, frozenset[int]]] = deque()
+        self._changed_from = 0
         self._shares: WordShares | None = None
         self._mapped: KeptSpace | None = None
         self._unchecked = False
@@ -131,16 +140,34 @@ class Segment:
     def _catch_up(self, session: Session, seq: int) -> None:
         if seq <= self.seq:
             return
-        if self.seq == 0 and self._kept is not None:
+        first = self.seq == 0
+        if first and self._kept is not None:
             self._open_kept(session, self._kept)
         purged, changed = self._changes(session, self.seq, RECORD_COLUMNS)
-        for num in (*purged, *(row[0] for row in changed)):
-            self._signals.pop(num, None)
+        if first:
+            self._changed_from = seq
+        elif purged or changed:
+            self._note_changes(seq, [*purged, *(row[0] for row in changed)])
         self.columns.drop(purged)
         self.columns.apply(changed)
         if self._unkept is not None:
             self._unkept += len(purged) + len(changed)
         self.seq = seq
+
+    def _note_changes(self, seq: int, nums: Sequence[int]) -> None:
+        if self._chunks is not None:
+            self._chunks.forget(self.columns.places(nums))
+        self._changed.append((seq, frozenset(nums)))
+        if len(self._changed) > _CHANGES_MOST:
+            self._changed_from, _ = self._changed.popleft()
+
+    def changed_since(self, seq: int) -> frozenset[int] | None:
+        """The records that may have changed after this change of the store; None if that is not known any more."""
+        with self._lock:
+            if seq < self._changed_from:
+                return None
+            late = takewhile(lambda one: one[0] > seq, reversed(self._changed))
+            return frozenset[int]().union(*(nums for _, nums in late))
 
     def _changes(self, session: Session, seq: int, columns: str) -> tuple[list[int], list[Row]]:
         """The numbers of the records purged since, and columns of those changed since."""
@@ -205,16 +232,20 @@ class Segment:
 
     # -- asking ----------------------------------------------------------------------------------
 
-    def signals(self, session: Session, seq: int, nums: Sequence[int]) -> Mapping[int, Signal]:
-        """Signals of records as the transaction sees them; cached while the space is small."""
+    def details(self, session: Session, seq: int, places: NDArray[np.int32], nums: NDArray[np.int64]) -> Details:
+        """Records as the transaction sees them, given by place and number; kept while the space is small."""
         with self._lock:
             if self.columns.size > 2 * SMALL:
-                self._signals.clear()
-            elif self.seq == seq:
-                if missing := [num for num in nums if num not in self._signals]:
-                    self._signals.update(read_signals(session, self.space, missing))
-                return {num: self._signals[num] for num in nums if num in self._signals}
-        return read_signals(session, self.space, nums)
+                self._chunks = None
+            else:
+                late = self.changed_since(seq)
+                if late is not None and late.isdisjoint(nums.tolist() if late else ()):
+                    self._chunks = self._chunks or ChunkColumns(self._dimensions)
+                    if (missing := self._chunks.missing(places)).any():
+                        wanted = nums[missing]
+                        self._chunks.add(places[missing], wanted, read_signals(session, self.space, wanted.tolist()))
+                    return self._chunks.take(places, nums)
+        return read_details(session, self.space, nums.tolist(), self._dimensions)
 
     def vectors(self, session: Session, seq: int) -> VectorMatrix:
         """A snapshot of the vectors, loaded on first use."""
@@ -292,8 +323,8 @@ class SegmentSnapshot:
     seq: int
     seen: int
 
-    def signals(self, session: Session, nums: Sequence[int]) -> Mapping[int, Signal]:
-        return self.segment.signals(session, self.seen, nums)
+    def details(self, places: NDArray[np.int32], nums: NDArray[np.int64], session: Session) -> Details:
+        return self.segment.details(session, self.seen, places, nums)
 
     def nearest(
         self, session: Session, query: NDArray[np.float32], open_places: NDArray[np.bool_], count: int
@@ -455,7 +486,6 @@ class _ProcessQuery:
         open_records, open_length = columns.total_length(self.open_places)
         return SpaceCandidates(
             found.segment.space,
-            found.seq if found.seq == found.seen else None,
             nums,
             columns.values("created", places),
             columns.values("length", places),
@@ -468,15 +498,20 @@ class _ProcessQuery:
             open_records,
             open_length,
             self.word_records,
-            found.signals,
+            partial(found.details, places, nums),
         )
 
     def _readable(self, session: Session, places: NDArray[np.int32]) -> NDArray[np.int32]:
         """Without the records that were purged meanwhile, or written after the transaction began."""
         found = self.found
         nums = found.columns.nums[places]
+        readable = nums >= 0
         if found.seq != found.seen:
+            late = found.segment.changed_since(found.seen)
+            every = nums.tolist()
+            asked = every if late is None else [num for num in every if num in late]
             statement = "SELECT num FROM memory WHERE space = ? AND num IN ({})"
-            seen = {row[0] for row in rows_among(session, statement, (found.segment.space,), nums.tolist())}
-            return places[np.fromiter((num in seen for num in nums.tolist()), np.bool_, len(nums))]
-        return places if (nums >= 0).all() else places[nums >= 0]
+            gone = {*asked} - {row[0] for row in rows_among(session, statement, (found.segment.space,), asked)}
+            if gone:
+                readable &= np.fromiter((num not in gone for num in every), np.bool_, len(every))
+        return places if readable.all() else places[readable]

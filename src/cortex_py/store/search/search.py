@@ -6,8 +6,9 @@ in the engine if that has an index of its vectors: then it is too large for a pr
 
 from __future__ import annotations
 
+import operator
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,11 +21,12 @@ from ..rows import index_word
 from .candidates import (
     CandidateSet,
     Details,
-    Signal,
     SpaceCandidates,
     SpaceQuery,
     combine_candidates,
     gather,
+    join_details,
+    read_details,
     read_signals,
 )
 from .codes import CodeCache, FilteredCodes
@@ -69,8 +71,9 @@ class _Facts:
 
 
 class EngineSpace:
-    def __init__(self, space: str, database: Database, index: VectorIndex) -> None:
+    def __init__(self, space: str, dimensions: int, database: Database, index: VectorIndex) -> None:
         self.space = space
+        self._dimensions = dimensions
         self._database = database
         self._index = index
         self.codes = CodeCache(space, index)
@@ -93,7 +96,9 @@ class EngineSpace:
             in_sight = partial(self._in_sight, session, where, count, open_records / size)
         nums, records = by_words(shares, size, open_records, look, in_sight, _LONGER)
         shown = (open_records / size, open_records, round(average * open_records))
-        return _EngineQuery(self.space, seq, self._index, codes, scope, where, nums[:count], *shown, records)
+        return _EngineQuery(
+            self.space, self._dimensions, self._index, codes, scope, where, nums[:count], *shown, records
+        )
 
     def _open(self, session: Session, scope: Scope, where: Where, facts: _Facts) -> tuple[int, float]:
         """About how many records are visible, and their average length; cached for each filter."""
@@ -156,7 +161,7 @@ class _EngineQuery:
     """A query in the space, after its words were looked up."""
 
     space: str
-    seq: int
+    dimensions: int
     index: VectorIndex
     codes: FilteredCodes | None
     scope: Scope
@@ -189,7 +194,6 @@ class _EngineQuery:
         near = self.scope.near
         return SpaceCandidates(
             self.space,
-            self.seq,
             np.array([row.num for row in rows], np.int64),
             np.array([row.created for row in rows], np.int64),
             np.array([row.length for row in rows], np.int64),
@@ -204,7 +208,7 @@ class _EngineQuery:
             self.open_records,
             self.open_length,
             self.word_records,
-            lambda session, nums: read_signals(session, self.space, nums),
+            lambda session: read_details(session, self.space, index, self.dimensions),
         )
 
 
@@ -219,7 +223,7 @@ class Search:
         self._in_process: dict[str, ProcessSpace] = {}
         self._in_engine: dict[str, EngineSpace] = {}
         self._lock = threading.RLock()
-        self._gathered: tuple[tuple[object, ...], Details] | None = None
+        self._joined: tuple[Sequence[Details], Details] | None = None
 
     def look_up(self, session: Session, scope: Scope, hashes: Sequence[int], count: int) -> list[SpaceQuery]:
         """The half of a search that needs no vector: which records are visible, and which contain the words."""
@@ -245,14 +249,14 @@ class Search:
         """
         queries = self.look_up(session, scope, hashes, count) if looked_up is None else looked_up
         spaces = [one.pick(session, query, count) for one in queries]
-        return combine_candidates(spaces, self._details(session, scope, spaces), hashes)
+        return combine_candidates(spaces, self._details(session, spaces), hashes)
 
     def forget_all(self) -> None:
         """Drop all caches, after a change outside the change sequence, such as a new model."""
         with self._lock:
             self._in_process.clear()
             self._in_engine.clear()
-            self._gathered = None
+            self._joined = None
 
     def forget(self, spaces: Iterable[str]) -> None:
         """Drop what is cached of some spaces."""
@@ -260,7 +264,7 @@ class Search:
             for space in spaces:
                 self._in_process.pop(space, None)
                 self._in_engine.pop(space, None)
-            self._gathered = None
+            self._joined = None
 
     def larger_than(self, records: int) -> list[str]:
         """Spaces searched in the process that have more records than this."""
@@ -286,7 +290,7 @@ class Search:
         with self._lock:
             if index is not None and covered:
                 self._in_process.pop(space, None)
-                return self._in_engine.setdefault(space, EngineSpace(space, self._database, index))
+                return self._in_engine.setdefault(space, EngineSpace(space, self._dimensions, self._database, index))
             self._in_engine.pop(space, None)
             held = self._in_process.get(space)
             if held is None:
@@ -308,18 +312,12 @@ class Search:
             if (segment.is_unkept and segment.keep(self._database)) or (check and not segment.check_kept()):
                 self.forget([space])
 
-    def _details(self, session: Session, scope: Scope, spaces: Sequence[SpaceCandidates]) -> Details:
-        nums = [num for one in spaces for num in one.nums.tolist()]
-        whole = not scope.filtered and all(one.word_records is None for one in spaces)
-        whole = whole and all(one.seq is not None for one in spaces)
-        key = (len(nums), *((one.space, one.seq) for one in spaces))
+    def _details(self, session: Session, spaces: Sequence[SpaceCandidates]) -> Details:
+        parts = [one.details(session) for one in spaces]
+        if len(parts) < 2:
+            return parts[0] if parts else gather([], {}, self._dimensions)
         # Read once: another thread may replace it.
-        gathered = self._gathered
-        if whole and gathered and gathered[0] == key and np.array_equal(gathered[1].nums, nums):
-            return gathered[1]
-        found = [one.signals(session, one.nums.tolist()) for one in spaces]
-        signals: Mapping[int, Signal] = found[0] if len(found) == 1 else {k: v for one in found for k, v in one.items()}
-        details = gather(nums, signals, self._dimensions)
-        if whole:
-            self._gathered = (key, details)
-        return details
+        joined = self._joined
+        if joined is None or len(joined[0]) != len(parts) or not all(map(operator.is_, joined[0], parts)):
+            joined = self._joined = parts, join_details(parts)
+        return joined[1]

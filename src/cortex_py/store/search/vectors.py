@@ -30,26 +30,31 @@ class _Guard:
     """The first to enter sets the limit, the last to leave restores it."""
 
     def __init__(self) -> None:
-        self._controller = ThreadpoolController()
+        # Set directly: the library's own context manager also describes each library, which takes ten times as long.
+        self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
         self.renew()
         renew_in_forks(self)
 
     def renew(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._restore: Callable[[], None] = lambda: None
+        self._former: list[int | None] = []
 
     def enter(self) -> None:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                self._restore = self._controller.limit(limits=1, user_api="blas").restore_original_limits
+                self._former = [one.get_num_threads() for one in self._libraries]
+                for one in self._libraries:
+                    one.set_num_threads(1)
 
     def leave(self) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._restore()
+                for one, threads in zip(self._libraries, self._former, strict=True):
+                    if threads is not None:
+                        one.set_num_threads(threads)
 
     @property
     def crowded(self) -> bool:
