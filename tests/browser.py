@@ -21,6 +21,8 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
+from timing import MINUTE
+
 __all__ = ["Browser", "Tab", "browser_program", "running_browser"]
 
 _FLAGS = (
@@ -40,7 +42,7 @@ _FLAGS = (
     "--force-color-profile=srgb",
     "--hide-scrollbars",
 )
-_SECONDS = 30.0
+_SECONDS = MINUTE
 _TICK = 0.01
 
 

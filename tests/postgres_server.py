@@ -31,7 +31,7 @@ _SETTINGS = {
 }
 # For tests that pull the plug: what was acknowledged must be on the disk.
 _DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "max_connections": "120"}
-_START_SECONDS = 30
+_START_SECONDS = 60
 
 
 class PostgresServer:

@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from cortex_py.pools import load_once
+from timing import MINUTE
 
 
 def test_threads_that_need_a_model_at_once_load_it_once() -> None:
@@ -15,12 +16,12 @@ def test_threads_that_need_a_model_at_once_load_it_once() -> None:
 
     @load_once
     def model() -> object:
-        loading.wait(5)
+        loading.wait(MINUTE)
         loads.append(1)
         return object()
 
     def use() -> object:
-        everybody.wait(5)
+        everybody.wait(MINUTE)
         loading.set()
         return model()
 

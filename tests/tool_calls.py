@@ -57,9 +57,6 @@ class Meter:
                 self.refused.add(label)
         return answer
 
-    def slow(self, ceiling: float) -> dict[str, float]:
-        return {label: round(seconds, 2) for label, seconds in self.seconds.items() if seconds > ceiling}
-
 
 def _spent() -> float:
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))

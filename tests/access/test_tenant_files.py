@@ -17,6 +17,7 @@ from cortex_py.errors import ProjectNotFound
 from cortex_py.grounding.index.project_index import index_name
 from cortex_py.security.callers import Caller, acting_as
 from cortex_py.security.tenant_files import TenantFiles
+from timing import MINUTE
 
 from stub_backend import StubBackend
 
@@ -160,7 +161,7 @@ def test_a_home_of_an_earlier_version_is_put_in_order(home: Path, project: Path,
 
 
 def _open_once(home: str, project: str, line: str, go: Any, out: Any) -> None:
-    go.wait(30)
+    go.wait(MINUTE)
     with _opened(Path(home), Path(project)) as cortex:
         check = cortex.contexts.check_branch(line)
         out.put((check.verified, len(cortex.backups.snapshots())))

@@ -20,6 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from timing import MINUTE
+
 USER, PASSWORD = "alice", "correct horse:battery"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "very/secret+key"}
 
@@ -54,7 +56,7 @@ class S3Server:
         headers = {"Authorization": signed, "Content-Type": "application/octet-stream"}
         request = urllib.request.Request(self.endpoint + path, data, headers, method=method)
         # Without the proxy that the environment may name.
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as answer:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=MINUTE) as answer:
             answer.read()
 
 

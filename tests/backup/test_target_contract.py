@@ -12,6 +12,7 @@ import pytest
 from cortex_py.backup.targets.addresses import open_target
 from cortex_py.backup.targets.target import StoredObject, Target
 from cortex_py.errors import InvalidInput, NetworkError
+from timing import MINUTE
 
 from cloud_servers import S3Server, WebDavServer, s3_server, webdav_server
 
@@ -49,7 +50,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[
     targets: list[Target] = []
 
     def opening() -> Target:
-        targets.append(open_target(url, environment=environment, timeout=20))
+        targets.append(open_target(url, environment=environment, timeout=MINUTE))
         return targets[-1]
 
     yield opening

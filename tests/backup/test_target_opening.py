@@ -15,6 +15,7 @@ from cases import each
 from cortex_py.backup.targets.addresses import open_target
 from cortex_py.backup.targets.buckets import BucketTarget
 from cortex_py.errors import ConfigurationError
+from timing import MINUTE
 
 from cloud_servers import KEYS, PASSWORD, Asked, FaultyServer, Reply
 
@@ -214,7 +215,7 @@ def test_google_is_asked_with_a_condition_for_what_is_new(server: FaultyServer) 
 
     server.usual = usual
     target = open_target(
-        f"gs://bucket/x?endpoint={server.url}", environment={"GOOGLE_OAUTH_ACCESS_TOKEN": "tok"}, timeout=5
+        f"gs://bucket/x?endpoint={server.url}", environment={"GOOGLE_OAUTH_ACCESS_TOKEN": "tok"}, timeout=MINUTE
     )
     assert target.create("a", b"1") is False
     assert target.get("a", 1) is None
@@ -236,7 +237,7 @@ def test_azure_is_asked_with_a_condition_for_what_is_new(server: FaultyServer) -
         "AZURE_STORAGE_ACCOUNT_NAME": "account",
         "AZURE_STORAGE_ACCOUNT_KEY": base64.b64encode(b"k" * 32).decode(),
     }
-    target = open_target(f"az://container/x?endpoint={server.url}", environment=environment, timeout=5)
+    target = open_target(f"az://container/x?endpoint={server.url}", environment=environment, timeout=MINUTE)
     assert target.create("a", b"1") is False
     assert target.get("a", 1) is None
     assert all(one.headers["authorization"].startswith("SharedKey account:") for one in server.asked)

@@ -8,7 +8,6 @@ import io
 import os
 import random
 import stat
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -352,7 +351,6 @@ def test_hostile_headers_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     changes = [(56, worst), (60, b"\xff\xff"), (60, b"\0\0"), (60, b"\0\x09"), (11, b"\xff"), (11, b"\0")]
     changes += [(68, worst), (72, worst), (76, worst), (64, b"\0"), (64, b"\3"), (64, b"\xff")]
     tracemalloc.start()
-    begun = time.process_time()
     try:
         for at, new in changes:
             changed = _put(data, at, new)
@@ -362,7 +360,6 @@ def test_hostile_headers_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
-    assert time.process_time() - begun < 2
 
 
 def test_weak_parameters_are_not_written_without_being_allowed() -> None:

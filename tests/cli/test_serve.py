@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from timing import MINUTE
+
 from servers import HttpServer, http_server, serve_command, serve_environment
 
 TOKEN = "a-long-enough-token-0123"
@@ -23,7 +25,7 @@ def server(home: Path, project: Path) -> Iterator[HttpServer]:
 
 def _get(url: str, path: str, **headers: str) -> tuple[int, bytes]:
     place = urlsplit(url)
-    connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=MINUTE)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
@@ -59,7 +61,7 @@ def test_it_stops_on_a_signal(home: Path, project: Path, name: signal.Signals) -
     with http_server(home, project, own_interpreter=True) as server:
         assert _json(server.url, "/health/live") == {"status": "live"}
         server.process.send_signal(name)
-        assert server.process.wait(timeout=20) == 0
+        assert server.process.wait(MINUTE) == 0
 
 
 def test_a_token_is_asked_for_where_one_is_set(home: Path, project: Path) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cortex_py.cli import _COMMANDS
+from timing import MINUTE
 
 from helpers import git
 from servers import http_server
@@ -64,11 +65,11 @@ def test_it_does_in_an_interpreter_of_its_own_what_a_forked_one_does(
 def test_whoever_stands_for_a_forked_process_takes_it_along(home: Path, project: Path) -> None:
     with http_server(home, project) as server:
         place = urlsplit(server.url)
-        socket.create_connection((str(place.hostname), place.port or 0), timeout=30).close()
+        socket.create_connection((str(place.hostname), place.port or 0), timeout=MINUTE).close()
         server.process.kill()
-        assert server.process.wait(30) == -signal.SIGKILL
+        assert server.process.wait(MINUTE) == -signal.SIGKILL
         assert server.process.stdout is not None
         # Ends when nobody can write there any more.
         server.process.stdout.read()
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection((str(place.hostname), place.port or 0), timeout=30)
+            socket.create_connection((str(place.hostname), place.port or 0), timeout=MINUTE)

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from cases import each
 from cortex_py.embedding.batching import Batcher, Job
 from cortex_py.errors import EmbeddingError, ModelMissing
+from timing import MINUTE
 
-PATIENCE = 20
+PATIENCE = MINUTE
 
 
 class Telling:

@@ -18,6 +18,7 @@ from cortex_py.embedding.backends import openai as openai_backend
 from cortex_py.embedding.backends.openai import OpenAIBackend
 from cortex_py.embedding.wordpiece import WordPiece
 from cortex_py.errors import ConfigurationError, CortexError, EmbeddingError
+from timing import MINUTE
 
 from stub_backend import StubBackend
 
@@ -260,11 +261,11 @@ def test_nobody_there_is_an_error_that_names_the_host() -> None:
 
 
 def test_silence_is_not_waited_for_forever(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_backend, "_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(openai_backend, "_ANSWER_SECONDS", 1.0)
     silent = threading.Event()
 
     def say_nothing(question: dict[str, Any]) -> Any:
-        silent.wait(10)
+        silent.wait(MINUTE)
         return vectors(question)
 
     endpoint.script = [say_nothing]

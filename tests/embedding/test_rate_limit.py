@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cortex_py.embedding import guards
 from cortex_py.embedding.guards import SlidingWindow
 from cortex_py.errors import RateLimited
+from timing import MINUTE
 
 
 class Ticking:
@@ -154,7 +155,7 @@ def test_threads_take_exactly_what_there_is() -> None:
     window = SlidingWindow(100, 60, now)
 
     def work(_: int) -> int:
-        together.wait(10)
+        together.wait(MINUTE)
         return sum(_taken(window) for _ in range(50))
 
     with ThreadPoolExecutor(8) as pool:

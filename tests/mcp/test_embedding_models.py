@@ -20,6 +20,7 @@ from cortex_py.embedding.service import EmbeddingService
 from cortex_py.errors import WIRE_FORMS
 from cortex_py.mcp import models
 from cortex_py.mcp.families.embedding.tools import CortexPyMCPTools
+from timing import MINUTE
 
 from helpers import FakeClock
 
@@ -282,7 +283,7 @@ def test_a_cancelled_call_raises_and_is_no_answer(tools_over: Tools) -> None:
 
     def slow(text: str) -> list[float]:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(MINUTE)
         return [1.0]
 
     tools = tools_over(slow)

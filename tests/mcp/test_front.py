@@ -11,11 +11,12 @@ from cortex_py.errors import ConfigurationError, StoreCorrupt
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.mcp.stdio.frames import TooLong
 from cortex_py.mcp.stdio.front import Front, Snapshot, envelope
+from timing import MINUTE
 
 MOST = 1000
 # How many requests may be under way at one time.
 BOUND = 512
-SECONDS = 30
+SECONDS = MINUTE
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 MODERN = envelope("2026-07-28")

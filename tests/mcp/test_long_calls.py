@@ -21,13 +21,14 @@ from cortex_py.mcp.server import build_server
 from cortex_py.mcp.stdio.front import Front, Snapshot, envelope
 from cortex_py.mcp.stdio.streams import MessageServer
 from cortex_py.memory.capture.capture import Progress
+from timing import MINUTE
 
 from clients import MODES, Caller, connected
 from helpers import FakeClock
 from stub_backend import StubBackend
 from witness import Witness
 
-SECONDS = 30
+SECONDS = MINUTE
 RECORDS = 600
 # What the library rebuilds between two reports.
 STEPS = [128, 256, 384, 512, 600]

@@ -16,13 +16,14 @@ from mcp_types import PromptReference
 
 from cortex_py import Cortex
 from cortex_py.mcp.server import build_server
+from timing import MINUTE
 
 from clients import CURRENT, Caller, connected, stdio_transport
 from helpers import git
 from servers import http_server
 from stub_backend import StubBackend
 
-SECONDS = 30
+SECONDS = MINUTE
 BUILTIN = ["capture-decision", "document-api", "review-memories", "start-session"]
 CHANGED = "prompts"
 TOPICS = "subcog://topics"

@@ -22,12 +22,13 @@ from cortex_py.mcp.server import build_server
 from cortex_py.records import Memory
 from cortex_py.security.callers import Caller as CallerOfServer
 from cortex_py.security.callers import acting_as
+from timing import MINUTE
 
 from clients import MODES, Caller, connected, stdio_transport
 from servers import http_server
 from stub_backend import StubBackend
 
-SECONDS = 30
+SECONDS = MINUTE
 TOPICS = "subcog://topics"
 
 Change = Callable[[Cortex, Memory], object]

@@ -20,6 +20,7 @@ from cortex_py.mcp.help_pages import HELP
 from cortex_py.mcp.server import build_server
 from cortex_py.mcp.stdio.front import envelope
 from llm.chat_server import ChatServer, chat, refusal
+from timing import MINUTE
 
 from clients import MODES, PROTOCOLS, Caller, connected
 from helpers import FakeClock
@@ -304,7 +305,7 @@ def test_an_excluded_tool_is_not_listed(client: Caller) -> None:
 @pytest.mark.parametrize("body", MALFORMED, ids=lambda body: body.decode())
 def test_a_malformed_request_is_refused_over_http(prepared: Prepared, mode: str, body: bytes) -> None:
     place = urlsplit(prepared.url)
-    connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=MINUTE)
     try:
         headers = {
             "Content-Type": "application/json",

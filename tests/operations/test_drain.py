@@ -15,6 +15,7 @@ from cortex_py.clock import SystemClock
 from cortex_py.http.middleware import DrainState
 from cortex_py.store.sqlite import open_sqlite
 from operations.raw_calls import answer, call, connection, get, message, send_call
+from timing import MINUTE, no_hang
 
 from servers import http_server
 
@@ -65,7 +66,7 @@ def test_what_is_under_way_is_finished_and_the_rest_refused(home: Path, project:
         ((status, headers, body),) = done
         assert (status, headers["connection"]) == (200, "close")
         assert "result" in message(body)
-        assert server.process.wait(timeout=20) == 0
+        assert server.process.wait(MINUTE) == 0
         with database.read() as session:
             assert session.rows("SELECT count(*) FROM memory") == [(2,)]
         database.close()
@@ -75,9 +76,8 @@ def test_the_waiting_is_bounded_and_can_be_cut_short() -> None:
     draining = DrainState()
     draining.in_flight = 1
     assert asyncio.run(draining.wait_until_idle(0.05, lambda: False)) is False
-    began = time.monotonic()
-    assert asyncio.run(draining.wait_until_idle(600, lambda: True)) is False
-    assert time.monotonic() - began < 60
+    with no_hang():
+        assert asyncio.run(draining.wait_until_idle(600, lambda: True)) is False
 
     async def answered() -> bool:
         waiting = asyncio.create_task(draining.wait_until_idle(600, lambda: False))

@@ -15,6 +15,7 @@ from cortex_py.http import monitoring as readiness
 from cortex_py.http.middleware import DrainState
 from cortex_py.http.monitoring import Readiness
 from operations.raw_calls import call, get
+from timing import MINUTE
 
 from postgres_server import running_server
 from servers import http_server
@@ -38,7 +39,7 @@ def test_a_server_is_ready_while_its_database_is_and_reads_outlive_a_restart(hom
         began = time.monotonic()
         # What was found a moment ago still counts for that moment.
         while (answered := get(server.url, "/health/ready"))[0] == 200:
-            assert time.monotonic() - began < 20
+            assert time.monotonic() - began < MINUTE
             time.sleep(0.05)
         status, headers, body = answered
         assert (status, headers["retry-after"]) == (503, "1")
@@ -54,7 +55,7 @@ def test_a_server_is_ready_while_its_database_is_and_reads_outlive_a_restart(hom
         asking.join()
         assert "result" in str(told)
         while get(server.url, "/health/ready")[0] != 200:
-            assert time.monotonic() - began < 40
+            assert time.monotonic() - began < 2 * MINUTE
             time.sleep(0.05)
         assert b"\ncortex_store_up 1.0\n" in get(server.url, "/metrics", **bearer)[2]
 

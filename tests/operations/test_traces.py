@@ -19,6 +19,7 @@ from cortex_py.errors import ConfigurationError
 from cortex_py.mcp.middleware.telemetry import send_traces
 from cortex_py.tracing import span
 from operations.raw_calls import call
+from timing import MINUTE
 
 from servers import http_server
 
@@ -88,7 +89,7 @@ def test_a_call_is_one_tree_from_its_caller_to_the_store(home: Path, project: Pa
             # An error's words quote what was asked for.
             assert "error" in call(server.url, "subcog_get", {"memory_id": CONTENT}, **headers)[2]
             server.process.send_signal(signal.SIGTERM)
-            assert server.process.wait(timeout=30) == 0
+            assert server.process.wait(MINUTE) == 0
         assert collector.paths == {"/v1/traces"}
         assert collector.services == {"cortex"}
         assert b"zanzibar" not in collector.bodies
@@ -112,7 +113,7 @@ def test_a_collector_that_is_not_there_stops_nobody(home: Path, project: Path) -
     with http_server(home, project, CORTEX_OTEL_ENDPOINT="http://127.0.0.1:9") as server:
         assert call(server.url, "subcog_status", {})[0] == 200
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(timeout=30) == 0
+        assert server.process.wait(MINUTE) == 0
 
 
 def test_without_the_setting_nothing_of_it_is_loaded(home: Path) -> None:

@@ -79,7 +79,7 @@ def _ask(words: list[str]) -> None:
             print(answer.read().decode())
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def main() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from cortex_py.prompts.checks import Draft
 from cortex_py.prompts.files import ENTRIES_MOST, FILE_MOST, FORMATS, Format, dump, format_of, load
 from cortex_py.prompts.structured import yaml_item
 from cortex_py.records import Saved, SavedKind, Variable
+from timing import quick
 
 NAMES: dict[Format, str] = {"markdown": "stem.md", "yaml": "stem.yaml", "json": "stem.json"}
 NASTY = (
@@ -415,9 +415,7 @@ class TestHostile:
         ids=itertools.count(),
     )
     def test_yaml(self, text: str, message: str) -> None:
-        start = time.process_time()
-        assert message in refused(text, "x.yaml")
-        assert time.process_time() - start < 20
+        assert message in quick(lambda: refused(text, "x.yaml"), 20)
 
     def test_merge_keys_merge_nothing(self) -> None:
         [draft] = read("content: x\nvariables: [{name: a, default: {<<: {b: 1}}}]", "x.yaml")

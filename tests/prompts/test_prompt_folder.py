@@ -17,6 +17,7 @@ from cortex_py.prompts import folder as module
 from cortex_py.prompts.checks import Draft
 from cortex_py.prompts.files import FILE_MOST
 from cortex_py.prompts.folder import FILES_MOST, FolderTexts, PromptFolder
+from timing import MINUTE
 
 SECRET = "the private file"
 
@@ -325,7 +326,7 @@ def within_seconds(call: Callable[[], FolderTexts]) -> FolderTexts:
     found: list[FolderTexts] = []
     worker = threading.Thread(target=lambda: found.append(call()), daemon=True)
     worker.start()
-    worker.join(20)
+    worker.join(MINUTE)
     assert found, "it hangs"
     return found[0]
 

@@ -93,11 +93,11 @@ inside, go = threading.Event(), threading.Event()
 def work():
     with database.write() as session:
         inside.set()
-        go.wait(20)
+        go.wait(60)
         session.run("INSERT INTO kept VALUES ('thread')")
 thread = threading.Thread(target=work)
 thread.start()
-inside.wait(20)
+inside.wait(60)
 threading.Timer(0.2, go.set).start()
 child = os.fork()
 if child == 0:
@@ -119,11 +119,11 @@ inside, go = threading.Event(), threading.Event()
 def work():
     with database.write() as session:
         inside.set()
-        go.wait(20)
+        go.wait(60)
         session.run("INSERT INTO kept VALUES ('thread')")
 thread = threading.Thread(target=work)
 thread.start()
-inside.wait(20)
+inside.wait(60)
 child = os.fork()
 if child == 0:
     signal.alarm(30)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 from cortex_py.clock import SystemClock
 from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
+from timing import no_hang
 
 from helpers import FakeClock
 from homes import opened
 from postgres_server import PostgresServer
 
-LONG = 20.0
+LONG = 120.0
 
 
 class Listener:
@@ -41,10 +41,9 @@ def test_a_capture_and_a_prompt_of_another_process_are_told(
             lambda: cortex.prompts.save("greet", "Hello {{who}}."),
         ):
             listener = Listener(database)
-            began = time.monotonic()
-            change()
-            assert listener.result() is True
-            assert time.monotonic() - began < LONG
+            with no_hang():
+                change()
+                assert listener.result() is True
             database._notices.close()
     database.close()
 
@@ -88,7 +87,6 @@ def test_a_lost_connection_may_have_missed_something_and_is_made_anew(
 def test_closing_ends_the_waiting(postgres_url: str) -> None:
     database = open_postgres(postgres_url, SystemClock())
     listener = Listener(database)
-    began = time.monotonic()
-    database.close()
-    assert listener.result() in (True, False)
-    assert time.monotonic() - began < LONG / 2
+    with no_hang():
+        database.close()
+        assert listener.result() in (True, False)

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +34,7 @@ from cortex_py.store import migrations
 from cortex_py.store.postgres import pool as postgres_pool
 from cortex_py.store.postgres.engine import PostgresDatabase, as_postgres, open_postgres
 from cortex_py.store.postgres.errors import translate_errors
+from timing import no_hang
 
 from helpers import FakeClock
 from homes import fill, opened, state
@@ -52,15 +52,14 @@ def database(postgres_url: str) -> Iterator[PostgresDatabase]:
 
 
 def test_a_statement_that_outlasts_its_call_is_stopped_by_the_server(database: PostgresDatabase) -> None:
-    began = time.monotonic()
     with (
+        no_hang(),
         deadline.apply_limit(deadline.Limit(0.3)),
         pytest.raises(DeadlineExceeded),
         database.write() as session,
     ):
         session.run("CREATE TABLE by_half (x int)")
-        session.rows("SELECT pg_sleep(60)")
-    assert time.monotonic() - began < 30
+        session.rows("SELECT pg_sleep(120)")
     with database.read() as session:
         assert not database.has_table(session, "by_half")
         assert session.rows("SHOW statement_timeout") == [("0",)]

@@ -20,6 +20,7 @@ from cortex_py.errors import StorageError, StoreUnavailable
 from cortex_py.store.database import Session, retry_once
 from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
 from cortex_py.store.postgres.pool import Pool
+from timing import MINUTE, no_hang
 
 from helpers import FakeClock
 from homes import opened
@@ -85,7 +86,7 @@ def test_the_waiting_is_bounded(own_server: PostgresServer, url: str) -> None:
         began = time.monotonic()
         with pytest.raises(StoreUnavailable, match="cannot be reached") as told, database.read():
             pass
-        assert 0.3 <= time.monotonic() - began < 5
+        assert 0.3 <= time.monotonic() - began < MINUTE
         assert not told.value.perhaps_written
         assert database.vitals().retries
         # A probe does not wait for it.
@@ -99,10 +100,8 @@ def test_the_waiting_is_bounded(own_server: PostgresServer, url: str) -> None:
 
 
 def test_a_server_that_was_never_there_is_told_at_once(tmp_path: Path) -> None:
-    began = time.monotonic()
-    with pytest.raises(StoreUnavailable):
-        open_postgres(f"postgresql://me@/db?host={tmp_path}", SystemClock(), retry_seconds=60)
-    assert time.monotonic() - began < 10
+    with no_hang(), pytest.raises(StoreUnavailable):
+        open_postgres(f"postgresql://me@/db?host={tmp_path}", SystemClock(), retry_seconds=600)
 
 
 def test_a_writer_that_waits_for_its_turn_outlives_a_restart(own_server: PostgresServer, url: str) -> None:
@@ -272,7 +271,7 @@ def test_one_process_leads_and_is_followed_when_it_is_killed(url: str) -> None:
     first.wait()
     first.stdout.close()
     first.stdin.close()
-    until = time.monotonic() + 20
+    until = time.monotonic() + MINUTE
     while not database.leads("upkeep"):
         assert time.monotonic() < until
         time.sleep(0.02)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from cases import each
 from cortex_py.worktree.files import files
 from cortex_py.worktree.files.files import project_files
 from cortex_py.worktree.files.ignore_rules import IgnoreRules
+from timing import quick
 
 from helpers import git
 
@@ -69,10 +69,8 @@ def test_the_nearest_file_decides() -> None:
 
 def test_a_hostile_pattern_takes_no_time() -> None:
     rules = IgnoreRules(b"*a" * 40 + b"b\n" + b"**/x/" * 40 + b"y\n" + b" " * 500_000 + b"x\n")
-    started = time.monotonic()
-    assert not rules.ignored(b"a" * 2_000, is_folder=False)
-    assert not rules.ignored(b"x/" * 500 + b"z", is_folder=False)
-    assert time.monotonic() - started < 2
+    assert not quick(lambda: rules.ignored(b"a" * 2_000, is_folder=False), 2)
+    assert not quick(lambda: rules.ignored(b"x/" * 500 + b"z", is_folder=False), 2)
 
 
 NAMES = ("a", "b", "ab", "a.b", "A", "a b", "é", "[", "-", "!a", "#b", "\\a")

@@ -110,8 +110,11 @@ _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:_\d{3}){1,6}(?![\w,])")
 def mentions(text: str, start: int = 0, end: int | None = None) -> list[Mention]:
     """The mentions between two offsets, in order; their own offsets refer to the whole text."""
     end = len(text) if end is None else end
-    # `12_000` is 12,000, at the same place.
-    text = _GROUPED.sub(lambda number: number[0].replace("_", ","), text)
+    # `12_000` is 12,000, at the same place. Only this part is read: a text has as many parts as sentences.
+    around = slice(max(start - 1, 0), end + 1)
+    part = _GROUPED.sub(lambda number: number[0].replace("_", ","), text[around])
+    if part != text[around]:
+        text = text[: around.start] + part + text[around.stop :]
     found = [mention for match in _MASTER.finditer(text, start, end) for mention in _read(match)]
     files = {mention.start for mention in found if mention.kind == "file"}
     packages = [package for package in _packages(text, start, end) if package.start not in files]
