@@ -82,13 +82,16 @@ def build_repository(root: Path, count: int) -> int:
 
 
 def scan_in_process(home: str, root: str, mode: str) -> None:
-    """Run by a fresh interpreter: one scan, its time from opening to closing, and the memory it took."""
+    """Run by a fresh interpreter: one scan, its time until the answer and until all vectors, and its memory."""
     started = time.perf_counter()
     with Cortex.open(home, project=root, backend=_model()) as cortex:
         scanned = cortex.contexts.initialize(root, mode)  # type: ignore[arg-type]  # one of the three
+        answered = time.perf_counter() - started
+        cortex.memories.fill_vectors()
     seconds = time.perf_counter() - started
     used = resource.getrusage(resource.RUSAGE_SELF)
     told = {
+        "answered_s": answered,
         "seconds": seconds,
         "cpu_s": used.ru_utime + used.ru_stime,
         "peak_mb": used.ru_maxrss / 1024,
@@ -145,9 +148,9 @@ def scan(folder: Path, count: int) -> dict[str, object]:
     share = bare * first["created"] / first["seconds"]
     cpu_share = bare_cpu * first["created"] / first["cpu_s"]
     report.table(
-        ("scan", "seconds", "files", "contexts created", "peak MB"),
+        ("scan", "answered", "with vectors", "files", "contexts created", "peak MB"),
         [
-            (name, one["seconds"], int(one["files"]), int(one["created"]), one["peak_mb"])
+            (name, one["answered_s"], one["seconds"], int(one["files"]), int(one["created"]), one["peak_mb"])
             for name, one in (("light", light), ("full", first), ("full again", again), ("50 files changed", touched))
         ],
     )

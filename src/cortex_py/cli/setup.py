@@ -54,6 +54,12 @@ def init_command(mode: ScanMode, background: bool, new_store: bool, session: Com
             cortex.contexts.request_scan(mode)
         with progress_bar("Scanning", hidden=session.as_json) as progress:
             scanned = cortex.contexts.initialize(mode="none" if background else mode, progress=progress)
+        left = scanned.pending_vectors
+        if left:
+            note("All files are found by words now. Ctrl-C leaves the vectors that are missing to the next command.")
+            with progress_bar("Embedding", hidden=session.as_json) as progress:
+                cortex.memories.fill_vectors(progress=progress)
+            left = cortex.memories.files.pending_vectors()
         found = cortex.project
         report = {
             "project_id": found.id,
@@ -71,6 +77,7 @@ def init_command(mode: ScanMode, background: bool, new_store: bool, session: Com
             "contexts_created": scanned.contexts_created,
             "contexts_updated": scanned.contexts_updated,
             "left_out": scanned.left_out,
+            "pending_vectors": left,
         }
     session.show(report, f"Project {found.name} ({found.id}) is ready; memories are kept in {report['home']}.")
     if background:

@@ -28,6 +28,8 @@ SCAN_MODES: tuple[ScanMode, ...] = get_args(ScanMode)
 # A light scan answers while a person waits. It reads this much of each file, and of all together, in characters.
 _LIGHT_FILE = 4_800
 _LIGHT_TOTAL = 32_000
+# From so many bytes on, a scan that reads most of its files for the first time computes their vectors afterwards.
+_DEFERRED_BYTES = 400_000
 
 Progress = Callable[[int, int], None]
 
@@ -44,6 +46,7 @@ class ScanResult:
     contexts_created: int
     contexts_updated: int
     left_out: Mapping[str, int]
+    pending_vectors: int = 0  # contexts that are found by words, and by meaning once their vectors are computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,9 @@ class Scanner:
 
         if progress and total:
             progress(0, total)
-        counts = self._capture.write(self._texts(changed, renames, mode), written)
+        size = sum(file.size for file in changed)
+        deferred = size > _DEFERRED_BYTES and 2 * size > sum(file.size for file in taken)
+        counts = self._capture.write(self._texts(changed, renames, mode), written, defer_vectors=deferred)
         gone = [path for path in gone if path not in renames.values()]
         self._capture.remove(gone)
         return ScanResult(
@@ -99,6 +104,7 @@ class Scanner:
             counts.created,
             counts.updated,
             {str(reason): count for reason, count in choice.counts().items()},
+            self._capture.pending_vectors(),
         )
 
     def estimate(self, mode: ScanMode) -> ScanEstimate:

@@ -158,6 +158,7 @@ class Contexts:
     ) -> ScanResult:
         """Store a project and scan its files; edits that people made to branch files are stored as well.
 
+        After a large scan the vectors are computed in the background; `pending_vectors` says how many.
         `progress` is called with (done, total) in files. If it raises, the scan stops and keeps what it has done.
         """
         from .scan import check_mode
@@ -168,7 +169,10 @@ class Contexts:
             require_write(project.id)
             for branch in self.branches(project.id):
                 project.projection.try_refresh(branch.id)
-            return project.scanner().run(mode, progress)
+            scanned = project.scanner().run(mode, progress)
+        if scanned.pending_vectors:
+            project.memories.begin_vectors()
+        return scanned
 
     def estimate_scan(self, mode: ScanMode = "full") -> ScanEstimate:
         """What `initialize` would read of the current project; nothing is stored."""

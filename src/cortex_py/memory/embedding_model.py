@@ -2,7 +2,7 @@
 
 Without a usable model, records are stored and searched by their words, and get their vectors once the model is there.
 In the same way a store moves to the model that ships: the vectors of the one that shipped before are dropped when it
-is opened, and the records get new ones in the background.
+is opened, and the records get new ones in the background. A large scan stores its records so, too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from ..embedding.backends.backend import Backend
 from ..errors import EmbeddingError, ModelCorrupt, ModelMismatch, ModelMissing
+from ..records import files_space
 from ..store.database import Session
 from ..store.rows import IndexedRecord
 from ..store.store import Store
@@ -21,6 +22,8 @@ from ..store.store import Store
 __all__ = [
     "NO_MODEL",
     "check_model",
+    "defer_vectors",
+    "deferred_spaces",
     "finish_space",
     "follow_shipped_model",
     "mark_changing",
@@ -152,6 +155,22 @@ def record_model(store: Store, session: Session, backend: Backend, records: Iter
         set_spaces_without_vectors(store, session, [*spaces_without_vectors(store, session), *waiting])
     else:
         check_model(store, session, backend, claim=True)
+
+
+def defer_vectors(store: Store, session: Session, space: str) -> None:
+    """Let a space be searched by words until `fill_vectors` has computed what is missing there.
+
+    Called in the transaction that stores records without vectors.
+    """
+    moving = json.loads(store.settings.get(session, _MOVING) or "[]")
+    if space not in moving:
+        store.settings.put(session, _MOVING, json.dumps(sorted((*moving, space))))
+
+
+def deferred_spaces(store: Store, session: Session) -> list[str]:
+    """Spaces whose chunks are right as they are and wait for their vectors."""
+    moving = set(json.loads(store.settings.get(session, _MOVING) or "[]"))
+    return [one for one in spaces_without_vectors(store, session) if one in moving and one.endswith(files_space(""))]
 
 
 def mark_changing(store: Store, session: Session, backend: Backend) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -18,11 +18,23 @@ from ..security.rights import Level
 from ..store.database import Session, by_space
 from ..store.rows import IndexedRecord
 from ..store.store import Store
-from .capture.capture import Capture, Progress, StoredRecord
-from .capture.prepare import check_fields, check_text, clean_tags, embed_if_possible, embed_records, index_entry
+from ..store.tables.memories import EmptyChunk
+from .capture.capture import Capture, Progress, StoredRecord, work_ahead
+from .capture.prepare import (
+    check_fields,
+    check_text,
+    clean_tags,
+    embed_if_possible,
+    embed_records,
+    embed_texts,
+    embedded_text,
+    heading_of,
+    index_entry,
+)
 from .embedding_model import (
     NO_MODEL,
     check_model,
+    deferred_spaces,
     finish_space,
     mark_changing,
     record_model,
@@ -37,6 +49,8 @@ __all__ = ["GarbageCollector", "GcResult", "Lifecycle", "ReindexResult", "seek_r
 
 
 _REINDEX_BATCH = 128
+# Enough for the model to sort by length; a stop waits for a part of it.
+_FILL_BATCH = 192
 
 # Number, space, idempotency key and record.
 _Row = tuple[int, str, str | None, Memory]
@@ -242,14 +256,25 @@ class Lifecycle:
             done += len(looked)
         return done
 
-    def fill_vectors(self, stop: Callable[[], bool]) -> int:
-        """Compute the vectors of records that were stored without them, batch by batch."""
+    def fill_vectors(self, stop: Callable[[], bool], progress: Progress | None = None) -> int:
+        """Compute the vectors of records that were stored without them, batch by batch.
+
+        `progress` is called for those of large scans.
+        """
         done = reached = 0
         while not stop():
             with self._store.database.read() as session:
                 spaces = spaces_without_vectors(self._store, session)
                 if not spaces:
                     break
+                deferred = deferred_spaces(self._store, session)
+            if deferred:
+                try:
+                    done += self._fill_deferred(deferred[0], stop, progress)
+                except NO_MODEL:
+                    break
+                continue
+            with self._store.database.read() as session:
                 # Each batch begins where the last one ended: what is done is not read again.
                 nums = self._store.memories.without_vectors(session, spaces[0], _REINDEX_BATCH, reached)
                 placed = {spaces[0]: nums}
@@ -274,6 +299,47 @@ class Lifecycle:
             done += len(nums)
             reached = nums[-1] if nums else 0
         return done
+
+    def _fill_deferred(self, space: str, stop: Callable[[], bool], progress: Progress | None) -> int:
+        """Compute the vectors of records whose chunks are right as they are; the model never waits for the store."""
+        memories, done, total = self._store.memories, 0, 0
+        if progress:
+            with self._store.database.read() as session:
+                total = memories.count_without_vectors(session, [space])
+        for made in work_ahead(self._empty_chunks(space, stop), self._embed_chunks):
+            with self._store.database.write(derived=True) as session:
+                check_model(self._store, session, self._backend, claim=True)
+                memories.set_vectors(session, space, made, memories.next_seq(session))
+            done += len({one.num for one, _ in made})
+            if progress:
+                progress(done, max(done, total))
+            if stop():
+                return done
+        with self._store.database.write(derived=True) as session:
+            # Records that changed meanwhile wait for the next round.
+            if not memories.without_vectors(session, space, 1):
+                finish_space(self._store, session, space)
+        return done
+
+    def _empty_chunks(self, space: str, stop: Callable[[], bool]) -> Iterator[list[tuple[EmptyChunk, str]]]:
+        """The chunks of a space that have no vector, with the texts that are embedded for them, in batches."""
+        reached, memories = 0, self._store.memories
+        while not stop():
+            with self._store.database.read() as session:
+                nums = memories.without_vectors(session, space, _FILL_BATCH, reached)
+                rows = {num: memory for num, _, _, memory in memories.by_numbers(session, space, nums)}
+                chunks = memories.empty_chunks(session, space, nums)
+            if not nums:
+                return
+            yield [
+                (one, embedded_text(rows[one.num].content, heading_of(rows[one.num]), one.first, one.past))
+                for one in chunks
+            ]
+            reached = nums[-1]
+
+    def _embed_chunks(self, chunks: Sequence[tuple[EmptyChunk, str]]) -> list[tuple[EmptyChunk, bytes]]:
+        vectors = embed_texts([text for _, text in chunks], self._backend)
+        return [(one, vector) for (one, _), vector in zip(chunks, vectors, strict=True)]
 
     def _index(self, rows: Sequence[_Row]) -> list[IndexedRecord]:
         return embed_records([self._capture.index(memory, space, key) for _, space, key, memory in rows], self._backend)

@@ -18,7 +18,7 @@ from ..events import Events, MemoriesChanged
 from ..ids import IdMaker
 from ..records import KINDS, Contradiction, Domain, Hit, Memory, Mode, NewMemory, Page, Status, Version, kind_space
 from ..security.callers import as_system, current_caller
-from ..security.permission import require_write
+from ..security.permission import permitted_spaces, require_write
 from ..store.database import Session
 from ..store.search.filters import EVERYTHING, View, Where
 from ..store.store import Store
@@ -41,7 +41,7 @@ from .consolidation.supersession import (
     Supersession,
     UndoResult,
 )
-from .embedding_model import token_counter
+from .embedding_model import spaces_without_vectors, token_counter
 from .lifecycle import GarbageCollector, GcResult, Lifecycle, ReindexResult
 from .namespaces import NAMESPACES, Namespace
 from .place import Place
@@ -90,6 +90,8 @@ class MemoryStatus:
     grounding_counts: dict[str, int] = field(default_factory=dict)
     # How many memories contain each kind of personal data, and how many are not scanned yet.
     personal_counts: dict[str, int] = field(default_factory=dict)
+    # How many memories and parts of files are found by words only, until their vectors are computed.
+    pending_vectors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +178,22 @@ class Memories:
         """An indexer for memories that arrive as documents in a space."""
         return DocumentIndexer(self._store, self._capture, self._backend, space)
 
-    def fill_vectors(self, stop: Callable[[], bool] = lambda: False) -> int:
-        """Compute the vectors of memories that arrived without them; returns how many."""
+    def fill_vectors(self, stop: Callable[[], bool] = lambda: False, progress: Progress | None = None) -> int:
+        """Compute the vectors of memories that arrived without them; returns how many.
+
+        `progress` is called with (done, total) for those of a large scan.
+        """
+
+        def fill(stop: Callable[[], bool]) -> int:
+            return self._lifecycle.fill_vectors(stop, progress)
+
         with as_system():
-            return self._lifecycle.fill_vectors(stop)
+            return self._pending.vectors.run(fill, stop) if self._pending else fill(stop)
+
+    def begin_vectors(self) -> None:
+        """Compute them in the background."""
+        if self._pending:
+            self._pending.vectors.begin(self._lifecycle.fill_vectors)
 
     def capture(
         self,
@@ -443,7 +457,13 @@ class Memories:
                 else tuple(self._store.llm_usage.of_day(session, self._clock.now().date().isoformat())),
                 grounding_counts=self._store.verifications.counts(session, scope.where),
                 personal_counts=self._store.statistics.by_personal(session, scope.where),
+                pending_vectors=self._pending_vectors(session),
             )
+
+    def _pending_vectors(self, session: Session) -> int:
+        mine = (*self._place.spaces(), *(self._place.space("project", kind) for kind in KINDS[1:]))
+        waiting = [one for one in spaces_without_vectors(self._store, session) if one in mine]
+        return self._store.memories.count_without_vectors(session, permitted_spaces(waiting)) if waiting else 0
 
     def tags(self, prefix: str = "", *, limit: int = 100) -> tuple[tuple[str, int], ...]:
         """Tags that begin with a prefix, most used first, each with its number of memories."""

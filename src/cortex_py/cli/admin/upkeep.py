@@ -35,6 +35,7 @@ def status_command(session: CommandSession) -> None:
         ("personal data", ", ".join(f"{kind} {count}" for kind, count in status.personal_counts.items()) or "-"),
         ("store", f"{status.engine}, {status.size_bytes / 1e6:.1f} MB"),
         ("model", status.model or "none yet"),
+        *([("vectors", f"{status.pending_vectors:,} are yet to be computed")] if status.pending_vectors else []),
         *(
             (
                 f"{model} today",

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, cached_property, partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ...clock import Clock, in_utc, to_micros
 from ...config import Settings
@@ -63,7 +63,11 @@ __all__ = [
     "current_index_tag",
     "embed_ahead",
     "parse_ttl",
+    "work_ahead",
 ]
+
+_Batch = TypeVar("_Batch")
+_Done = TypeVar("_Done")
 
 
 class StoredRecord(NamedTuple):
@@ -381,22 +385,27 @@ def _mark_duplicate(record: IndexedRecord, twins: dict[tuple[str, bytes], str]) 
 
 def embed_ahead(drafts: Iterable[list[IndexedRecord]], backend: Backend) -> Iterator[list[IndexedRecord]]:
     """Batches with their vectors; the model embeds one while the caller uses the last and makes the next."""
+    return work_ahead(drafts, lambda batch: embed_if_possible(batch, backend))
+
+
+def work_ahead(batches: Iterable[_Batch], work: Callable[[_Batch], _Done]) -> Iterator[_Done]:
+    """The results of some work on batches; a thread does one while the caller uses the last and makes the next."""
     # Where the caller is interrupted, the model does not finish the batch first.
     limit = Limit.within(current_limit())
+
+    def limited(batch: _Batch) -> _Done:
+        with apply_limit(limit):
+            return work(batch)
+
     with ThreadPoolExecutor(1, "cortex-embed") as pool, closing(limit):
-        waiting: Future[list[IndexedRecord]] | None = None
-        for batch in drafts:
-            started = pool.submit(copy_context().run, _embed_within, limit, batch, backend)
+        waiting: Future[_Done] | None = None
+        for batch in batches:
+            started = pool.submit(copy_context().run, limited, batch)
             if waiting:
                 yield waiting.result()
             waiting = started
         if waiting:
             yield waiting.result()
-
-
-def _embed_within(limit: Limit, records: list[IndexedRecord], backend: Backend) -> list[IndexedRecord]:
-    with apply_limit(limit):
-        return embed_if_possible(records, backend)
 
 
 def parse_ttl(ttl: str, now: datetime) -> datetime:

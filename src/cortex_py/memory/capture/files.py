@@ -20,7 +20,7 @@ from ...store.database import Session
 from ...store.rows import IndexedRecord
 from ...store.store import Store
 from ...store.tables.scans import FileImport, FileSymbol, ScannedFile
-from ..embedding_model import record_model
+from ..embedding_model import defer_vectors, model_problem, record_model, spaces_without_vectors
 from ..place import Place
 from .capture import Capture, embed_ahead
 from .prepare import screen_record
@@ -105,9 +105,25 @@ class FileCapture:
         self._capture = capture
         self._space = place.space("project", "file")
 
-    def write(self, files: Iterable[FileText], written: Callable[[FileText], None] = lambda _file: None) -> FileCounts:
-        """Store files. `written` is called for each one after its commit; if it raises, the work stops."""
+    def write(
+        self,
+        files: Iterable[FileText],
+        written: Callable[[FileText], None] = lambda _file: None,
+        *,
+        defer_vectors: bool = False,
+    ) -> FileCounts:
+        """Store files. `written` is called for each one after its commit; if it raises, the work stops.
+
+        With `defer_vectors` they are found by words at once, and by meaning after `fill_vectors`.
+        """
         counts = FileCounts()
+        # Without a model the chunks are a guess, which `fill_vectors` replaces.
+        if defer_vectors and not model_problem(self._backend):
+            for plans, batch in self._batches(files):
+                self._store_batch(plans, batch, counts, deferred=True)
+                for plan in plans:
+                    written(plan.file)
+            return counts
         waiting: list[list[_Plan]] = []
 
         def drafts() -> Iterator[list[IndexedRecord]]:
@@ -216,11 +232,22 @@ class FileCapture:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def _store_batch(self, plans: Sequence[_Plan], prepared: Sequence[IndexedRecord], counts: FileCounts) -> None:
+    def pending_vectors(self) -> int:
+        """How many parts wait for their vectors."""
+        with self._store.database.read() as session:
+            if self._space not in spaces_without_vectors(self._store, session):
+                return 0
+            return self._store.memories.count_without_vectors(session, [self._space])
+
+    def _store_batch(
+        self, plans: Sequence[_Plan], prepared: Sequence[IndexedRecord], counts: FileCounts, *, deferred: bool = False
+    ) -> None:
         drafts = iter(prepared)
         now = to_micros(self._clock.now())
         with self._store.database.write() as session:
             record_model(self._store, session, self._backend, prepared)
+            if deferred:
+                defer_vectors(self._store, session, self._space)
             seq = self._store.memories.next_seq(session)
             for plan in plans:
                 self._store_file(session, plan, drafts, seq, now, counts)

@@ -27,7 +27,7 @@ from ...store.store import Store
 if TYPE_CHECKING:
     from .capture import StoredRecord
 
-__all__ = ["PendingReading"]
+__all__ = ["PendingReading", "PendingVectors"]
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +59,7 @@ class PendingReading:
         self._store = store
         self._reader: Reader | None = None
         self._most = most
+        self.vectors = PendingVectors()
         self.renew()
         renew_in_forks(self)
         _pause_at_forks()
@@ -117,6 +118,7 @@ class PendingReading:
         """Read what this process marked, if that is soon done, and end the thread. The rest stays marked."""
         self._closing.set()
         self._news.set()
+        self.vectors.close()
         if thread := self._thread:
             thread.join()
         if self._added:
@@ -224,7 +226,94 @@ class PendingReading:
                 return
 
 
-_open: WeakSet[PendingReading] = WeakSet()
+# Computes vectors until the function that it is given says stop.
+FillVectors = Callable[[Callable[[], bool]], int]
+
+
+class PendingVectors:
+    """Computes the vectors that records wait for, in one thread of the process at a time.
+
+    What is missing is marked in the store, so whatever is left when a process ends is computed by a later one.
+    """
+
+    def __init__(self) -> None:
+        self.renew()
+        renew_in_forks(self)
+        _pause_at_forks()
+        _open.add(self)
+
+    def renew(self) -> None:
+        self._lock = threading.Lock()
+        self._working = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._unfinished: FillVectors | None = None
+        self._held = self._closed = False
+
+    def begin(self, fill: FillVectors) -> None:
+        """Compute them in the background, unless that is being done."""
+        with self._lock:
+            if not self._closed and (self._thread is None or not self._thread.is_alive()):
+                self._stop.clear()
+                self._unfinished = fill
+                self._thread = threading.Thread(target=self._run, args=(fill,), name="cortex-vectors", daemon=True)
+                self._thread.start()
+
+    def run(self, fill: FillVectors, stop: Callable[[], bool]) -> int:
+        """Compute them here and now; the thread goes on with what is left."""
+        unfinished = self._pause()
+        try:
+            with self._working:
+                return fill(stop)
+        finally:
+            if unfinished:
+                self.begin(unfinished)
+
+    def close(self) -> None:
+        self._closed = True
+        self._pause()
+
+    def before_fork(self) -> None:
+        self._pause()
+        self._held = self._working.acquire(timeout=_FORK_WAIT_SECONDS)
+
+    def after_fork_in_parent(self) -> None:
+        if self._held:
+            self._working.release()
+        if self._unfinished:
+            self.begin(self._unfinished)
+
+    def _pause(self) -> FillVectors | None:
+        """End the thread; returns what it has not finished."""
+        self._stop.set()
+        if thread := self._thread:
+            thread.join()
+        return self._unfinished
+
+    def _run(self, fill: FillVectors) -> None:
+        while not self._working.acquire(timeout=_QUIET_SECONDS):
+            if self._stop.is_set():
+                return
+        try:
+            with as_system():
+                fill(self._stop.is_set)
+        except CortexError as error:
+            logger.debug("vectors are left to the next process: %s", type(error).__name__)
+        except Exception:
+            logger.exception("vectors were not computed")
+        finally:
+            self._working.release()
+        if not self._stop.is_set():
+            self._unfinished = None
+
+
+class _Pausing(Protocol):
+    def before_fork(self) -> None: ...
+
+    def after_fork_in_parent(self) -> None: ...
+
+
+_open: WeakSet[_Pausing] = WeakSet()
 
 
 def _before() -> None:

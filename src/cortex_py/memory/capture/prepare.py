@@ -35,7 +35,10 @@ __all__ = [
     "count_personal_data",
     "embed_if_possible",
     "embed_records",
+    "embed_texts",
+    "embedded_text",
     "entity_words",
+    "heading_of",
     "index_entry",
     "index_record",
     "path_in",
@@ -162,7 +165,7 @@ def index_record(
         memory = replace(memory, path=path_in(memory.source))
     beginning = memory.content[:indexed]
     spans, voices = _passages(beginning, count_tokens, window)
-    heading = " ".join(filter(None, (memory.path, memory.symbol))) if memory.kind == "file" else ""
+    heading = heading_of(memory)
     lists = [terms(memory.content[span.start : span.end]) for span in spans]
     if heading:
         lists[0] = [*terms(heading), *lists[0]]
@@ -211,13 +214,16 @@ def path_in(source: str | None) -> str | None:
 
 def embed_records(records: Sequence[IndexedRecord], backend: Backend) -> list[IndexedRecord]:
     """Give every chunk its vector, in one call to the model. Equal texts are embedded once."""
-    texts = [_embedded_text(one, c) for one in records for c in one.chunks]
+    texts = [embedded_text(one.memory.content, one.heading, c.first, c.past) for one in records for c in one.chunks]
+    made = iter(embed_texts(texts, backend))
+    return [replace(one, chunks=tuple([replace(c, vector=next(made)) for c in one.chunks])) for one in records]
+
+
+def embed_texts(texts: Sequence[str], backend: Backend) -> list[bytes]:
+    """The vectors of texts, as they are stored; equal texts are embedded once."""
     rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
     vectors = backend.embed(list(rows))
-    made = (vectors[rows[text]] for text in texts)
-    return [
-        replace(one, chunks=tuple([replace(c, vector=next(made).tobytes()) for c in one.chunks])) for one in records
-    ]
+    return [vectors[rows[text]].tobytes() for text in texts]
 
 
 def embed_if_possible(records: Sequence[IndexedRecord], backend: Backend) -> list[IndexedRecord]:
@@ -228,9 +234,15 @@ def embed_if_possible(records: Sequence[IndexedRecord], backend: Backend) -> lis
         return list(records)
 
 
-def _embedded_text(record: IndexedRecord, part: IndexedChunk) -> str:
-    text = record.memory.content[part.first : part.past]
-    return f"{record.heading}\n{text}" if record.heading and part.first == 0 else text
+def heading_of(memory: Memory) -> str:
+    """What is embedded and indexed before the first chunk of a record: the place of a part of a file."""
+    return " ".join(filter(None, (memory.path, memory.symbol))) if memory.kind == "file" else ""
+
+
+def embedded_text(content: str, heading: str, first: int, past: int) -> str:
+    """What the model is given for a chunk."""
+    text = content[first:past]
+    return f"{heading}\n{text}" if heading and first == 0 else text
 
 
 def index_entry(space: str, chunk_terms: Sequence[bytes]) -> str:

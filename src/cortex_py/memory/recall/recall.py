@@ -26,7 +26,7 @@ from ...store.search.filters import Condition, Filter, View
 from ...store.store import Store
 from ..capture.chunking import Chunk, snippet
 from ..capture.terms import leading_query_terms
-from ..embedding_model import check_model, moving_spaces, report_moving, report_words_only
+from ..embedding_model import moving_spaces, report_moving, report_words_only
 from ..labels.ontology import canonical_category
 from ..namespaces import canonical_namespace
 from ..place import Place, canonical_domain
@@ -90,7 +90,6 @@ class Recall:
         self._clock = clock
         self._place = place
         self._vectors = VectorCache(_QUERY_VECTORS_BYTES)  # of queries: several are often asked again
-        self._settled = False  # whether no space waits for vectors of another model; a move begins with an opening
 
     def run(self, query: Query) -> Page:
         limit = _check_limit(query)
@@ -135,12 +134,7 @@ class Recall:
 
     def _moving(self, session: Session, views: Sequence[View]) -> frozenset[str]:
         """Spaces that have no vectors to compare with, for now."""
-        if self._settled:
-            check_model(self._store, session, self._backend)
-            return frozenset()
-        moving = moving_spaces(self._store, session, self._backend, [space for view in views for space in view.spaces])
-        self._settled = not moving
-        return moving
+        return moving_spaces(self._store, session, self._backend, [space for view in views for space in view.spaces])
 
     def _views(self, query: Query, kinds: Sequence[Kind], now: int) -> list[View]:
         """One view for each kind of record, searched separately: others must not affect the scores of notes."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from ...clock import from_micros
 from ...records import LIVE_STATUSES, Memory, Version
@@ -29,7 +30,7 @@ from ..packing import Dictionaries, unpack
 from ..rows import MEMORY_COLUMNS, PACKED_COLUMNS, IndexedRecord, memory_from, memory_values, qualified
 from ..search.filters import Where
 
-__all__ = ["MemoryTable", "purge_rows"]
+__all__ = ["EmptyChunk", "MemoryTable", "purge_rows"]
 
 _COLUMNS = qualified((*MEMORY_COLUMNS, *PACKED_COLUMNS), "m")
 _CONTENT = MEMORY_COLUMNS.index("content")
@@ -77,6 +78,16 @@ _FORGET_NAME = (
     )
 )
 _NO_ENTITY = "NOT EXISTS (SELECT 1 FROM entity e WHERE e.space = {0}.space AND e.id = {0}.{1})"
+
+
+class EmptyChunk(NamedTuple):
+    """A chunk without a vector: its record with the last change of it, its place there, and its span."""
+
+    num: int
+    seq: int
+    n: int
+    first: int
+    past: int
 
 
 class MemoryTable:
@@ -180,6 +191,36 @@ class MemoryTable:
             "SELECT DISTINCT num FROM chunk WHERE space = ? AND num > ? AND vector IS NULL ORDER BY num LIMIT ?",
             (space, after, limit),
         )
+
+    def count_without_vectors(self, session: Session, spaces: Sequence[str]) -> int:
+        """How many records of some spaces have a chunk that has no vector."""
+        statement = f"SELECT count(DISTINCT num) FROM chunk WHERE {in_spaces('space', spaces)} AND vector IS NULL"
+        return int(session.rows(statement, spaces)[0][0])
+
+    def empty_chunks(self, session: Session, space: str, nums: Sequence[int]) -> list[EmptyChunk]:
+        """The chunks of some records that have no vector, in order."""
+        statement = (
+            "SELECT c.num, m.seq, c.n, c.first, c.past FROM chunk c JOIN memory m ON m.num = c.num "
+            "AND m.space = c.space WHERE c.space = ? AND c.vector IS NULL AND c.num IN ({}) ORDER BY c.num, c.n"
+        )
+        return [EmptyChunk(*row) for row in rows_among(session, statement, (space,), nums)]
+
+    def set_vectors(self, session: Session, space: str, made: Sequence[tuple[EmptyChunk, bytes]], seq: int) -> None:
+        """Give chunks their vectors, except those of records that have changed since they were read."""
+        nums = sorted({one.num for one, _ in made})
+        statement = "SELECT num, seq FROM memory WHERE +space = ? AND num IN ({})"
+        current: dict[int, int] = dict(rows_among(session, statement, (space,), nums))
+        same = [(one, vector) for one, vector in made if current.get(one.num) == one.seq]
+        session.run_many(
+            "UPDATE chunk SET vector = ? WHERE space = ? AND num = ? AND n = ?",
+            [(vector, space, one.num, one.n) for one, vector in same],
+        )
+        session.run_many(
+            "UPDATE memory SET seq = ? WHERE space = ? AND num = ?",
+            [(seq, space, num) for num in sorted({one.num for one, _ in same})],
+        )
+        if self.database.vector_index:
+            self.database.vector_index.add(session, [(space, one.num, one.n, vector) for one, vector in same])
 
     def drop_vectors(self, session: Session) -> None:
         """Remove the vectors of all records of all spaces."""

@@ -53,6 +53,7 @@ class InitializeAnswer(Success):
     mode: Literal["full", "light", "none"]
     files_scanned: int
     contexts_created: int
+    pending_vectors: int | None = None
 
 
 class CreateBranchAnswer(Success):

@@ -56,7 +56,14 @@ class ContextTools(FamilyTools):
                 f"Project initialized successfully: {scanned.files_changed} of {scanned.files_scanned} files were new "
                 f"or changed, {scanned.contexts_updated} contexts updated, {scanned.files_removed} files gone"
             )
-        return answers.InitializeAnswer.from_record(scanned, project_id=scanned.project.id, message=message)
+        if scanned.pending_vectors:
+            message += f"; found by words now, and by meaning once {scanned.pending_vectors} vectors are computed"
+        return answers.InitializeAnswer.from_record(
+            scanned,
+            project_id=scanned.project.id,
+            pending_vectors=scanned.pending_vectors or None,
+            message=message,
+        )
 
     def create_branch(
         self, project_id: str, branch_topic: str, parent_branch: str | None = None

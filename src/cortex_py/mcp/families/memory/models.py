@@ -192,6 +192,7 @@ class Statistics(Answer):
     top_tags: list[TagCount]
     grounding_counts: dict[str, int] | None = None
     personal_counts: dict[str, int] | None = None
+    pending_vectors: int | None = None
 
 
 class ModelUse(Answer):

@@ -91,7 +91,9 @@ class MemoryTools(FamilyTools):
         return answers.StatusAnswer(
             repository=answers.Repository(path=status.path, project_id=project_id, branch=status.branch),
             storage=answers.Storage(persistence=status.engine, index=status.engine, vector="exact"),
-            statistics=answers.Statistics.from_record(status, top_tags=tags),
+            statistics=answers.Statistics.from_record(
+                status, top_tags=tags, pending_vectors=status.pending_vectors or None
+            ),
             llm=[
                 answers.ModelUse(model=model, calls=calls, input_tokens=asked, output_tokens=answered, failed=failed)
                 for model, calls, asked, answered, failed in status.llm_use
