@@ -110,31 +110,27 @@ class Settings:
         "where all-MiniLM-L6-v2 is installed",
         shown="`models` in the home, the user's data folder or the Python environment, whichever has it",
     )
-    fetch_model: bool = _setting(
-        True, "whether a command that needs all-MiniLM-L6-v2 fetches it, once, when it is not installed"
-    )
+    fetch_model: bool = _setting(True, "fetch all-MiniLM-L6-v2 once when it is needed and not installed")
     database_url: str | None = _setting(
         None,
-        "`postgresql://user:password@host/database` keeps the store in PostgreSQL instead of the home; see "
-        "[PostgreSQL](../operate/postgres.md)",
+        "`postgresql://user:password@host/database` keeps the store in [PostgreSQL](../operate/postgres.md)",
         secret=True,
     )
     vector_index_above: int = _setting(
         50_000,
-        "on PostgreSQL, a space with more records than this gets a vector index in the database, made in the "
-        "background; 0 for never",
+        "on PostgreSQL, a space with more records gets a vector index; 0 for never",
     )
-    database_retry_seconds: int = _setting(
-        10, "how long a call waits for a database that restarts; see [operations](../operate/operations.md)"
+    database_retry_seconds: int = _setting(10, "how long a call waits for a database that restarts")
+    secrets: SecretPolicy = _setting(
+        "redact", "what happens to [secrets](../operate/security.md#secrets): `redact`, `block` or `allow`"
     )
-    secrets: SecretPolicy = _setting("redact", "`redact`, `block` or `allow`")
     personal_data: PersonalPolicy = _setting(
-        "mark", "`keep`, `mark` or `redact`: how [personal data](../guides/personal-data.md) is handled"
+        "mark", "what happens to [personal data](../guides/personal-data.md): `keep`, `mark` or `redact`"
     )
     precision: Precision = _setting(
-        "int8", "`int8` or `fp32`, which only all-MiniLM-L6-v2 has; changing it asks for `cortex reindex`"
+        "int8", "`int8`, or `fp32` for all-MiniLM-L6-v2; a change asks for `cortex reindex`"
     )
-    fusion: Fusion = _setting("learned", "`learned`, `weighted` or `rrf`")
+    fusion: Fusion = _setting("learned", "how recall ranks: `learned`, `weighted` or `rrf`")
     threads: int = _setting(0, "threads of the model; 0 lets it choose")
     user_id: str | None = _setting(None, "recorded with memories; names your own space")
     agent_id: str | None = _setting(None, "recorded with memories")
@@ -142,29 +138,23 @@ class Settings:
     max_content_bytes: int = _setting(16_000_000, "largest text of one memory")
     max_indexed_characters: int = _setting(
         100_000,
-        "how much of a memory, from its beginning, is found by its words and its meaning; the rest is stored, and"
-        " the answer says so",
+        "how much of a memory is searchable, from its beginning",
     )
     branch_memories: BranchMemories = _setting(
-        "share", "who sees what is captured on a git branch: `share`, `isolate` or `stage`; see [git](../guides/git.md)"
+        "share", "who sees what is captured on a [git branch](../guides/git.md): `share`, `isolate` or `stage`"
     )
     automation: AutomationPlan = _setting(
         "learned",
-        "whether automatic behaviour acts (`A`) or asks first (`B`), or goes by the answers it gets; see "
-        "[suggestions](../guides/suggestions.md)",
+        "[automatic behaviour](../guides/suggestions.md) acts (`A`), asks first (`B`), or goes by your answers",
     )
     compress_after_minutes: int = _setting(30, "idle minutes after which a memory is packed; 0 for never")
-    prefer_newer: bool = _setting(
-        False, "show the newest of several results on one subject first, unless a call says otherwise"
-    )
-    recall_conversations: bool = _setting(
-        True, "find turns of imported conversations too, below notes and files; `kind:turn` finds them in any case"
-    )
+    prefer_newer: bool = _setting(False, "show the newest of several results on one subject first")
+    recall_conversations: bool = _setting(True, "find turns of imported conversations too, below notes and files")
     import_staging: bool = _setting(
-        True, "read imported conversations in the background, and stage decisions, fixes and preferences for a review"
+        True, "stage decisions, fixes and preferences of imported conversations for a review"
     )
     embedding_backend: str = _setting(
-        "onnx", "`onnx`, `onnx_folder`, `sentence_transformers`, `mlx`, `openai`, or the folder of an ONNX model itself"
+        "onnx", "`onnx`, `onnx_folder`, `sentence_transformers`, `mlx`, `openai`, or the folder of an ONNX model"
     )
     embedding_model: str | None = _setting(
         None,
@@ -173,7 +163,7 @@ class Settings:
     )
     service_model: str | None = _setting(
         None,
-        "model of the embedding service, where the backend is `onnx`: `cortex-recall` or `all-MiniLM-L6-v2`",
+        "model of the embedding service: `cortex-recall` or `all-MiniLM-L6-v2`",
         shown="`all-MiniLM-L6-v2` where it is installed, else the one behind recall",
     )
     embedding_device: Device = _setting(
@@ -181,50 +171,41 @@ class Settings:
     )
     embedding_url: str | None = _setting(None, "address of an OpenAI-compatible endpoint")
     embedding_api_key: str | None = _setting(None, "its key", secret=True)
-    embedding_dimensions: int = _setting(0, "length of its vectors; needed where the endpoint is the engine's model")
+    embedding_dimensions: int = _setting(0, "length of its vectors; needed if it serves memories")
     security_profile: Profile = _setting("code", "what the embedding service refuses: `code` or `strict`")
     rate_limit: int = _setting(120, "embedding requests a minute for each caller; 0 for no limit")
     cache_bytes: int = _setting(64_000_000, "size of the embedding cache in the home; 0 keeps none")
     max_text_length: int = _setting(8_192, "characters of one text given to the embedding service")
     llm_provider: LLMProvider | None = _setting(
         None,
-        "`openai` or `anthropic`, or what speaks like them; none asks no language model; "
-        "see [language models](../guides/llm.md)",
+        "`openai` or `anthropic`; none asks no [language model](../guides/llm.md)",
     )
-    llm_model: str | None = _setting(None, "the model's name there; needed with a provider")
-    llm_url: str | None = _setting(
-        None, "address of another server that speaks like the provider", shown="the provider's own"
-    )
-    llm_api_key: str | None = _setting(
-        None, "its key; see [language models](../guides/llm.md) for the other places of a key", secret=True
-    )
-    llm_timeout_seconds: int = _setting(60, "how long one answer may take, from the question to its last byte")
-    llm_daily_tokens: int = _setting(200_000, "tokens a day, asked and answered, by UTC; 0 for no limit")
+    llm_model: str | None = _setting(None, "the model's name there")
+    llm_url: str | None = _setting(None, "address of another server with the same protocol", shown="the provider's own")
+    llm_api_key: str | None = _setting(None, "its key", secret=True)
+    llm_timeout_seconds: int = _setting(60, "how long one answer may take")
+    llm_daily_tokens: int = _setting(200_000, "tokens a day (UTC); 0 for no limit")
     llm_concurrency: int = _setting(2, "questions at the same time")
     grounding_judge: GroundingJudge = _setting(
         "rules",
-        "who judges the claims that checks against the project leave open: `rules` (nobody, they stay open), "
-        "`onnx` (the model in `grounding_model`) or `llm` (the language model)",
+        "who [judges](../guides/grounding.md#judges) claims that no check decides: `rules` (nobody), `onnx` or `llm`",
     )
     grounding_model: Path | None = _setting(
         None,
-        "folder of a model of entailment in ONNX form: `model.onnx`, `tokenizer.json` (needs the extra "
-        "`onnx-folder`) and `config.json` with its labels",
+        "folder of an entailment model: `model.onnx`, `tokenizer.json` and `config.json` with its labels",
     )
     hook_session_tokens: int = _setting(
-        800, "tokens that a [hook](../guides/hooks.md) gives at most to a session that starts; 0 for none"
+        800, "tokens that a [hook](../guides/hooks.md) gives to a session that starts; 0 for none"
     )
-    hook_prompt_tokens: int = _setting(400, "tokens that a hook gives at most with one prompt; 0 for none")
+    hook_prompt_tokens: int = _setting(400, "tokens that a hook gives with one prompt; 0 for none")
     hook_floor_percent: int = _setting(
         0,
-        "the score, in hundredths, that a memory must have for a prompt to be given with it; 0 for the one that "
-        "`bench/hooks.py` chose",
+        "the score, in hundredths, that a memory needs to be given with a prompt; 0 for the built-in one",
     )
-    hook_capture: bool = _setting(True, "whether hooks keep the turns of sessions for later reading")
+    hook_capture: bool = _setting(True, "whether hooks keep the turns of sessions")
     hook_model: bool = _setting(
         False,
-        "whether the [language model](../guides/llm.md), where one is configured, reads the turns that hooks keep, "
-        "within its budget; they are sent to its provider, without secrets",
+        "whether the [language model](../guides/llm.md) reads the turns that hooks keep, without secrets",
     )
     hook_templates: tuple[str, ...] = _setting(
         (), "saved templates that lay out what hooks give: `start=NAME`, `prompt=NAME`, `tool=NAME`"
@@ -232,22 +213,19 @@ class Settings:
     hook_deadline_ms: int = _setting(150, "how long a hook may take, in milliseconds; then it answers nothing")
     hook_idle_seconds: int = _setting(
         900,
-        "how long the helper of hooks waits for the next one before it ends; it runs only where no server does; 0 for "
-        "no helper",
+        "how long the helper of hooks waits for the next one before it ends; 0 for no helper",
     )
     require_license: bool = _setting(False, "marked tools of the MCP server need a [licence](licences.md)")
     license_key: str | None = _setting(None, "the licence; a secret", secret=True)
-    license_public_key: Path | None = _setting(None, "file with the operator's public key, by which it is checked")
+    license_public_key: Path | None = _setting(None, "file with the operator's public key")
     snapshot_every: SnapshotEvery = _setting(
         "daily", "how often a server makes a [snapshot](../guides/snapshots.md): `off`, `hourly`, `daily`, `weekly`"
     )
-    snapshot_keep_hourly: int = _setting(24, "of how many hours one of them is kept")
-    snapshot_keep_daily: int = _setting(7, "of how many days")
-    snapshot_keep_weekly: int = _setting(8, "of how many weeks")
+    snapshot_keep_hourly: int = _setting(24, "how many hours keep one of them")
+    snapshot_keep_daily: int = _setting(7, "how many days")
+    snapshot_keep_weekly: int = _setting(8, "how many weeks")
     cloud_url: str | None = _setting(None, "where to [sync](../guides/sync.md) with")
-    sync_personal_data: bool = _setting(
-        False, "`true` pushes memories with [personal data](../guides/personal-data.md) too"
-    )
+    sync_personal_data: bool = _setting(False, "push memories with [personal data](../guides/personal-data.md) too")
     passphrase: str | None = _setting(None, "what sync encrypts with; a secret", secret=True)
     passphrase_file: Path | None = _setting(None, "a file with the passphrase that only you may read")
     home_passphrase: str | None = _setting(
@@ -258,86 +236,71 @@ class Settings:
     portable_names: bool = _setting(False, "list tool names without dots, for clients that refuse them")
     token: str | None = _setting(
         None,
-        "what HTTP clients must send as bearer token; required off loopback, at least 16 characters; printable "
-        "ASCII without blanks around it",
+        "bearer token of HTTP clients; at least 16 printable ASCII characters; required off loopback",
         secret=True,
     )
     allowed_hosts: tuple[str, ...] = _setting((), "further names by which HTTP clients may call this server")
     auth: Authentication = _setting(
         "token",
-        "how HTTP callers are known: `token` (one for all, if one is set), `tokens` (of their own) or `oidc` (an "
-        "issuer's); see [access](../operate/access.md)",
+        "how HTTP [callers](../operate/access.md) are known: `token` (one for all), `tokens` (of their own) or `oidc`",
     )
     oidc_issuer: str | None = _setting(None, "the `iss` of its tokens, exactly")
     oidc_audience: str | None = _setting(None, "the `aud` they must name")
     oidc_jwks: str | None = _setting(None, "its public keys: a file, or the https address its `jwks_uri` names")
     oidc_org_claim: str | None = _setting(
         None,
-        "the claim of its tokens that names the caller's organisation; a token without it is refused. Where "
-        "unset: `org`",
+        "the claim that names the caller's organisation; a token without it is refused. Unset: `org`",
     )
     auto_join: AutoJoin = _setting(
         "off",
-        "what a person becomes whom the server sees for the first time: nothing (`off`, they are refused), or a "
-        "member of their organisation with the level `read` or `write`",
+        "what an unknown person becomes: nothing (`off`, refused), or a member with the level `read` or `write`",
     )
     subject_rate_limit: int = _setting(600, "HTTP requests a minute for each known caller; 0 for no limit")
     project_roots: tuple[Path, ...] = _setting(
         (),
-        "folders that hold the projects which known callers may name by their path; none: callers can name no "
-        "path ([access](../operate/access.md#paths))",
+        "folders of the projects that known callers may name by [path](../operate/access.md#paths)",
     )
     audit: AuditWhen = _setting(
-        "auto", "write calls into the audit log: `on`, `off`, or `auto` for where callers are known"
+        "auto", "write calls into the audit log: `on`, `off`, or `auto` where callers are known"
     )
     audit_key_file: Path | None = _setting(None, "the key that seals it", shown="`audit.key` in the home")
     stateless_http: Stateless = _setting(
         "auto",
-        "HTTP without sessions, so that any of several servers answers any request: `on`, `off`, or `auto` for on"
-        " with PostgreSQL; see [operations](../operate/operations.md)",
+        "HTTP without sessions: `on`, `off`, or `auto` for on with PostgreSQL",
     )
     drain_seconds: int = _setting(20, "how long a stopping server continues with the requests it has")
     http_connections: int = _setting(
         1_000,
-        "HTTP connections at the same time, but never more than half of the descriptors the process may have "
-        "(`ulimit -n`); see [operations](../operate/operations.md)",
+        "HTTP connections at the same time, at most half of `ulimit -n`; see [limits](../operate/operations.md#limits)",
         minimum=1,
     )
     http_requests: int = _setting(
         200,
-        "HTTP requests at work at the same time, but never more than two fifths of the connections; further ones "
-        "get 503",
+        "HTTP requests at work at the same time, at most two fifths of the connections",
         minimum=1,
     )
-    http_header_bytes: int = _setting(
-        65_536, "largest header of a request, its first line included; a larger one gets 431", minimum=1
-    )
-    http_header_seconds: int = _setting(
-        10, "how long a client may take for the header of a request; then it gets 408", minimum=1
-    )
+    http_header_bytes: int = _setting(65_536, "largest header of a request", minimum=1)
+    http_header_seconds: int = _setting(10, "how long a client may take for the header", minimum=1)
     http_body_seconds: int = _setting(
         30,
-        "how long it may take for the body, and one second more for each 16,000 bytes that have come; then it "
-        "gets 408. Also how long it may take nothing of an answer before it is cut off",
+        "how long it may take for the body, and one second more for each 16,000 bytes; also to read an answer",
         minimum=1,
     )
     http_idle_seconds: int = _setting(30, "how long a connection may wait for its next request", minimum=1)
     call_seconds: int = _setting(
         120,
-        "how long one call of a tool, resource or prompt may take; it then stops with an error, and an open "
-        "transaction rolls back",
+        "how long one call may take; it then stops with an error and rolls back",
     )
-    long_call_seconds: int = _setting(3_600, "the same for the tools that scan, tidy, reindex, back up or synchronise")
+    long_call_seconds: int = _setting(3_600, "the same for tools that scan, tidy, reindex, back up or synchronise")
     log_format: LogFormat = _setting("text", "lines of a server's log: `text` or `json`")
     log_level: LogLevel = _setting(
         "warning",
-        "`debug`, `info`, `warning` or `error`: what is logged, from this level on; at `info` every request and call "
-        "has a line. `CORTEX_LOG` sets it too, also for single commands; see [logs](cli.md#logs)",
+        "what is logged: `debug`, `info`, `warning` or `error`; `CORTEX_LOG` sets it too ([logs](cli.md#logs))",
         variable="CORTEX_LOG",
     )
     otel_endpoint: str | None = _setting(
         None,
-        "address of a collector for traces, OTLP over HTTP, such as `http://localhost:4318`; needs the extra `otel`",
+        "address of an OTLP collector, such as `http://localhost:4318`; needs the extra `otel`",
     )
 
     @property

@@ -60,7 +60,7 @@ def test_the_page_lists_every_entry_with_its_description() -> None:
     for category in CATEGORIES:
         assert f"### `{category.name}`\n\n{category.description}." in page
         for name, description in category.subcategories:
-            assert f"| `{name}` | {description} |" in page
+            assert f"- `{name}`: {description}\n" in page
 
 
 @each("spelled", ["bug_fix", "Bug-Fix", "  BUG FIX\n", "bugfix", "bug__fix", "BugFix"])
