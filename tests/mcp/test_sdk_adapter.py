@@ -100,10 +100,12 @@ def test_handlers_are_added_and_requests_know_their_connection(server: FastMCP[A
 
 def test_the_list_of_prompts_and_the_schemas_are_reached(server: FastMCP[Any]) -> None:
     assert inspect.iscoroutinefunction(sdk_adapter.prompt_lister(server))
-    sdk_adapter.set_tool_schemas(server, {"hello": {"type": "object"}})
+    repeated = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    sdk_adapter.set_tool_schemas(server, {"hello": repeated, "plain": {"type": "object"}})
     look_up = server._mcp_server.get_tool_input_schema
     assert look_up is not None
-    assert look_up("hello") == {"type": "object"}
+    assert look_up("hello") == repeated
+    assert look_up("plain") == {}, "what has no argument in a header need not be searched for one at each call"
 
 
 def test_the_bound_on_bodies_can_be_set(server: FastMCP[Any]) -> None:

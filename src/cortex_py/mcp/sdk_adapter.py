@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import MappingProxyType
 from typing import Any
 
 import mcp_types
@@ -47,12 +48,12 @@ class StatelessServer(FastMCP[Any]):
     """
 
     _state_store: Any = _NoState()
+    _kept_tools: Mapping[str, Tool] = MappingProxyType({})
 
     def keep_tools(self, tools: Iterable[Tool]) -> None:
         """Add tools, which stay as they are."""
-        self._kept_tools: dict[str, Tool] = {}
-        for tool in tools:
-            self._kept_tools[tool.name] = tool
+        self._kept_tools = {tool.name: tool for tool in tools}
+        for tool in self._kept_tools.values():
             self.add_tool(tool)
         set_tool_schemas(self, {tool.name: tool.parameters for tool in self._kept_tools.values()})
 

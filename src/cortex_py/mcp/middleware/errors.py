@@ -104,9 +104,14 @@ class ToolMiddleware(Middleware):
     """Calls its hook for a tool directly; for each request the framework builds a chain of all hooks."""
 
     async def __call__(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        if context.method != CALL_TOOL:
+        if not _calls_tool(context):
             return await super().__call__(context, call_next)
         return await self.on_call_tool(context, call_next)
+
+
+def _calls_tool(context: MiddlewareContext[Any]) -> bool:
+    """Whether a message is a well-formed call; another one only passes the hooks for all requests."""
+    return context.method == CALL_TOOL and isinstance(context.message, mcp_types.CallToolRequestParams)
 
 
 class WireErrors(Middleware):
@@ -122,7 +127,7 @@ class WireErrors(Middleware):
         self._require = require
 
     async def __call__(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        if context.method != CALL_TOOL:
+        if not _calls_tool(context):
             return await super().__call__(context, call_next)
         return await self.on_request(context, lambda context: self.on_call_tool(context, call_next))
 
