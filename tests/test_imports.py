@@ -54,3 +54,39 @@ def test_a_hook_uses_the_standard_library_alone(tmp_path: Path, monkeypatch: pyt
         "cortex_py.hooks.sqlite_revision",
     }
     assert {name.split(".")[0] for name in loaded} - set(sys.stdlib_module_names) == {"cortex_py"}
+
+
+# What a command does not need. A prefix stands for all modules below it.
+_COMPARISON = ("memory.comparison", "memory.consolidation.merging", "memory.labels.keyphrases")
+_GRAPH = ("graph.reading", "graph.service", "graph.writer", "graph.traversal")
+_STORING = ("memory.capture.traits", "memory.capture.files", "security.personal", "memory.labels.classifier")
+_SECRETS = ("security.secrets.formats", "security.secrets.names")
+
+
+@pytest.mark.parametrize(
+    ("command", "unneeded"),
+    [
+        (
+            ["status"],
+            (*_COMPARISON[:2], *_STORING, "graph.traversal", "embedding.service", "grounding", "context.scan"),
+        ),
+        (["recall"], (*_COMPARISON, *_STORING, *_GRAPH, *_SECRETS, "grounding", "context.scan")),
+        (["recall", "grain", "--mode", "text"], (*_COMPARISON, *_GRAPH, *_SECRETS, "grounding", "context.scan")),
+        (["capture", "We grind grain"], ("graph.reading.tagger", "graph.traversal", "grounding", "context.scan")),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_command_imports_what_it_needs(tmp_path: Path, command: list[str], unneeded: tuple[str, ...]) -> None:
+    arguments = ["cortex", *command, "--home", str(tmp_path), "--project", str(tmp_path)]
+    # The first one stores the project.
+    code = (
+        "from cortex_py import Cortex\nfrom cortex_py.cli import main\n"
+        f"if len(sys.argv) > 1: Cortex.open({str(tmp_path)!r}, project={str(tmp_path)!r}).close(); sys.exit()\n"
+        f"sys.argv = {arguments!r}\ntry: main()\nexcept SystemExit: pass"
+    )
+    subprocess.run([sys.executable, "-c", f"import sys\n{code}", "store"], check=True)
+    loaded = {name.removeprefix("cortex_py.") for name in _modules_after(code) if name.startswith("cortex_py.")}
+    found = {name for name in loaded for prefix in unneeded if name == prefix or name.startswith(f"{prefix}.")}
+    assert not found
+    if command[0] != "capture":
+        assert "onnxruntime" not in _modules_after(code)

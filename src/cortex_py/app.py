@@ -23,7 +23,6 @@ from .embedding.backends.registry import open_backend, open_service_backend
 from .encryption import Encryption, encryption_of, home_key
 from .errors import AccessDenied, BackupError, ConfigurationError, CortexError, StorageError, StoreReadOnly
 from .events import Events, TenantsChanged
-from .graph.service import Graph
 from .ids import IdMaker
 from .memory.compression import CompressionResult
 from .memory.embedding_model import follow_shipped_model
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from .context.timeline import Timeline
     from .diagnosis import Diagnosis
     from .embedding.service import EmbeddingService
+    from .graph.service import Graph
     from .grounding.service import Grounding
     from .hooks.service import Hooks
     from .hooks.staging import Review

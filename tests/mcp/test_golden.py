@@ -313,7 +313,10 @@ def test_answers_keep_what_the_definitions_promise(
     # What is wrong is told only when something is, and that a group was skipped only when another was faster. A list of
     # saved texts leaves the contents out, and only a list tells which are hidden. Under plan A nothing asks first.
     # Only a text that is too long to be indexed whole has a warning, and only a search without a model a message.
+    # Only a large scan leaves vectors to be computed.
     assert unseen == {
+        "initialize_context": {"pending_vectors"},
+        "subcog_status": {"statistics.pending_vectors"},
         "get_automation_status": {"held", "requires_confirmation"},
         "subcog_capture": {"warnings"},
         "subcog_consolidate": {"skipped"},

@@ -124,7 +124,8 @@ def recall_command(
     if expand and (filter_text or namespace or domain or not query):
         # What is tied to a hit may be outside the filter.
         raise InvalidInput("--expand goes with a query alone.", remedy="Leave the filters out.", field="expand")
-    with session.open(needs_model=True) as cortex:
+    # A list needs no model.
+    with session.open(needs_model=bool(query) and mode != "text") as cortex:
         page = cortex.memories.recall(
             query,
             filter=filter_text,

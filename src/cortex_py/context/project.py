@@ -152,6 +152,8 @@ def resolve_project(store: Store, found: ProjectIdentity, clock: Clock, screen: 
         raise path_refusal("project")
     if known is not None:
         require_write(known.id)
+    if known == Project(found.id, str(found.root), found.remote, found.name):
+        return known  # screened when it was stored
     remote = None if found.remote is None else screen.found(found.remote)
     project = Project(known.id if known else found.id, screen.found(str(found.root)), remote, screen.found(found.name))
     if project != known:

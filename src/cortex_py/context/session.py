@@ -19,10 +19,8 @@ from ..config import Settings
 from ..embedding.backends.backend import Backend
 from ..errors import CortexError, InvalidInput, ProjectNotFound, StorageError
 from ..events import BranchesChanged, Events, MemoriesChanged
-from ..graph.reading.knowledge import NO_KNOWLEDGE, Knowledge, ProjectNames
-from ..graph.service import Graph
-from ..graph.writer import GraphWriter, RelatedFacts
 from ..ids import IdMaker
+from ..memory.capture.capture import StoredRecord
 from ..memory.capture.pending import PendingReading
 from ..memory.embedding_model import model_problem
 from ..memory.place import Place
@@ -47,6 +45,9 @@ from .suggestions.usage_log import ReferenceLog
 from .summary.service import Summaries
 
 if TYPE_CHECKING:
+    from ..graph.reading.knowledge import Knowledge, ProjectNames
+    from ..graph.service import Graph
+    from ..graph.writer import GraphWriter, RelatedFacts
     from ..grounding.judges.judge import ConfiguredJudge
     from ..grounding.service import Grounding
     from ..llm.client import LanguageModel
@@ -73,14 +74,10 @@ def open_session(
 
     git = GitFollower(store, clock, settings, events, record.id, repository)
     place = Place(record, settings.user_id, settings.agent_id, settings.org, git)
-    names = ProjectNames(store, record, folder, repository)
-
-    writer = GraphWriter(store, clock, ids, MemoryKnowledge(shared, place, names))
-    surroundings = RelatedFacts(store, clock, place)
+    reader = GraphReader(shared, place, folder, repository)
     memories = Memories(
-        store, backend, settings, clock, ids, place, events, writer, shared.model, surroundings, shared.pending
+        store, backend, settings, clock, ids, place, events, reader, shared.model, reader, shared.pending
     )
-    graph = Graph(store, clock, ids, place, names, shared.model, memories.finish_reading)
 
     summaries = Summaries(store, backend, record.id)
     projection = Projection(store, clock, shared.branch_files, record.id, memories)
@@ -96,9 +93,7 @@ def open_session(
     events.subscribe(MemoriesChanged, refresh)
     events.subscribe(BranchesChanged, refresh)
 
-    return ProjectSession(
-        shared, record, folder, repository, git, names, memories, graph, summaries, projection, references
-    )
+    return ProjectSession(shared, record, folder, repository, git, reader, memories, summaries, projection, references)
 
 
 @dataclass(eq=False)
@@ -113,9 +108,8 @@ class ProjectSession:
     folder: Path | None
     repository: Repository | None
     git: GitFollower
-    names: ProjectNames
+    reader: GraphReader
     memories: Memories
-    graph: Graph
     summaries: Summaries
     projection: Projection
     references: ReferenceLog
@@ -130,6 +124,22 @@ class ProjectSession:
     def root(self) -> Path | None:
         """Where the project's files begin: the working tree, or the folder itself where there is none."""
         return self.repository.root if self.repository and not self.repository.is_bare else self.folder
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph of the project. Built when first needed, because most commands do not."""
+        from ..graph.service import Graph
+
+        shared, memories = self.shared, self.memories
+        return Graph(
+            shared.store,
+            shared.clock,
+            shared.ids,
+            memories.place,
+            self.reader.project_names,
+            shared.model,
+            memories.finish_reading,
+        )
 
     @property
     def grounding(self) -> Grounding:
@@ -169,6 +179,61 @@ class ProjectSession:
             self._grounding = None
 
 
+class GraphReader:
+    """Reads the memories of a session for the graph, and what it knows around them.
+
+    What does that is imported with the first memory that is read: a query needs none of it.
+    """
+
+    def __init__(
+        self, shared: ProjectSessions, place: Place, folder: Path | None, repository: Repository | None
+    ) -> None:
+        self._shared = shared
+        self._place = place
+        self._folder = folder
+        self._repository = repository
+
+    @cached_property
+    def project_names(self) -> ProjectNames:
+        from ..graph.reading.knowledge import ProjectNames
+
+        return ProjectNames(self._shared.store, self._place.project, self._folder, self._repository)
+
+    @cached_property
+    def _writer(self) -> GraphWriter:
+        from ..graph.writer import GraphWriter
+
+        shared = self._shared
+        known = MemoryKnowledge(shared, self._place, self.project_names)
+        return GraphWriter(shared.store, shared.clock, shared.ids, known)
+
+    @cached_property
+    def _facts(self) -> RelatedFacts:
+        from ..graph.writer import RelatedFacts
+
+        return RelatedFacts(self._shared.store, self._shared.clock, self._place)
+
+    # As an annotator of memories (`memory.capture.capture.Annotator`).
+
+    def read(self, memory: Memory, stored: tuple[str, int] | None = None) -> object:
+        return self._writer.read(memory, stored)
+
+    def people(self, note: object) -> Sequence[tuple[int, int]]:
+        return self._writer.people(note) if note is not None else ()
+
+    def write(self, session: Session, stored: Sequence[StoredRecord]) -> None:
+        if stored:
+            self._writer.write(session, stored)
+
+    # As what surrounds a memory (`memory.consolidation.enrichment.Surroundings`).
+
+    def names(self, memory: Memory, note: object) -> Sequence[str]:
+        return self._facts.names(memory, note)
+
+    def statements(self, memory: Memory, note: object) -> Sequence[tuple[str, str]]:
+        return self._facts.statements(memory, note)
+
+
 class MemoryKnowledge:
     """What is known of the project of a memory, which need not be the session's (`graph.writer.KnowledgeSource`)."""
 
@@ -183,12 +248,14 @@ class MemoryKnowledge:
         return self._place.space(memory.domain)
 
     def of(self, memory: Memory) -> Knowledge:
+        from ..graph.reading.knowledge import NO_KNOWLEDGE
+
         if memory.project_id == self._place.project.id:
             return self._names.get()
         if memory.project_id is None:
             return NO_KNOWLEDGE
         try:
-            return self._sessions.of(memory.project_id).names.get()
+            return self._sessions.of(memory.project_id).reader.project_names.get()
         except ProjectNotFound:
             return NO_KNOWLEDGE
 

@@ -25,13 +25,9 @@ from ..store.store import Store
 from ..store.tables.upkeep import FacetColumn
 from .capture.capture import Annotator, Capture, DocumentIndexer, Progress, parse_ttl
 from .capture.chunking import matching_spans
-from .capture.files import FileCapture
 from .capture.pending import PendingReading
 from .capture.terms import leading_query_terms
-from .capture.turns import TurnCapture
 from .compression import CompressionResult, Compressor
-from .consolidation.enrichment import Enricher, EnrichmentResult, Surroundings
-from .consolidation.merging import Strategy, TextMerger, check_method
 from .consolidation.supersession import (
     ConflictFinder,
     Counterpart,
@@ -53,7 +49,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..llm.client import LanguageModel
+    from .capture.files import FileCapture
+    from .capture.turns import TurnCapture
     from .consolidation.consolidation import ConsolidationResult, Consolidator, HygieneFinding
+    from .consolidation.enrichment import Enricher, EnrichmentResult, Surroundings
+    from .consolidation.merging import Strategy
 
 __all__ = ["Memories", "MemoryStatus", "MemoryUses"]
 
@@ -137,15 +137,14 @@ class Memories:
         self._lifecycle = Lifecycle(store, backend, settings, clock, self._capture)
         self._collector = GarbageCollector(store, clock, place)
         self._compressor = Compressor(store, clock, settings.compress_after_minutes)
-        self._files = FileCapture(store, backend, settings, clock, ids, place, self._capture)
-        self._turns = TurnCapture(store, backend, settings, place, self._capture)
         self._recall_counter = RecallCounter(store, clock)
         self._recall_times: deque[float] = deque(maxlen=_TIMES_KEPT)
         self._supersession = Supersession(store, clock, self._lifecycle)
-        neighbours = NeighbourFinder(store, backend, clock, place)
-        self._conflicts = ConflictFinder(neighbours)
-        self._counterparts = CounterpartFinder(neighbours)
-        self._enricher = Enricher(neighbours, surroundings, model, self._lifecycle, annotator)
+        self._neighbours = NeighbourFinder(store, backend, clock, place)
+        self._conflicts = ConflictFinder(self._neighbours)
+        self._counterparts = CounterpartFinder(self._neighbours)
+        self._surroundings = surroundings
+        self._annotator = annotator
 
     @property
     def place(self) -> Place:
@@ -160,15 +159,29 @@ class Memories:
         """A note on how much of a memory is indexed; None if all of it is."""
         return self._capture.index_note(memory)
 
-    @property
+    # What follows is imported on first use: a command needs at most one of them.
+
+    @cached_property
     def files(self) -> FileCapture:
         """Captures parts of the project's files."""
-        return self._files
+        from .capture.files import FileCapture
 
-    @property
+        return FileCapture(
+            self._store, self._backend, self._settings, self._clock, self._ids, self._place, self._capture
+        )
+
+    @cached_property
     def turns(self) -> TurnCapture:
         """Captures turns of conversations."""
-        return self._turns
+        from .capture.turns import TurnCapture
+
+        return TurnCapture(self._store, self._backend, self._settings, self._place, self._capture)
+
+    @cached_property
+    def _enricher(self) -> Enricher:
+        from .consolidation.enrichment import Enricher
+
+        return Enricher(self._neighbours, self._surroundings, self._model, self._lifecycle, self._annotator)
 
     def check(self, item: NewMemory) -> Memory:
         """The record that a capture would store, checked and screened; nothing is written."""
@@ -572,6 +585,8 @@ class Memories:
         The originals become superseded; `undo` restores them. `query` selects the memories to compare. `method` is
         `auto`, `local` or `llm`. If `progress` raises, the run stops between two groups.
         """
+        from .consolidation.merging import check_method
+
         self.finish_reading()
         done = self._consolidator.run(
             namespace, strategy=strategy, query=query, dry_run=dry_run, method=check_method(method), progress=progress
@@ -619,6 +634,8 @@ class Memories:
 
         The old version stays in its history. Nothing is added that has no source in the store.
         """
+        from .consolidation.merging import check_method
+
         self._place.sync_git_state()
         self.finish_reading()
         done = self._enricher.run(
@@ -681,6 +698,7 @@ class Memories:
     def _consolidator(self) -> Consolidator:
         # Imported on first use: capture and recall do not need it.
         from .consolidation.consolidation import Consolidator
+        from .consolidation.merging import TextMerger
 
         merger = TextMerger(self._model)
         store, backend, clock, ids = self._store, self._backend, self._clock, self._ids

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from ...memory.consolidation.consolidation import HygieneFinding
 from ..input import confirm
 from ..options import CommandSession, command, with_session
 from ..output import SHORT_ID, counted, note, print_json, print_table, say
 from ..progress import progress_bar
+
+if TYPE_CHECKING:
+    from ...memory.consolidation.consolidation import HygieneFinding
 
 __all__ = ["gc_command", "migrate_command", "reindex_command", "status_command"]
 

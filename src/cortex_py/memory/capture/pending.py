@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 _MOST_PENDING = 5_000
 _BATCH = 16
 _QUIET_SECONDS = 0.1  # without a capture, before the thread begins
+_FIRST_QUIET_SECONDS = 1.0  # the same before the first note that a process reads: a command has ended by then
 _PATIENCE_SECONDS = 2.0  # how long it lets captures go first
 _LINGER_SECONDS = 5.0  # how long it waits for more
 _FINISH_SECONDS = 2.0  # what a query of the graph spends on what is pending
@@ -74,6 +75,7 @@ class PendingReading:
         self._thread: threading.Thread | None = None
         self._added_at = 0.0
         self._paused = False
+        self._is_warm = False  # whether this process has read a note
         self._added = 0  # by this process, since it last found nothing pending
         self._waiting: int | None = None  # an estimate; exact each time that it exceeds the bound
 
@@ -100,6 +102,7 @@ class PendingReading:
     def take_up(self) -> None:
         """Read what another process left, in the background."""
         if self._count():
+            self._added_at = time.monotonic()
             self._start()
 
     def finish(self, spaces: Sequence[str], seconds: float = _FINISH_SECONDS) -> bool:
@@ -115,13 +118,17 @@ class PendingReading:
             pass
 
     def close(self) -> None:
-        """Read what this process marked, if that is soon done, and end the thread. The rest stays marked."""
+        """Read what this process marked, if that is soon done, and end the thread. The rest stays marked.
+
+        A process that has read nothing yet, such as a single command, leaves it to one that needs the graph: to load
+        what reads takes longer than all else that it does.
+        """
         self._closing.set()
         self._news.set()
         self.vectors.close()
         if thread := self._thread:
             thread.join()
-        if self._added:
+        if self._added and self._is_warm:
             try:
                 self._read(None, None, time.monotonic() + _CLOSE_SECONDS)
             except CortexError as error:
@@ -164,6 +171,7 @@ class PendingReading:
         reader = self._reader
         if reader is None:
             raise RuntimeError("no project is open")
+        self._is_warm = True
         try:
             stored = reader.read_stored(space, num, memory)
         except CortexError:
@@ -221,8 +229,9 @@ class PendingReading:
 
     def _wait_for_a_pause(self) -> None:
         until = time.monotonic() + _PATIENCE_SECONDS
-        while (now := time.monotonic()) < until and now - self._added_at < _QUIET_SECONDS:
-            if self._closing.wait(_QUIET_SECONDS - (now - self._added_at)):
+        quiet = _QUIET_SECONDS if self._is_warm else _FIRST_QUIET_SECONDS
+        while (now := time.monotonic()) < until and now - self._added_at < quiet:
+            if self._closing.wait(quiet - (now - self._added_at)):
                 return
 
 

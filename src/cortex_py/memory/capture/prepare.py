@@ -22,7 +22,6 @@ from ...store.rows import IndexedChunk, IndexedRecord, encode_terms, index_word,
 from ..embedding_model import NO_MODEL
 from .chunking import Chunk, chunk, split_turns
 from .terms import query_terms, terms
-from .traits import record_traits
 
 if TYPE_CHECKING:
     from ...security.personal import NameFinder
@@ -161,6 +160,9 @@ def index_record(
 
     Only the first `indexed` characters are indexed; the record keeps its whole content.
     """
+    # Imported on first use: only what is stored has traits.
+    from .traits import record_traits
+
     if memory.path is None and memory.source:
         memory = replace(memory, path=path_in(memory.source))
     beginning = memory.content[:indexed]

@@ -19,7 +19,7 @@ from typing import Literal
 from ...pools import load_once
 from .opposites import SCOPES
 from .statements import Statement, plain_text
-from .synonyms import are_synonyms
+from .synonyms import are_synonyms, with_synonyms
 
 __all__ = [
     "FEATURE_NAMES",
@@ -153,12 +153,15 @@ def _has_kin(name: str, written: str, other: Statement) -> bool:
     return written.isupper() and name in "".join(word[0] for word in other.words)
 
 
+_ROOT = 4  # letters at least that forms of a word begin with
+
+
 def share_root(word: str, other: str) -> bool:
     """Whether two words are forms of one, by their beginning: China and Chinese, not Austria and Australia."""
-    if word[:4] != other[:4]:
+    if word[:_ROOT] != other[:_ROOT]:
         return False
     alike = next((n for n, (x, y) in enumerate(zip(word, other, strict=False)) if x != y), min(len(word), len(other)))
-    return alike >= 4 and alike >= 0.75 * min(len(word), len(other)) and alike > 0.5 * max(len(word), len(other))
+    return alike >= _ROOT and alike >= 0.75 * min(len(word), len(other)) and alike > 0.5 * max(len(word), len(other))
 
 
 def _question(a: Statement, b: Statement) -> Difference | None:
@@ -328,7 +331,8 @@ def drop_synonyms(left: list[str], right: list[str]) -> int:
     if min(len(left), len(right)) > _MANY:
         return 0
     found = 0
-    for word in tuple(left):
+    # Most words have no synonym on the other side, which one look at all of it says.
+    for word in with_synonyms(left, right):
         if other := next((one for one in right if are_synonyms(word, one)), None):
             left.remove(word)
             right.remove(other)
@@ -343,7 +347,10 @@ def unmatched(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[list[str], list[s
     left, right = list(dict.fromkeys(only_in(a, b))), list(dict.fromkeys(only_in(b, a)))
     if min(len(left), len(right)) > _MANY:
         return left, right
+    beginnings = {word[:_ROOT] for word in right}
     for word in tuple(left):
+        if word[:_ROOT] not in beginnings:
+            continue
         if form := next((other for other in right if share_root(word, other)), None):
             left.remove(word)
             right.remove(form)
@@ -353,7 +360,10 @@ def unmatched(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[list[str], list[s
 
 
 def _join(words: Sequence[str], mine: list[str], others: list[str]) -> None:
+    beginnings = {word[:_ROOT] for word in others}
     for first, second in pairwise(words):
+        if (first + second)[:_ROOT] not in beginnings:
+            continue
         if first == second or first not in mine or second not in mine:
             continue
         if whole := next((other for other in others if share_root(first + second, other)), None):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ...pools import load_once
 
-__all__ = ["are_synonyms", "is_known"]
+__all__ = ["are_synonyms", "is_known", "with_synonyms"]
 
 
 class _Table(NamedTuple):
@@ -28,6 +28,17 @@ def are_synonyms(word: str, other: str) -> bool:
     """Whether two words share a sense, or one is a broader, similar or derived word of the other."""
     mine, others = _senses(word), _senses(other)
     return not mine.isdisjoint(others) or not _near(word).isdisjoint(others) or not _near(other).isdisjoint(mine)
+
+
+def with_synonyms(words: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The words for which there is a synonym among others."""
+    senses, near = frozenset[str]().union(*map(_senses, others)), frozenset[str]().union(*map(_near, others))
+    return [
+        word
+        for word in words
+        if (mine := _senses(word))
+        and not (mine.isdisjoint(senses) and mine.isdisjoint(near) and _near(word).isdisjoint(senses))
+    ]
 
 
 def is_known(word: str) -> bool:

@@ -18,7 +18,6 @@ from ...store.store import Store
 from ..embedding_model import NO_MODEL, check_model, model_problem
 from ..lifecycle import Lifecycle, seek_readable
 from ..place import Place
-from .merging import Piece, merge, without_context
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,6 +133,7 @@ class LaterConflicts(Sequence[Contradiction]):
 def _statement(content: str) -> Statement:
     """What a note states; kept, because the notes around a subject are compared with each new one about it."""
     from ..comparison.statements import read_statement
+    from .merging import without_context
 
     return read_statement(without_context(content))
 
@@ -160,6 +160,7 @@ class CounterpartFinder:
             return []
         from ..comparison.conflicts import conflict
         from ..comparison.likeness import judge
+        from .merging import Piece, merge
 
         mine = _statement(memory.content)
         found = []

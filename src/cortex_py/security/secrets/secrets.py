@@ -11,11 +11,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from .context import find_in_commands, find_in_headers, find_in_manifests, find_in_urls
-from .formats import find_formats
-from .names import NAME_HINTS, find_assigned, find_random_near_names
-from .values import Span, is_filler_token, is_reference
+if TYPE_CHECKING:
+    from .values import Span
 
 __all__ = ["Finding", "Redaction", "find_key_blocks", "find_secrets", "mask", "redact"]
 
@@ -126,6 +125,11 @@ def _merge(spans: Iterable[Span]) -> tuple[Finding, ...]:
 
 def _scan(text: str) -> Iterator[Span]:
     """All spans that any rule names, most specific rules first."""
+    # Imported on first use: a command that stores nothing scans nothing, and the rules take long to compile.
+    from .context import find_in_commands, find_in_headers, find_in_manifests, find_in_urls
+    from .formats import find_formats
+    from .names import NAME_HINTS, find_assigned, find_random_near_names
+
     if "[REDACTED:" in text:
         text = _MARKER.sub(lambda marker: "\0" * len(marker.group()), text)
     if "PRIVATE KEY" in text:
@@ -179,6 +183,8 @@ _SHORTEST_KEY = 10
 
 def find_key_blocks(text: str) -> Iterator[Span]:
     """Private keys from BEGIN to END, or as far as the key goes when END was cut off."""
+    from .values import is_filler_token, is_reference
+
     begins = list(_KEY_BEGIN.finditer(text))
     ends = [match.span() for match in _KEY_END.finditer(text)]
     nearest = 0
