@@ -14,15 +14,18 @@ from threadpoolctl import threadpool_limits
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.memory.capture.pending import PendingReading
+from patience import wait_longer
 
 from helpers import MODELS, FakeClock
-from new_stores import copy_new_stores
+from new_stores import copy_new_stores, spare_the_disk
 from postgres_server import PostgresServer, running_server
 
 # Read before the environment is cleared: every store that a test opens lies then in a PostgreSQL database of its own.
 _ENGINE = os.environ.get("CORTEX_TEST_ENGINE", "sqlite")
 
 copy_new_stores()
+spare_the_disk()
+wait_longer()
 
 # Every core has a worker of its own: more threads for array arithmetic would only wait.
 threadpool_limits(limits=1, user_api="blas")

@@ -109,11 +109,14 @@ def _import_all() -> None:
 def _use_everything() -> None:
     """Do once what most tests do, so that tables are read and expressions compiled before a fork."""
     from cortex_py import Cortex
+    from patience import wait_longer
 
-    from new_stores import copy_new_stores
+    from new_stores import copy_new_stores, spare_the_disk
     from stub_backend import StubBackend
 
     copy_new_stores()
+    spare_the_disk()
+    wait_longer()
     with tempfile.TemporaryDirectory(prefix="cortex-forks-") as folder:
         project = Path(folder, "project")
         project.mkdir()

@@ -1,6 +1,7 @@
-"""New stores in a third of the time: each begins as a copy of one that this process has made and migrated before.
+"""Stores for tests in less time: each begins as a copy of one that this process has made and migrated before.
 
-Tests of migrations, of encrypted homes and of `cortex` in an interpreter of its own make theirs from nothing.
+Tests of migrations, of encrypted homes and of `cortex` in an interpreter of its own make theirs from nothing. Nothing
+is forced to the disk: what a process has written outlives it all the same, and no test cuts the power.
 """
 
 from __future__ import annotations
@@ -11,19 +12,35 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+import apsw
+
 from cortex_py import opening
 from cortex_py.clock import Clock, SystemClock
-from cortex_py.store import migrations
+from cortex_py.store import migrations, sqlite
 from cortex_py.store.sqlite import SqliteDatabase, open_sqlite
 
-__all__ = ["copy_new_stores"]
+__all__ = ["connect_as_shipped", "copy_new_stores", "spare_the_disk"]
 
+connect_as_shipped = sqlite._connected
 _NEWEST = migrations.SCHEMA_VERSION  # `old_schemas.use_schema` sets an older one
 
 
 def copy_new_stores() -> None:
     """Let every home that this process creates begin with the copy."""
     opening.open_sqlite = _open
+
+
+def spare_the_disk() -> None:
+    """Let this process wait for no disk. `test_what_is_stored_is_forced_to_the_disk` looks at one that does."""
+
+    def unforced(path: Path, key: bytes | None) -> apsw.Connection:
+        connection = connect_as_shipped(path, key)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    sqlite._connected = unforced
+    sqlite._UNHURRIED = None  # type: ignore[assignment]
+    os.fsync = lambda _: None
 
 
 def _open(path: Path, clock: Clock, key: bytes | None = None) -> SqliteDatabase:

@@ -7,7 +7,6 @@ import os
 import shlex
 import stat
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from cortex_py.clients.install import Outcome, Setup, chosen_clients
 from cortex_py.clients.json_edit import read_json
 from cortex_py.errors import InvalidInput
 
+from forking import cortex_command
 from helpers import MODELS
 
 SETTINGS = """{
@@ -220,7 +220,7 @@ def test_the_doctor_runs_hooks_and_server_as_the_client_would(
 
 
 def test_the_command_prints_exactly_what_it_did(user: Path, home: Path, project: Path) -> None:
-    command = [sys.executable, "-m", "cortex_py", "install", "cursor", "--home", str(home), "--json"]
+    command = [*cortex_command(), "install", "cursor", "--home", str(home), "--json"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True, env=dict(os.environ))
     outcomes = json.loads(done.stdout)
     written = {one["detail"] for one in outcomes if one["state"] == "done"}

@@ -28,6 +28,7 @@ from cortex_py.errors import (
 )
 from cortex_py.sqlite_file import can_encrypt
 
+from forking import python_command
 from helpers import git
 from homes import fill, opened, state
 from stub_backend import StubBackend
@@ -273,7 +274,7 @@ with opened(Path({str(home)!r}), Path({str(project)!r})) as cortex:
     cortex.memories.capture("still writing: wombat")
 """
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", script], text=True, **streams) as process:
+    with subprocess.Popen([*python_command(), "-c", script], text=True, **streams) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == "open\n"

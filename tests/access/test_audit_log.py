@@ -2,7 +2,6 @@
 
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from cortex_py import Cortex
 from cortex_py.errors import ConfigurationError, StorageError, StoreCorrupt
 from cortex_py.security.callers import Caller
 
+from forking import python_command
 from helpers import FakeClock
 from stub_backend import StubBackend
 
@@ -166,7 +166,7 @@ def test_the_key_is_its_owners_alone_and_never_replaced(cortex: Cortex, home: Pa
 def test_two_processes_write_one_chain(home: Path, project: Path) -> None:
     writers = [
         subprocess.Popen(
-            [sys.executable, str(WRITER), str(home), str(project), name, "20"],
+            [*python_command(), str(WRITER), str(home), str(project), name, "20"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from cortex_py.cli import cli
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.backends.onnx import OnnxBackend
 
+from forking import cortex_command
 from helpers import MODELS
 from stub_backend import StubBackend
 
@@ -30,7 +30,7 @@ def model() -> Backend:
 
 
 def _run(*words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "cortex_py", "embed", *words]
+    command = [*cortex_command(), "embed", *words]
     return subprocess.run(command, input=given, capture_output=True, timeout=120, check=False)
 
 

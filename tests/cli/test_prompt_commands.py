@@ -21,6 +21,7 @@ from cortex_py import Cortex
 from cortex_py.cli import main
 from cortex_py.cli.saved.texts import prompt_command, template_command
 
+from forking import cortex_command
 from shell import Done, Shell
 from stub_backend import StubBackend
 
@@ -189,7 +190,7 @@ def test_export_writes_the_very_bytes_and_import_takes_them(shell: Shell, tmp_pa
         cortex.prompts.save("two", "2", domain="user")
         expected = cortex.prompts.export("one", format="yaml")
     printed = subprocess.run(
-        [sys.executable, "-m", "cortex_py", "prompt", "export", "one", "--format", "yaml"],
+        [*cortex_command(), "prompt", "export", "one", "--format", "yaml"],
         cwd=shell.project,
         env={**os.environ, **shell.variables},
         capture_output=True,
@@ -245,7 +246,7 @@ class Terminal:
         termios.tcsetattr(slave, termios.TCSANOW, attributes)
         self.shown = ""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "cortex_py", *shell.command, *words],
+            [*cortex_command(), *shell.command, *words],
             cwd=shell.project,
             env={**os.environ, **shell.variables, "TERM": "dumb"},
             stdin=slave,

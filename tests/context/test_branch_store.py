@@ -8,7 +8,6 @@ import random
 import signal
 import stat
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -17,6 +16,8 @@ import pytest
 from cortex_py.context.branches import store as branch_store
 from cortex_py.context.branches.store import BranchFiles
 from cortex_py.errors import InvalidInput, StorageError, StoreBusy, StoreDenied, StoreFull, StoreReadOnly
+
+from forking import python_command
 
 PLACE = ("0123456789ab", "topic_20260102_123456")
 START = "import os, signal, sys\nfrom pathlib import Path\nfrom cortex_py.context.branches.store import BranchFiles\n"
@@ -67,7 +68,7 @@ def files(home: Path) -> BranchFiles:
 
 
 def start(script: str, home: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", script, str(home), *arguments], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([*python_command(), "-c", script, str(home), *arguments], stdout=subprocess.PIPE, text=True)
 
 
 def names(files: BranchFiles) -> set[str]:

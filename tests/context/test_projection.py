@@ -2,7 +2,6 @@
 
 import logging
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from cortex_py import Branch, Cortex
 from cortex_py.context.branches.file import parse
 from cortex_py.errors import InvalidInput, StorageError
 
+from forking import python_command
 from helpers import FakeClock, git
 from stub_backend import StubBackend
 
@@ -284,7 +284,7 @@ def test_a_lost_note_beside_the_file_costs_nothing(desk: Cortex, line: Branch, c
 
 
 def _check_two_processes(desk: Cortex, line: Branch, home: Path, tree: Path, each: int) -> None:
-    command = [sys.executable, str(APPENDER), str(home), str(tree), line.id]
+    command = [*python_command(), str(APPENDER), str(home), str(tree), line.id]
     processes = [subprocess.Popen([*command, name, str(each)]) for name in ("a", "b")]
     for process in processes:
         assert process.wait(600) == 0

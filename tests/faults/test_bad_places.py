@@ -11,6 +11,7 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.errors import ConfigurationError, StoreCorrupt, StoreFull, StoreTooNew
 
+from forking import python_command
 from helpers import MODELS
 from stub_backend import StubBackend
 
@@ -27,7 +28,7 @@ def _as_nobody(code: str) -> subprocess.CompletedProcess[str]:
     if os.getuid() == 0:
         prelude += "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
     script = prelude + textwrap.dedent(code)
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([*python_command(), "-c", script], capture_output=True, text=True, timeout=60, check=False)
 
 
 def _try_to_capture(home: Path, project: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from cortex_py import Cortex
 from cortex_py.cli import cli
 from cortex_py.errors import SnapshotNotFound, StoreMissing
 
+from forking import python_command
 from homes import opened
 from stub_backend import StubBackend
 
@@ -92,7 +92,7 @@ with opened(Path({str(home)!r}), Path({str(project)!r})) as cortex:
     cortex.contexts.create_branch(f"Work {{sys.argv[1]}}")
 """
     starting = [
-        subprocess.Popen([sys.executable, "-c", script, str(number)], stdin=subprocess.PIPE, text=True)
+        subprocess.Popen([*python_command(), "-c", script, str(number)], stdin=subprocess.PIPE, text=True)
         for number in range(4)
     ]
     for process in starting:

@@ -12,6 +12,7 @@ import pytest
 
 from cortex_py import Cortex
 
+from forking import python_command
 from helpers import git
 from stub_backend import StubBackend
 
@@ -72,7 +73,7 @@ if os.getuid() == 0:
 with Cortex.open({str(home)!r}, project={str(project)!r}, backend=StubBackend()) as cortex:
 {textwrap.indent(textwrap.dedent(uses), "    ")}
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run([*python_command(), "-c", script], capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.partition("as nobody\n")[2].splitlines()
 
@@ -138,7 +139,7 @@ cortex = Cortex.open({str(home)!r}, project={str(project)!r}, backend=StubBacken
 cortex.memories.capture("only in the log")
 os._exit(0)
 """
-    subprocess.run([sys.executable, "-c", kill], check=True, timeout=60)
+    subprocess.run([*python_command(), "-c", kill], check=True, timeout=60)
     (home / "cortex.db-shm").unlink()
     _close(home)
     script = f"""
@@ -154,7 +155,7 @@ try:
 except StoreReadOnly as error:
     print(error.remedy)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([*python_command(), "-c", script], capture_output=True, text=True, timeout=60, check=True)
     _open(home)
     assert done.stdout == "Copy the folder to a place that can be written.\n"
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
@@ -188,7 +189,7 @@ except StoreBusy:
 count()
 """
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", script], text=True, **streams) as process:
+    with subprocess.Popen([*python_command(), "-c", script], text=True, **streams) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         seen = [process.stdout.readline()]

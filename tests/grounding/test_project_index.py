@@ -20,6 +20,7 @@ from cortex_py.grounding.index.project_index import IndexState, ProjectIndex, in
 from cortex_py.grounding.sources import EVERYTHING
 from cortex_py.worktree.git.repository import Repository
 
+from forking import python_command
 from helpers import git
 
 ONE = "def one():\n    return 1\n"
@@ -424,7 +425,7 @@ print(len(seen.paths), [one.path for one in seen.definitions("rotate_token")], s
 def test_processes_that_read_at_once_end_with_the_same(tmp_path: Path) -> None:
     root = tmp_path / "repository"
     make_sample(root)
-    words = [sys.executable, "-c", _PROCESS, str(root), str(tmp_path / "index.db")]
+    words = [*python_command(), "-c", _PROCESS, str(root), str(tmp_path / "index.db")]
     pipe = subprocess.PIPE
     both = [subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) for _ in range(2)]
     for process in both:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from cortex_py.embedding.backends.registry import open_backend
 from cortex_py.embedding.install.model_files import RECALL, SHIPPED
 from cortex_py.errors import ModelMismatch
 
+from forking import python_command
 from helpers import MODELS
 
 TEXT = "The invoices are rendered by WeasyPrint"
@@ -108,7 +108,7 @@ def test_a_killed_move_is_continued(old_home: Path, project: Path, shipped: Back
         "    return False\n"
         "cortex.memories.fill_vectors(stop)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], env=os.environ, timeout=120, check=False)
+    done = subprocess.run([*python_command(), "-c", script], env=os.environ, timeout=120, check=False)
     assert done.returncode == 9
     with Cortex.open(old_home, project=project, backend=shipped) as cortex:
         assert _vectors(cortex) == (256, OTHERS + 1 - 256)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +20,7 @@ from cortex_py.prompts.files import FORMATS
 from cortex_py.prompts.saved_texts import SavedTexts
 from cortex_py.records import JsonValue, Saved
 
+from forking import python_command
 from helpers import FakeClock
 from stub_backend import StubBackend
 
@@ -216,7 +216,7 @@ def test_two_processes_that_save_one_name_lose_nothing(home: Path, project: Path
     each = 25
     processes = [
         subprocess.Popen(
-            [sys.executable, str(SAVER), str(home), str(project), who, str(each)],
+            [*python_command(), str(SAVER), str(home), str(project), who, str(each)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

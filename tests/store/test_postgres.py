@@ -36,6 +36,7 @@ from cortex_py.store.postgres.engine import PostgresDatabase, as_postgres, open_
 from cortex_py.store.postgres.errors import translate_errors
 from timing import no_hang
 
+from forking import python_command
 from helpers import FakeClock
 from homes import fill, opened, state
 from postgres_server import PostgresServer
@@ -195,7 +196,7 @@ def test_two_processes_write_at_once_and_nothing_is_lost(
     home: Path, project: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CORTEX_DATABASE_URL", postgres_url)
-    command = [sys.executable, str(WRITER), str(home), str(project)]
+    command = [*python_command(), str(WRITER), str(home), str(project)]
     processes = [
         subprocess.Popen([*command, str(number), "25"], stdout=subprocess.PIPE, text=True) for number in range(2)
     ]

@@ -1,4 +1,4 @@
-"""The file of the embedded engine, opened while another process is opening it too."""
+"""The file of the embedded engine: opened while another process is opening it too, and forced to the disk."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 
 from cortex_py.clock import SystemClock
 from cortex_py.store.sqlite import open_sqlite
+
+from new_stores import connect_as_shipped
 
 
 class _Other:
@@ -37,3 +39,11 @@ def test_a_new_file_that_another_process_is_preparing_is_waited_for(
     assert other.met == 2
     assert other.connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
     other.connection.close()
+
+
+def test_what_is_stored_is_forced_to_the_disk(tmp_path: Path) -> None:
+    """The connections of other tests are not, to spare the time."""
+    connection = connect_as_shipped(tmp_path / "cortex.db", None)
+    assert connection.execute("PRAGMA synchronous").fetchall() == [(2,)]
+    assert connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
+    connection.close()

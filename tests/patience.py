@@ -1,0 +1,24 @@
+"""Limits of time that a busy machine reaches: what is cut short there is done to the end in tests.
+
+Tests of a limit set their own.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+__all__ = ["wait_longer"]
+
+_LIMITS = {
+    "cortex_py.context.service": "_CHECK_SECONDS",
+    "cortex_py.cli.options": "_FILL_SECONDS",
+    "cortex_py.cli.serve": "_ANSWER_SECONDS",
+}
+
+
+def wait_longer() -> None:
+    """Let this process wait a minute for a verdict on a turn, for vectors, and for another server."""
+    for module, name in _LIMITS.items():
+        found = import_module(module)
+        assert hasattr(found, name)
+        setattr(found, name, 60.0)
