@@ -20,9 +20,9 @@ COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e
 QUIET = 2.5
 Peers = dict[str, dict[str, Any]]
 OPENING = """
-`make bench BENCH=peers` installs other memories for agents by name, each into an environment of its own, and gives
-all of them the same work on the same data, each through its own interface and with its own ranking. This page is
-written from the results by `python bench/peers.py --page`.
+For people who choose a memory. `make bench BENCH=peers` installs other memories for agents by name, each into an
+environment of its own, and gives all of them the same work on the same data, each through its own interface and with
+its own ranking. This page is written from the results by `python bench/peers.py --page`.
 """
 BUSY = """
 Other work was running (load average up to {:.0f} on two cores), so that times mean little: they are left out here.

@@ -62,6 +62,19 @@ def test_every_command_and_option_is_documented() -> None:
                     assert any(word in text for word in option.opts), (name, option.opts)
 
 
+@each("page", PAGES, ids=lambda page: page.name)
+def test_commands_in_sentences_exist_with_their_options(page: Path) -> None:
+    shared = {"--home", "--project", "--json", "--quiet", "--verbose", "--no-color", "--help", "--version"}
+    for code in re.findall(r"`cortex ([a-z][^`]*)`", page.read_text("utf-8")):
+        name, *words = code.split()
+        command = cli.get_command(None, name)  # type: ignore[arg-type]
+        assert command, code
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+        options = shared.union(*([*option.opts, *option.secondary_opts] for option in command.params))
+        assert {word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)} <= options, code
+
+
 def test_every_setting_is_documented_with_its_variable() -> None:
     text = _page("settings")
     assert "`CORTEX_HOME`" in text
