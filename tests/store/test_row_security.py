@@ -384,7 +384,7 @@ def test_callers_at_the_same_time_see_their_own(base: Base) -> None:
 
 _NAMES = st.one_of(
     st.text(min_size=1, max_size=12),
-    st.text(alphabet="'\"\\{}[],:$;-% \n\t", min_size=1, max_size=12),
+    st.text(alphabet="'\"\\{}[],~.:$;-% \n\t", min_size=1, max_size=12),
     st.sampled_from(["", "a" * 100_000, "user:\u202eann", "é", "e\u0301", "NULL", '"}', "'); RESET ROLE; --", "\0"]),
 )
 
@@ -457,7 +457,7 @@ def large(postgres_server: PostgresServer) -> Iterator[Base]:
 
 
 @each("index", sorted(_STATEMENTS))
-def test_statements_keep_their_index_and_read_the_settings_once(large: Base, index: str) -> None:
+def test_statements_keep_their_index_and_policies_ask_nothing(large: Base, index: str) -> None:
     statement, params = _STATEMENTS[index]
     bounds = Bounds("ann", frozenset({"plan_1", "plan_2"}), frozenset())
 
@@ -467,9 +467,8 @@ def test_statements_keep_their_index_and_read_the_settings_once(large: Base, ind
     assert index in plan(None)
     bound = plan(bounds)
     assert index in bound
-    assert "InitPlan" in bound
     assert "Seq Scan" not in bound
-    assert "current_setting" not in bound.partition("InitPlan")[0], "the setting is read for every row"
+    assert "Plan" not in bound.replace("QUERY PLAN", ""), "distributed tables take no policy with a subquery"
 
 
 def test_the_text_index_is_used_for_callers_too(large: Base) -> None:

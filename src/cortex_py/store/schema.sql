@@ -272,3 +272,7 @@ CREATE INDEX memory_agent ON memory (space, agent_id) WHERE agent_id IS NOT NULL
 -- step 16: notes that are read for the graph after they were acknowledged
 -- `graphed` is 2 from the capture until then; 0 if a note is to be read at leisure, 1 if it was read.
 CREATE INDEX memory_pending ON memory (num) WHERE graphed = 2;
+
+-- step 17: a change sequence for each space
+
+-- step 18: of PostgreSQL only: what distributed tables can have

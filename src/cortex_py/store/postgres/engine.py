@@ -21,12 +21,13 @@ from ... import deadline
 from ...clock import Clock
 from ...errors import ConfigurationError, StorageError, StoreBusy, StoreDenied, StoreReadOnly
 from ...tracing import span
-from ..database import Bounds, CurrentBounds, Row, Session, Sql, Vitals, column, marks, unbounded
+from ..database import DISTRIBUTED, Bounds, CurrentBounds, Row, Session, Sql, Vitals, column, marks, unbounded
 from ..migrations import MIGRATIONS, migrate, read_steps
 from ..screener import ScreenedSession, Screener
+from .distribution import complete, distributed_tables
 from .errors import guard_commit, translate_errors
-from .pool import NOTICES, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool
-from .security import POLICIES, PostgresText, binding, find_role, make_role
+from .pool import NOTICES, NOTIFY, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool, notifies
+from .security import LATER_POLICIES, POLICIES, PostgresText, binding, find_role, make_role
 from .vector_index import VectorIndex
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ logger = logging.getLogger(__name__)
 
 _STEPS = read_steps(Path(__file__).with_name("schema.sql"))
 POSTGRES_STEPS = tuple(
-    (*_STEPS.get(number, ()), *{12: NOTICES, 13: POLICIES}.get(number, ())) for number in range(1, len(MIGRATIONS) + 1)
+    (*_STEPS.get(number, ()), *{12: NOTICES, 13: POLICIES, 18: (*POLICIES, *LATER_POLICIES)}.get(number, ()))
+    for number in range(1, len(MIGRATIONS) + 1)
 )
 
 
@@ -108,6 +110,7 @@ class _PostgresSession:
     def __init__(self, connection: Connection, bounds: Bounds | None) -> None:
         self._cursor = connection.cursor(binary=True)
         self.bounds = bounds
+        self.notifies = False
 
     @property
     def as_is(self) -> Session:
@@ -116,15 +119,18 @@ class _PostgresSession:
     def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
         deadline.check()
         prepare = False if any(name in sql for name in _PLANNED) else None
+        self.notifies = self.notifies or notifies(sql)
         self._cursor.execute(as_postgres(sql).encode(), params, prepare=prepare)
         return self._cursor.fetchall() if self._cursor.description else []
 
     def run(self, sql: str, params: Sequence[Sql] = ()) -> None:
         deadline.check()
+        self.notifies = self.notifies or notifies(sql)
         self._cursor.execute(as_postgres(sql).encode(), params)
 
     def run_many(self, sql: str, params: Iterable[Sequence[Sql]]) -> None:
         deadline.check()
+        self.notifies = self.notifies or notifies(sql)
         self._cursor.executemany(as_postgres(sql).encode(), params)
 
     def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
@@ -160,7 +166,7 @@ def _until_deadline() -> str:
     limit = deadline.current_limit()
     if limit is None or math.isinf(limit.left):
         return ""
-    return f"; SET LOCAL statement_timeout = {1_000 * math.ceil(limit.left + 0.1)}"
+    return f"SET LOCAL statement_timeout = {1_000 * math.ceil(limit.left + 0.1)}"
 
 
 class PostgresDatabase(PostgresText):
@@ -178,6 +184,8 @@ class PostgresDatabase(PostgresText):
         self.vector_index: VectorIndex | None = VectorIndex(self)
         self._bounds: CurrentBounds = unbounded
         self._role = ""
+        # Whether Citus spreads the rows over several servers by their space.
+        self.distributed = False
 
     def numbers(self, session: Session, sql: str, params: Sequence[Sql]) -> NDArray[np.int64]:
         import numpy as np
@@ -215,18 +223,24 @@ class PostgresDatabase(PostgresText):
     @contextmanager
     def _transaction(self, begin: str, bounds: Bounds | None = None) -> Iterator[Session]:
         access = "read" if begin == _READ else "write"
+        settings = _until_deadline()
         if bounds is not None:
-            begin += binding(self.caller_role(), bounds)
-        begin += _until_deadline()
+            role, lists = binding(self.caller_role(), bounds)
+            begin, settings = f"{begin}; {role}", f"{lists}; {settings}"
+        # Citus repeats a message with settings on every server, so that they are in one of their own there.
+        messages = (begin, settings) if self.distributed and settings else (f"{begin}; {settings}",)
         with (
             span(f"store {access}", {"db.system.name": self.name}),
             translate_errors(self.pool.place, bound=bounds is not None),
-            self.pool.connection(begin) as connection,
+            self.pool.connection(*messages) as connection,
         ):
-            yield _PostgresSession(connection, bounds)
+            session = _PostgresSession(connection, bounds)
+            yield session
             with nullcontext() if access == "read" else guard_commit(self.pool.place):
-                done = connection.execute("COMMIT").statusmessage
-            if done == "ROLLBACK":
+                ended = connection.execute(f"{NOTIFY}; COMMIT".encode() if session.notifies else b"COMMIT")
+                while ended.nextset():
+                    pass
+            if ended.statusmessage == "ROLLBACK":
                 raise StorageError(
                     f"A transaction at {self.pool.place} had failed before it was committed.",
                     remedy="Nothing was written; try again.",
@@ -236,7 +250,7 @@ class PostgresDatabase(PostgresText):
         """The role that work for callers runs as. If it is missing, the error says how to create it."""
         if not self._role:
             with self._transaction(_READ) as session:
-                found = find_role(session)
+                found = find_role(session, on_workers=self.distributed)
             if not found.usable:
                 raise found.missing()
             self._role = found.name
@@ -245,15 +259,22 @@ class PostgresDatabase(PostgresText):
     def prepare_role(self) -> None:
         """Create the role of callers, if this login may; otherwise work for callers fails with instructions."""
         with self._transaction(_READ) as session:
-            found = find_role(session)
+            found = find_role(session, on_workers=self.distributed)
         if found.usable or not found.can_be_made:
             return
         try:
             with self._transaction(_WRITE) as session:
                 # Checked again under the lock: another process may have created it meanwhile.
-                make_role(session, find_role(session))
+                make_role(session, find_role(session, on_workers=self.distributed))
         except (StoreDenied, StoreReadOnly) as error:
             logger.debug("the role of callers was not created: %s", type(error).__name__)
+
+    def on_workers(self) -> None:
+        """Go on with a store that is distributed, which has no vector index of its own."""
+        self.distributed = True
+        self.vector_index = None
+        self._role = ""
+        self.prepare_role()
 
     def has_table(self, session: Session, name: str) -> bool:
         return bool(
@@ -332,7 +353,15 @@ def open_postgres(
                 field="database_url",
             )
         migrate(database, clock, POSTGRES_STEPS)
-        database.prepare_role()
+        with database.read() as session:
+            distributed = distributed_tables(session)
+        if distributed:
+            if set(DISTRIBUTED) - distributed:
+                with database.writing_as(None) as session:
+                    complete(session)
+            database.on_workers()
+        else:
+            database.prepare_role()
         if required:
             database.caller_role()
         database.bind(bounds)

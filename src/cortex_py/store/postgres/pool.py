@@ -13,9 +13,10 @@ from __future__ import annotations
 import logging
 import os
 import random
+import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -30,7 +31,7 @@ from ...errors import ConfigurationError, StorageError, StoreBusy, StoreUnavaila
 from ..database import Vitals
 from .errors import cannot_connect, connection_lost
 
-__all__ = ["NOTICES", "RETRY_SECONDS", "WAIT_SECONDS", "Connection", "Leader", "Notices", "Pool"]
+__all__ = ["NOTICES", "NOTIFY", "RETRY_SECONDS", "WAIT_SECONDS", "Connection", "Leader", "Notices", "Pool", "notifies"]
 
 
 _CONNECTIONS = 16
@@ -55,7 +56,10 @@ _PREPARE = (
     # Statements are short: compiling one, or starting a parallel worker, takes longer than running it.
     "SET jit = off; SET max_parallel_workers_per_gather = 0; "
     # How far an index of vectors is searched. Without pgvector these are unused custom settings.
-    "SET hnsw.ef_search = 300; SET hnsw.iterative_scan = 'relaxed_order'; SET hnsw.max_scan_tuples = 40000"
+    "SET hnsw.ef_search = 300; SET hnsw.iterative_scan = 'relaxed_order'; SET hnsw.max_scan_tuples = 40000; "
+    # Settings of a transaction go to the workers that have its rows, and each worker gets one connection for what
+    # changes several shards. Without Citus these are unused settings too.
+    "SET citus.propagate_set_commands = 'local'; SET citus.multi_shard_modify_mode = 'sequential'"
 )
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -78,7 +82,7 @@ class Pool:
         self._in_use = self._waited = self._reads = self._writes = self._retries = self._lost = 0
 
     @contextmanager
-    def connection(self, begin: str = "") -> Iterator[Connection]:
+    def connection(self, *begin: str) -> Iterator[Connection]:
         """A connection for one thread, on which `begin` was run; it is reused only if it is clean afterwards."""
         self._enter()
         try:
@@ -105,8 +109,8 @@ class Pool:
         with self._lock:
             self._in_use += 1
 
-    def _begun(self, begin: str) -> Connection:
-        """A connection on which the statement was answered; waits for a server that restarts, within bounds."""
+    def _begun(self, begin: Sequence[str]) -> Connection:
+        """A connection on which the statements were answered; waits for a server that restarts, within bounds."""
         until, pause = time.monotonic() + self._retry_seconds, _FIRST_PAUSE
         while True:
             try:
@@ -125,12 +129,12 @@ class Pool:
             time.sleep(min(random.uniform(pause / 2, pause), max(0.0, until - time.monotonic())))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _attempt(self, begin: str) -> Connection | None:
+    def _attempt(self, begin: Sequence[str]) -> Connection | None:
         """A connection; None if an idle one turned out to be broken."""
         connection, fresh = self._take()
         try:
-            if begin:
-                connection.execute(begin.encode())
+            for statements in begin:
+                connection.execute(statements.encode())
             return connection
         except psycopg.OperationalError as error:
             broken = connection.broken
@@ -183,16 +187,21 @@ class Pool:
         except psycopg.Error as error:
             raise cannot_connect(self.place, self._password, error) from None
 
+    def pids(self) -> list[int]:
+        """The server's processes behind the idle connections."""
+        with self._lock:
+            return [connection.info.backend_pid for connection in self._idle]
+
     def vitals(self) -> Vitals:
         with self._lock:
             counted = (self._waited, self._reads, self._writes, self._retries, self._lost)
             return Vitals(self._in_use, len(self._idle), _CONNECTIONS, *counted)
 
-    def _give(self, connection: Connection, begin: str) -> None:
+    def _give(self, connection: Connection, begin: Sequence[str]) -> None:
         with self._lock:
             if begin:
-                self._reads += "READ ONLY" in begin
-                self._writes += "READ ONLY" not in begin
+                self._reads += "READ ONLY" in begin[0]
+                self._writes += "READ ONLY" not in begin[0]
                 self._lost += connection.broken
             fit = not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE
             if fit and not self._closed:
@@ -294,8 +303,18 @@ logger = logging.getLogger(__name__)
 _CHANNEL = "cortex_changes"
 # A waiting thread notices within this time that it was closed.
 _SLICE = 0.5
-# Triggers, so that no statement can forget to notify and none needs another round trip. The payload is the schema:
-# several stores in one database share the channel.
+# A transaction that wrote to one of these tables notifies when it commits, in the same message. The payload is the
+# schema: several stores in one database share the channel.
+_TOLD = re.compile(r"\s*(?:INSERT INTO|UPDATE) (?:state|saved_change)\b")
+NOTIFY = f"SELECT pg_notify('{_CHANNEL}', coalesce(current_schema(), ''))"
+
+
+def notifies(sql: str) -> bool:
+    """Whether other processes want to know of what a statement changes."""
+    return _TOLD.match(sql) is not None
+
+
+# Until step 18 triggers did it. Those of distributed tables would run where the rows are, where nobody listens.
 NOTICES: tuple[str, ...] = (
     f"""CREATE FUNCTION tell_of_changes() RETURNS trigger LANGUAGE plpgsql
         SET search_path = pg_catalog AS $tell$
