@@ -1,6 +1,6 @@
 """A PostgreSQL store spread over the workers of a Citus cluster, by the space of each row.
 
-All rows of a space lie on one worker. Tables without a space stay on the coordinator, where clients connect: if each
+All rows of a space are on one worker. Tables without a space stay on the coordinator, where clients connect: if each
 worker had a copy, a single one that is down would stop all writes. Nothing joins the two kinds.
 """
 
@@ -33,7 +33,7 @@ _OTHERS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' "
     "AND application_name LIKE 'cortex%' AND pid <> ALL (?::int[]) AND pid <> pg_backend_pid()"
 )
-# Vectors of large spaces lie in partitions, which cannot be distributed with the rest.
+# Vectors of large spaces are in partitions, which cannot be distributed with the rest.
 _WITHOUT_PARTITIONS = (
     "DROP TRIGGER IF EXISTS forget_vectors ON chunk",
     "DROP TABLE IF EXISTS near",
@@ -50,7 +50,7 @@ class Distribution:
 
 
 def distributed_tables(session: Session) -> set[str]:
-    """The tables of this store that lie on workers."""
+    """The tables of this store that are on workers."""
     return set(column(session, _SPREAD)) if session.rows(_INSTALLED)[0][0] else set()
 
 

@@ -17,6 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from psycopg.pq import TransactionStatus
+
 from ... import deadline
 from ...clock import Clock
 from ...errors import ConfigurationError, StorageError, StoreBusy, StoreDenied, StoreReadOnly
@@ -237,7 +239,8 @@ class PostgresDatabase(PostgresText):
             session = _PostgresSession(connection, bounds)
             yield session
             with nullcontext() if access == "read" else guard_commit(self.pool.place):
-                ended = connection.execute(f"{NOTIFY}; COMMIT".encode() if session.notifies else b"COMMIT")
+                healthy = connection.info.transaction_status == TransactionStatus.INTRANS
+                ended = connection.execute(f"{NOTIFY}; COMMIT".encode() if session.notifies and healthy else b"COMMIT")
                 while ended.nextset():
                     pass
             if ended.statusmessage == "ROLLBACK":

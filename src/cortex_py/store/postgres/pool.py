@@ -305,13 +305,13 @@ _CHANNEL = "cortex_changes"
 _SLICE = 0.5
 # A transaction that wrote to one of these tables notifies when it commits, in the same message. The payload is the
 # schema: several stores in one database share the channel.
-_TOLD = re.compile(r"\s*(?:INSERT INTO|UPDATE) (?:state|saved_change)\b")
+_REPORTED = re.compile(r"\s*(?:INSERT INTO|UPDATE) (?:state|saved_change)\b")
 NOTIFY = f"SELECT pg_notify('{_CHANNEL}', coalesce(current_schema(), ''))"
 
 
 def notifies(sql: str) -> bool:
     """Whether other processes want to know of what a statement changes."""
-    return _TOLD.match(sql) is not None
+    return _REPORTED.match(sql) is not None
 
 
 # Until step 18 triggers did it. Those of distributed tables would run where the rows are, where nobody listens.
