@@ -49,7 +49,7 @@ class CitusCluster:
     def database(self, *, distributed: bool = True) -> Iterator[str]:
         """The URL of a new store, in a schema of its own."""
         from cortex_py.clock import SystemClock
-        from cortex_py.store.postgres.distribution import distribute
+        from cortex_py.store.postgres.distribution import complete
         from cortex_py.store.postgres.engine import open_postgres
 
         name = next(self._names)
@@ -58,7 +58,10 @@ class CitusCluster:
         opened = open_postgres(url, SystemClock())
         try:
             if distributed:
-                distribute(opened, _SHARDS)
+                # Not `distribute`: tests keep stores in other schemas of the database open.
+                with opened.writing_as(None) as session:
+                    complete(session, _SHARDS)
+                opened.on_workers()
         finally:
             opened.close()
         # It goes with the cluster: dropping it would take longer than the test.

@@ -461,3 +461,16 @@ def test_a_store_of_an_older_schema_is_brought_up_to_date(
         assert state(cortex)
         assert cortex.check() == []
     postgres_server.run("DROP DATABASE older WITH (FORCE)")
+
+
+def test_only_a_cluster_can_take_a_distributed_store(
+    home: Path, project: Path, clock: FakeClock, postgres_url: str
+) -> None:
+    with opened(home, project, clock) as cortex, pytest.raises(ConfigurationError, match="Only a store in PostgreSQL"):
+        cortex.distribute()
+    with opened(home, project, clock, database_url=postgres_url) as cortex:
+        with pytest.raises(ConfigurationError, match="no Citus"):
+            cortex.distribute()
+        with pytest.raises(ConfigurationError, match="1 to 1024"):
+            cortex.distribute(0)
+        assert cortex.memories.capture("still there").id

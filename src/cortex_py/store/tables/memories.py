@@ -45,17 +45,19 @@ _UPDATE = (
     "packed = NULL, packed_with = NULL WHERE space = ? AND num = ?"
 )
 _NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
-_FORGET_USES = tuple(
-    everywhere("forget uses", statement)
-    for statement in (
-        "DELETE FROM reference WHERE memory_id IN {ids}",
-        "DELETE FROM referred WHERE memory_id IN {ids}",
-        "DELETE FROM referred_together WHERE memory_id IN {ids}",
-        "DELETE FROM referred_together WHERE other_id IN {ids}",
-        "DELETE FROM suggestion WHERE memory_id IN {ids}",
-        "DELETE FROM trust WHERE kind = 'memory' AND substr(key, 1, 40) IN {ids}",
-    )
+# What projects keep of the memories that they used; each condition stands for all places of the id.
+_USES = (
+    ("reference", "memory_id IN {ids}"),
+    ("referred", "memory_id IN {ids}"),
+    ("referred_together", "memory_id IN {ids}"),
+    ("referred_together", "other_id IN {ids}"),
+    ("suggestion", "memory_id IN {ids}"),
+    ("trust", "kind = 'memory' AND substr(key, 1, 40) IN {ids}"),
 )
+_USED_IN = everywhere(
+    "forget uses", " UNION ".join(f"SELECT project_id FROM {table} WHERE {condition}" for table, condition in _USES)
+)
+_FORGET_USES = tuple(f"DELETE FROM {table} WHERE project_id = ? AND {condition}" for table, condition in _USES)
 _FORGET_IN_SPACE = (
     "DELETE FROM history WHERE space = ? AND id IN {ids}",
     "DELETE FROM recalled WHERE space = ? AND memory_id IN {ids}",
@@ -472,8 +474,10 @@ def purge_rows(session: Session, space: str, nums: Sequence[int], seq: int, *, n
     session.run_many("INSERT INTO purged (space, num, seq) VALUES (?, ?, ?)", [(space, row[0], seq) for row in found])
     for statement in _FORGET_IN_SPACE:
         session.run(statement.format(ids=f"({marks(len(ids))})"), (space, *ids))
-    for statement in _FORGET_USES:
-        session.run(statement.format(ids=f"({marks(len(ids))})"), ids)
+    # Any project may have used them: one statement asks everywhere, the others go where there is something.
+    for project in column(session, _USED_IN.format(ids=f"({marks(len(ids))})"), (*ids,) * len(_USES)):
+        for statement in _FORGET_USES:
+            session.run(statement.format(ids=f"({marks(len(ids))})"), (project, *ids))
     named = session.rows(f"SELECT DISTINCT space, entity_id FROM mention WHERE {mine}", (space, *nums))
     for table in ("tag", "chunk", "mention", "relationship", "entity_history", "memory"):
         session.run(f"DELETE FROM {table} WHERE {mine}", (space, *nums))
