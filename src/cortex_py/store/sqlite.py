@@ -102,7 +102,7 @@ class SqliteDatabase:
             yield session
 
     @contextmanager
-    def write(self, *, derived: bool = False) -> Iterator[Session]:
+    def write(self, *spaces: str, derived: bool = False) -> Iterator[Session]:  # noqa: ARG002 - a file has one writer
         # Threads of one process take turns here; SQLite would let them poll.
         turn = self._file.lock
         if not turn.acquire(timeout=_BUSY_MS / 1000):

@@ -22,7 +22,17 @@ from functools import lru_cache
 from ...errors import ConfigurationError
 from ..database import EVERY_ROW, Bounds, Session, Sql, column, marks
 
-__all__ = ["POLICIES", "RIGHTS", "PostgresText", "binding", "find_role", "granted", "make_role", "protection"]
+__all__ = [
+    "POLICIES",
+    "RIGHTS",
+    "PostgresText",
+    "binding",
+    "find_role",
+    "granted",
+    "literal",
+    "make_role",
+    "protection",
+]
 
 # -- the text index ------------------------------------------------------------------------------
 #
@@ -113,7 +123,7 @@ _BY_SPACE = (
     *("memory", "tag", "chunk", "history", "purged", "dictionary"),
     *("entity", "entity_alias", "mention", "relationship", "entity_history"),
     *("saved", "saved_version", "saved_tag", "saved_use", "saved_change"),
-    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact"),
+    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact", "space_change"),
 )
 _BY_PROJECT = (
     *("branch", "git_tip", "reference", "referred", "referred_together"),
@@ -129,9 +139,8 @@ _SPACES = {
     "memory_text": "space",
     "near_space": "space",
 }
-# Tables without a space: counters, and facts about the store.
+# Tables without a space: facts about the store.
 _SHARED = {
-    "state": ("SELECT", "UPDATE (seq)"),
     "setting": ("SELECT", "INSERT", "UPDATE (value)"),
     "llm_use": ("SELECT", "INSERT", "UPDATE"),
     "sync_day": _ALL,
@@ -184,8 +193,10 @@ def _closed(table: str) -> tuple[str, ...]:
     return (f'ALTER TABLE "{table}" ENABLE ROW LEVEL SECURITY',)
 
 
+# Tables of later steps, which protect them.
+_LATER = ("space_change",)
 POLICIES: tuple[str, ...] = (
-    *(statement for table, space in _SPACES.items() for statement in protection(table, space)),
+    *(statement for table, space in _SPACES.items() if table not in _LATER for statement in protection(table, space)),
     *(statement for table in _SHARED for statement in _policies(table, "true", "true")),
     *(statement for table in _CLOSED for statement in _closed(table)),
 )
@@ -307,7 +318,7 @@ def _wanted(tables: Mapping[str, Sequence[str]]) -> list[str]:
 
 def binding(role: str, bounds: Bounds) -> str:
     """SQL after BEGIN in a transaction for a caller. All of it ends with the transaction."""
-    return f"; SELECT {_spaces(bounds)}, set_config('role', {_literal(role)}, true)"
+    return f"; SELECT {_spaces(bounds)}, set_config('role', {literal(role)}, true)"
 
 
 @lru_cache(maxsize=64)
@@ -317,7 +328,7 @@ def _spaces(bounds: Bounds) -> str:
         "cortex.writable": _keys(bounds.writable),
         "application_name": f"cortex {bounds.member}".encode("ascii", "replace").decode().replace("\0", "")[:60],
     }
-    return ", ".join(f"set_config({_literal(name)}, {_literal(value)}, true)" for name, value in settings.items())
+    return ", ".join(f"set_config({literal(name)}, {literal(value)}, true)" for name, value in settings.items())
 
 
 def _keys(spaces: Iterable[str]) -> str:
@@ -329,6 +340,6 @@ def _storable(name: str) -> bool:
     return "\0" not in name and not any("\ud800" <= sign <= "\udfff" for sign in name)
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """A quoted text; connections have standard_conforming_strings on and the encoding UTF8."""
     return "'" + text.replace("'", "''") + "'"
