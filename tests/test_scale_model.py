@@ -40,7 +40,7 @@ def test_one_server_with_random_arrivals_is_as_slow_as_theory_says(load: float) 
 
 
 def test_more_load_waits_longer_and_too_much_falls_behind() -> None:
-    setup = Setup(10**8, "one server")
+    setup = Setup(10**8, "one server", spaces=1)
     calm = simulated(setup, NUMBERS)
     least = 1 / calm.busy
     busy = simulated(replace(setup, load=0.85 * least, app_cores=64, cores=64), NUMBERS)
@@ -51,10 +51,10 @@ def test_more_load_waits_longer_and_too_much_falls_behind() -> None:
     assert over.recall[1] < 1.5 * calm.recall[1]
 
 
-def test_servers_under_one_lock_write_no_faster_and_databases_of_their_own_do() -> None:
-    one = simulated(Setup(10**8, "", load=10, app_cores=16), NUMBERS)
-    under_one_lock = simulated(Setup(10**8, "", shards=8, load=10, app_cores=16), NUMBERS)
-    apart = simulated(Setup(10**8, "", databases=8, load=10), NUMBERS)
+def test_servers_under_one_lock_write_no_faster_and_spaces_of_their_own_do() -> None:
+    one = simulated(Setup(10**8, "", spaces=1, load=10, app_cores=16), NUMBERS)
+    under_one_lock = simulated(Setup(10**8, "", spaces=1, shards=8, load=10, app_cores=16), NUMBERS)
+    apart = simulated(Setup(10**8, "", spaces=8, load=10, app_cores=16), NUMBERS)
     assert under_one_lock.busy == pytest.approx(one.busy, rel=0.1)
     assert apart.busy == pytest.approx(one.busy / 8, rel=0.1)
 

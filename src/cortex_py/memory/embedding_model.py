@@ -31,6 +31,7 @@ __all__ = [
     "report_words_only",
     "set_model",
     "set_spaces_without_vectors",
+    "spaces_to_lock",
     "spaces_without_vectors",
     "token_counter",
 ]
@@ -62,6 +63,7 @@ def check_model(store: Store, session: Session, backend: Backend, *, claim: bool
             f"The stored vectors were made by {stored}, the configured model is {backend.fingerprint}.",
             remedy="Run `cortex reindex` to recompute them, or set the former model again.",
         )
+    store.known_model = stored
 
 
 def _is_replaced(stored: str | None, backend: Backend) -> bool:
@@ -152,6 +154,13 @@ def record_model(store: Store, session: Session, backend: Backend, records: Iter
         set_spaces_without_vectors(store, session, [*spaces_without_vectors(store, session), *waiting])
     else:
         check_model(store, session, backend, claim=True)
+
+
+def spaces_to_lock(store: Store, backend: Backend, records: Sequence[IndexedRecord]) -> tuple[str, ...]:
+    """The spaces of new records; none, which is the whole store, if `record_model` may have something to record."""
+    if any(chunk.vector is None for one in records for chunk in one.chunks):
+        return ()
+    return tuple({one.space for one in records}) if store.known_model == backend.fingerprint else ()
 
 
 def mark_changing(store: Store, session: Session, backend: Backend) -> None:

@@ -57,7 +57,7 @@ class Summaries:
         # The result of a check is stored right after its turn, and a state must not be kept without it.
         awaited = bool(rows) and rows[-1].grounding is not None and rows[-1].id not in checked
         if len(rows) >= _BEHIND and not awaited:
-            with self._store.database.write() as session:
+            with self._store.database.write(self._project) as session:
                 self._store.branches.put_summary(session, self._project, branch_id, state.to_json(), seq)
 
     def _current(self, branch_id: str) -> tuple[SummaryState, list[Memory], int, set[str]]:

@@ -178,7 +178,7 @@ class PendingReading:
             # It would fail again, and everything behind it would wait for ever.
             logger.exception("memory %s could not be read for the graph, which has nothing of it", memory.id)
             stored = reader.unreadable(space, num, memory)
-        with self._store.database.write(derived=True) as session:
+        with self._store.database.write(space, derived=True) as session:
             if self._store.graph.claim(session, space, num, memory.version):
                 reader.write_stored(session, stored)
 

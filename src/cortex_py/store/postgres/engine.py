@@ -1,8 +1,9 @@
 """PostgreSQL behind the `Database` protocol, through psycopg. Imported only if the settings have a database URL.
 
-Reads see one moment (repeatable read). Writers of all processes take turns by a lock of the transaction, so that the
-change sequence follows the order of commits, as in SQLite. Statements are written for SQLite and translated: `?`, the
-column types, an empty `IN ()`, and the `+` before a space, see `database`.
+Reads see one moment (repeatable read). Writers of a space take turns by a lock on the row with its change sequence,
+held until the commit, so that the sequence follows the order of commits, as in SQLite. Writers of different spaces
+share a lock of the store, which a writer of the whole store has alone. Statements are written for SQLite and
+translated: `?`, the column types, an empty `IN ()`, and the `+` before a space, see `database`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,11 @@ from __future__ import annotations
 import logging
 import math
 import re
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from psycopg.pq import TransactionStatus
 
 from ... import deadline
 from ...clock import Clock
@@ -28,8 +26,9 @@ from ..migrations import MIGRATIONS, migrate, read_steps
 from ..screener import ScreenedSession, Screener
 from .distribution import complete, distributed_tables
 from .errors import guard_commit, translate_errors
-from .pool import NOTICES, NOTIFY, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool, notifies
-from .security import LATER_POLICIES, POLICIES, PostgresText, binding, find_role, make_role
+from .pool import NOTICES, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool
+from .security import LATER_POLICIES, POLICIES, PostgresText, binding, find_role, literal, make_role, protection
+from .turns import Turns
 from .vector_index import VectorIndex
 
 if TYPE_CHECKING:
@@ -41,9 +40,14 @@ __all__ = ["PostgresDatabase", "as_postgres", "open_postgres"]
 logger = logging.getLogger(__name__)
 
 _STEPS = read_steps(Path(__file__).with_name("schema.sql"))
+_ENGINE_STEPS = {
+    12: NOTICES,
+    13: POLICIES,
+    17: protection("space_change"),
+    18: (*POLICIES, *protection("space_change"), *LATER_POLICIES),
+}
 POSTGRES_STEPS = tuple(
-    (*_STEPS.get(number, ()), *{12: NOTICES, 13: POLICIES, 18: (*POLICIES, *LATER_POLICIES)}.get(number, ()))
-    for number in range(1, len(MIGRATIONS) + 1)
+    (*_STEPS.get(number, ()), *_ENGINE_STEPS.get(number, ())) for number in range(1, len(MIGRATIONS) + 1)
 )
 
 
@@ -66,11 +70,16 @@ _TYPES = (
 
 _OLDEST = 160_000  # a subquery without an alias
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# One advisory lock for each schema.
-_WRITE = (
+# One advisory lock for each schema: alone, or shared with the writers of other spaces.
+_WRITE_ALL, _WRITE = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
-    "SELECT pg_advisory_xact_lock(1129601073, hashtext(coalesce(current_schema(), '')))"
+    f"SELECT {lock}(1129601073, hashtext(coalesce(current_schema(), '')))"
+    for lock in ("pg_advisory_xact_lock", "pg_advisory_xact_lock_shared")
 )
+_LOCK_SPACE = "SELECT 1 FROM space_change WHERE space = {} FOR UPDATE"
+_ADD_SPACE = "INSERT INTO space_change (space, seq) VALUES (?, 0) ON CONFLICT (space) DO NOTHING"
+# Other processes wait for news of these.
+_ANNOUNCED = ("INSERT INTO space_change", "INSERT INTO saved_change")
 _OWN_TABLES = (
     "SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = "
     "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
@@ -112,7 +121,7 @@ class _PostgresSession:
     def __init__(self, connection: Connection, bounds: Bounds | None) -> None:
         self._cursor = connection.cursor(binary=True)
         self.bounds = bounds
-        self.notifies = False
+        self.announced = False
 
     @property
     def as_is(self) -> Session:
@@ -120,19 +129,18 @@ class _PostgresSession:
 
     def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
         deadline.check()
+        self.announced |= sql.startswith(_ANNOUNCED)
         prepare = False if any(name in sql for name in _PLANNED) else None
-        self.notifies = self.notifies or notifies(sql)
         self._cursor.execute(as_postgres(sql).encode(), params, prepare=prepare)
         return self._cursor.fetchall() if self._cursor.description else []
 
     def run(self, sql: str, params: Sequence[Sql] = ()) -> None:
         deadline.check()
-        self.notifies = self.notifies or notifies(sql)
+        self.announced |= sql.startswith(_ANNOUNCED)
         self._cursor.execute(as_postgres(sql).encode(), params)
 
     def run_many(self, sql: str, params: Iterable[Sequence[Sql]]) -> None:
         deadline.check()
-        self.notifies = self.notifies or notifies(sql)
         self._cursor.executemany(as_postgres(sql).encode(), params)
 
     def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
@@ -182,7 +190,8 @@ class PostgresDatabase(PostgresText):
         self.pool = Pool(url, retry_seconds)
         self._leader = Leader(self.pool)
         self._notices = Notices(self.pool)
-        self._writing = threading.Lock()
+        self._turns = Turns()
+        self._counted: set[str] = set()
         self.vector_index: VectorIndex | None = VectorIndex(self)
         self._bounds: CurrentBounds = unbounded
         self._role = ""
@@ -204,33 +213,45 @@ class PostgresDatabase(PostgresText):
             yield session
 
     @contextmanager
-    def write(self, *, derived: bool = False) -> Iterator[Session]:
-        with self.writing_as(self._bounds(), derived=derived) as session:
+    def write(self, *spaces: str, derived: bool = False) -> Iterator[Session]:
+        with self.writing_as(self._bounds(), *spaces, derived=derived) as session:
             yield ScreenedSession(session, self.screener) if self.screener else session
 
     @contextmanager
-    def writing_as(self, bounds: Bounds | None, *, derived: bool = False) -> Iterator[Session]:
+    def writing_as(self, bounds: Bounds | None, *spaces: str, derived: bool = False) -> Iterator[Session]:
         """A transaction for a caller, or with None of the server itself, whose texts are not screened."""
         # Threads of one process take turns here, so that waiting ones hold no connection.
-        if not self._writing.acquire(timeout=WAIT_SECONDS):
-            raise StoreBusy(f"The store at {self.pool.place} is busy.", remedy="Nothing was written; try again.")
-        try:
-            with self._transaction(_WRITE, bounds) as session:
-                if derived:
-                    session.run("SET LOCAL synchronous_commit = off")
+        with self._turns.take(frozenset(spaces), WAIT_SECONDS) as taken:
+            if not taken:
+                raise StoreBusy(f"The store at {self.pool.place} is busy.", remedy="Nothing was written; try again.")
+            for space in set(spaces) - self._counted:
+                self._count_changes(space, bounds)
+            # In order, so that no two writers of several spaces wait for each other.
+            locks = "; ".join(_LOCK_SPACE.format(literal(space)) for space in sorted(set(spaces)))
+            with self._transaction(_WRITE if spaces else _WRITE_ALL, bounds, locks, derived=derived) as session:
                 yield session
-        finally:
-            self._writing.release()
+            if session.announced:
+                self._notices.announce()
+
+    def _count_changes(self, space: str, bounds: Bounds | None) -> None:
+        """Make sure that the changes of a space are counted: its writers take turns on the count."""
+        if bounds is None or space in bounds.writable:
+            with self._transaction(_WRITE) as session:
+                session.run(_ADD_SPACE, (space,))
+            self._counted.add(space)
 
     @contextmanager
-    def _transaction(self, begin: str, bounds: Bounds | None = None) -> Iterator[Session]:
+    def _transaction(
+        self, begin: str, bounds: Bounds | None = None, locks: str = "", *, derived: bool = False
+    ) -> Iterator[_PostgresSession]:
         access = "read" if begin == _READ else "write"
-        settings = _until_deadline()
+        settings: tuple[str, ...] = (_until_deadline(), "SET LOCAL synchronous_commit = off" if derived else "")
         if bounds is not None:
             role, lists = binding(self.caller_role(), bounds)
-            begin, settings = f"{begin}; {role}", f"{lists}; {settings}"
-        # Citus repeats a message with settings on every server, so that they are in one of their own there.
-        messages = (begin, settings) if self.distributed and settings else (f"{begin}; {settings}",)
+            begin, settings = f"{begin}; {role}", (lists, *settings)
+        # Citus repeats the whole message with a setting on every worker: there, settings have one of their own.
+        parts = [part for part in (begin, "; ".join(filter(None, settings)), locks) if part]
+        messages = parts if self.distributed else ["; ".join(parts)]
         with (
             span(f"store {access}", {"db.system.name": self.name}),
             translate_errors(self.pool.place, bound=bounds is not None),
@@ -239,11 +260,8 @@ class PostgresDatabase(PostgresText):
             session = _PostgresSession(connection, bounds)
             yield session
             with nullcontext() if access == "read" else guard_commit(self.pool.place):
-                healthy = connection.info.transaction_status == TransactionStatus.INTRANS
-                ended = connection.execute(f"{NOTIFY}; COMMIT".encode() if session.notifies and healthy else b"COMMIT")
-                while ended.nextset():
-                    pass
-            if ended.statusmessage == "ROLLBACK":
+                done = connection.execute("COMMIT").statusmessage
+            if done == "ROLLBACK":
                 raise StorageError(
                     f"A transaction at {self.pool.place} had failed before it was committed.",
                     remedy="Nothing was written; try again.",
@@ -266,7 +284,7 @@ class PostgresDatabase(PostgresText):
         if found.usable or not found.can_be_made:
             return
         try:
-            with self._transaction(_WRITE) as session:
+            with self._transaction(_WRITE_ALL) as session:
                 # Checked again under the lock: another process may have created it meanwhile.
                 make_role(session, find_role(session, on_workers=self.distributed))
         except (StoreDenied, StoreReadOnly) as error:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import os
 import random
-import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ from ...errors import ConfigurationError, StorageError, StoreBusy, StoreUnavaila
 from ..database import Vitals
 from .errors import cannot_connect, connection_lost
 
-__all__ = ["NOTICES", "NOTIFY", "RETRY_SECONDS", "WAIT_SECONDS", "Connection", "Leader", "Notices", "Pool", "notifies"]
+__all__ = ["NOTICES", "RETRY_SECONDS", "WAIT_SECONDS", "Connection", "Leader", "Notices", "Pool"]
 
 
 _CONNECTIONS = 16
@@ -303,18 +302,14 @@ logger = logging.getLogger(__name__)
 _CHANNEL = "cortex_changes"
 # A waiting thread notices within this time that it was closed.
 _SLICE = 0.5
-# A transaction that wrote to one of these tables notifies when it commits, in the same message. The payload is the
-# schema: several stores in one database share the channel.
-_REPORTED = re.compile(r"\s*(?:INSERT INTO|UPDATE) (?:state|saved_change)\b")
-NOTIFY = f"SELECT pg_notify('{_CHANNEL}', coalesce(current_schema(), ''))"
-
-
-def notifies(sql: str) -> bool:
-    """Whether other processes want to know of what a statement changes."""
-    return _REPORTED.match(sql) is not None
-
-
-# Until step 18 triggers did it. Those of distributed tables would run where the rows are, where nobody listens.
+# Many changes in this time are reported at once.
+_GAP = 0.02
+# After the commit, in a transaction of its own: PostgreSQL lets commits that notify wait for each other, disk included.
+# The payload is the schema: several stores in one database share the channel.
+_ANNOUNCE = (
+    f"BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify('{_CHANNEL}', coalesce(current_schema(), '')); COMMIT"
+)
+# Earlier versions notified by triggers; a later step of the schema drops them.
 NOTICES: tuple[str, ...] = (
     f"""CREATE FUNCTION tell_of_changes() RETURNS trigger LANGUAGE plpgsql
         SET search_path = pg_catalog AS $tell$
@@ -402,12 +397,39 @@ class Leader:
 
 
 class Notices:
-    """Waits for changes to memories or prompts in any process."""
+    """Reports changes to memories or prompts, and waits for those of any process.
+
+    A process that is killed right after a commit does not report it: who waits also looks from time to time.
+    """
 
     def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._own = _OwnConnection(pool)
         self._lock = threading.Lock()
         self._schema = ""
+        # The process in which a report is due.
+        self._due = 0
+
+    def announce(self) -> None:
+        """Report a committed change soon."""
+        with self._lock:
+            if self._due == os.getpid():
+                return
+            self._due = os.getpid()
+        timer = threading.Timer(_GAP, self._report)
+        timer.daemon = True
+        timer.start()
+
+    def _report(self) -> None:
+        with self._lock:
+            due, self._due = self._due == os.getpid(), 0
+        if not due:
+            return
+        try:
+            with self._pool.connection() as connection:
+                connection.execute(_ANNOUNCE.encode())
+        except (StorageError, psycopg.Error) as error:
+            logger.debug("a change was not reported: %s", type(error).__name__)
 
     def wait(self, seconds: float) -> bool:
         """Wait for the next change, at most that long; whether there was one, or may have been.
@@ -425,7 +447,8 @@ class Notices:
                     return True
         except psycopg.Error as error:
             logger.debug("the connection that waits for changes was lost: %s", type(error).__name__)
-            self.close()
+            with self._lock:
+                self._own.release()
             return True
         return False
 
@@ -447,5 +470,6 @@ class Notices:
             return None
 
     def close(self) -> None:
+        self._report()
         with self._lock:
             self._own.release()

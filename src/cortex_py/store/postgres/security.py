@@ -30,6 +30,7 @@ __all__ = [
     "binding",
     "find_role",
     "granted",
+    "literal",
     "make_role",
     "protection",
 ]
@@ -124,7 +125,7 @@ _BY_SPACE = (
     *("memory", "tag", "chunk", "history", "purged", "dictionary"),
     *("entity", "entity_alias", "mention", "relationship", "entity_history"),
     *("saved", "saved_version", "saved_tag", "saved_use", "saved_change"),
-    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact"),
+    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact", "space_change"),
 )
 _BY_PROJECT = (
     *("branch", "git_tip", "reference", "referred", "referred_together"),
@@ -140,9 +141,8 @@ _SPACES = {
     "memory_text": "space",
     "near_space": "space",
 }
-# Tables without a space: counters, and facts about the store.
+# Tables without a space: facts about the store.
 _SHARED = {
-    "state": ("SELECT", "UPDATE (seq)"),
     "setting": ("SELECT", "INSERT", "UPDATE (value)"),
     "llm_use": ("SELECT", "INSERT", "UPDATE"),
     "sync_day": _ALL,
@@ -194,8 +194,10 @@ def _closed(table: str) -> tuple[str, ...]:
     return (f'ALTER TABLE "{table}" ENABLE ROW LEVEL SECURITY',)
 
 
+# Tables of later steps, which protect them.
+_LATER = ("space_change",)
 POLICIES: tuple[str, ...] = (
-    *(statement for table, space in _SPACES.items() for statement in protection(table, space)),
+    *(statement for table, space in _SPACES.items() if table not in _LATER for statement in protection(table, space)),
     *(statement for table in _SHARED for statement in _policies(table, "true", "true")),
     *(statement for table in _CLOSED for statement in _closed(table)),
 )
@@ -346,7 +348,7 @@ def _wanted(tables: Mapping[str, Sequence[str]]) -> list[str]:
 
 def binding(role: str, bounds: Bounds) -> tuple[str, str]:
     """SQL after BEGIN in a transaction for a caller: its role and its settings, which end with the transaction."""
-    return f"SELECT set_config('role', {_literal(role)}, true)", _settings(bounds)
+    return f"SELECT set_config('role', {literal(role)}, true)", _settings(bounds)
 
 
 @lru_cache(maxsize=64)
@@ -356,7 +358,7 @@ def _settings(bounds: Bounds) -> str:
         "cortex.writable": _list(bounds.writable),
         "application_name": f"cortex {bounds.member}".encode("ascii", "replace").decode().replace("\0", "")[:60],
     }
-    return "; ".join(f"SET LOCAL {name} = {_literal(value)}" for name, value in settings.items())
+    return "; ".join(f"SET LOCAL {name} = {literal(value)}" for name, value in settings.items())
 
 
 def _list(spaces: Iterable[str]) -> str:
@@ -369,6 +371,6 @@ def _storable(name: str) -> bool:
     return "\0" not in name and not any("\ud800" <= sign <= "\udfff" for sign in name)
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """A quoted text; connections have standard_conforming_strings on and the encoding UTF8."""
     return "'" + text.replace("'", "''") + "'"

@@ -6,7 +6,7 @@ Every method takes the session it runs in; the caller decides what is one transa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...clock import from_micros
 from ...records import LIVE_STATUSES, Memory, Version
@@ -43,6 +43,10 @@ _INSERT = (
 _UPDATE = (
     f"UPDATE memory SET {', '.join(f'{column} = ?' for column in (*MEMORY_COLUMNS, *_EXTRA_COLUMNS[1:]))}, "
     "packed = NULL, packed_with = NULL WHERE space = ? AND num = ?"
+)
+_NEXT = (
+    "INSERT INTO space_change (space, seq) VALUES (?, 1) "
+    "ON CONFLICT (space) DO UPDATE SET seq = space_change.seq + 1 RETURNING seq"
 )
 _NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
 # What projects keep of the memories that they used; each condition stands for all places of the id.
@@ -336,21 +340,25 @@ class MemoryTable:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def next_seq(self, session: Session) -> int:
-        """The next change sequence. Taken under the write lock, so it follows the order of commits."""
-        return int(session.rows("UPDATE state SET seq = seq + 1 WHERE one = 1 RETURNING seq")[0][0])
+    def next_seq(self, session: Session, space: str) -> int:
+        """The next change of a space. Its row is locked until the commit, so it follows the order of commits."""
+        return int(session.rows(_NEXT, (space,))[0][0])
+
+    def next_seqs(self, session: Session, spaces: Iterable[str]) -> dict[str, int]:
+        """The next change of each space, taken in the order in which all writers lock them."""
+        return {space: self.next_seq(session, space) for space in sorted(set(spaces))}
 
     def insert(self, session: Session, record: IndexedRecord, seq: int) -> int:
         num = int(session.rows(_INSERT, _row_values(record, seq))[0][0])
         self._write_parts(session, num, record)
         return num
 
-    def insert_all(self, session: Session, records: Sequence[IndexedRecord], seq: int) -> list[int]:
-        """Insert many new records at once; their numbers."""
+    def insert_all(self, session: Session, records: Sequence[IndexedRecord], seqs: Mapping[str, int]) -> list[int]:
+        """Insert many new records at once, each with the change of its space; their numbers."""
         nums = self.database.new_numbers(session, [record.space for record in records])
         columns = ("num", *MEMORY_COLUMNS, *_EXTRA_COLUMNS)
         numbered = list(zip(nums, records, strict=True))
-        session.copy("memory", columns, [(num, *_row_values(record, seq)) for num, record in numbered])
+        session.copy("memory", columns, [(num, *_row_values(record, seqs[record.space])) for num, record in numbered])
         session.copy(
             "tag", ("space", "tag", "num"), [row for num, record in numbered for row in _tag_rows(num, record)]
         )
