@@ -33,7 +33,7 @@ import cortex_py
 from cases import each
 from cortex_py import Cortex
 from cortex_py.context.project import identify
-from cortex_py.store.database import DISTRIBUTED, FAN_OUTS, REFERENCE
+from cortex_py.store.database import COORDINATOR, DISTRIBUTED, FAN_OUTS
 from cortex_py.store.postgres import engine as postgres
 from cortex_py.store.postgres.engine import as_postgres
 
@@ -158,9 +158,9 @@ def test_every_table_is_placed_and_every_unique_key_holds_its_space(shards: Shar
         "WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND a.attnum > 0 GROUP BY c.relname",
     )
     placed = {str(table): {"space", "project_id"} & set(names) for table, names in columns}  # type: ignore[call-overload]
-    assert {table for table, keys in placed.items() if keys} - set(REFERENCE) == DISTRIBUTED.keys()
+    assert {table for table, keys in placed.items() if keys} - set(COORDINATOR) == DISTRIBUTED.keys()
     assert all(DISTRIBUTED[table] in keys for table, keys in placed.items() if table in DISTRIBUTED)
-    assert set(REFERENCE) <= placed.keys()
+    assert set(COORDINATOR) <= placed.keys()
     unique = _ask(
         shards.urls[0],
         "SELECT c.relname, x.relname, array_agg(a.attname::text) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .search.kept_spaces import KeptSpaces
 
 __all__ = [
-    "AUDIT", "DISTRIBUTED", "EVERY_ROW", "FAN_OUTS", "REFERENCE", "Bounds", "CurrentBounds", "Database", "Row",
+    "AUDIT", "COORDINATOR", "DISTRIBUTED", "EVERY_ROW", "FAN_OUTS", "Bounds", "CurrentBounds", "Database", "Row",
     "Session", "Sql", "Vitals", "batched", "by_space", "column", "everywhere", "first", "in_spaces", "marks", "padded",
     "retry_once", "rows_among", "unbounded", "visible",
 ]  # fmt: skip
@@ -268,9 +268,8 @@ _BY_PROJECT = (
 # Each distributed table with the column that decides where a row is.
 DISTRIBUTED: Mapping[str, str] = {**dict.fromkeys(_BY_SPACE, "space"), **dict.fromkeys(_BY_PROJECT, "project_id")}
 
-# Small tables without a space: on one server, or copied to each. `near_space` lists the spaces whose vectors have
-# tables of their own, on the server that has them.
-REFERENCE = (
+# Small tables without a space: on the coordinator of a cluster alone. Nothing joins them with the others.
+COORDINATOR = (
     "setting", "schema_step", "project", "llm_use", "sync_day", "api_token", "audit_event", "audit_head",
     "organisation", "org_member", "org_group", "group_member", "project_org", "project_grant", "tenancy", "near_space",
 )  # fmt: skip

@@ -16,7 +16,7 @@ from .security import find_role
 if TYPE_CHECKING:
     from .engine import PostgresDatabase
 
-__all__ = ["DEFAULT_SHARDS", "Distribution", "complete", "distribute", "distributed_tables"]
+__all__ = ["DEFAULT_SHARDS", "Distribution", "complete", "distribute", "distributed_tables", "size_on_workers"]
 
 # Shards are what moves between workers, so that there are more of them than there will ever be workers.
 DEFAULT_SHARDS = 32
@@ -52,6 +52,17 @@ class Distribution:
 def distributed_tables(session: Session) -> set[str]:
     """The tables of this store that are on workers."""
     return set(column(session, _SPREAD)) if session.rows(_INSTALLED)[0][0] else set()
+
+
+def size_on_workers(session: Session) -> int:
+    """Bytes of all distributed tables with their indexes."""
+    return sum(
+        int(size)
+        for (size,) in session.rows(
+            "SELECT citus_total_relation_size(p.logicalrelid) FROM pg_dist_partition p "
+            "JOIN pg_class c ON c.oid = p.logicalrelid WHERE c.relnamespace = current_schema()::regnamespace"
+        )
+    )
 
 
 def distribute(database: PostgresDatabase, shards: int = DEFAULT_SHARDS) -> Distribution:

@@ -24,7 +24,7 @@ from ...tracing import span
 from ..database import DISTRIBUTED, Bounds, CurrentBounds, Row, Session, Sql, Vitals, column, marks, unbounded
 from ..migrations import MIGRATIONS, migrate, read_steps
 from ..screener import ScreenedSession, Screener
-from .distribution import complete, distributed_tables
+from .distribution import complete, distributed_tables, size_on_workers
 from .errors import guard_commit, translate_errors
 from .pool import NOTICES, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool
 from .security import LATER_POLICIES, POLICIES, PostgresText, binding, find_role, literal, make_role, protection
@@ -330,7 +330,8 @@ class PostgresDatabase(PostgresText):
     def size_bytes(self) -> int:
         with self._transaction(_READ) as session:
             statement = f"SELECT coalesce(sum(pg_total_relation_size(o.oid)), 0) FROM ({_OWN_TABLES}) o"
-            return int(session.rows(statement)[0][0])
+            here = int(session.rows(statement)[0][0])
+            return here + (size_on_workers(session) if self.distributed else 0)
 
     def ping(self, seconds: float) -> None:
         self.pool.ping(seconds)
