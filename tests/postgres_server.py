@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -35,8 +35,9 @@ _START_SECONDS = 60
 
 
 class PostgresServer:
-    def __init__(self, folder: Path, control: Callable[..., None]) -> None:
+    def __init__(self, folder: Path, control: Callable[..., None], port: int = 0) -> None:
         self.folder = folder
+        self.port = port
         self._control = control
         self._names = (f"test_{n}" for n in count())
         self._template = ""
@@ -60,7 +61,8 @@ class PostgresServer:
 
     def url(self, database: str, user: str = "postgres", password: str = "") -> str:
         secret = f":{quote(password)}" if password else ""
-        return f"postgresql://{user}{secret}@{quote(str(self.folder), safe='')}/{database}"
+        port = f":{self.port}" if self.port else ""
+        return f"postgresql://{user}{secret}@{quote(str(self.folder), safe='')}{port}/{database}"
 
     def run(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
         # Not above: every run of any test would load it.
@@ -90,8 +92,10 @@ class PostgresServer:
 
 
 @contextmanager
-def running_server(*, durable: bool = False) -> Iterator[PostgresServer]:
-    programs = installed_programs()
+def running_server(
+    *, durable: bool = False, programs: Path | None = None, port: int = 0, settings: Mapping[str, str] | None = None
+) -> Iterator[PostgresServer]:
+    programs = programs or installed_programs()
     folder = Path(tempfile.mkdtemp(prefix="cortex-pg-"))
     try:
         as_user: dict[str, object] = {"cwd": folder, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
@@ -105,11 +109,16 @@ def running_server(*, durable: bool = False) -> Iterator[PostgresServer]:
         data, log = folder / "data", folder / "log"
         locale = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
         _call([programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N", *locale], as_user)
-        chosen = {**_SETTINGS, **(_DURABLE if durable else {})}
-        settings = " ".join(f"-c {name}={value or repr('')}" for name, value in chosen.items())
+        chosen = {
+            **_SETTINGS,
+            **(_DURABLE if durable else {}),
+            **(settings or {}),
+            **({"port": str(port)} if port else {}),
+        }
+        given = " ".join(f"-c {name}={value or repr('')}" for name, value in chosen.items())
         # It keeps the streams it is started with: a pipe of ours would never end.
         unheard = {**as_user, "capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        started = ["-l", log, "-w", "-o", f"{settings} -k {folder}", "start"]
+        started = ["-l", log, "-w", "-o", f"{given} -k {folder}", "start"]
 
         def control(action: str, *options: str) -> None:
             command = [programs / "pg_ctl", "-D", data]
@@ -120,7 +129,7 @@ def running_server(*, durable: bool = False) -> Iterator[PostgresServer]:
 
         control("start")
         try:
-            yield PostgresServer(folder, control)
+            yield PostgresServer(folder, control, port)
         finally:
             control("stop", "-m", "immediate")
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import scale_model
-from cortex_py.store.database import DISTRIBUTED, FAN_OUTS, REFERENCE
+from cortex_py.store.database import COORDINATOR, DISTRIBUTED, FAN_OUTS
 from scale_model import SETUPS, Setup, Simulation, _Servers, placed, rendered, simulated
 
 FIGURES = json.loads(scale_model.FIGURES.read_text("utf-8"))
@@ -40,7 +40,7 @@ def test_one_server_with_random_arrivals_is_as_slow_as_theory_says(load: float) 
 
 
 def test_more_load_waits_longer_and_too_much_falls_behind() -> None:
-    setup = Setup(10**8, "one server")
+    setup = Setup(10**8, "one server", spaces=1)
     calm = simulated(setup, NUMBERS)
     least = 1 / calm.busy
     busy = simulated(replace(setup, load=0.85 * least, app_cores=64, cores=64), NUMBERS)
@@ -51,10 +51,10 @@ def test_more_load_waits_longer_and_too_much_falls_behind() -> None:
     assert over.recall[1] < 1.5 * calm.recall[1]
 
 
-def test_servers_under_one_lock_write_no_faster_and_databases_of_their_own_do() -> None:
-    one = simulated(Setup(10**8, "", load=10, app_cores=16), NUMBERS)
-    under_one_lock = simulated(Setup(10**8, "", shards=8, load=10, app_cores=16), NUMBERS)
-    apart = simulated(Setup(10**8, "", databases=8, load=10), NUMBERS)
+def test_servers_under_one_lock_write_no_faster_and_spaces_of_their_own_do() -> None:
+    one = simulated(Setup(10**8, "", spaces=1, load=10, app_cores=16), NUMBERS)
+    under_one_lock = simulated(Setup(10**8, "", spaces=1, shards=8, load=10, app_cores=16), NUMBERS)
+    apart = simulated(Setup(10**8, "", spaces=8, load=10, app_cores=16), NUMBERS)
     assert under_one_lock.busy == pytest.approx(one.busy, rel=0.1)
     assert apart.busy == pytest.approx(one.busy / 8, rel=0.1)
 
@@ -63,8 +63,8 @@ def test_the_same_figures_give_the_same_outcome() -> None:
     assert simulated(SETUPS[0], NUMBERS) == simulated(SETUPS[0], NUMBERS)
 
 
-def test_every_placed_table_and_every_statement_for_all_servers_is_on_the_page() -> None:
-    distributed = dict(re.findall(r"create_distributed_table\('(\w+)', '(\w+)'", PAGE))
-    assert distributed == dict(DISTRIBUTED)
-    assert set(re.findall(r"create_reference_table\('(\w+)'\)", PAGE)) == set(REFERENCE)
+def test_every_table_without_a_space_and_every_statement_for_all_servers_is_on_the_page() -> None:
+    kept = PAGE.partition("These tables have no space")[2].partition("They are")[0]
+    assert set(re.findall(r"`(\w+)`", kept)) == set(COORDINATOR)
+    assert not set(COORDINATOR) & set(DISTRIBUTED)
     assert all(f"| {name} | {reason}" in PAGE for name, reason in FAN_OUTS.items())

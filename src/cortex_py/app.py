@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .llm.client import LanguageModel
     from .prompts.service import Prompts
     from .prompts.templates import Templates
+    from .store.postgres.distribution import Distribution
 
 __all__ = ["Cortex"]
 
@@ -423,6 +424,24 @@ class Cortex:
             target.close()
         with Cortex(settings, self._own.folder or Path.cwd(), self._backend, self._clock) as other:
             return move_store(self._store, other._store, other.memories.carried, progress)
+
+    def distribute(self, shards: int | None = None) -> Distribution:
+        """Spread a PostgreSQL store with its rows over the workers of a Citus cluster, by space; no one else uses it.
+
+        Run again, it distributes what is not distributed yet.
+        """
+        if not self.settings.database_url:
+            raise ConfigurationError(
+                "Only a store in PostgreSQL can be distributed.",
+                remedy="Copy it there with cortex migrate, and set database_url.",
+                field="database_url",
+            )
+        from .store.postgres.distribution import DEFAULT_SHARDS, distribute
+        from .store.postgres.engine import PostgresDatabase
+
+        database = self._store.database
+        assert isinstance(database, PostgresDatabase)
+        return distribute(database, DEFAULT_SHARDS if shards is None else shards)
 
     def close(self) -> None:
         with as_system():

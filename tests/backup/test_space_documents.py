@@ -34,7 +34,7 @@ def test_documents_written_into_another_home_make_the_same_state(tmp_path: Path,
         space = cortex.project.id
         held = other._sessions.source(None, "project")
         with cortex._store.database.read() as source, other._store.database.write() as target:
-            seq = other._store.memories.next_seq(target)
+            seq = other._store.memories.next_seq(target, space)
             for one in cortex._store.documents.scan(source, space, tag=held.tag):
                 other._store.documents.put(target, space, one, seq, held.index)
         assert state(other) == state(cortex)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from routing import Route, route
 
 from cortex_py.clock import Clock
-from cortex_py.store.database import DISTRIBUTED, Row, Session, Sql
+from cortex_py.store.database import AUDIT, DISTRIBUTED, Row, Session, Sql
 from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
 
 from postgres_server import PostgresServer
@@ -111,10 +111,14 @@ class Shards:
 class _Session:
     bounds = None
 
-    def __init__(self, shards: Shards, sessions: Sequence[Session], all_of_them: PostgresDatabase) -> None:
+    def __init__(
+        self, shards: Shards, sessions: Sequence[Session], all_of_them: PostgresDatabase, spaces: Sequence[str] = ()
+    ) -> None:
         self._shards = shards
         self._sessions = sessions
         self._all = all_of_them
+        # Those that it may write to; all if none is named.
+        self._spaces = {*spaces, *(space.removesuffix("/files") for space in spaces)}
         self._changed = 0
         self._written = False
         self._ending = ExitStack()
@@ -165,6 +169,7 @@ class _Session:
     def _by_place(self, rows: Sequence[Sequence[Sql]], key: int) -> dict[int, list[Sequence[Sql]]]:
         by_place: dict[int, list[Sequence[Sql]]] = {}
         for row in rows:
+            assert not self._spaces or row[key] in self._spaces
             by_place.setdefault(self._shards.of([row[key]])[0], []).append(row)
         return by_place
 
@@ -185,6 +190,9 @@ class _Session:
     def _where(self, sql: str, params: Sequence[Sql]) -> tuple[Route, list[int]]:
         """The servers that a statement must go to: one, unless its spaces lie on several or it is a listed one."""
         found = route(sql)
+        if found.writes and self._spaces and AUDIT not in self._spaces:
+            given = {params[place] for keys in found.keys for place in keys}
+            assert given and given <= self._spaces, f"writes outside of {sorted(self._spaces)}: {sql}"
         if not found.distributed:
             return found, [0]
         assert found.distributed == found.tables, f"joins tables that lie apart: {sql}"
@@ -202,6 +210,7 @@ class ShardedDatabase:
 
     name = "postgresql"
     vector_index = None
+    distributed = False
     kept_spaces = None
 
     def __init__(self, shards: Shards, clock: Clock) -> None:
@@ -217,11 +226,16 @@ class ShardedDatabase:
             yield session
 
     @contextmanager
-    def write(self, *, derived: bool = False) -> Iterator[Session]:
+    def write(self, *spaces: str, derived: bool = False) -> Iterator[Session]:
         with ExitStack() as stack:
             # In this order everywhere, so that writers take turns at the first.
-            sessions = [stack.enter_context(one.write(derived=derived)) for one in self._databases]
-            session = _Session(self.shards, sessions, self._all)
+            sessions = []
+            for n, one in enumerate(self._databases):
+                mine = [space for space in spaces if self.shards.of([space]) == [n]]
+                # A writer of some spaces has nothing to write on other servers.
+                transaction = one.read() if spaces and not mine else one.write(*mine, derived=derived)
+                sessions.append(stack.enter_context(transaction))
+            session = _Session(self.shards, sessions, self._all, spaces)
             stack.callback(session.end)
             yield session
 

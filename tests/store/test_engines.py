@@ -83,6 +83,12 @@ def side_by_side(
         yield Both(sqlite, postgres, clock)
 
 
+@pytest.fixture(autouse=True)
+def _both_engines_are_named(_engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home is in SQLite unless a test says otherwise, whatever the other tests run on."""
+    monkeypatch.delenv("CORTEX_DATABASE_URL", raising=False)
+
+
 @pytest.fixture
 def both(
     tmp_path: Path, project: Path, clock: FakeClock, postgres_url: str, monkeypatch: pytest.MonkeyPatch

@@ -158,7 +158,7 @@ def test_a_purge_of_many_removes_the_file(home: Path, project: Path) -> None:
         with cortex._store.database.write() as session:
             (space,) = {row[0] for row in session.rows("SELECT space FROM memory")}
             nums = [row[0] for row in session.rows("SELECT num FROM memory")]
-            seq = cortex._store.memories.next_seq(session)
+            seq = cortex._store.memories.next_seq(session, space)
             cortex._store.memories.purge(session, space, nums[:30], seq)
         assert kept is not None
         assert not kept.path(space).exists()
@@ -171,7 +171,7 @@ def test_a_purge_that_fails_leaves_no_file_in_use(home: Path, project: Path) -> 
         memories, database = cortex._store.memories, cortex._store.database
         with pytest.raises(ZeroDivisionError), database.write() as session:
             ((space, num),) = session.rows("SELECT space, num FROM memory WHERE id = ?", (ids[0],))
-            memories.purge(session, space, [num], memories.next_seq(session))
+            memories.purge(session, space, [num], memories.next_seq(session, space))
             raise ZeroDivisionError
         _answers(cortex)
         assert _segment(cortex)._unkept is None

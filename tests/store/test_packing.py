@@ -127,7 +127,9 @@ def _carry_over(cortex: Cortex, home: Path, names: set[str], clock: FakeClock) -
 
     old = apsw.Connection(str(home / "cortex.db"))
     with cortex._store.database.read() as session:
-        for table in ("state", "setting", "project", "branch", "memory", "tag", "chunk"):
+        ((seq,),) = session.rows("SELECT max(seq) FROM space_change")
+        old.execute("UPDATE state SET seq = ?", (seq,))
+        for table in ("setting", "project", "branch", "memory", "tag", "chunk"):
             known = [row[1] for row in old.execute(f"PRAGMA table_info({table})")]
             rows = session.rows(f"SELECT {', '.join(known)} FROM {table}")
             assert table != "memory" or set(known) == names

@@ -31,9 +31,12 @@ from cortex_py.errors import (
     StoreUnavailable,
 )
 from cortex_py.store import migrations
+from cortex_py.store.packing import Dictionaries
 from cortex_py.store.postgres import pool as postgres_pool
 from cortex_py.store.postgres.engine import PostgresDatabase, as_postgres, open_postgres
 from cortex_py.store.postgres.errors import translate_errors
+from cortex_py.store.search.process_space import changes_of
+from cortex_py.store.tables.memories import MemoryTable
 from timing import no_hang
 
 from forking import python_command
@@ -113,30 +116,30 @@ def test_every_text_sorts_by_its_bytes_and_only_memories_are_numbered_by_the_eng
 
 def test_a_read_sees_one_moment(database: PostgresDatabase, postgres_url: str) -> None:
     with database.read() as session:
-        assert session.rows("SELECT seq FROM state") == [(0,)]
+        assert session.rows("SELECT revision FROM tenancy") == [(0,)]
         with database.write() as other:
-            other.run("UPDATE state SET seq = seq + 1")
-        assert session.rows("SELECT seq FROM state") == [(0,)]
+            other.run("UPDATE tenancy SET revision = revision + 1")
+        assert session.rows("SELECT revision FROM tenancy") == [(0,)]
     with database.read() as session:
-        assert session.rows("SELECT seq FROM state") == [(1,)]
+        assert session.rows("SELECT revision FROM tenancy") == [(1,)]
 
 
 def test_an_error_rolls_back_and_the_connection_is_used_again(database: PostgresDatabase) -> None:
     with pytest.raises(KeyError), database.write() as session:
-        session.run("UPDATE state SET seq = 77")
+        session.run("UPDATE tenancy SET revision = 77")
         raise KeyError
     with pytest.raises(StorageError, match="failed before it was committed"), database.write() as session:
-        session.run("UPDATE state SET seq = 78")
+        session.run("UPDATE tenancy SET revision = 78")
         with pytest.raises(Exception, match="division by zero"):
             session.run("SELECT 1/0")
     with database.read() as session:
-        assert session.rows("SELECT seq FROM state") == [(0,)]
+        assert session.rows("SELECT revision FROM tenancy") == [(0,)]
     assert len(database.pool._idle) == 1
 
 
 def test_nothing_is_written_in_a_read(database: PostgresDatabase) -> None:
     with pytest.raises(StoreReadOnly), database.read() as session:
-        session.run("UPDATE state SET seq = 1")
+        session.run("UPDATE tenancy SET revision = 1")
 
 
 def test_the_sequence_follows_the_order_of_commits(postgres_url: str) -> None:
@@ -144,11 +147,11 @@ def test_the_sequence_follows_the_order_of_commits(postgres_url: str) -> None:
     bases = [open_postgres(postgres_url, SystemClock()) for _ in range(3)]
     stop = threading.Event()
 
-    def write(database: PostgresDatabase, mark: str) -> None:
+    def write(database: PostgresDatabase, mark: int) -> None:
         for turn in range(40):
-            with database.write() as session:
-                ((seq,),) = session.rows("UPDATE state SET seq = seq + 1 WHERE one = 1 RETURNING seq")
-                session.run("INSERT INTO purged (space, num, seq) VALUES (?, ?, ?)", (mark, turn, seq))
+            with database.write("shared") as session:
+                seq = MemoryTable(database, Dictionaries()).next_seq(session, "shared")
+                session.run("INSERT INTO purged (space, num, seq) VALUES ('shared', ?, ?)", (1_000 * mark + turn, seq))
 
     seen: list[int] = []
 
@@ -157,14 +160,14 @@ def test_the_sequence_follows_the_order_of_commits(postgres_url: str) -> None:
         while not done:
             done = stop.is_set()
             with database.read() as session:
-                ((now,),) = session.rows("SELECT seq FROM state")
+                now = changes_of(session, ["shared"])["shared"]
                 seen.extend(
                     row[0] for row in session.rows("SELECT seq FROM purged WHERE seq > ? ORDER BY seq", (last,))
                 )
                 last = now
 
     reader = threading.Thread(target=read, args=(bases[2],))
-    writers = [threading.Thread(target=write, args=(base, str(n))) for n, base in enumerate(bases[:2])]
+    writers = [threading.Thread(target=write, args=(base, n)) for n, base in enumerate(bases[:2])]
     reader.start()
     for one in writers:
         one.start()
@@ -287,13 +290,13 @@ def test_a_lost_connection_is_told_and_the_next_call_works(
     with opened(home, project, clock, database_url=postgres_url) as cortex:
         database = cortex._store.database
         with pytest.raises(StorageError, match="connection") as told, database.write() as session:
-            session.run("UPDATE state SET seq = 99")
+            session.run("UPDATE tenancy SET revision = 99")
             _cut(postgres_server, postgres_url)
-            session.rows("SELECT seq FROM state")
+            session.rows("SELECT revision FROM tenancy")
         assert told.value.remedy
         assert cortex.memories.capture("written after that").id
         with database.read() as session:
-            assert session.rows("SELECT seq FROM state")[0][0] < 99
+            assert session.rows("SELECT revision FROM tenancy")[0][0] < 99
 
 
 def test_idle_connections_that_were_cut_are_replaced_unnoticed(
@@ -304,9 +307,9 @@ def test_idle_connections_that_were_cut_are_replaced_unnoticed(
     assert len(database.pool._idle) == 3
     _cut(postgres_server, postgres_url)
     with database.write() as session:
-        session.run("UPDATE state SET seq = 5")
+        session.run("UPDATE tenancy SET revision = 5")
     with database.read() as session:
-        assert session.rows("SELECT seq FROM state") == [(5,)]
+        assert session.rows("SELECT revision FROM tenancy") == [(5,)]
 
 
 def test_connections_are_bounded_and_closed(
@@ -428,7 +431,7 @@ def test_a_role_without_rights_is_told(postgres_server: PostgresServer, postgres
     postgres_server.run("CREATE ROLE stranger LOGIN")
     stranger = PostgresDatabase(postgres_server.url(name, user="stranger"))
     with pytest.raises(StoreDenied), stranger.write() as session:
-        session.run("UPDATE state SET seq = 1")
+        session.run("UPDATE tenancy SET revision = 1")
     stranger.close()
     with pytest.raises(StorageError, match="stranger"):
         open_postgres(postgres_server.url(name, user="stranger_yet"), SystemClock())
@@ -461,3 +464,16 @@ def test_a_store_of_an_older_schema_is_brought_up_to_date(
         assert state(cortex)
         assert cortex.check() == []
     postgres_server.run("DROP DATABASE older WITH (FORCE)")
+
+
+def test_only_a_cluster_can_take_a_distributed_store(
+    home: Path, project: Path, clock: FakeClock, postgres_url: str
+) -> None:
+    with opened(home, project, clock) as cortex, pytest.raises(ConfigurationError, match="Only a store in PostgreSQL"):
+        cortex.distribute()
+    with opened(home, project, clock, database_url=postgres_url) as cortex:
+        with pytest.raises(ConfigurationError, match="no Citus"):
+            cortex.distribute()
+        with pytest.raises(ConfigurationError, match="1 to 1024"):
+            cortex.distribute(0)
+        assert cortex.memories.capture("still there").id

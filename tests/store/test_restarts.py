@@ -49,11 +49,11 @@ def _cut(server: PostgresServer, url: str) -> None:
 
 def _sequence(database: PostgresDatabase) -> int:
     with database.read() as session:
-        return int(session.rows("SELECT seq FROM state")[0][0])
+        return int(session.rows("SELECT revision FROM tenancy")[0][0])
 
 
 def _set_sequence(session: Session, value: int) -> None:
-    session.run("UPDATE state SET seq = ?", (value,))
+    session.run("UPDATE tenancy SET revision = ?", (value,))
 
 
 # -- waiting ---------------------------------------------------------------------------------------

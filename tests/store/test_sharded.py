@@ -33,7 +33,7 @@ import cortex_py
 from cases import each
 from cortex_py import Cortex
 from cortex_py.context.project import identify
-from cortex_py.store.database import DISTRIBUTED, FAN_OUTS, REFERENCE
+from cortex_py.store.database import COORDINATOR, DISTRIBUTED, FAN_OUTS
 from cortex_py.store.postgres import engine as postgres
 from cortex_py.store.postgres.engine import as_postgres
 
@@ -140,8 +140,9 @@ def test_every_row_lies_on_the_server_of_its_space(spread: Cortex, shards: Shard
             held[table] += len(spaces)
         assert [row[0] for row in _ask(url, "SELECT count(*) > 0 FROM memory")] == [True]
     # What a day's work leaves; the others are empty, and are filled in tests of their own.
-    assert {"memory", "chunk", "memory_text", "tag", "mention", "recalled", "reference", "saved"} <= (+held).keys()
-    assert [_ask(url, "SELECT seq > 0 FROM state") for url in shards.urls] == [[(True,)], [(False,)]]
+    assert {"memory", "chunk", "memory_text", "tag", "mention", "recalled", "reference", "saved", "space_change"} <= (
+        +held
+    ).keys()
 
 
 def test_numbers_are_never_given_twice(spread: Cortex, shards: Shards) -> None:
@@ -157,9 +158,9 @@ def test_every_table_is_placed_and_every_unique_key_holds_its_space(shards: Shar
         "WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND a.attnum > 0 GROUP BY c.relname",
     )
     placed = {str(table): {"space", "project_id"} & set(names) for table, names in columns}  # type: ignore[call-overload]
-    assert {table for table, keys in placed.items() if keys} - set(REFERENCE) == DISTRIBUTED.keys()
+    assert {table for table, keys in placed.items() if keys} - set(COORDINATOR) == DISTRIBUTED.keys()
     assert all(DISTRIBUTED[table] in keys for table, keys in placed.items() if table in DISTRIBUTED)
-    assert set(REFERENCE) <= placed.keys()
+    assert set(COORDINATOR) <= placed.keys()
     unique = _ask(
         shards.urls[0],
         "SELECT c.relname, x.relname, array_agg(a.attname::text) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid "
@@ -190,9 +191,9 @@ def test_daily_work_goes_everywhere_only_to_look_an_id_up(spread: Cortex, shards
     assert shards.fanned_out == {"find": 2}
     spread.memories.delete(made[1].id)
     spread.memories.restore(made[1].id)
-    assert shards.fanned_out == {"find": 5}
+    assert shards.fanned_out == {"find": 7}
     spread.memories.delete(made[2].id, hard=True)
-    assert shards.fanned_out == {"find": 6, "forget uses": 6}
+    assert shards.fanned_out == {"find": 8, "forget uses": 1}
 
 
 def test_only_what_is_listed_goes_everywhere_and_all_of_it_does(
@@ -207,6 +208,7 @@ def test_only_what_is_listed_goes_everywhere_and_all_of_it_does(
     spread.memories.reindex()
     monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)
     spread.memories.recall("PostgreSQL")
+    spread.memories.revision()
     assert set(shards.fanned_out) == set(FAN_OUTS)
 
 
@@ -255,7 +257,7 @@ def test_a_statement_without_the_key_is_refused(spread: Cortex) -> None:
 @each(
     ("statement", "keys"),
     [
-        ("SELECT seq FROM state WHERE one = 1", ()),
+        ("SELECT revision FROM tenancy WHERE one = 1", ()),
         ("DELETE FROM tag WHERE +space = ? AND num = ?", ((0,),)),
         ("UPDATE memory SET seq = ?, project_id = ? WHERE num = ? AND space = ?", ((3,),)),
         ("SELECT 1 FROM memory m WHERE m.id = ? AND m.space IN (?, ?)", ((1, 2),)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..clock import Clock
@@ -22,7 +22,8 @@ from ..security.audit import (
 )
 from ..security.callers import Caller, as_system
 from ..security.key_file import KeyFile
-from ..store.database import Session
+from ..store.database import AUDIT, Session
+from ..store.groups import CommitGroups
 from ..store.store import Store
 
 __all__ = ["Audit", "AuditEntry", "VerifiedChain"]
@@ -55,6 +56,7 @@ class Audit:
         self._store = store
         self._key = key
         self._clock = clock
+        self._groups: CommitGroups[str, int] = CommitGroups()
 
     def record(
         self,
@@ -77,19 +79,24 @@ class Audit:
             project=project if project and _ID.fullmatch(project) else None,
             ids=tuple(dict.fromkeys(id for id in ids if _ID.fullmatch(id)))[:_MOST_IDS],
         )
-        text = encode_event(event)
-        table = self._store.audit
+        return self._groups.run(AUDIT, encode_event(event), self._append)
+
+    def _append(self, take: Callable[[], Sequence[str]]) -> list[int]:
+        """Add events, which are taken once it is this transaction's turn; their numbers."""
+        table, numbers = self._store.audit, []
         # Writing the log is the server's own work, not the caller's.
-        with as_system(), self._store.database.write() as session:
-            found = table.next(session)
-            head = ChainHead(*found) if found else None
-            key = self._sealing_key(head)
-            # The head decides, not the rows: otherwise a truncated log would be continued unnoticed.
-            events, last = (head.events, head.hash) if head else (0, "")
-            number = events + 1
-            hash = link_hash(key, last or BEGINNING, number, text)
-            table.append(session, number, text, hash, seal_head(key, number, hash))
-        return number
+        with as_system(), self._store.database.write(AUDIT) as session:
+            for text in take():
+                found = table.next(session)
+                head = ChainHead(*found) if found else None
+                key = self._sealing_key(head)
+                # The head decides, not the rows: otherwise a truncated log would be continued unnoticed.
+                events, last = (head.events, head.hash) if head else (0, "")
+                number = events + 1
+                hash = link_hash(key, last or BEGINNING, number, text)
+                table.append(session, number, text, hash, seal_head(key, number, hash))
+                numbers.append(number)
+        return numbers
 
     def list(self, limit: int = 50) -> tuple[AuditEntry, ...]:
         """The latest events, newest first."""

@@ -72,6 +72,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "sync": ("saved.sync", "Encrypted copies elsewhere, and several machines through them."),
         "encryption": ("admin.encryption", "Encrypt the home on this disk, or decrypt it."),
         "migrate": ("admin.upkeep", "Copy everything into PostgreSQL, or back into the home."),
+        "distribute": ("admin.upkeep", "Spread a PostgreSQL store over the workers of a Citus cluster."),
         "hook": ("clients", "Answer a hook of an AI client; clients run it."),
         "help": ("welcome.help", "Explain a command, or an error by its name or code."),
         "completion": ("welcome.completion", "Let bash, zsh or fish complete commands and options."),

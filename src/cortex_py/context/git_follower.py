@@ -107,8 +107,8 @@ class GitFollower:
             if not pending:
                 return ()
             now = to_micros(self._clock.now())
-            with self._store.database.write() as session:
-                seq = self._store.memories.next_seq(session)
+            with self._store.database.write(self._project) as session:
+                seq = self._store.memories.next_seq(session, self._project)
                 for name in pending:
                     nums = self._store.upkeep.staged(session, self._project, name)
                     self._store.upkeep.isolate(session, self._project, nums, now, seq)
@@ -124,14 +124,14 @@ class GitFollower:
     def promote(self, memory: Memory, *, back: bool = False) -> None:
         """Make a staged memory visible on every git branch now; with `back`, undo that."""
         now = to_micros(self._clock.now())
-        with self._store.database.write() as session:
+        with self._store.database.write(self._project) as session:
             require_write(self._project)
             found = self._store.memories.locate(session, [self._project], memory.id)
             stored = self._store.memories.get(session, self._project, memory.id)
             wanted = None if back else "stage"
             if found is None or stored is None or found[1] != self._project or stored.confinement != wanted:
                 raise Conflict(f"The memory {memory.id[:12]} is {'not' if not back else 'already'} staged.", field="id")
-            seq = self._store.memories.next_seq(session)
+            seq = self._store.memories.next_seq(session, self._project)
             change = self._store.upkeep.stage if back else self._store.upkeep.promote
             change(session, self._project, [found[0]], stored.git_branch, now, seq)
         self._publish(frozenset([memory.branch_id] if memory.branch_id else []))
@@ -158,8 +158,8 @@ class GitFollower:
 
     def _rename(self, former: str, name: str) -> frozenset[str]:
         """Let records and branches follow a renamed git branch; returns the branches that did."""
-        with self._store.database.write() as session:
-            seq = self._store.memories.next_seq(session)
+        with self._store.database.write(self._project) as session:
+            seq = self._store.memories.next_seq(session, self._project)
             old, new = self._stored_name(former) or former, self._stored_name(name) or name
             return self._store.upkeep.rename_git_branch(session, self._project, old, new, seq)
 
@@ -179,7 +179,7 @@ class GitFollower:
         here = self._stored_name(head.branch)
         if here in confined and head.commit and tips.get(here) != head.commit:
             tips[here] = head.commit
-            with self._store.database.write() as session:
+            with self._store.database.write(self._project) as session:
                 now = to_micros(self._clock.now())
                 self._store.upkeep.put_tip(session, self._project, here, head.commit, now)
         mark = refs_watermark(repository)
@@ -212,11 +212,11 @@ class GitFollower:
 
     def _conclude(self, git_branch: str, fate: BranchState, into: str | None) -> frozenset[str]:
         now = to_micros(self._clock.now())
-        with self._store.database.write() as session:
+        with self._store.database.write(self._project) as session:
             nums = self._store.upkeep.staged(session, self._project, git_branch)
             if not nums:
                 return frozenset()
-            seq = self._store.memories.next_seq(session)
+            seq = self._store.memories.next_seq(session, self._project)
             merged_into = into if fate == "merged" else None
             self._store.upkeep.promote(session, self._project, nums, merged_into, now, seq)
             if fate == "deleted":

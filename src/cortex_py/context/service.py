@@ -239,14 +239,14 @@ class Contexts:
             project.projection.refresh(branch.id)
         except CortexError:
             # The caller sees an error and will try again: leave nothing behind.
-            with self._store.database.write() as session:
+            with self._store.database.write(project.id) as session:
                 self._store.branches.remove(session, project.id, branch.id)
             raise
         return branch
 
     def _add(self, project_id: str, topic: str, parent_id: str | None, git_branch: str | None) -> Branch:
         now = self._clock.now()
-        with self._store.database.write() as session:
+        with self._store.database.write(project_id) as session:
             if parent_id and self._store.branches.get(session, project_id, parent_id) is None:
                 raise _unknown(parent_id, field="parent_branch")
             for attempt in range(_ATTEMPTS):
@@ -298,7 +298,7 @@ class Contexts:
         git_branch = _git_branch_name(project, git_branch)
         kept = self._sessions.screen.name(git_branch, "git_branch_name")
         branch = self._branch(project, branch_id)
-        with self._store.database.write() as session:
+        with self._store.database.write(project.id) as session:
             now = to_micros(self._clock.now())
             released = self._store.branches.link(session, project.id, branch.id, kept, now)
         for changed in (branch.id, *released):

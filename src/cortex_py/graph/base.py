@@ -162,7 +162,7 @@ class GraphBase:
     def _writing(self) -> Iterator[tuple[Session, int]]:
         self._place.sync_git_state()
         self._finish_reading()
-        with self._store.database.write() as session:
+        with self._store.database.write(*self._place.spaces()) as session:
             yield session, to_micros(self._clock.now())
 
     def _sight(self) -> Sight:

@@ -15,7 +15,7 @@ def read_revision(database: Path) -> int | None:
     try:
         connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=0.02)
         try:
-            return int(connection.execute("SELECT seq FROM state").fetchone()[0])
+            return int(connection.execute("SELECT COALESCE(sum(seq), 0) FROM space_change").fetchone()[0])
         finally:
             connection.close()
     except (sqlite3.Error, ValueError, TypeError):

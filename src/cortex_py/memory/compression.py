@@ -73,7 +73,11 @@ class Compressor:
         with self._lock:
             used, self._used = self._used, {}
         if used:
-            with self._store.database.write() as session:
+            with self._store.database.read() as session:
+                spaces = set(self._store.memories.spaces_of(session, used).values())
+            if not spaces:
+                return
+            with self._store.database.write(*spaces) as session:
                 placed = self._store.memories.spaces_of(session, used)
                 self._store.upkeep.accessed(session, {(space, one): used[one] for one, space in placed.items()})
 
@@ -82,7 +86,7 @@ class Compressor:
         dictionaries = {space: self._dictionary(space) for space in {one.space for one in batch}}
         made = [(one, pack(one.content, dictionaries[one.space][1])) for one in batch]
         done = []
-        with self._store.database.write() as session:
+        with self._store.database.write(*dictionaries) as session:
             for one, packed in made:
                 if packed is None:
                     self._store.upkeep.mark_unpackable(session, one)
@@ -106,7 +110,7 @@ class Compressor:
         if made is None:
             self._refused[space] = len(samples)
             return 0, None
-        with self._store.database.write() as session:
+        with self._store.database.write(space) as session:
             # Another process may have stored one meanwhile; one is enough.
             known = self._store.upkeep.dictionaries.newest(session, space)
             if known:

@@ -34,6 +34,7 @@ __all__ = [
     "report_words_only",
     "set_model",
     "set_spaces_without_vectors",
+    "spaces_to_lock",
     "spaces_without_vectors",
     "token_counter",
 ]
@@ -65,6 +66,7 @@ def check_model(store: Store, session: Session, backend: Backend, *, claim: bool
             f"The stored vectors were made by {stored}, the configured model is {backend.fingerprint}.",
             remedy="Run `cortex reindex` to recompute them, or set the former model again.",
         )
+    store.known_model = stored
 
 
 def _is_replaced(stored: str | None, backend: Backend) -> bool:
@@ -171,6 +173,13 @@ def deferred_spaces(store: Store, session: Session) -> list[str]:
     """Spaces whose chunks are right as they are and wait for their vectors."""
     moving = set(json.loads(store.settings.get(session, _MOVING) or "[]"))
     return [one for one in spaces_without_vectors(store, session) if one in moving and one.endswith(files_space(""))]
+
+
+def spaces_to_lock(store: Store, backend: Backend, records: Sequence[IndexedRecord]) -> tuple[str, ...]:
+    """The spaces of new records; none, which is the whole store, if `record_model` may have something to record."""
+    if any(chunk.vector is None for one in records for chunk in one.chunks):
+        return ()
+    return tuple({one.space for one in records}) if store.known_model == backend.fingerprint else ()
 
 
 def mark_changing(store: Store, session: Session, backend: Backend) -> None:

@@ -39,6 +39,7 @@ from .embedding_model import (
     mark_changing,
     record_model,
     set_model,
+    spaces_to_lock,
     spaces_without_vectors,
 )
 from .namespaces import canonical_namespace
@@ -148,7 +149,7 @@ class Lifecycle:
             record = replace(record, memory=replace(record.memory, category=category))
         annotator = self._capture.annotator
         record, note = self._capture.annotate(record)
-        with self._store.database.write() as session:
+        with self._store.database.write(*spaces_to_lock(self._store, self._backend, [record])) as session:
             record_model(self._store, session, self._backend, [record])
             current = self.locate(session, before.memory.id)
             self._check_version(current.memory, before.memory.version)
@@ -156,7 +157,7 @@ class Lifecycle:
             operation = "capture" if current.memory.version == 1 else "update"
             at = to_micros(current.memory.updated_at)
             memories.archive_version(session, before.space, current.memory, operation, at)
-            memories.replace(session, before.num, record, memories.next_seq(session))
+            memories.replace(session, before.num, record, memories.next_seq(session, before.space))
             if record.memory.grounding is None:
                 self._store.verifications.drop(session, before.space, record.memory.id)
             if annotator:
@@ -165,10 +166,11 @@ class Lifecycle:
 
     def delete(self, ref: str, *, hard: bool = False) -> Memory:
         """Delete a record; `restore` undoes this unless it is `hard`. Returns the deleted record."""
-        with self._store.database.write() as session:
+        # A purge removes what any project has recorded about the record.
+        with self._store.database.write(*(() if hard else [self.space_of(ref)])) as session:
             here = self.locate(session, ref, deleted=hard)
             (require_admin if hard else require_write)(here.space)
-            seq = self._store.memories.next_seq(session)
+            seq = self._store.memories.next_seq(session, here.space)
             if hard:
                 self._store.memories.purge(session, here.space, [here.num], seq)
             else:
@@ -177,13 +179,13 @@ class Lifecycle:
 
     def restore(self, ref: str) -> Memory:
         """Undo the deletion of a record; it gets its former status."""
-        with self._store.database.write() as session:
+        with self._store.database.write(self.space_of(ref, deleted=True)) as session:
             here = self.locate(session, ref, deleted=True)
             require_write(here.space)
             if here.memory.status != "tombstoned":
                 raise InvalidInput(f"Memory {here.memory.id} is not deleted.", field="id")
             words = index_entry(here.space, self._store.memories.terms(session, here.space, here.num))
-            now, seq = to_micros(self._clock.now()), self._store.memories.next_seq(session)
+            now, seq = to_micros(self._clock.now()), self._store.memories.next_seq(session, here.space)
             self._store.memories.undelete(session, here.space, here.num, words, now, seq)
         return self.get(here.memory.id)
 
@@ -201,8 +203,8 @@ class Lifecycle:
             mark_changing(self._store, session, self._backend)
             memories = self._store.memories
             placed = {space: memories.all_numbers(session, space) for space in spaces or memories.spaces(session)}
-            # Advances the sequence, so that other processes reload everything.
-            memories.next_seq(session)
+            # Advances the sequences, so that other processes reload everything.
+            memories.next_seqs(session, placed)
         done, total = 0, sum(map(len, placed.values()))
         for space, nums in placed.items():
             for low in range(0, len(nums), _REINDEX_BATCH):
@@ -224,8 +226,8 @@ class Lifecycle:
             if not before:
                 break
             notes = {num: annotator.read(memory) for num, _, _, memory in before}
-            with self._store.database.write() as session:
-                placed = by_space((space, num) for num, space, _, _ in before)
+            placed = by_space((space, num) for num, space, _, _ in before)
+            with self._store.database.write(*placed) as session:
                 current = {num: memory.version for num, _, _, memory in self._located(session, placed)}
                 same = [row for row in before if current.get(row[0]) == row[3].version]
                 annotator.write(
@@ -251,7 +253,7 @@ class Lifecycle:
                 (space_, num, capture.count_personal_data(memory, annotator.read(memory) if annotator else None))
                 for num, space_, _, memory in before
             ]
-            with self._store.database.write() as session:
+            with self._store.database.write(*{space_ for space_, _, _ in looked}) as session:
                 self._store.memories.set_personal(session, looked)
             done += len(looked)
         return done
@@ -289,7 +291,7 @@ class Lifecycle:
                 break
             with self._store.database.write() as session:
                 check_model(self._store, session, self._backend, claim=True)
-                seq = self._store.memories.next_seq(session)
+                seq = self._store.memories.next_seq(session, spaces[0])
                 current = {num: memory.version for num, _, _, memory in self._located(session, placed)}
                 for (num, _, _, memory), record in zip(before, records, strict=True):
                     if current.get(num) == memory.version:
@@ -307,9 +309,11 @@ class Lifecycle:
             with self._store.database.read() as session:
                 total = memories.count_without_vectors(session, [space])
         for made in work_ahead(self._empty_chunks(space, stop), self._embed_chunks):
-            with self._store.database.write(derived=True) as session:
+            # The model is recorded for the whole store.
+            known = self._store.known_model == self._backend.fingerprint
+            with self._store.database.write(*((space,) if known else ()), derived=True) as session:
                 check_model(self._store, session, self._backend, claim=True)
-                memories.set_vectors(session, space, made, memories.next_seq(session))
+                memories.set_vectors(session, space, made, memories.next_seq(session, space))
             done += len({one.num for one, _ in made})
             if progress:
                 progress(done, max(done, total))
@@ -353,8 +357,8 @@ class Lifecycle:
         records = self._index(before)
         annotator = self._capture.annotator
         notes = {num: annotator.read(memory) for num, _, _, memory in before} if annotator else {}
-        with self._store.database.write() as session:
-            seq = self._store.memories.next_seq(session)
+        with self._store.database.write(space) as session:
+            seq = self._store.memories.next_seq(session, space)
             current = {num: memory.version for num, _, _, memory in self._located(session, {space: nums})}
             same = [row for row in zip(before, records, strict=True) if current.get(row[0][0]) == row[0][3].version]
             for (num, *_), record in same:
@@ -387,6 +391,11 @@ class Lifecycle:
                 remedy="Give more digits.",
             )
         return found[0]
+
+    def space_of(self, ref: str, *, deleted: bool = False) -> str:
+        """The space of the record that a reference names."""
+        with self._store.database.read() as session:
+            return self.locate(session, ref, deleted=deleted).space
 
     def _check_version(self, memory: Memory, expected: int | None) -> None:
         if expected is not None and memory.version != expected:
@@ -475,7 +484,8 @@ class GarbageCollector:
             with self._store.database.read() as session:
                 plan = self._plan(session, spaces, stale, branch, purge, now, until)
         else:
-            with self._store.database.write() as session:
+            # A purge removes what any project has recorded about the records.
+            with self._store.database.write(*(() if purge else spaces)) as session:
                 plan = self._plan(session, spaces, stale, branch, purge, now, until)
                 self._carry_out(session, plan, now)
                 # The caller's last chance to stop: raising here rolls everything back.
@@ -528,8 +538,9 @@ class GarbageCollector:
         tombstoned = plan.tombstoned()
         if not any(tombstoned.values()) and not any(plan.purged.values()):
             return
-        seq = memories.next_seq(session)
+        seqs = memories.next_seqs(session, tombstoned)
         for space, nums in tombstoned.items():
+            seq = seqs[space]
             memories.soft_delete(session, space, nums, to_micros(now), seq)
             memories.purge(session, space, plan.purged[space], seq)
 

@@ -414,7 +414,7 @@ class Memories:
 
     def keep_verification(self, memory: Memory, result: str) -> None:
         """Store the result of verifying a memory against its project, as JSON."""
-        with self._store.database.write() as session:
+        with self._store.database.write(self._lifecycle.space_of(memory.id)) as session:
             space = self._lifecycle.locate(session, memory.id)[1]
             require_write(space)
             self._store.verifications.put(session, space, memory.id, to_micros(self._clock.now()), result)
@@ -560,7 +560,7 @@ class Memories:
             return tuple(self._store.statistics.ids(session, self._visible(session), prefix.lower(), limit))
 
     def revision(self) -> int:
-        """A number that grows with every change to the store by any process."""
+        """A number that grows with every change by any process in the spaces that the caller may read."""
         with self._store.database.read() as session:
             return self._store.statistics.revision(session)
 

@@ -213,7 +213,7 @@ class SavedTexts:
         now = to_micros(self._clock.now())
         space = self._space(saved.domain)
         require_write(space)
-        with self._store.database.write() as session:
+        with self._store.database.write(space) as session:
             version = self._store.saved.put(session, space, saved, now)
             kept = self._store.saved.get(session, space, self._kind, saved.name, version)
         hidden = self._outside_texts().files.get(saved.name) if saved.domain == "project" else None
@@ -227,7 +227,7 @@ class SavedTexts:
             raise self._not_found(name, domain, None)
         space = self._space(layer)
         require_admin(space)
-        with self._store.database.write() as session:
+        with self._store.database.write(space) as session:
             found = self._store.saved.get(session, space, self._kind, name)
             if found is not None:
                 self._store.saved.remove(session, space, self._kind, name)
@@ -244,7 +244,7 @@ class SavedTexts:
         space = self._space(saved.domain)
         try:
             # Everybody who may read a text may use it: the count belongs to the server.
-            with acting_as(None), self._store.database.write() as session:
+            with acting_as(None), self._store.database.write(space) as session:
                 self._store.saved.used(session, space, self._kind, saved.name, to_micros(self._clock.now()))
         except StorageError as error:
             logger.debug("a use was not counted: %s", type(error).__name__)

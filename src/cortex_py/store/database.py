@@ -1,4 +1,4 @@
-"""What an engine offers: short transactions, a text index over hashed terms, a change counter; and where rows are.
+"""What an engine offers: short transactions, a text index over hashed terms, a change count; and where rows are.
 
 All other SQL of the store is written once against these two protocols, with `?` parameters.
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from .search.kept_spaces import KeptSpaces
 
 __all__ = [
-    "DISTRIBUTED", "EVERY_ROW", "FAN_OUTS", "REFERENCE", "Bounds", "CurrentBounds", "Database", "Row", "Session", "Sql",
-    "Vitals", "batched", "by_space", "column", "everywhere", "first", "in_spaces", "marks", "padded", "retry_once",
-    "rows_among", "unbounded", "visible",
+    "AUDIT", "COORDINATOR", "DISTRIBUTED", "EVERY_ROW", "FAN_OUTS", "Bounds", "CurrentBounds", "Database", "Row",
+    "Session", "Sql", "Vitals", "batched", "by_space", "column", "everywhere", "first", "in_spaces", "marks", "padded",
+    "retry_once", "rows_among", "unbounded", "visible",
 ]  # fmt: skip
 
 
@@ -38,6 +38,8 @@ Sql = str | int | float | bytes | None
 Row = tuple[Any, ...]
 # As a LIMIT: no limit.
 EVERY_ROW = (1 << 63) - 1
+# Writers of the audit log take turns as those of a space do, and wait for nobody else.
+AUDIT = "log:audit"
 _T = TypeVar("_T")
 
 
@@ -117,6 +119,8 @@ class Database(Protocol):
     # None if the engine keeps no vector index of its own.
     vector_index: VectorIndex | None
     screener: Screener | None
+    # Whether rows are on several servers, one of which may be down while the others work.
+    distributed: bool
 
     @property
     def kept_spaces(self) -> KeptSpaces | None:
@@ -124,8 +128,13 @@ class Database(Protocol):
 
     def read(self) -> AbstractContextManager[Session]: ...
 
-    def write(self, *, derived: bool = False) -> AbstractContextManager[Session]:
-        """A transaction that writes. What is `derived` can be made again, and need not be on disk when this returns."""
+    def write(self, *spaces: str, derived: bool = False) -> AbstractContextManager[Session]:
+        """A transaction that writes rows of these spaces; without any, of the whole store, when nobody else writes.
+
+        Writers of one space take turns, from the beginning of the transaction to its end: what it reads of its spaces
+        stays true. Rows without a space belong to the whole store. What is `derived` can be made again, and need not be
+        on disk when this returns.
+        """
 
     def has_table(self, session: Session, name: str) -> bool: ...
 
@@ -250,7 +259,7 @@ def retry_once(work: Callable[[], _T], *, keyed: bool = False) -> _T:
 _BY_SPACE = (
     "memory", "tag", "chunk", "history", "purged", "dictionary", "entity", "entity_alias", "mention", "relationship",
     "entity_history", "saved", "saved_version", "saved_tag", "saved_use", "saved_change", "consolidation",
-    "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact", "memory_text",
+    "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact", "space_change", "memory_text",
 )  # fmt: skip
 _BY_PROJECT = (
     "branch", "scanned_file", "symbol", "import", "git_tip", "reference", "referred", "referred_together",
@@ -259,10 +268,9 @@ _BY_PROJECT = (
 # Each distributed table with the column that decides where a row is.
 DISTRIBUTED: Mapping[str, str] = {**dict.fromkeys(_BY_SPACE, "space"), **dict.fromkeys(_BY_PROJECT, "project_id")}
 
-# Small tables without a space: on one server, or copied to each. `near_space` lists the spaces whose vectors have
-# tables of their own, on the server that has them.
-REFERENCE = (
-    "state", "setting", "schema_step", "project", "llm_use", "sync_day", "api_token", "audit_event", "audit_head",
+# Small tables without a space: on the coordinator of a cluster alone. Nothing joins them with the others.
+COORDINATOR = (
+    "setting", "schema_step", "project", "llm_use", "sync_day", "api_token", "audit_event", "audit_head",
     "organisation", "org_member", "org_group", "group_member", "project_org", "project_grant", "tenancy", "near_space",
 )  # fmt: skip
 
@@ -277,6 +285,7 @@ FAN_OUTS: Mapping[str, str] = {
     "how many pending": "Captures read some of them themselves where too many are pending.",
     "pending": "New records of any space are read for the graph in their order; it runs in the background.",
     "unchecked": "The check for personal data takes the oldest records of any space; it runs in the background.",
+    "all changes": "A page and a subscription watch every space that their caller may read.",
     "newest number": "A search compares the size of the store with that of its own space.",
 }
 

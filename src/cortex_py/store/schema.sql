@@ -272,3 +272,14 @@ CREATE INDEX memory_agent ON memory (space, agent_id) WHERE agent_id IS NOT NULL
 -- step 16: notes that are read for the graph after they were acknowledged
 -- `graphed` is 2 from the capture until then; 0 if a note is to be read at leisure, 1 if it was read.
 CREATE INDEX memory_pending ON memory (num) WHERE graphed = 2;
+
+-- step 17: a change sequence for each space
+-- Beside the rows of its space: writers of different spaces do not wait for each other. Each goes on from the one of the
+-- whole store, so that what was derived up to a change stays right.
+CREATE TABLE space_change (space TEXT NOT NULL PRIMARY KEY, seq INTEGER NOT NULL);
+INSERT INTO space_change (space, seq) SELECT f.space, s.seq FROM (
+    SELECT space FROM memory UNION SELECT space FROM purged UNION SELECT project_id FROM branch) f CROSS JOIN state s;
+-- A process of an earlier version fails without it; with it, it would miss the changes of others.
+DROP TABLE state;
+
+-- step 18: of PostgreSQL only: policies that distributed tables can have

@@ -88,6 +88,7 @@ class SqliteDatabase:
 
     name = "sqlite"
     vector_index: VectorIndex | None = None
+    distributed = False
     screener: Screener | None = None
 
     def __init__(self, path: Path, key: bytes | None = None) -> None:
@@ -102,7 +103,7 @@ class SqliteDatabase:
             yield session
 
     @contextmanager
-    def write(self, *, derived: bool = False) -> Iterator[Session]:
+    def write(self, *spaces: str, derived: bool = False) -> Iterator[Session]:  # noqa: ARG002 - a file has one writer
         # Threads of one process take turns here; SQLite would let them poll.
         turn = self._file.lock
         if not turn.acquire(timeout=_BUSY_MS / 1000):

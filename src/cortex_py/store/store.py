@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .database import Database, Session
 from .documents.documents import DocumentTable
 from .graph.graph import GraphTable
+from .groups import CommitGroups
 from .packing import Dictionaries
 from .search.filters import Filter, Names, Scope, View, open_scope
 from .tables.access import AccessTable, AuditTable, TenantTable
@@ -56,6 +57,10 @@ class Store:
         self.access = AccessTable()
         self.audit = AuditTable()
         self.tenants = TenantTable()
+        # Captures that wait for the same space.
+        self.groups: CommitGroups[Any, Any] = CommitGroups()
+        # The fingerprint that was last read as that of the stored vectors.
+        self.known_model: str | None = None
         self._dimensions = dimensions
         self._names = names
         self._readable = readable

@@ -142,7 +142,7 @@ def replace_state(
 ) -> ReplaceResult:
     """Make the space hold exactly the wanted documents, and read it back to verify that."""
     done = ReplaceResult()
-    seq = store.memories.next_seq(session)
+    seq = store.memories.next_seq(session, space)
     documents = store.documents
     waiting = []
     for old, new in paired(documents.scan(session, space), wanted):

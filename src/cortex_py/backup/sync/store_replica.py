@@ -141,7 +141,7 @@ class StoreReplica:
             with self._store.database.write() as session:
                 # All checks come first, since deleting a document also deletes what depends on it.
                 self._check(session, changes)
-                seq = self._store.memories.next_seq(session)
+                seq = self._store.memories.next_seq(session, self._source.space)
                 for change in changes:
                     self._apply(session, seq, change)
                 self._store.documents.mend(session, self._source.space)
@@ -172,7 +172,7 @@ class StoreReplica:
             documents.put(session, space, document, seq, self._source.index)
 
     def keep(self, entries: Mapping[Name, Entry], dropped: Iterable[Name] = ()) -> None:
-        with self._store.database.write() as session:
+        with self._store.database.write(self._source.space) as session:
             self._store.replicas.keep(session, self._source.space, self._target, _rows(entries))
             self._store.replicas.drop(session, self._source.space, self._target, dropped)
 
@@ -181,7 +181,7 @@ class StoreReplica:
             return self._store.replicas.fact(session, self._source.space, self._target, key)
 
     def remember(self, key: str, value: str) -> None:
-        with self._store.database.write() as session:
+        with self._store.database.write(self._source.space) as session:
             self._store.replicas.remember(session, self._source.space, self._target, key, value)
 
 

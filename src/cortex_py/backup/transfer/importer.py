@@ -279,7 +279,7 @@ class _Space:
 
     def write(self) -> None:
         documents, session, space = self._store.documents, self._session, self._source.space
-        seq = self._store.memories.next_seq(session)
+        seq = self._store.memories.next_seq(session, space)
 
         def put(document: Document) -> None:
             documents.put(session, space, document, seq, self._source.index)

@@ -1,4 +1,4 @@
-"""Commands that look after the store: status, gc, reindex, migrate."""
+"""Commands that look after the store: status, gc, reindex, migrate, distribute."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..progress import progress_bar
 if TYPE_CHECKING:
     from ...memory.consolidation.consolidation import HygieneFinding
 
-__all__ = ["gc_command", "migrate_command", "reindex_command", "status_command"]
+__all__ = ["distribute_command", "gc_command", "migrate_command", "reindex_command", "status_command"]
 
 
 @command("status")
@@ -137,3 +137,22 @@ def migrate_command(place: str, session: CommandSession) -> None:
         f"{moved.there_already} of them there before; read back and compared."
     )
     say("Unset database_url to use it." if place == "home" else "Set database_url to use it.")
+
+
+@command("distribute")
+@click.option("--shards", type=click.IntRange(1, 1024), help="How many parts the store is cut into; 32 if not given.")
+@click.option("--yes", is_flag=True, help="Do not ask before.")
+@with_session
+def distribute_command(shards: int | None, yes: bool, session: CommandSession) -> None:
+    """Spread a PostgreSQL store over the workers of a Citus cluster. Stop all servers first.
+
+    The coordinator in database_url must know its workers. All rows of a space go to one worker.
+    """
+    confirm("Distribute the store by space? There is no command that takes it back.", yes=yes)
+    with session.open() as cortex:
+        done = cortex.distribute(shards)
+    session.show(
+        {"workers": done.workers, "tables": done.tables},
+        f"Distributed {counted(len(done.tables), 'table')} over {counted(len(done.workers), 'worker')}: "
+        f"{', '.join(done.workers)}.",
+    )

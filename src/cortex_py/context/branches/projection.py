@@ -196,7 +196,7 @@ class Projection:
     def _retitle(self, branch: Branch, topic: str, edits: EditPlan) -> EditPlan:
         """Store a new topic from the front matter. The title below still shows the old one; that is no added text."""
         check_topic(topic)
-        with self._store.database.write() as session:
+        with self._store.database.write(self._project) as session:
             self._store.branches.retitle(session, self._project, branch.id, topic, to_micros(self._clock.now()))
         title = f"# {branch.topic}".split()
         return replace(edits, additions=tuple(one for one in edits.additions if one.content.split() != title))

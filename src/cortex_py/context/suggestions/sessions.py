@@ -159,7 +159,7 @@ class Suggestions:
         session_id, expires_at = _new_session_id(self._sessions.ids), now + _MINUTES * 60_000_000
         made = SessionRow(session_id, task[:_KEPT_TASK], branch_id, now, expires_at, "pending", None, "", None)
         shown = [SuggestedRow(one.memory_id, one.source, one.raw, round(one.confidence, 4), None) for one in ranked]
-        with self._store.database.write() as session:
+        with self._store.database.write(project.id) as session:
             waiting = self._pending(session, project.id, now)
             if shown:
                 # A session without suggestions cannot be answered, so none is kept.
@@ -191,7 +191,7 @@ class Suggestions:
             )
         log = project.references
         log.write()
-        with self._store.database.write() as session:
+        with self._store.database.write(project.id) as session:
             opened = self._open_session(session, project.id, session_id, now)
             shown = self._store.suggestions.suggested(session, project.id, opened.id)
             taken = _match_shown(context_ids, [one.memory_id for one in shown])
@@ -206,7 +206,7 @@ class Suggestions:
         reason = self._clean(reason)
         project = self._sessions.get_writable(project_id)
         now = to_micros(self._clock.now())
-        with self._store.database.write() as session:
+        with self._store.database.write(project.id) as session:
             opened = self._open_session(session, project.id, session_id, now)
             shown = self._store.suggestions.suggested(session, project.id, opened.id)
             self._answer(session, project, opened, shown, (), reason, now)
@@ -243,7 +243,7 @@ class Suggestions:
             )
         project = self._sessions.get_writable(project_id)
         now = to_micros(self._clock.now())
-        with self._store.database.write() as session:
+        with self._store.database.write(project.id) as session:
             known = self._store.suggestions.trust(session, project.id)
             before = known.get(("action", action), TrustRow(0.0, 0.0, now))
             yes, no = before.accepted + accepted, before.refused + (not accepted)

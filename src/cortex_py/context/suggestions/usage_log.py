@@ -173,7 +173,7 @@ class ReferenceLog:
             return
         try:
             # The events of one caller may be written during another's call.
-            with as_system(), self._store.database.write() as session:
+            with as_system(), self._store.database.write(self._project) as session:
                 self._keep(session, events)
         except StoreReadOnly:
             logger.debug("the store is read-only: references are not stored")

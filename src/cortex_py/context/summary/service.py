@@ -61,7 +61,7 @@ class Summaries:
         newest = unread.memories[-1]
         if newest.grounding is None or newest.id in unread.results:
             text = unread.read().to_json()
-            with self._store.database.write() as session:
+            with self._store.database.write(self._project) as session:
                 self._store.branches.put_summary(session, self._project, branch_id, text, unread.seq)
 
     def _unread(self, branch_id: str) -> _Unread:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, cached_property, partial
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ...clock import Clock, in_utc, to_micros
@@ -31,6 +32,7 @@ from ..embedding_model import (
     model_problem,
     record_model,
     set_spaces_without_vectors,
+    spaces_to_lock,
     spaces_without_vectors,
     token_counter,
 )
@@ -66,7 +68,7 @@ __all__ = [
     "work_ahead",
 ]
 
-_Batch = TypeVar("_Batch")
+_Given = TypeVar("_Given")
 _Done = TypeVar("_Done")
 
 
@@ -300,9 +302,26 @@ class Capture:
     def _write(self, records: Sequence[IndexedRecord], given: Sequence[NewMemory]) -> list[Memory]:
         pending = self._pending if self.annotator else None
         both = [(one, _LATER) if pending and one.memory.kind == "note" else self.annotate(one) for one in records]
-        with self._store.database.write() as session:
+        batch = _Batch(both, given)
+        spaces = spaces_to_lock(self._store, self._backend, records)
+        if len(spaces) == 1 and pending and batch.is_plain:
+            # The rights of each to write there were checked; the transaction is that of any of them, or of the server.
+            key = (spaces[0], current_caller() is None)
+            done: list[Memory] = self._store.groups.run(key, batch, partial(self._write_batches, spaces, pending))
+            return done
+        return self._write_batches(spaces, pending, lambda: [batch])[0]
+
+    def _write_batches(
+        self, spaces: Sequence[str], pending: PendingReading | None, take: Callable[[], list[_Batch]]
+    ) -> list[list[Memory]]:
+        """Store batches in one transaction, which begins before they are taken; the records of each."""
+        with self._store.database.write(*spaces) as session:
+            batches = take()
+            both = [one for batch in batches for one in batch.records]
+            given = [item for batch in batches for item in batch.given]
+            records = [record for record, _ in both]
             record_model(self._store, session, self._backend, records)
-            seq = self._store.memories.next_seq(session)
+            seqs = self._store.memories.next_seqs(session, [record.space for record in records])
             repeated = self._repeated(session, records)
             twins = self._twins(session, records)
             stored: list[Memory] = []
@@ -318,10 +337,10 @@ class Capture:
                     if record.idempotency_key:
                         repeated[(record.space, record.idempotency_key)] = known
                 stored.append(known)
-            nums = self._store.memories.insert_all(session, [record for record, _, _ in fresh], seq)
+            nums = self._store.memories.insert_all(session, [record for record, _, _ in fresh], seqs)
             for record, item, _ in fresh:
                 if item.supersedes:
-                    self._supersede(session, record.space, item.supersedes, record.memory, seq)
+                    self._supersede(session, record.space, item.supersedes, record.memory, seqs[record.space])
             written = [
                 StoredRecord(num, record.space, record.memory, note)
                 for num, (record, _, note) in zip(nums, fresh, strict=True)
@@ -334,7 +353,8 @@ class Capture:
                 self.annotator.write(session, [one for one in written if one.note is not _LATER])
         if pending and unread:
             pending.added(sum(map(len, unread.values())))
-        return stored
+        results = iter(stored)
+        return [list(islice(results, len(batch.given))) for batch in batches]
 
     def _stamp(self, record: IndexedRecord, changes: Mapping[str, Any], *, is_new: bool) -> IndexedRecord:
         """Give a new record its id and date under the write lock, so that both follow the order of commits."""
@@ -373,6 +393,18 @@ class Capture:
         return found
 
 
+class _Batch(NamedTuple):
+    """Records of one caller, each with the annotator's note on it, and what the caller gave."""
+
+    records: Sequence[tuple[IndexedRecord, object]]
+    given: Sequence[NewMemory]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether only the store can refuse it, so that it can share a transaction."""
+        return all(note is _LATER for _, note in self.records) and not any(item.supersedes for item in self.given)
+
+
 _LATER = object()  # the annotator's note on a record that it reads later
 _UNREAD: Mapping[str, Any] = {"personal": None, "pending": ("graph",)}
 
@@ -388,12 +420,12 @@ def embed_ahead(drafts: Iterable[list[IndexedRecord]], backend: Backend) -> Iter
     return work_ahead(drafts, lambda batch: embed_if_possible(batch, backend))
 
 
-def work_ahead(batches: Iterable[_Batch], work: Callable[[_Batch], _Done]) -> Iterator[_Done]:
+def work_ahead(batches: Iterable[_Given], work: Callable[[_Given], _Done]) -> Iterator[_Done]:
     """The results of some work on batches; a thread does one while the caller uses the last and makes the next."""
     # Where the caller is interrupted, the model does not finish the batch first.
     limit = Limit.within(current_limit())
 
-    def limited(batch: _Batch) -> _Done:
+    def limited(batch: _Given) -> _Done:
         with apply_limit(limit):
             return work(batch)
 

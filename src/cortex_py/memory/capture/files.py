@@ -20,7 +20,13 @@ from ...store.database import Session
 from ...store.rows import IndexedRecord
 from ...store.store import Store
 from ...store.tables.scans import FileImport, FileSymbol, ScannedFile
-from ..embedding_model import defer_vectors, model_problem, record_model, spaces_without_vectors
+from ..embedding_model import (
+    defer_vectors,
+    model_problem,
+    record_model,
+    spaces_to_lock,
+    spaces_without_vectors,
+)
 from ..place import Place
 from .capture import Capture, embed_ahead
 from .prepare import screen_record
@@ -144,7 +150,7 @@ class FileCapture:
             return 0
         with self._store.database.write() as session:
             nums = [num for path in paths for num, _, _ in self._store.memories.of_path(session, self._space, path)]
-            self._store.memories.purge(session, self._space, nums, self._store.memories.next_seq(session))
+            self._store.memories.purge(session, self._space, nums, self._store.memories.next_seq(session, self._space))
             self._store.scans.remove(session, self._place.project.id, paths)
         return len(nums)
 
@@ -244,11 +250,14 @@ class FileCapture:
     ) -> None:
         drafts = iter(prepared)
         now = to_micros(self._clock.now())
-        with self._store.database.write() as session:
+        # A purge removes what any project has recorded about the records.
+        purges = any(plan.leftover for plan in plans)
+        spaces = () if purges else spaces_to_lock(self._store, self._backend, prepared)
+        with self._store.database.write(*spaces) as session:
             record_model(self._store, session, self._backend, prepared)
             if deferred:
                 defer_vectors(self._store, session, self._space)
-            seq = self._store.memories.next_seq(session)
+            seq = self._store.memories.next_seq(session, self._space)
             for plan in plans:
                 self._store_file(session, plan, drafts, seq, now, counts)
 

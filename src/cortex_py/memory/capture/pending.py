@@ -17,7 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
-from ...errors import CortexError
+from ...errors import CortexError, StorageError
 from ...pools import renew_in_forks
 from ...records import Memory
 from ...security.callers import as_system
@@ -88,16 +88,24 @@ class PendingReading:
         self._store.graph.mark_pending(session, space, nums)
 
     def added(self, count: int) -> None:
-        """Take up what a capture marked; reads some of it at once where too much is pending."""
+        """Take up what a capture marked; reads some of it at once where too much is pending.
+
+        The capture is stored: what fails here, such as a server that has other spaces, is left for later.
+        """
         self._added_at = time.monotonic()
-        with self._lock:
-            self._added += count
-            self._waiting = self._count() if self._waiting is None else self._waiting + count
-            full = self._waiting > self._most
-        self._start()
-        if full:
-            self._read(None, 2 * count + 1, time.monotonic() + _FINISH_SECONDS)
-            self._waiting = self._count()
+        try:
+            with self._lock:
+                self._added += count
+                known, self._waiting = self._waiting, (self._waiting or 0) + count
+                if known is None:
+                    self._waiting = self._count()
+                full = self._waiting > self._most
+            self._start()
+            if full:
+                self._read(None, 2 * count + 1, time.monotonic() + _FINISH_SECONDS)
+                self._waiting = self._count()
+        except StorageError as error:
+            logger.warning("new notes were not read for the graph yet: %s", error)
 
     def take_up(self) -> None:
         """Read what another process left, in the background."""
@@ -180,7 +188,7 @@ class PendingReading:
             # It would fail again, and everything behind it would wait for ever.
             logger.exception("memory %s could not be read for the graph, which has nothing of it", memory.id)
             stored = reader.unreadable(space, num, memory)
-        with self._store.database.write(derived=True) as session:
+        with self._store.database.write(space, derived=True) as session:
             if self._store.graph.claim(session, space, num, memory.version):
                 reader.write_stored(session, stored)
 

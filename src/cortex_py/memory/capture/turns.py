@@ -14,7 +14,7 @@ from ...embedding.backends.backend import Backend
 from ...records import Memory, NewMemory
 from ...security.policy import Screen
 from ...store.store import Store
-from ..embedding_model import record_model
+from ..embedding_model import record_model, spaces_to_lock
 from ..place import Place
 from .capture import Capture
 from .prepare import screen_record
@@ -47,9 +47,9 @@ class TurnCapture:
         drafts = [self._capture.index(memory, space, key) for key, memory in turns.items()]
         if not drafts:
             return
-        with self._store.database.write() as session:
+        with self._store.database.write(*spaces_to_lock(self._store, self._backend, drafts)) as session:
             # Another process may have stored some of them meanwhile.
             stored = self._store.memories.by_key(session, space, list(turns))
             fresh = [one for one in drafts if one.idempotency_key not in stored]
             record_model(self._store, session, self._backend, fresh)
-            self._store.memories.insert_all(session, fresh, self._store.memories.next_seq(session))
+            self._store.memories.insert_all(session, fresh, self._store.memories.next_seqs(session, [space]))

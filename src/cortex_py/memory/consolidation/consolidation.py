@@ -29,7 +29,7 @@ from ..capture.prepare import embed_records
 from ..comparison.likeness import Judgement, difference
 from ..comparison.likeness import judge as compare
 from ..comparison.statements import Statement, read_statement
-from ..embedding_model import check_model, model_problem
+from ..embedding_model import check_model, model_problem, spaces_to_lock
 from ..namespaces import NAMESPACES, canonical_namespace
 from ..place import Place
 from ..recall.filters import is_filter_word
@@ -295,12 +295,12 @@ class Consolidator:
             annotator = self._capture.annotator
             both = [self._capture.annotate(draft) for draft in drafts]
             reporter.check()
-            with self._store.database.write() as session:
+            with self._store.database.write(*spaces_to_lock(self._store, self._backend, drafts)) as session:
                 check_model(self._store, session, self._backend, claim=True)
-                seq = self._store.memories.next_seq(session)
+                seqs = self._store.memories.next_seqs(session, [draft.space for draft in drafts])
                 fresh: list[StoredRecord] = []
                 for item, (draft, note) in zip(batch, both, strict=True):
-                    stored = self._replace(session, item, draft, strategy, seq)
+                    stored = self._replace(session, item, draft, strategy, seqs[draft.space])
                     if stored is not None:
                         fresh.append(StoredRecord(stored[0], draft.space, stored[1], note))
                         groups.append(replace(_group(item), result_id=stored[1].id))

@@ -204,6 +204,7 @@ class Supersession:
         self._store = store
         self._clock = clock
         self._locate = lifecycle.locate
+        self._space_of = lifecycle.space_of
 
     def origins(self, ref: str) -> tuple[str, ...]:
         """Ids of the records that one was made from or replaces, oldest first."""
@@ -230,7 +231,7 @@ class Supersession:
     def undo(self, ref: str) -> UndoResult:
         """Undo a consolidation: delete its result and restore the records it was made from."""
         now = self._clock.now()
-        with self._store.database.write() as session:
+        with self._store.database.write(self._space_of(ref)) as session:
             num, space, result = self._locate(session, ref)
             require_write(space)
             made = self._store.consolidations.of_result(session, space, result.id)
@@ -244,7 +245,7 @@ class Supersession:
                     f"The memory {result.id[:12]} was itself replaced by {result.superseded_by[:12]}.",
                     remedy="Undo that first.",
                 )
-            at, seq = to_micros(now), self._store.memories.next_seq(session)
+            at, seq = to_micros(now), self._store.memories.next_seq(session, space)
             table = self._store.consolidations
             restored = [
                 memory_id
@@ -263,7 +264,7 @@ class Supersession:
     def replace(self, older: str, newer: str) -> Memory:
         """Hide an older record behind a newer one of the same space."""
         now = self._clock.now()
-        with self._store.database.write() as session:
+        with self._store.database.write(self._space_of(older)) as session:
             _, space, old = self._locate(session, older)
             require_write(space)
             _, other_space, new = self._locate(session, newer)
@@ -283,7 +284,7 @@ class Supersession:
                     remedy="Name one that recall shows.",
                     field="supersedes",
                 )
-            seq = self._store.memories.next_seq(session)
+            seq = self._store.memories.next_seq(session, space)
             self._store.consolidations.replace(session, space, [old.id], new.id, to_micros(now), seq)
             return self._fetch(session, space, [old.id])[0]
 

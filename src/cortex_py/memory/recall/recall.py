@@ -390,7 +390,11 @@ class RecallCounter:
         if not noted:
             return
         try:
-            with self._store.database.write() as session:
+            with self._store.database.read() as session:
+                spaces = set(self._store.memories.spaces_of(session, noted).values())
+            if not spaces:
+                return
+            with self._store.database.write(*spaces) as session:
                 # Memories that were purged since are left out.
                 placed = self._store.memories.spaces_of(session, noted)
                 self._store.recalls.add(session, {(space, one): noted[one] for one, space in placed.items()})

@@ -1,8 +1,9 @@
 """PostgreSQL behind the `Database` protocol, through psycopg. Imported only if the settings have a database URL.
 
-Reads see one moment (repeatable read). Writers of all processes take turns by a lock of the transaction, so that the
-change sequence follows the order of commits, as in SQLite. Statements are written for SQLite and translated: `?`, the
-column types, an empty `IN ()`, and the `+` before a space, see `database`.
+Reads see one moment (repeatable read). Writers of a space take turns by a lock on the row with its change sequence,
+held until the commit, so that the sequence follows the order of commits, as in SQLite. Writers of different spaces
+share a lock of the store, which a writer of the whole store has alone. Statements are written for SQLite and
+translated: `?`, the column types, an empty `IN ()`, and the `+` before a space, see `database`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import logging
 import math
 import re
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
@@ -21,12 +21,14 @@ from ... import deadline
 from ...clock import Clock
 from ...errors import ConfigurationError, StorageError, StoreBusy, StoreDenied, StoreReadOnly
 from ...tracing import span
-from ..database import Bounds, CurrentBounds, Row, Session, Sql, Vitals, column, marks, unbounded
+from ..database import DISTRIBUTED, Bounds, CurrentBounds, Row, Session, Sql, Vitals, column, marks, unbounded
 from ..migrations import MIGRATIONS, migrate, read_steps
 from ..screener import ScreenedSession, Screener
+from .distribution import complete, distributed_tables, size_on_workers
 from .errors import guard_commit, translate_errors
 from .pool import NOTICES, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool
-from .security import POLICIES, PostgresText, binding, find_role, make_role
+from .security import LATER_POLICIES, POLICIES, PostgresText, binding, find_role, literal, make_role, protection
+from .turns import Turns
 from .vector_index import VectorIndex
 
 if TYPE_CHECKING:
@@ -38,8 +40,14 @@ __all__ = ["PostgresDatabase", "as_postgres", "open_postgres"]
 logger = logging.getLogger(__name__)
 
 _STEPS = read_steps(Path(__file__).with_name("schema.sql"))
+_ENGINE_STEPS = {
+    12: NOTICES,
+    13: POLICIES,
+    17: protection("space_change"),
+    18: (*POLICIES, *protection("space_change"), *LATER_POLICIES),
+}
 POSTGRES_STEPS = tuple(
-    (*_STEPS.get(number, ()), *{12: NOTICES, 13: POLICIES}.get(number, ())) for number in range(1, len(MIGRATIONS) + 1)
+    (*_STEPS.get(number, ()), *_ENGINE_STEPS.get(number, ())) for number in range(1, len(MIGRATIONS) + 1)
 )
 
 
@@ -62,11 +70,16 @@ _TYPES = (
 
 _OLDEST = 160_000  # a subquery without an alias
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# One advisory lock for each schema.
-_WRITE = (
+# One advisory lock for each schema: alone, or shared with the writers of other spaces.
+_WRITE_ALL, _WRITE = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
-    "SELECT pg_advisory_xact_lock(1129601073, hashtext(coalesce(current_schema(), '')))"
+    f"SELECT {lock}(1129601073, hashtext(coalesce(current_schema(), '')))"
+    for lock in ("pg_advisory_xact_lock", "pg_advisory_xact_lock_shared")
 )
+_LOCK_SPACE = "SELECT 1 FROM space_change WHERE space = {} FOR UPDATE"
+_ADD_SPACE = "INSERT INTO space_change (space, seq) VALUES (?, 0) ON CONFLICT (space) DO NOTHING"
+# Other processes wait for news of these.
+_ANNOUNCED = ("INSERT INTO space_change", "INSERT INTO saved_change")
 _OWN_TABLES = (
     "SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = "
     "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
@@ -108,6 +121,7 @@ class _PostgresSession:
     def __init__(self, connection: Connection, bounds: Bounds | None) -> None:
         self._cursor = connection.cursor(binary=True)
         self.bounds = bounds
+        self.announced = False
 
     @property
     def as_is(self) -> Session:
@@ -115,12 +129,14 @@ class _PostgresSession:
 
     def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
         deadline.check()
+        self.announced |= sql.startswith(_ANNOUNCED)
         prepare = False if any(name in sql for name in _PLANNED) else None
         self._cursor.execute(as_postgres(sql).encode(), params, prepare=prepare)
         return self._cursor.fetchall() if self._cursor.description else []
 
     def run(self, sql: str, params: Sequence[Sql] = ()) -> None:
         deadline.check()
+        self.announced |= sql.startswith(_ANNOUNCED)
         self._cursor.execute(as_postgres(sql).encode(), params)
 
     def run_many(self, sql: str, params: Iterable[Sequence[Sql]]) -> None:
@@ -160,7 +176,7 @@ def _until_deadline() -> str:
     limit = deadline.current_limit()
     if limit is None or math.isinf(limit.left):
         return ""
-    return f"; SET LOCAL statement_timeout = {1_000 * math.ceil(limit.left + 0.1)}"
+    return f"SET LOCAL statement_timeout = {1_000 * math.ceil(limit.left + 0.1)}"
 
 
 class PostgresDatabase(PostgresText):
@@ -174,10 +190,13 @@ class PostgresDatabase(PostgresText):
         self.pool = Pool(url, retry_seconds)
         self._leader = Leader(self.pool)
         self._notices = Notices(self.pool)
-        self._writing = threading.Lock()
+        self._turns = Turns()
+        self._counted: set[str] = set()
         self.vector_index: VectorIndex | None = VectorIndex(self)
         self._bounds: CurrentBounds = unbounded
         self._role = ""
+        # Whether Citus spreads the rows over several servers by their space.
+        self.distributed = False
 
     def numbers(self, session: Session, sql: str, params: Sequence[Sql]) -> NDArray[np.int64]:
         import numpy as np
@@ -194,36 +213,52 @@ class PostgresDatabase(PostgresText):
             yield session
 
     @contextmanager
-    def write(self, *, derived: bool = False) -> Iterator[Session]:
-        with self.writing_as(self._bounds(), derived=derived) as session:
+    def write(self, *spaces: str, derived: bool = False) -> Iterator[Session]:
+        with self.writing_as(self._bounds(), *spaces, derived=derived) as session:
             yield ScreenedSession(session, self.screener) if self.screener else session
 
     @contextmanager
-    def writing_as(self, bounds: Bounds | None, *, derived: bool = False) -> Iterator[Session]:
+    def writing_as(self, bounds: Bounds | None, *spaces: str, derived: bool = False) -> Iterator[Session]:
         """A transaction for a caller, or with None of the server itself, whose texts are not screened."""
         # Threads of one process take turns here, so that waiting ones hold no connection.
-        if not self._writing.acquire(timeout=WAIT_SECONDS):
-            raise StoreBusy(f"The store at {self.pool.place} is busy.", remedy="Nothing was written; try again.")
-        try:
-            with self._transaction(_WRITE, bounds) as session:
-                if derived:
-                    session.run("SET LOCAL synchronous_commit = off")
+        with self._turns.take(frozenset(spaces), WAIT_SECONDS) as taken:
+            if not taken:
+                raise StoreBusy(f"The store at {self.pool.place} is busy.", remedy="Nothing was written; try again.")
+            for space in set(spaces) - self._counted:
+                self._count_changes(space, bounds)
+            # In order, so that no two writers of several spaces wait for each other.
+            locks = "; ".join(_LOCK_SPACE.format(literal(space)) for space in sorted(set(spaces)))
+            with self._transaction(_WRITE if spaces else _WRITE_ALL, bounds, locks, derived=derived) as session:
                 yield session
-        finally:
-            self._writing.release()
+            if session.announced:
+                self._notices.announce()
+
+    def _count_changes(self, space: str, bounds: Bounds | None) -> None:
+        """Make sure that the changes of a space are counted: its writers take turns on the count."""
+        if bounds is None or space in bounds.writable:
+            with self._transaction(_WRITE) as session:
+                session.run(_ADD_SPACE, (space,))
+            self._counted.add(space)
 
     @contextmanager
-    def _transaction(self, begin: str, bounds: Bounds | None = None) -> Iterator[Session]:
+    def _transaction(
+        self, begin: str, bounds: Bounds | None = None, locks: str = "", *, derived: bool = False
+    ) -> Iterator[_PostgresSession]:
         access = "read" if begin == _READ else "write"
+        settings: tuple[str, ...] = (_until_deadline(), "SET LOCAL synchronous_commit = off" if derived else "")
         if bounds is not None:
-            begin += binding(self.caller_role(), bounds)
-        begin += _until_deadline()
+            role, lists = binding(self.caller_role(), bounds)
+            begin, settings = f"{begin}; {role}", (lists, *settings)
+        # Citus repeats the whole message with a setting on every worker: there, settings have one of their own.
+        parts = [part for part in (begin, "; ".join(filter(None, settings)), locks) if part]
+        messages = parts if self.distributed else ["; ".join(parts)]
         with (
             span(f"store {access}", {"db.system.name": self.name}),
             translate_errors(self.pool.place, bound=bounds is not None),
-            self.pool.connection(begin) as connection,
+            self.pool.connection(*messages) as connection,
         ):
-            yield _PostgresSession(connection, bounds)
+            session = _PostgresSession(connection, bounds)
+            yield session
             with nullcontext() if access == "read" else guard_commit(self.pool.place):
                 done = connection.execute("COMMIT").statusmessage
             if done == "ROLLBACK":
@@ -236,7 +271,7 @@ class PostgresDatabase(PostgresText):
         """The role that work for callers runs as. If it is missing, the error says how to create it."""
         if not self._role:
             with self._transaction(_READ) as session:
-                found = find_role(session)
+                found = find_role(session, on_workers=self.distributed)
             if not found.usable:
                 raise found.missing()
             self._role = found.name
@@ -245,15 +280,22 @@ class PostgresDatabase(PostgresText):
     def prepare_role(self) -> None:
         """Create the role of callers, if this login may; otherwise work for callers fails with instructions."""
         with self._transaction(_READ) as session:
-            found = find_role(session)
+            found = find_role(session, on_workers=self.distributed)
         if found.usable or not found.can_be_made:
             return
         try:
-            with self._transaction(_WRITE) as session:
+            with self._transaction(_WRITE_ALL) as session:
                 # Checked again under the lock: another process may have created it meanwhile.
-                make_role(session, find_role(session))
+                make_role(session, find_role(session, on_workers=self.distributed))
         except (StoreDenied, StoreReadOnly) as error:
             logger.debug("the role of callers was not created: %s", type(error).__name__)
+
+    def on_workers(self) -> None:
+        """Go on with a store that is distributed, which has no vector index of its own."""
+        self.distributed = True
+        self.vector_index = None
+        self._role = ""
+        self.prepare_role()
 
     def has_table(self, session: Session, name: str) -> bool:
         return bool(
@@ -288,7 +330,8 @@ class PostgresDatabase(PostgresText):
     def size_bytes(self) -> int:
         with self._transaction(_READ) as session:
             statement = f"SELECT coalesce(sum(pg_total_relation_size(o.oid)), 0) FROM ({_OWN_TABLES}) o"
-            return int(session.rows(statement)[0][0])
+            here = int(session.rows(statement)[0][0])
+            return here + (size_on_workers(session) if self.distributed else 0)
 
     def ping(self, seconds: float) -> None:
         self.pool.ping(seconds)
@@ -332,7 +375,15 @@ def open_postgres(
                 field="database_url",
             )
         migrate(database, clock, POSTGRES_STEPS)
-        database.prepare_role()
+        with database.read() as session:
+            distributed = distributed_tables(session)
+        if distributed:
+            if set(DISTRIBUTED) - distributed:
+                with database.writing_as(None) as session:
+                    complete(session)
+            database.on_workers()
+        else:
+            database.prepare_role()
         if required:
             database.caller_role()
         database.bind(bounds)

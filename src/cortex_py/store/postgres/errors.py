@@ -35,6 +35,13 @@ _BUSY = (
 _DENIED = (errors.InsufficientPrivilege, errors.InvalidAuthorizationSpecification, errors.InvalidPassword)
 _CORRUPT = (errors.DataCorrupted, errors.IndexCorrupted)
 _FOREIGN = (errors.DuplicateTable, errors.DuplicateObject, errors.UndefinedTable, errors.UndefinedColumn)
+# The server itself reports them: of a distributed store, a worker does not answer.
+_WORKER_LOST = (
+    errors.ConnectionException,
+    errors.ConnectionFailure,
+    errors.ConnectionDoesNotExist,
+    errors.SqlclientUnableToEstablishSqlconnection,
+)
 # A refused connection has no error code; these phrases are in the message of every version.
 _REFUSED = ("authentication failed", "no pg_hba.conf entry", "permission denied", "no password supplied")
 _STARTING = (
@@ -85,6 +92,11 @@ def translate_errors(place: str, *, bound: bool = False) -> Iterator[None]:
             f"The schema at {place} is not that of a Cortex store: {_words(error)}.",
             remedy="Choose a database or schema of its own; this one was not changed.",
         ) from error
+    except _WORKER_LOST as error:
+        raise StoreUnavailable(
+            f"A server that has rows of the store at {place} cannot be reached: {_words(error)}.",
+            remedy="Nothing was written. Spaces on other servers work; try again when it is back.",
+        ) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise connection_lost(place, error) from error
     except psycopg.DataError as error:
@@ -99,10 +111,13 @@ def translate_errors(place: str, *, bound: bool = False) -> Iterator[None]:
 
 @contextmanager
 def guard_commit(place: str) -> Iterator[None]:
-    """Around a commit: if the connection is lost in it, the change may or may not have been written."""
+    """Around a commit: if the connection is lost in it, the change may or may not have been written.
+
+    If a coordinator loses its worker instead, it reports an internal error.
+    """
     try:
         yield
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+    except (psycopg.OperationalError, psycopg.InterfaceError, errors.InternalError_) as error:
         if isinstance(error, _BUSY):
             raise
         raise StoreUnavailable(

@@ -15,7 +15,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -55,7 +55,10 @@ _PREPARE = (
     # Statements are short: compiling one, or starting a parallel worker, takes longer than running it.
     "SET jit = off; SET max_parallel_workers_per_gather = 0; "
     # How far an index of vectors is searched. Without pgvector these are unused custom settings.
-    "SET hnsw.ef_search = 300; SET hnsw.iterative_scan = 'relaxed_order'; SET hnsw.max_scan_tuples = 40000"
+    "SET hnsw.ef_search = 300; SET hnsw.iterative_scan = 'relaxed_order'; SET hnsw.max_scan_tuples = 40000; "
+    # Settings of a transaction go to the workers that have its rows, and each worker gets one connection for what
+    # changes several shards. Without Citus these are unused settings too.
+    "SET citus.propagate_set_commands = 'local'; SET citus.multi_shard_modify_mode = 'sequential'"
 )
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -78,7 +81,7 @@ class Pool:
         self._in_use = self._waited = self._reads = self._writes = self._retries = self._lost = 0
 
     @contextmanager
-    def connection(self, begin: str = "") -> Iterator[Connection]:
+    def connection(self, *begin: str) -> Iterator[Connection]:
         """A connection for one thread, on which `begin` was run; it is reused only if it is clean afterwards."""
         self._enter()
         try:
@@ -105,8 +108,8 @@ class Pool:
         with self._lock:
             self._in_use += 1
 
-    def _begun(self, begin: str) -> Connection:
-        """A connection on which the statement was answered; waits for a server that restarts, within bounds."""
+    def _begun(self, begin: Sequence[str]) -> Connection:
+        """A connection on which the statements were answered; waits for a server that restarts, within bounds."""
         until, pause = time.monotonic() + self._retry_seconds, _FIRST_PAUSE
         while True:
             try:
@@ -125,12 +128,12 @@ class Pool:
             time.sleep(min(random.uniform(pause / 2, pause), max(0.0, until - time.monotonic())))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _attempt(self, begin: str) -> Connection | None:
+    def _attempt(self, begin: Sequence[str]) -> Connection | None:
         """A connection; None if an idle one turned out to be broken."""
         connection, fresh = self._take()
         try:
-            if begin:
-                connection.execute(begin.encode())
+            for statements in begin:
+                connection.execute(statements.encode())
             return connection
         except psycopg.OperationalError as error:
             broken = connection.broken
@@ -183,16 +186,21 @@ class Pool:
         except psycopg.Error as error:
             raise cannot_connect(self.place, self._password, error) from None
 
+    def pids(self) -> list[int]:
+        """The server's processes behind the idle connections."""
+        with self._lock:
+            return [connection.info.backend_pid for connection in self._idle]
+
     def vitals(self) -> Vitals:
         with self._lock:
             counted = (self._waited, self._reads, self._writes, self._retries, self._lost)
             return Vitals(self._in_use, len(self._idle), _CONNECTIONS, *counted)
 
-    def _give(self, connection: Connection, begin: str) -> None:
+    def _give(self, connection: Connection, begin: Sequence[str]) -> None:
         with self._lock:
             if begin:
-                self._reads += "READ ONLY" in begin
-                self._writes += "READ ONLY" not in begin
+                self._reads += "READ ONLY" in begin[0]
+                self._writes += "READ ONLY" not in begin[0]
                 self._lost += connection.broken
             fit = not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE
             if fit and not self._closed:
@@ -294,8 +302,14 @@ logger = logging.getLogger(__name__)
 _CHANNEL = "cortex_changes"
 # A waiting thread notices within this time that it was closed.
 _SLICE = 0.5
-# Triggers, so that no statement can forget to notify and none needs another round trip. The payload is the schema:
-# several stores in one database share the channel.
+# Many changes in this time are reported at once.
+_GAP = 0.02
+# After the commit, in a transaction of its own: PostgreSQL lets commits that notify wait for each other, disk included.
+# The payload is the schema: several stores in one database share the channel.
+_ANNOUNCE = (
+    f"BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify('{_CHANNEL}', coalesce(current_schema(), '')); COMMIT"
+)
+# Earlier versions notified by triggers; a later step of the schema drops them.
 NOTICES: tuple[str, ...] = (
     f"""CREATE FUNCTION tell_of_changes() RETURNS trigger LANGUAGE plpgsql
         SET search_path = pg_catalog AS $tell$
@@ -383,12 +397,39 @@ class Leader:
 
 
 class Notices:
-    """Waits for changes to memories or prompts in any process."""
+    """Reports changes to memories or prompts, and waits for those of any process.
+
+    A process that is killed right after a commit does not report it: who waits also looks from time to time.
+    """
 
     def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._own = _OwnConnection(pool)
         self._lock = threading.Lock()
         self._schema = ""
+        # The process in which a report is due.
+        self._due = 0
+
+    def announce(self) -> None:
+        """Report a committed change soon."""
+        with self._lock:
+            if self._due == os.getpid():
+                return
+            self._due = os.getpid()
+        timer = threading.Timer(_GAP, self._report)
+        timer.daemon = True
+        timer.start()
+
+    def _report(self) -> None:
+        with self._lock:
+            due, self._due = self._due == os.getpid(), 0
+        if not due:
+            return
+        try:
+            with self._pool.connection() as connection:
+                connection.execute(_ANNOUNCE.encode())
+        except (StorageError, psycopg.Error) as error:
+            logger.debug("a change was not reported: %s", type(error).__name__)
 
     def wait(self, seconds: float) -> bool:
         """Wait for the next change, at most that long; whether there was one, or may have been.
@@ -406,7 +447,8 @@ class Notices:
                     return True
         except psycopg.Error as error:
             logger.debug("the connection that waits for changes was lost: %s", type(error).__name__)
-            self.close()
+            with self._lock:
+                self._own.release()
             return True
         return False
 
@@ -428,5 +470,6 @@ class Notices:
             return None
 
     def close(self) -> None:
+        self._report()
         with self._lock:
             self._own.release()

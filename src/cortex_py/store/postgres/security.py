@@ -1,9 +1,10 @@
 """Row-level security: what a transaction for a caller can see, whatever its statements ask for.
 
 Such a transaction runs as a role without rights of its own, with the caller's spaces in two settings that end with it.
-A policy on every table compares the space of a row with them; without the settings no row is visible. The settings are
-JSON objects with the spaces as keys: any name can be spelled, and a lookup among thousands is fast. They are read in a
-sub-select, once per statement, and compared by a function that no index supports, so that statements keep their plans.
+A policy on every table looks for the space of a row in them; without the settings no row is visible. A setting is a
+text that lists the spaces between commas, with commas in a name spelled otherwise, so that any name can be listed. The
+policies have no subqueries, because distributed tables take none, and look with a function that no index supports, so
+that statements keep their plans.
 
 The owner of the tables is exempt: the server's own work, migrations and pg_dump concern all spaces.
 
@@ -14,7 +15,6 @@ login that may do so, also after a database was renamed or copied.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,7 +22,18 @@ from functools import lru_cache
 from ...errors import ConfigurationError
 from ..database import EVERY_ROW, Bounds, Session, Sql, column, marks
 
-__all__ = ["POLICIES", "RIGHTS", "PostgresText", "binding", "find_role", "granted", "make_role", "protection"]
+__all__ = [
+    "LATER_POLICIES",
+    "POLICIES",
+    "RIGHTS",
+    "PostgresText",
+    "binding",
+    "find_role",
+    "granted",
+    "literal",
+    "make_role",
+    "protection",
+]
 
 # -- the text index ------------------------------------------------------------------------------
 #
@@ -43,9 +54,10 @@ _SEEN = "SELECT t.num FROM memory_text t WHERE t.space = {} AND t.words @> wante
 _LAST = "AND t.num > beyond ORDER BY t.num DESC LIMIT most"
 
 
-def spaces_in(setting: str) -> str:
-    """The spaces of a setting, as an expression that is evaluated once per statement; null if it is missing."""
-    return f"(SELECT nullif(current_setting('cortex.{setting}', true), '')::jsonb)"
+def listed(setting: str, space: str) -> str:
+    """A condition: a setting lists the space, which is given as an expression. Null if the setting is missing."""
+    spelled = f"replace(replace({space}, '~', '~~'), ',', '~.')"
+    return f"strpos(current_setting('cortex.{setting}', true), ',' || {spelled} || ',') > 0"
 
 
 def text_functions(schema: str) -> tuple[str, ...]:
@@ -54,15 +66,15 @@ def text_functions(schema: str) -> tuple[str, ...]:
         "RETURNS SETOF bigint LANGUAGE plpgsql STABLE SECURITY DEFINER "
         f"SET search_path = pg_catalog, {schema}, pg_temp SET plan_cache_mode = force_custom_plan"
     )
-    readable, seen = spaces_in("readable"), _SEEN.format("inside")
+    seen = _SEEN.format("inside")
     return (
         f"""CREATE OR REPLACE FUNCTION text_holding(inside text[], wanted text[]) {bound} AS $body$
-            DECLARE seen text[] := array(SELECT one FROM unnest(inside) one WHERE jsonb_exists({readable}, one));
+            DECLARE seen text[] := array(SELECT one FROM unnest(inside) one WHERE {listed("readable", "one")});
             BEGIN RETURN QUERY {_SEEN.format("ANY (seen)")}; END $body$""",
         f"""CREATE OR REPLACE FUNCTION text_newest(
             inside text, wanted text[], marked text[], beyond bigint, most bigint)
             {bound} AS $body$ BEGIN
-            IF jsonb_exists({readable}, inside) IS NOT TRUE THEN RETURN; END IF;
+            IF ({listed("readable", "inside")}) IS NOT TRUE THEN RETURN; END IF;
             IF cardinality(marked) = 0 THEN RETURN QUERY {seen} {_LAST};
             ELSE RETURN QUERY {seen} AND t.words && marked {_LAST}; END IF; END $body$""",
         *(f"REVOKE ALL ON FUNCTION {function} FROM PUBLIC" for function in TEXT_FUNCTIONS),
@@ -71,6 +83,9 @@ def text_functions(schema: str) -> tuple[str, ...]:
 
 class PostgresText:
     """The text index part of `Database`. Transactions for callers use the functions."""
+
+    # Whether the rows are on the workers of a cluster.
+    distributed = False
 
     def index_texts(self, session: Session, entries: Sequence[tuple[str, int, str]]) -> None:
         rows = [(space, num, f"{{{words.replace(' ', ',')}}}") for space, num, words in entries]
@@ -103,7 +118,9 @@ class PostgresText:
         return column(session, statement, (space, word, *given, *least, *most, limit))
 
     def text_condition(self, session: Session, spaces: Sequence[str], words: Sequence[str]) -> tuple[str, list[Sql]]:
-        statement = (_HOLDING if session.bounds is None else _HOLDING_BOUND).format(marks(len(spaces)))
+        # A worker cannot call the functions. Without them it reads all words of the spaces that the caller may see.
+        plain = session.bounds is None or self.distributed
+        statement = (_HOLDING if plain else _HOLDING_BOUND).format(marks(len(spaces)))
         return f"m.num IN ({statement})", [*spaces, " ".join(words)]
 
 
@@ -113,7 +130,7 @@ _BY_SPACE = (
     *("memory", "tag", "chunk", "history", "purged", "dictionary"),
     *("entity", "entity_alias", "mention", "relationship", "entity_history"),
     *("saved", "saved_version", "saved_tag", "saved_use", "saved_change"),
-    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact"),
+    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact", "space_change"),
 )
 _BY_PROJECT = (
     *("branch", "git_tip", "reference", "referred", "referred_together"),
@@ -129,9 +146,8 @@ _SPACES = {
     "memory_text": "space",
     "near_space": "space",
 }
-# Tables without a space: counters, and facts about the store.
+# Tables without a space: facts about the store.
 _SHARED = {
-    "state": ("SELECT", "UPDATE (seq)"),
     "setting": ("SELECT", "INSERT", "UPDATE (value)"),
     "llm_use": ("SELECT", "INSERT", "UPDATE"),
     "sync_day": _ALL,
@@ -160,8 +176,7 @@ def protection(table: str, space: str = "space") -> tuple[str, ...]:
     Every later table needs this and `granted`, also one created while the server runs. Changing a row that may only
     be read is an error; deleting it finds nothing.
     """
-    readable, writable = (f"jsonb_exists({spaces_in(one)}, {space})" for one in ("readable", "writable"))
-    return _policies(table, readable, writable)
+    return _policies(table, listed("readable", space), listed("writable", space))
 
 
 def granted(role: str, table: str, rights: Sequence[str] = _ALL) -> str:
@@ -184,19 +199,35 @@ def _closed(table: str) -> tuple[str, ...]:
     return (f'ALTER TABLE "{table}" ENABLE ROW LEVEL SECURITY',)
 
 
+# Tables of later steps, which protect them.
+_LATER = ("space_change",)
 POLICIES: tuple[str, ...] = (
-    *(statement for table, space in _SPACES.items() for statement in protection(table, space)),
+    *(statement for table, space in _SPACES.items() if table not in _LATER for statement in protection(table, space)),
     *(statement for table in _SHARED for statement in _policies(table, "true", "true")),
     *(statement for table in _CLOSED for statement in _closed(table)),
 )
 
+# The same for tables that were made and protected while a server ran: the vectors of large spaces.
+LATER_POLICIES: tuple[str, ...] = (
+    f"""DO $each$ DECLARE made text; BEGIN
+        FOR made IN SELECT c.relname FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+            WHERE c.relnamespace = current_schema()::regnamespace AND p.polname = '{_ROWS}'
+            AND c.relname NOT IN ({", ".join(f"'{table}'" for table in RIGHTS)})
+        LOOP
+            EXECUTE format('ALTER POLICY {_ROWS} ON %I USING (%s) WITH CHECK (%s)', made,
+                $one${listed("readable", "space")}$one$, $one${listed("writable", "space")}$one$);
+            EXECUTE format('ALTER POLICY caller_deletes ON %I USING (%s)', made,
+                $one${listed("writable", "space")}$one$);
+        END LOOP; END $each$""",
+)
+
 _PREFIX = "cortex_caller_"
-_ATTRIBUTES = "NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB NOREPLICATION NOINHERIT"
+_ATTRIBUTES = "NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB NOREPLICATION NOINHERIT"
 _FIND = f"""
     SELECT n.name, quote_ident(current_user), quote_ident(current_schema()), r.oid IS NOT NULL,
         coalesce(pg_has_role(current_user, r.oid, 'SET'), false), me.rolsuper OR me.rolcreaterole,
         coalesce(r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, t.relowner, 'MEMBER'), false),
-        row_security_active(t.oid), t.relrowsecurity
+        row_security_active(t.oid), t.relrowsecurity, coalesce(r.rolcanlogin, false)
     FROM (SELECT '{_PREFIX}' || substr(md5(quote_ident(current_database()::text) || '.' ||
         quote_ident(current_schema()::text)), 1, 20) AS name) n
     JOIN pg_roles me ON me.rolname = current_user
@@ -221,7 +252,10 @@ _ADDED = (
 
 @dataclass(frozen=True, slots=True)
 class CallerRole:
-    """The state of the role. `name`, `login` and `schema` are SQL identifiers."""
+    """The state of the role. `name`, `login` and `schema` are SQL identifiers.
+
+    On a cluster the coordinator logs in to the workers as the role, which has no password.
+    """
 
     name: str
     login: str
@@ -232,10 +266,17 @@ class CallerRole:
     bypasses: bool
     complete: bool
     protected: bool
+    may_log_in: bool = False
+    on_workers: bool = False
 
     @property
     def usable(self) -> bool:
-        return self.protected and self.exists and self.may_switch and self.complete and not self.bypasses
+        ready = self.protected and self.exists and self.may_switch and self.complete and not self.bypasses
+        return ready and (self.may_log_in or not self.on_workers)
+
+    @property
+    def attributes(self) -> str:
+        return f"{'LOGIN' if self.on_workers else 'NOLOGIN'} {_ATTRIBUTES}"
 
     @property
     def can_be_made(self) -> bool:
@@ -243,7 +284,7 @@ class CallerRole:
 
     def missing(self) -> ConfigurationError:
         """Why there is no usable role, with the statements that an administrator has to run once."""
-        made = f"ALTER ROLE {self.name} {_ATTRIBUTES}" if self.exists else f"CREATE ROLE {self.name} {_ATTRIBUTES}"
+        made = f"{'ALTER' if self.exists else 'CREATE'} ROLE {self.name} {self.attributes}"
         fault = "may bypass row-level security" if self.bypasses else "is not there, or cannot be used"
         return ConfigurationError(
             f"The role {self.name}, as which work for callers is done, {fault}.",
@@ -253,9 +294,11 @@ class CallerRole:
         )
 
 
-def find_role(session: Session) -> CallerRole:
-    """The role of this database and schema, and its state."""
-    ((name, login, schema, exists, may_switch, may_make, bypasses, shut_out, protected),) = session.rows(_FIND)
+def find_role(session: Session, *, on_workers: bool = False) -> CallerRole:
+    """The role of this database and schema, and its state; `on_workers`: where the tables are distributed."""
+    ((name, login, schema, exists, may_switch, may_make, bypasses, shut_out, protected, may_log_in),) = session.rows(
+        _FIND
+    )
     if shut_out:
         raise ConfigurationError(
             f"The role {login} does not own the tables in {schema}, so that row-level security hides their rows.",
@@ -263,14 +306,17 @@ def find_role(session: Session) -> CallerRole:
             field="database_url",
         )
     complete = exists and protected and _held(session) == {(name, one) for one in _wanted(_tables(session))}
-    return CallerRole(name, login, schema, exists, may_switch, may_make, bypasses, complete, protected)
+    state = (exists, may_switch, may_make, bypasses, complete, protected, may_log_in)
+    return CallerRole(name, login, schema, *state, on_workers)
 
 
 def make_role(session: Session, found: CallerRole) -> None:
     """Create the role if it is missing, and give it exactly its rights."""
     role = found.name
     if not found.exists:
-        session.run(f"CREATE ROLE {role} {_ATTRIBUTES}")
+        session.run(f"CREATE ROLE {role} {found.attributes}")
+    elif found.on_workers and not found.may_log_in:
+        session.run(f"ALTER ROLE {role} {found.attributes}")
     if not found.may_switch or not found.exists:
         session.run(f"GRANT {role} TO {found.login} WITH INHERIT FALSE, SET TRUE")
     for other in sorted({holder for holder, _ in _held(session)}):
@@ -305,30 +351,31 @@ def _wanted(tables: Mapping[str, Sequence[str]]) -> list[str]:
     return ["schema USAGE", *(f"{name.partition('(')[0]} EXECUTE" for name in TEXT_FUNCTIONS), *on_tables]
 
 
-def binding(role: str, bounds: Bounds) -> str:
-    """SQL after BEGIN in a transaction for a caller. All of it ends with the transaction."""
-    return f"; SELECT {_spaces(bounds)}, set_config('role', {_literal(role)}, true)"
+def binding(role: str, bounds: Bounds) -> tuple[str, str]:
+    """SQL after BEGIN in a transaction for a caller: its role and its settings, which end with the transaction."""
+    return f"SELECT set_config('role', {literal(role)}, true)", _settings(bounds)
 
 
 @lru_cache(maxsize=64)
-def _spaces(bounds: Bounds) -> str:
+def _settings(bounds: Bounds) -> str:
     settings = {
-        "cortex.readable": _keys(bounds.readable),
-        "cortex.writable": _keys(bounds.writable),
+        "cortex.readable": _list(bounds.readable),
+        "cortex.writable": _list(bounds.writable),
         "application_name": f"cortex {bounds.member}".encode("ascii", "replace").decode().replace("\0", "")[:60],
     }
-    return ", ".join(f"set_config({_literal(name)}, {_literal(value)}, true)" for name, value in settings.items())
+    return "; ".join(f"SET LOCAL {name} = {literal(value)}" for name, value in settings.items())
 
 
-def _keys(spaces: Iterable[str]) -> str:
-    """Names as keys of a JSON object, without those that PostgreSQL cannot store."""
-    return json.dumps(dict.fromkeys(sorted(filter(_storable, spaces)), 1), ensure_ascii=False)
+def _list(spaces: Iterable[str]) -> str:
+    """Names as the policies look for them, without those that PostgreSQL cannot store; empty if there are none."""
+    spelled = [name.replace("~", "~~").replace(",", "~.") for name in sorted(filter(_storable, spaces))]
+    return f",{','.join(spelled)}," if spelled else ""
 
 
 def _storable(name: str) -> bool:
     return "\0" not in name and not any("\ud800" <= sign <= "\udfff" for sign in name)
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """A quoted text; connections have standard_conforming_strings on and the encoding UTF8."""
     return "'" + text.replace("'", "''") + "'"

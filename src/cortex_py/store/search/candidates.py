@@ -70,6 +70,8 @@ class CandidateSet:
 class SpaceCandidates:
     """The candidates of one space. Branches are numbered from 0, and -1 is none.
 
+    `seq` is the change of the space that all of this is as of; None if some of it is as of a later one.
+
     `open_records` and `open_length` count the visible records and their terms. `word_records` is None if all visible
     records are candidates. `details` reads what ranking needs of them.
     """

@@ -54,7 +54,7 @@ class KeptSpaces:
         return _setting(session, _GENERATION) or ""
 
     def invalidate(self, session: Session) -> None:
-        """Make all files invalid, after a change outside the change sequence."""
+        """Make all files invalid, after a change outside the change sequences."""
         session.run("DELETE FROM setting WHERE substr(key, 1, ?) = ?", (len(_GENERATION) + 1, f"{_GENERATION}:"))
         _set(session, _GENERATION, secrets.token_hex(8))
 
@@ -79,7 +79,7 @@ class KeptSpaces:
         return None
 
     def seq(self, session: Session, space: str) -> int:
-        """The change of the store that the file of a space is as of; 0 if there is no valid one."""
+        """The change of the space that the file of a space is as of; 0 if there is no valid one."""
         from .kept_file import Damaged, KeptFile
 
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -18,7 +19,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from ..database import Database, Row, Session, column, everywhere, rows_among
+from ..database import Database, Row, Session, column, everywhere, in_spaces, rows_among
 from ..rows import index_word, space_word
 from .candidates import Details, Signal, SpaceCandidates, read_details, read_signals
 from .chunk_columns import ChunkColumns
@@ -28,7 +29,15 @@ from .kept_spaces import KeptSpaces
 from .record_columns import RECORD_COLUMNS, RecordColumns
 from .vectors import VectorMatrix, distinct, stack
 
-__all__ = ["SEQ", "WITH_NEIGHBOURS", "ProcessSpace", "Segment", "WordMatches", "by_words", "share_of_words"]
+__all__ = [
+    "WITH_NEIGHBOURS",
+    "ProcessSpace",
+    "Segment",
+    "WordMatches",
+    "by_words",
+    "changes_of",
+    "share_of_words",
+]
 
 
 # -- records by the words of a query -------------------------------------------------------------
@@ -97,15 +106,24 @@ _FIT_ON = 6_000
 _SKETCH_ON = 1_500
 # A file is worth its writing from this many records on, and again after so many changes or this share of the records.
 _KEPT_LEAST, _KEPT_CHANGES, _KEPT_SHARE = 2_000, 1_000, 0.05
+# How long the size of the store may be out of date where the text index knows spaces.
+_NEWEST_SECONDS = 60.0
 # If more than this share of the records changed since a file was written, reading everything is quicker.
 _CHANGED_MOST = 0.5
 # How many times of catching up are remembered, for transactions that began before.
 _CHANGES_MOST = 256
-SEQ = "SELECT seq FROM state WHERE one = 1"
+
+
+def changes_of(session: Session, spaces: Sequence[str]) -> dict[str, int]:
+    """The last change of each space; 0 if there was none."""
+    if not spaces:
+        return {}
+    rows = session.rows(f"SELECT space, seq FROM space_change WHERE {in_spaces('space', spaces)}", tuple(spaces))
+    return {**dict.fromkeys(spaces, 0), **dict(rows)}
 
 
 class Segment:
-    """The columns, vectors and word frequencies of a space, each as of a change of the store; shared by threads.
+    """The columns, vectors and word frequencies of a space, each as of a change of the space; shared by threads.
 
     A query takes snapshots and searches those: nobody waits for a search, only for what the same space still loads.
     """
@@ -132,7 +150,7 @@ class Segment:
         self._unkept: int | None = None
 
     def snapshot(self, session: Session, seq: int) -> SegmentSnapshot:
-        """The columns with all changes up to `seq`, the change sequence of the transaction, and perhaps later ones."""
+        """The columns with all changes up to `seq`, the last that the transaction sees, and perhaps later ones."""
         with self._lock:
             self._catch_up(session, seq)
             return SegmentSnapshot(self, self.columns.snapshot(), self.seq, seq)
@@ -210,7 +228,7 @@ class Segment:
                 return False
             if kept.seq(session, self.space) > self._kept_seq:
                 return True
-            seq = int(session.rows(SEQ)[0][0])
+            seq = changes_of(session, [self.space])[self.space]
             self._catch_up(session, seq)
             matrix = self.vectors(session, seq)
             if seq != self.seq:
@@ -382,8 +400,8 @@ class ProcessSpace:
         self.segment = segment
         self._database = database
         self._space_word = space_word(segment.space)
-        # The change sequence and the newest record number of the whole store at it.
-        self._newest = (-1, 0)
+        # The newest record number of the whole store, and until when that is near enough.
+        self._newest = (0, 0.0)
 
     def look_up(
         self, session: Session, scope: Scope, seq: int, hashes: Sequence[int], count: int
@@ -440,13 +458,14 @@ class ProcessSpace:
 
     def _narrowing(self, session: Session, found: SegmentSnapshot) -> list[str]:
         """The space's own word, needed only if most of the store belongs to other spaces."""
-        if session.bounds is not None:
-            # This transaction cannot see how large the store is.
+        if session.bounds is not None or self._database.distributed:
+            # This transaction cannot see how large the store is, or would have to ask every server.
             return [self._space_word]
-        seq, newest = self._newest
-        if seq != found.seen:
+        newest, until = self._newest
+        if time.monotonic() >= until:
             newest = session.rows(everywhere("newest number", "SELECT max(num) FROM memory"))[0][0] or 0
-            self._newest = (found.seen, newest)
+            # A text index that knows no spaces would find too little without the word; elsewhere it saves time.
+            self._newest = (newest, time.monotonic() + (_NEWEST_SECONDS if self._database.vector_index else 0.0))
         return [self._space_word] if found.columns.size < newest // 2 else []
 
 

@@ -31,7 +31,7 @@ from .candidates import (
 )
 from .codes import CodeCache, FilteredCodes
 from .filters import Scope, Where
-from .process_space import SEQ, WITH_NEIGHBOURS, ProcessSpace, Segment, WordMatches, by_words, share_of_words
+from .process_space import WITH_NEIGHBOURS, ProcessSpace, Segment, WordMatches, by_words, changes_of, share_of_words
 
 if TYPE_CHECKING:
     from ..postgres.vector_index import Extent, RankingColumns, VectorIndex
@@ -42,7 +42,7 @@ __all__ = ["CandidateSet", "Search"]
 _SAMPLED = 1_500
 # The part of the sample that a filter is tried on.
 _PROBED = 512
-# A sample is replaced after so many changes of the store.
+# A sample is replaced after so many changes of the space.
 _CHANGES = 5_000
 # How much further back than expected a word is searched: at first, and in each further attempt.
 _MARGIN, _FURTHER = 2.0, 8.0
@@ -227,11 +227,11 @@ class Search:
 
     def look_up(self, session: Session, scope: Scope, hashes: Sequence[int], count: int) -> list[SpaceQuery]:
         """The half of a search that needs no vector: which records are visible, and which contain the words."""
-        (seq,) = session.rows(SEQ)[0]
         spaces = visible(scope.spaces, session.bounds)
+        seqs = changes_of(session, spaces)
         index = self._database.vector_index
         covered = index.covered(session, spaces) if index is not None else set()
-        queries = [self._space(one, one in covered).look_up(session, scope, int(seq), hashes, count) for one in spaces]
+        queries = [self._space(one, one in covered).look_up(session, scope, seqs[one], hashes, count) for one in spaces]
         return [query for query in queries if query is not None]
 
     def candidates(
@@ -252,7 +252,7 @@ class Search:
         return combine_candidates(spaces, self._details(session, spaces), hashes)
 
     def forget_all(self) -> None:
-        """Drop all caches, after a change outside the change sequence, such as a new model."""
+        """Drop all caches, after a change outside the change sequences, such as a new model."""
         with self._lock:
             self._in_process.clear()
             self._in_engine.clear()
@@ -282,7 +282,7 @@ class Search:
             with self._database.read() as session:
                 # A dropped index has nothing to read; the next query notices too.
                 if space in index.covered(session, [space]):
-                    codes.read(session, int(session.rows(SEQ)[0][0]), left, stop)
+                    codes.read(session, changes_of(session, [space])[space], left, stop)
             left -= len(codes)
 
     def _space(self, space: str, covered: bool) -> ProcessSpace | EngineSpace:

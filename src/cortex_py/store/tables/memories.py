@@ -6,7 +6,7 @@ Every method takes the session it runs in; the caller decides what is one transa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...clock import from_micros
@@ -45,18 +45,24 @@ _UPDATE = (
     f"UPDATE memory SET {', '.join(f'{column} = ?' for column in (*MEMORY_COLUMNS, *_EXTRA_COLUMNS[1:]))}, "
     "packed = NULL, packed_with = NULL WHERE space = ? AND num = ?"
 )
-_NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
-_FORGET_USES = tuple(
-    everywhere("forget uses", statement)
-    for statement in (
-        "DELETE FROM reference WHERE memory_id IN {ids}",
-        "DELETE FROM referred WHERE memory_id IN {ids}",
-        "DELETE FROM referred_together WHERE memory_id IN {ids}",
-        "DELETE FROM referred_together WHERE other_id IN {ids}",
-        "DELETE FROM suggestion WHERE memory_id IN {ids}",
-        "DELETE FROM trust WHERE kind = 'memory' AND substr(key, 1, 40) IN {ids}",
-    )
+_NEXT = (
+    "INSERT INTO space_change (space, seq) VALUES (?, 1) "
+    "ON CONFLICT (space) DO UPDATE SET seq = space_change.seq + 1 RETURNING seq"
 )
+_NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
+# What projects keep of the memories that they used; each condition stands for all places of the id.
+_USES = (
+    ("reference", "memory_id IN {ids}"),
+    ("referred", "memory_id IN {ids}"),
+    ("referred_together", "memory_id IN {ids}"),
+    ("referred_together", "other_id IN {ids}"),
+    ("suggestion", "memory_id IN {ids}"),
+    ("trust", "kind = 'memory' AND substr(key, 1, 40) IN {ids}"),
+)
+_USED_IN = everywhere(
+    "forget uses", " UNION ".join(f"SELECT project_id FROM {table} WHERE {condition}" for table, condition in _USES)
+)
+_FORGET_USES = tuple(f"DELETE FROM {table} WHERE project_id = ? AND {condition}" for table, condition in _USES)
 _FORGET_IN_SPACE = (
     "DELETE FROM history WHERE space = ? AND id IN {ids}",
     "DELETE FROM recalled WHERE space = ? AND memory_id IN {ids}",
@@ -375,21 +381,25 @@ class MemoryTable:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def next_seq(self, session: Session) -> int:
-        """The next change sequence. Taken under the write lock, so it follows the order of commits."""
-        return int(session.rows("UPDATE state SET seq = seq + 1 WHERE one = 1 RETURNING seq")[0][0])
+    def next_seq(self, session: Session, space: str) -> int:
+        """The next change of a space. Its row is locked until the commit, so it follows the order of commits."""
+        return int(session.rows(_NEXT, (space,))[0][0])
+
+    def next_seqs(self, session: Session, spaces: Iterable[str]) -> dict[str, int]:
+        """The next change of each space, taken in the order in which all writers lock them."""
+        return {space: self.next_seq(session, space) for space in sorted(set(spaces))}
 
     def insert(self, session: Session, record: IndexedRecord, seq: int) -> int:
         num = int(session.rows(_INSERT, _row_values(record, seq))[0][0])
         self._write_parts(session, num, record)
         return num
 
-    def insert_all(self, session: Session, records: Sequence[IndexedRecord], seq: int) -> list[int]:
-        """Insert many new records at once; their numbers."""
+    def insert_all(self, session: Session, records: Sequence[IndexedRecord], seqs: Mapping[str, int]) -> list[int]:
+        """Insert many new records at once, each with the change of its space; their numbers."""
         nums = self.database.new_numbers(session, [record.space for record in records])
         columns = ("num", *MEMORY_COLUMNS, *_EXTRA_COLUMNS)
         numbered = list(zip(nums, records, strict=True))
-        session.copy("memory", columns, [(num, *_row_values(record, seq)) for num, record in numbered])
+        session.copy("memory", columns, [(num, *_row_values(record, seqs[record.space])) for num, record in numbered])
         session.copy(
             "tag", ("space", "tag", "num"), [row for num, record in numbered for row in _tag_rows(num, record)]
         )
@@ -513,8 +523,10 @@ def purge_rows(session: Session, space: str, nums: Sequence[int], seq: int, *, n
     session.run_many("INSERT INTO purged (space, num, seq) VALUES (?, ?, ?)", [(space, row[0], seq) for row in found])
     for statement in _FORGET_IN_SPACE:
         session.run(statement.format(ids=f"({marks(len(ids))})"), (space, *ids))
-    for statement in _FORGET_USES:
-        session.run(statement.format(ids=f"({marks(len(ids))})"), ids)
+    # Any project may have used them: one statement asks everywhere, the others go where there is something.
+    for project in column(session, _USED_IN.format(ids=f"({marks(len(ids))})"), (*ids,) * len(_USES)):
+        for statement in _FORGET_USES:
+            session.run(statement.format(ids=f"({marks(len(ids))})"), (project, *ids))
     named = session.rows(f"SELECT DISTINCT space, entity_id FROM mention WHERE {mine}", (space, *nums))
     for table in ("tag", "chunk", "mention", "relationship", "entity_history", "memory"):
         session.run(f"DELETE FROM {table} WHERE {mine}", (space, *nums))

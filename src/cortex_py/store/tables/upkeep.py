@@ -97,7 +97,13 @@ class StatisticsTable:
         )
 
     def revision(self, session: Session) -> int:
-        return int(session.rows("SELECT seq FROM state")[0][0])
+        """A number that grows with every change in the spaces that the transaction can read."""
+        statement = everywhere("all changes", "SELECT COALESCE(sum(seq), 0) FROM space_change")
+        if session.bounds is None:
+            return int(session.rows(statement)[0][0])
+        readable = sorted(session.bounds.readable)
+        statement = "SELECT COALESCE(sum(seq), 0) FROM space_change WHERE space IN ({})"
+        return sum(int(row[0]) for row in rows_among(session, statement, (), readable))
 
     def git_branches(self, session: Session, spaces: tuple[str, ...]) -> dict[str, int]:
         """Git branches that live records were written on, with how many."""
