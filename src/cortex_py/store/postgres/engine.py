@@ -39,7 +39,7 @@ __all__ = ["PostgresDatabase", "as_postgres", "open_postgres"]
 logger = logging.getLogger(__name__)
 
 _STEPS = read_steps(Path(__file__).with_name("schema.sql"))
-_ENGINE_STEPS = {12: NOTICES, 13: POLICIES, 17: protection("space_change")}
+_ENGINE_STEPS = {12: NOTICES, 13: POLICIES, 17: protection("space_change"), 18: protection("kept_request")}
 POSTGRES_STEPS = tuple(
     (*_STEPS.get(number, ()), *_ENGINE_STEPS.get(number, ())) for number in range(1, len(MIGRATIONS) + 1)
 )
