@@ -45,6 +45,7 @@ _ENGINE_STEPS = {
     13: POLICIES,
     17: protection("space_change"),
     18: (*POLICIES, *protection("space_change"), *LATER_POLICIES),
+    19: protection("kept_request"),
 }
 POSTGRES_STEPS = tuple(
     (*_STEPS.get(number, ()), *_ENGINE_STEPS.get(number, ())) for number in range(1, len(MIGRATIONS) + 1)

@@ -130,7 +130,8 @@ _BY_SPACE = (
     *("memory", "tag", "chunk", "history", "purged", "dictionary"),
     *("entity", "entity_alias", "mention", "relationship", "entity_history"),
     *("saved", "saved_version", "saved_tag", "saved_use", "saved_change"),
-    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact", "space_change"),
+    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact"),
+    *("space_change", "kept_request"),
 )
 _BY_PROJECT = (
     *("branch", "git_tip", "reference", "referred", "referred_together"),
@@ -200,7 +201,7 @@ def _closed(table: str) -> tuple[str, ...]:
 
 
 # Tables of later steps, which protect them.
-_LATER = ("space_change",)
+_LATER = ("space_change", "kept_request")
 POLICIES: tuple[str, ...] = (
     *(statement for table, space in _SPACES.items() if table not in _LATER for statement in protection(table, space)),
     *(statement for table in _SHARED for statement in _policies(table, "true", "true")),
