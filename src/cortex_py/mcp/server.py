@@ -31,6 +31,7 @@ from .middleware.access import AccessGuard, require_scope
 from .middleware.apps import AppViews
 from .middleware.bounds import Deadlines, RequestLimits, RetryReads, check_sizes
 from .middleware.errors import ErrorRedaction, Requirement, WireErrors
+from .middleware.repeats import RepeatableCalls
 from .middleware.telemetry import Meter, RequestTelemetry, UpkeepOutcome
 from .models import CONTRACTS, ToolErrorResponse
 from .prompts import SavedPrompts
@@ -118,6 +119,7 @@ def build_server(
     subscriptions.register(server)
     add_sdk_middleware(server, AppViews(cortex))
     add_sdk_middleware(server, RequestLimits(cortex.settings))
+    add_sdk_middleware(server, RepeatableCalls())
     if known_callers or written:
         guard = AccessGuard(cortex, known_callers=known_callers, audited=written, meter=counts)
         add_sdk_middleware(server, guard)

@@ -14,6 +14,7 @@ from ..errors import AmbiguousId, Conflict, InvalidInput, MemoryNotFound
 from ..ids import ID_LENGTH, parse_ref
 from ..records import LIVE_STATUSES, Memory, Status, Version
 from ..security.permission import may_read, require_admin, require_write
+from ..security.repeats import next_key
 from ..security.rights import Level
 from ..store.database import Session, by_space
 from ..store.rows import IndexedRecord
@@ -107,7 +108,11 @@ class Lifecycle:
             before = self.locate(session, ref)
             # Kept, so that what captured the record, such as an import, still knows it.
             key = self._store.memories.by_numbers(session, before.space, [before.num])[0][2]
+            request = next_key()
+            answered = self._store.requests.result(session, before.space, request)
         require_write(before.space)
+        if answered == before.memory.id:
+            return before.memory
         self._check_version(before.memory, expected_version)
         now = self._clock.now()
         changed = replace(
@@ -141,6 +146,10 @@ class Lifecycle:
         with self._store.database.write(*spaces_to_lock(self._store, self._backend, [record])) as session:
             record_model(self._store, session, self._backend, [record])
             current = self.locate(session, before.memory.id)
+            if self._store.requests.result(session, before.space, request) == current.memory.id:
+                return current.memory
+            if request:
+                self._store.requests.keep(session, before.space, {request: current.memory.id}, to_micros(now))
             self._check_version(current.memory, before.memory.version)
             memories = self._store.memories
             operation = "capture" if current.memory.version == 1 else "update"

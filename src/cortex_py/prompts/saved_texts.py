@@ -24,6 +24,7 @@ from ..records import DOMAINS, Domain, JsonValue, Saved, SavedDomain, SavedKind
 from ..security.callers import acting_as
 from ..security.permission import may_read, require_admin, require_write
 from ..security.policy import Screen
+from ..security.repeats import next_key
 from ..store.database import Session
 from ..store.store import Store
 from .checks import Draft, as_variables, check_draft, is_saved_name, plain_name, screen_saved, variable_names
@@ -213,9 +214,15 @@ class SavedTexts:
         now = to_micros(self._clock.now())
         space = self._space(saved.domain)
         require_write(space)
+        request = next_key()
         with self._store.database.write(space) as session:
-            version = self._store.saved.put(session, space, saved, now)
-            kept = self._store.saved.get(session, space, self._kind, saved.name, version)
+            answered = self._store.requests.result(session, space, request)
+            kept = self._store.saved.get(session, space, self._kind, saved.name, int(answered)) if answered else None
+            if kept is None:
+                version = self._store.saved.put(session, space, saved, now)
+                kept = self._store.saved.get(session, space, self._kind, saved.name, version)
+                if request:
+                    self._store.requests.keep(session, space, {request: str(version)}, now)
         hidden = self._outside_texts().files.get(saved.name) if saved.domain == "project" else None
         return kept or saved, hidden.path if hidden else None
 

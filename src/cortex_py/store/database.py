@@ -259,7 +259,8 @@ def retry_once(work: Callable[[], _T], *, keyed: bool = False) -> _T:
 _BY_SPACE = (
     "memory", "tag", "chunk", "history", "purged", "dictionary", "entity", "entity_alias", "mention", "relationship",
     "entity_history", "saved", "saved_version", "saved_tag", "saved_use", "saved_change", "consolidation",
-    "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact", "space_change", "memory_text",
+    "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact", "space_change", "kept_request",
+    "memory_text",
 )  # fmt: skip
 _BY_PROJECT = (
     "branch", "scanned_file", "symbol", "import", "git_tip", "reference", "referred", "referred_together",

@@ -17,6 +17,7 @@ from .tables.consolidations import ConsolidationTable, RecallTable, Verification
 from .tables.memories import MemoryTable
 from .tables.places import BranchTable, LLMUsageTable, ProjectTable, SettingTable
 from .tables.replicas import ReplicaTable
+from .tables.requests import RequestTable
 from .tables.saved import SavedTable
 from .tables.scans import ScanTable
 from .tables.suggestions import SuggestionTable
@@ -47,6 +48,7 @@ class Store:
         self.upkeep = UpkeepTable(dictionaries)
         self.graph = GraphTable()
         self.saved = SavedTable()
+        self.requests = RequestTable()
         self.consolidations = ConsolidationTable()
         self.llm_usage = LLMUsageTable(database)
         self.recalls = RecallTable()

@@ -22,6 +22,7 @@ from ...ids import IdMaker
 from ...records import LIVE_STATUSES, Memory, NewMemory
 from ...security.callers import current_caller
 from ...security.policy import Screen
+from ...security.repeats import next_key
 from ...store.database import Session, by_space, retry_once
 from ...store.documents.document import Document
 from ...store.documents.memories import index_tag, memory_of, read_index
@@ -152,8 +153,9 @@ class Capture:
         stored: list[Memory] = []
         for batch, indexed in zip(batches, self._index_batches(given, records, batches), strict=True):
             filed = [self.labeller.label(one, item) for one, item in zip(indexed, given[batch], strict=True)]
-            keyed = all(record.idempotency_key for record in filed)
-            stored += retry_once(partial(self._write, filed, given[batch]), keyed=keyed)
+            keys = [None if record.idempotency_key else next_key() for record in filed]
+            keyed = all(record.idempotency_key or key for record, key in zip(filed, keys, strict=True))
+            stored += retry_once(partial(self._write, filed, given[batch], keys), keyed=keyed)
             if progress:
                 progress(len(stored), len(given))
         return stored
@@ -295,10 +297,12 @@ class Capture:
                 f"There is no branch {branch_id!r} in this project.", remedy="Create it first.", field="branch_id"
             )
 
-    def _write(self, records: Sequence[IndexedRecord], given: Sequence[NewMemory]) -> list[Memory]:
+    def _write(
+        self, records: Sequence[IndexedRecord], given: Sequence[NewMemory], keys: Sequence[str | None]
+    ) -> list[Memory]:
         pending = self._pending if self.annotator else None
         both = [(one, _LATER) if pending and one.memory.kind == "note" else self.annotate(one) for one in records]
-        batch = _Batch(both, given)
+        batch = _Batch(both, given, keys)
         spaces = spaces_to_lock(self._store, self._backend, records)
         if len(spaces) == 1 and pending and batch.is_plain:
             # The rights of each to write there were checked; the transaction is that of any of them, or of the server.
@@ -315,15 +319,18 @@ class Capture:
             batches = take()
             both = [one for batch in batches for one in batch.records]
             given = [item for batch in batches for item in batch.given]
+            keys = [key for batch in batches for key in batch.keys]
             records = [record for record, _ in both]
             record_model(self._store, session, self._backend, records)
             seqs = self._store.memories.next_seqs(session, [record.space for record in records])
             repeated = self._repeated(session, records)
+            answered = self._answered(session, records, keys)
             twins = self._twins(session, records)
             stored: list[Memory] = []
             fresh: list[tuple[IndexedRecord, NewMemory, object]] = []
-            for (record, note), item in zip(both, given, strict=True):
-                known = repeated.get((record.space, record.idempotency_key or ""))
+            made: dict[str, dict[str, str]] = {}
+            for (record, note), item, key in zip(both, given, keys, strict=True):
+                known = answered.get(key) if key else repeated.get((record.space, record.idempotency_key or ""))
                 if known is None:
                     changed = {} if note is not _LATER else _UNREAD
                     record = self._stamp(record, changed, is_new=item.created_at is None)
@@ -332,7 +339,12 @@ class Capture:
                     fresh.append((record, item, note))
                     if record.idempotency_key:
                         repeated[(record.space, record.idempotency_key)] = known
+                    if key:
+                        answered[key] = known
+                        made.setdefault(record.space, {})[key] = known.id
                 stored.append(known)
+            for space, by_request in made.items():
+                self._store.requests.keep(session, space, by_request, to_micros(self._clock.now()))
             nums = self._store.memories.insert_all(session, [record for record, _, _ in fresh], seqs)
             for record, item, _ in fresh:
                 if item.supersedes:
@@ -351,6 +363,18 @@ class Capture:
             pending.added(sum(map(len, unread.values())))
         results = iter(stored)
         return [list(islice(results, len(batch.given))) for batch in batches]
+
+    def _answered(
+        self, session: Session, records: Sequence[IndexedRecord], keys: Sequence[str | None]
+    ) -> dict[str, Memory]:
+        """Records that an earlier request with the same key already stored."""
+        found: dict[str, Memory] = {}
+        for record, key in zip(records, keys, strict=True):
+            known = self._store.requests.result(session, record.space, key)
+            memory = None if known is None else self._store.memories.get(session, record.space, known)
+            if key is not None and memory is not None:
+                found[key] = memory
+        return found
 
     def _stamp(self, record: IndexedRecord, changes: Mapping[str, Any], *, is_new: bool) -> IndexedRecord:
         """Give a new record its id and date under the write lock, so that both follow the order of commits."""
@@ -394,6 +418,8 @@ class _Batch(NamedTuple):
 
     records: Sequence[tuple[IndexedRecord, object]]
     given: Sequence[NewMemory]
+    # Of the requests that gave them, where these may be repeated.
+    keys: Sequence[str | None]
 
     @property
     def is_plain(self) -> bool:

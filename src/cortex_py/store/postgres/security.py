@@ -23,6 +23,7 @@ from ...errors import ConfigurationError
 from ..database import EVERY_ROW, Bounds, Session, Sql, column, marks
 
 __all__ = [
+    "EVERY_POLICY",
     "LATER_POLICIES",
     "POLICIES",
     "RIGHTS",
@@ -130,7 +131,8 @@ _BY_SPACE = (
     *("memory", "tag", "chunk", "history", "purged", "dictionary"),
     *("entity", "entity_alias", "mention", "relationship", "entity_history"),
     *("saved", "saved_version", "saved_tag", "saved_use", "saved_change"),
-    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact", "space_change"),
+    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact"),
+    *("space_change", "kept_request"),
 )
 _BY_PROJECT = (
     *("branch", "git_tip", "reference", "referred", "referred_together"),
@@ -200,13 +202,18 @@ def _closed(table: str) -> tuple[str, ...]:
 
 
 # Tables of later steps, which protect them.
-_LATER = ("space_change",)
+_LATER = ("space_change", "kept_request")
 POLICIES: tuple[str, ...] = (
     *(statement for table, space in _SPACES.items() if table not in _LATER for statement in protection(table, space)),
     *(statement for table in _SHARED for statement in _policies(table, "true", "true")),
     *(statement for table in _CLOSED for statement in _closed(table)),
 )
 
+# All of them as they are now, for stores that have them in an older form.
+EVERY_POLICY: tuple[str, ...] = (
+    *POLICIES,
+    *(statement for table in _LATER for statement in protection(table, _SPACES[table])),
+)
 # The same for tables that were made and protected while a server ran: the vectors of large spaces.
 LATER_POLICIES: tuple[str, ...] = (
     f"""DO $each$ DECLARE made text; BEGIN

@@ -66,6 +66,7 @@ _FORGET_IN_SPACE = (
     "DELETE FROM history WHERE space = ? AND id IN {ids}",
     "DELETE FROM recalled WHERE space = ? AND memory_id IN {ids}",
     "DELETE FROM verification WHERE space = ? AND memory_id IN {ids}",
+    "DELETE FROM kept_request WHERE space = ? AND result IN {ids}",
     "DELETE FROM consolidation_part WHERE space = ? AND memory_id IN {ids}",
     "DELETE FROM consolidation_part WHERE space = ? AND EXISTS (SELECT 1 FROM consolidation c "
     "WHERE c.space = consolidation_part.space AND c.id = consolidation_part.consolidation_id AND c.result_id IN {ids})",
