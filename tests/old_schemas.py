@@ -17,7 +17,7 @@ _LATER = {
         "CREATE TABLE space_change (space TEXT NOT NULL PRIMARY KEY, seq INTEGER NOT NULL)",
         ["UPDATE state SET seq = (SELECT COALESCE(max(seq), 0) FROM space_change)", "DROP TABLE space_change"],
     ),
-    19: (
+    18: (
         "CREATE TABLE kept_request (space TEXT NOT NULL, key TEXT NOT NULL, result TEXT NOT NULL, at INTEGER NOT NULL)",
         ["DROP TABLE kept_request"],
     ),

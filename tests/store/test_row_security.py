@@ -537,6 +537,30 @@ def test_a_table_that_is_made_later_can_be_protected(base: Base) -> None:
             session.run("DROP TABLE later")
 
 
+def test_policies_of_an_earlier_version_are_replaced(postgres_server: PostgresServer) -> None:
+    """Those of the schema, and those of tables that were made while a server ran."""
+    postgres_server.run("CREATE DATABASE rows_earlier")
+    base = _opened(postgres_server.url("rows_earlier"))
+    role = base.database.caller_role()
+    older = "jsonb_exists((SELECT nullif(current_setting('cortex.readable', true), '')::jsonb), space)"
+    with base.database.write() as session:
+        session.run("CREATE TABLE near_7 (space TEXT NOT NULL, n INTEGER NOT NULL)")
+        for statement in (*protection("near_7"), granted(role, "near_7")):
+            session.run(statement)
+        for table in ("near_7", "purged"):
+            session.run(f"ALTER POLICY caller_rows ON {table} USING ({older}) WITH CHECK ({older})")
+            session.run(f"ALTER POLICY caller_deletes ON {table} USING ({older})")
+        session.run_many("INSERT INTO near_7 VALUES (?, 1)", [(space,) for space in SPACES])
+        session.run_many("INSERT INTO purged (space, num, seq) VALUES (?, 1, 1)", [(space,) for space in SPACES])
+        session.run("DELETE FROM schema_step WHERE version = 19")
+    base.database.close()
+    base = _opened(base.url)
+    for table in ("near_7", "purged"):
+        assert base.rows(f"SELECT space FROM {table} ORDER BY 1") == [(SHARED,), (MINE,)]
+        assert base.changed(f"DELETE FROM {table}") == 1
+    base.database.close()
+
+
 def test_stores_of_one_cluster_share_no_role(postgres_server: PostgresServer) -> None:
     """Neither two schemas of a database, nor a database and its copy under another name."""
     postgres_server.run("CREATE DATABASE rows_shared")

@@ -11,7 +11,7 @@ from ..clock import Clock, to_micros
 from ..config import Settings
 from ..embedding.backends.backend import Backend
 from ..errors import AmbiguousId, Conflict, InvalidInput, MemoryNotFound
-from ..ids import parse_ref
+from ..ids import ID_LENGTH, parse_ref
 from ..records import LIVE_STATUSES, Memory, Status, Version
 from ..security.permission import may_read, require_admin, require_write
 from ..security.repeats import next_key
@@ -73,8 +73,11 @@ class Located(NamedTuple):
 
 
 class Lifecycle:
-    def __init__(self, store: Store, backend: Backend, settings: Settings, clock: Clock, capture: Capture) -> None:
+    def __init__(
+        self, store: Store, backend: Backend, settings: Settings, clock: Clock, place: Place, capture: Capture
+    ) -> None:
         self._store = store
+        self._place = place
         self._backend = backend
         self._settings = settings
         self._clock = clock
@@ -383,7 +386,7 @@ class Lifecycle:
         wanted = parse_ref(ref)
         found = [
             Located(num, space, memory)
-            for num, space, memory in _find_readable(self._store, session, wanted.prefix)
+            for num, space, memory in self._find(session, wanted.prefix)
             if deleted or memory.status != "tombstoned"
         ]
         if not found:
@@ -405,6 +408,17 @@ class Lifecycle:
         """The space of the record that a reference names."""
         with self._store.database.read() as session:
             return self.locate(session, ref, deleted=deleted).space
+
+    def _find(self, session: Session, prefix: str) -> list[tuple[int, str, Memory]]:
+        """Readable records whose id begins with a prefix.
+
+        On a cluster a whole id is looked for in this project first: elsewhere every worker would have to answer.
+        """
+        if self._store.database.distributed and len(prefix) == ID_LENGTH:
+            here = self._place.space("project")
+            if may_read(here) and (found := self._store.memories.find(session, prefix, 1, here)):
+                return found
+        return _find_readable(self._store, session, prefix)
 
     def _check_version(self, memory: Memory, expected: int | None) -> None:
         if expected is not None and memory.version != expected:

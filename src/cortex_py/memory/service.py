@@ -134,7 +134,7 @@ class Memories:
         self._pending = pending
         self._capture = Capture(store, backend, settings, clock, ids, place, annotator, pending)
         self._recall = Recall(store, backend, clock, place)
-        self._lifecycle = Lifecycle(store, backend, settings, clock, self._capture)
+        self._lifecycle = Lifecycle(store, backend, settings, clock, place, self._capture)
         self._collector = GarbageCollector(store, clock, place)
         self._compressor = Compressor(store, clock, settings.compress_after_minutes)
         self._recall_counter = RecallCounter(store, clock)

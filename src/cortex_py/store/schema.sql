@@ -282,11 +282,11 @@ INSERT INTO space_change (space, seq) SELECT f.space, s.seq FROM (
 -- A process of an earlier version fails without it; with it, it would miss the changes of others.
 DROP TABLE state;
 
--- step 18: of PostgreSQL only: policies that distributed tables can have
-
--- step 19: requests that may be repeated
+-- step 18: requests that may be repeated
 -- `result` is what a request has stored: the id of a memory, or the version of a saved text.
 CREATE TABLE kept_request (
     space TEXT NOT NULL, key TEXT NOT NULL, result TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (space, key));
 CREATE INDEX kept_request_at ON kept_request (space, at);
 CREATE INDEX kept_request_result ON kept_request (space, result);
+
+-- step 19: of PostgreSQL only: policies that distributed tables can have

@@ -27,7 +27,17 @@ from ..screener import ScreenedSession, Screener
 from .distribution import complete, distributed_tables, size_on_workers
 from .errors import guard_commit, translate_errors
 from .pool import NOTICES, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool
-from .security import LATER_POLICIES, POLICIES, PostgresText, binding, find_role, literal, make_role, protection
+from .security import (
+    EVERY_POLICY,
+    LATER_POLICIES,
+    POLICIES,
+    PostgresText,
+    binding,
+    find_role,
+    literal,
+    make_role,
+    protection,
+)
 from .turns import Turns
 from .vector_index import VectorIndex
 
@@ -44,8 +54,8 @@ _ENGINE_STEPS = {
     12: NOTICES,
     13: POLICIES,
     17: protection("space_change"),
-    18: (*POLICIES, *protection("space_change"), *LATER_POLICIES),
-    19: protection("kept_request"),
+    18: protection("kept_request"),
+    19: (*EVERY_POLICY, *LATER_POLICIES),
 }
 POSTGRES_STEPS = tuple(
     (*_STEPS.get(number, ()), *_ENGINE_STEPS.get(number, ())) for number in range(1, len(MIGRATIONS) + 1)

@@ -23,6 +23,7 @@ from ...errors import ConfigurationError
 from ..database import EVERY_ROW, Bounds, Session, Sql, column, marks
 
 __all__ = [
+    "EVERY_POLICY",
     "LATER_POLICIES",
     "POLICIES",
     "RIGHTS",
@@ -208,6 +209,11 @@ POLICIES: tuple[str, ...] = (
     *(statement for table in _CLOSED for statement in _closed(table)),
 )
 
+# All of them as they are now, for stores that have them in an older form.
+EVERY_POLICY: tuple[str, ...] = (
+    *POLICIES,
+    *(statement for table in _LATER for statement in protection(table, _SPACES[table])),
+)
 # The same for tables that were made and protected while a server ran: the vectors of large spaces.
 LATER_POLICIES: tuple[str, ...] = (
     f"""DO $each$ DECLARE made text; BEGIN

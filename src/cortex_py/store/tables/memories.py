@@ -136,12 +136,16 @@ class MemoryTable:
     def terms(self, session: Session, space: str, num: int) -> list[bytes]:
         return column(session, "SELECT terms FROM chunk WHERE space = ? AND num = ? ORDER BY n", (space, num))
 
-    def find(self, session: Session, prefix: str, limit: int = 6) -> list[tuple[int, str, Memory]]:
-        """Records of any space whose id begins with a prefix, as (number, space, record)."""
-        statement = (
-            f"SELECT {_COLUMNS}, m.num, m.space FROM memory m WHERE m.id >= ? AND m.id < ? ORDER BY m.id LIMIT ?"
-        )
-        rows = session.rows(everywhere("find", statement), (prefix, prefix + "g", limit))
+    def find(
+        self, session: Session, prefix: str, limit: int = 6, space: str | None = None
+    ) -> list[tuple[int, str, Memory]]:
+        """Records of any space, or of one, whose id begins with a prefix, as (number, space, record)."""
+        begun = "m.id >= ? AND m.id < ? ORDER BY m.id LIMIT ?"
+        statement = f"SELECT {_COLUMNS}, m.num, m.space FROM memory m WHERE "
+        if space is None:
+            rows = session.rows(everywhere("find", f"{statement}{begun}"), (prefix, prefix + "g", limit))
+        else:
+            rows = session.rows(f"{statement}m.space = ? AND {begun}", (space, prefix, prefix + "g", limit))
         return [(row[-2], row[-1], self._memory(session, row)) for row in rows]
 
     def get(self, session: Session, space: str, memory_id: str) -> Memory | None:
