@@ -41,6 +41,8 @@ class PostgresServer:
         self._control = control
         self._names = (f"test_{n}" for n in count())
         self._template = ""
+        # The programs, and as whom they run.
+        self.copying: tuple[Path, dict[str, object]] = Path(), {}
 
     def start(self) -> None:
         self._control("start")
@@ -106,7 +108,7 @@ def running_server(
             os.chown(folder, owner.pw_uid, owner.pw_gid)
             as_user |= {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
             programs = _readable(programs, folder)
-        data, log = folder / "data", folder / "log"
+        data = folder / "data"
         locale = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
         _call([programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N", *locale], as_user)
         chosen = {
@@ -115,25 +117,49 @@ def running_server(
             **(settings or {}),
             **({"port": str(port)} if port else {}),
         }
-        given = " ".join(f"-c {name}={value or repr('')}" for name, value in chosen.items())
-        # It keeps the streams it is started with: a pipe of ours would never end.
-        unheard = {**as_user, "capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        started = ["-l", log, "-w", "-o", f"{given} -k {folder}", "start"]
-
-        def control(action: str, *options: str) -> None:
-            command = [programs / "pg_ctl", "-D", data]
-            if action == "start":
-                _until_done([*command, *started], unheard)
-            else:
-                _call([*command, *options, "-w", action], as_user)
-
+        control = _control(programs, folder, chosen, as_user)
         control("start")
         try:
-            yield PostgresServer(folder, control, port)
+            server = PostgresServer(folder, control, port)
+            server.copying = programs, as_user
+            yield server
         finally:
             control("stop", "-m", "immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _control(programs: Path, folder: Path, settings: dict[str, str], as_user: dict[str, object]) -> Callable[..., None]:
+    """What starts and stops the server whose data are in a folder."""
+    given = " ".join(f"-c {name}={value or repr('')}" for name, value in settings.items())
+    # It keeps the streams it is started with: a pipe of ours would never end.
+    unheard = {**as_user, "capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = ["-l", folder / "log", "-w", "-o", f"{given} -k {folder}", "start"]
+
+    def control(action: str, *options: str) -> None:
+        command = [programs / "pg_ctl", "-D", folder / "data"]
+        if action == "start":
+            _until_done([*command, *started], unheard)
+        else:
+            _call([*command, *options, "-w", action], as_user)
+
+    return control
+
+
+@contextmanager
+def streaming_replica(primary: PostgresServer) -> Iterator[PostgresServer]:
+    """A server that follows another by its log and answers reads."""
+    programs, as_user = primary.copying
+    folder = primary.folder / "replica"
+    _call(["mkdir", folder], as_user)
+    source = ["-h", primary.folder, "-U", "postgres", "-c", "fast", "-X", "stream"]
+    _call([programs / "pg_basebackup", "-D", folder / "data", "-R", *source], as_user)
+    control = _control(programs, folder, _SETTINGS, as_user)
+    control("start")
+    try:
+        yield PostgresServer(folder, control)
+    finally:
+        control("stop", "-m", "immediate")
 
 
 def installed_programs() -> Path:

@@ -337,6 +337,10 @@ class Cortex:
         """The engine's own counters."""
         return self._store.database.vitals()
 
+    def replica_lag(self) -> int | None:
+        """How many bytes the replica of the settings is behind; None without one, or while it does not answer."""
+        return self._store.database.replica_lag()
+
     def wait_for_change(self, seconds: float) -> bool | None:
         """Wait at most that long for a change of memories or prompts; None where the store cannot notify."""
         return self._store.database.wait_for_change(seconds)

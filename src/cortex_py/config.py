@@ -116,6 +116,12 @@ class Settings:
         "`postgresql://user:password@host/database` keeps the store in [PostgreSQL](../operate/postgres.md)",
         secret=True,
     )
+    database_read_url: str | None = _setting(
+        None,
+        "a streaming replica of `database_url` that answers recalls and lists, with all that this process wrote; "
+        "see [read replicas](../operate/scale.md#read-replicas)",
+        secret=True,
+    )
     vector_index_above: int = _setting(
         50_000,
         "on PostgreSQL, a space with more records gets a vector index; 0 for never",

@@ -54,6 +54,7 @@ def _open_database(settings: Settings, clock: Clock, key: HomeKey | None, new_st
         bounds_now,
         required=settings.auth != "token",
         retry_seconds=settings.database_retry_seconds,
+        read_url=settings.database_read_url,
     )
 
 

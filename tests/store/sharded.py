@@ -219,7 +219,7 @@ class ShardedDatabase:
         self._all = PostgresDatabase(shards.coordinator_url)
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
+    def read(self, *, behind: bool = False) -> Iterator[Session]:
         with ExitStack() as stack:
             session = _Session(self.shards, [stack.enter_context(one.read()) for one in self._databases], self._all)
             stack.callback(session.end)
@@ -284,6 +284,9 @@ class ShardedDatabase:
         return sum(one.size_bytes() for one in self._databases)
 
     def wait_for_change(self, _seconds: float) -> bool | None:
+        return None
+
+    def replica_lag(self) -> int | None:
         return None
 
     def leads(self, name: str) -> bool:

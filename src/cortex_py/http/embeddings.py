@@ -225,6 +225,8 @@ class HealthPage(_Model):
 
 class ReadyPage(_Model):
     status: Literal["ready"]
+    # Only with `database_read_url`; null while the replica does not answer.
+    replica_lag_bytes: int | None = None
 
 
 class StatusPage(_Model):

@@ -156,6 +156,13 @@ class _StoreCollector(Collector):
         yield CounterMetricFamily("cortex_store_waits", "Callers that no connection was free for.", found.waited)
         yield CounterMetricFamily("cortex_store_retries", "Attempts to reach it that were repeated.", found.retries)
         yield CounterMetricFamily("cortex_store_lost", "Transactions whose connection broke.", found.lost)
+        if (lag := self._cortex.replica_lag()) is not None:
+            yield GaugeMetricFamily("cortex_replica_lag_bytes", "Bytes of the log it has not replayed.", lag)
+        if found.replica_reads or found.replica_passed:
+            reads = CounterMetricFamily("cortex_replica_reads", "Reads that a replica could answer.", labels=("by",))
+            reads.add_metric(("replica",), found.replica_reads)
+            reads.add_metric(("primary",), found.replica_passed)
+            yield reads
 
 
 class _ServiceCollector(Collector):
@@ -243,11 +250,14 @@ class Readiness:
         self._store: CortexError | None = None
         self._looked_at: float | None = None
         self._looking: asyncio.Task[Fault] | None = None
+        # None while it does not answer: the primary answers instead, so the server is ready.
+        self._lag: int | None = None
 
     async def page(self, _: Request) -> Response:
         fault = await self.fault()
         if fault is None:
-            return JSONResponse({"status": "ready"})
+            lag = {"replica_lag_bytes": self._lag} if self._cortex.settings.database_read_url else {}
+            return JSONResponse({"status": "ready", **lag})
         return error_response(503, *fault, {"Retry-After": "1"})
 
     async def fault(self) -> Fault:
@@ -278,6 +288,7 @@ class Readiness:
         with self._lock:
             if self._looked_at is None or time.monotonic() - self._looked_at > _KEPT_SECONDS:
                 before, self._store = self._store, self._reach()
+                self._lag = self._cortex.replica_lag() if self._store is None else None
                 self._looked_at = time.monotonic()
                 if self._store is not None and before is None:
                     _log.error("not ready: %s", self._store)

@@ -74,7 +74,8 @@ class Vitals:
     """Counters of an engine: connections now, the rest since it was opened.
 
     `waited`: callers for whom no connection was free. `retries`: attempts to reach a server that did not answer.
-    `lost`: transactions whose connection broke.
+    `lost`: transactions whose connection broke. `replica_reads` were answered by a replica; `replica_passed` could have
+    been, and were answered by the primary.
     """
 
     in_use: int
@@ -85,6 +86,8 @@ class Vitals:
     writes: int = 0
     retries: int = 0
     lost: int = 0
+    replica_reads: int = 0
+    replica_passed: int = 0
 
 
 class Session(Protocol):
@@ -126,7 +129,11 @@ class Database(Protocol):
     def kept_spaces(self) -> KeptSpaces | None:
         """The files that spare a fresh process the first load of a space; None if there are none."""
 
-    def read(self) -> AbstractContextManager[Session]: ...
+    def read(self, *, behind: bool = False) -> AbstractContextManager[Session]:
+        """A transaction that reads, all of it as of one moment.
+
+        One that may be `behind` can miss what other processes wrote in the last moments, never what this one did.
+        """
 
     def write(self, *spaces: str, derived: bool = False) -> AbstractContextManager[Session]:
         """A transaction that writes rows of these spaces; without any, of the whole store, when nobody else writes.
@@ -188,6 +195,9 @@ class Database(Protocol):
         """
 
     def vitals(self) -> Vitals: ...
+
+    def replica_lag(self) -> int | None:
+        """How many bytes of its log a replica has not replayed; None if there is none, or it does not answer."""
 
     def wait_for_change(self, seconds: float, /) -> bool | None:
         """Wait until memories or prompts may have changed, at most that long; None if the engine cannot notify."""

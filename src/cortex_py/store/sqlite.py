@@ -98,7 +98,7 @@ class SqliteDatabase:
         self.kept_spaces = KeptSpaces(path.parent / KEPT_FOLDER) if key is None and hasattr(os, "pread") else None
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
+    def read(self, *, behind: bool = False) -> Iterator[Session]:  # noqa: ARG002 - a file has no replica
         with self._transaction(_READ) as session:
             yield session
 
@@ -208,6 +208,9 @@ class SqliteDatabase:
     def vitals(self) -> Vitals:
         used, idle = self._file.counts()
         return Vitals(used, idle, used + idle, reads=self._file.begun(_READ), writes=self._file.begun(_WRITE))
+
+    def replica_lag(self) -> int | None:
+        return None
 
     def close(self) -> None:
         self._file.close()

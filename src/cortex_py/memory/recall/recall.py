@@ -105,7 +105,7 @@ class Recall:
         self._place.sync_git_state()
         views = self._views(query, kinds or _default_kinds(query, text), to_micros(now))
         if not text:
-            with self._store.database.read() as session:
+            with self._store.database.read(behind=True) as session:
                 return self._list(session, filter, views, limit, query.offset, parsed.warnings)
         vector, problem = None, None
         if query.mode != "text":
@@ -113,7 +113,7 @@ class Recall:
                 vector = self._embed(text)
             except EmbeddingError as error:
                 problem = error
-        with self._store.database.read() as session:
+        with self._store.database.read(behind=True) as session:
             moving = self._moving(session, views) if vector is not None else frozenset()
             is_moving = any(not moving.isdisjoint(view.spaces) for view in views)
             note = report_moving(self._backend) if is_moving else None

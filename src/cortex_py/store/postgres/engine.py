@@ -12,7 +12,8 @@ import logging
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ from ..screener import ScreenedSession, Screener
 from .distribution import complete, distributed_tables, size_on_workers
 from .errors import guard_commit, translate_errors
 from .pool import NOTICES, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool
+from .replica import Replica
 from .security import (
     EVERY_POLICY,
     LATER_POLICIES,
@@ -197,8 +199,9 @@ class PostgresDatabase(PostgresText):
     screener: Screener | None = None
     kept_spaces = None
 
-    def __init__(self, url: str, retry_seconds: float = RETRY_SECONDS) -> None:
+    def __init__(self, url: str, retry_seconds: float = RETRY_SECONDS, read_url: str | None = None) -> None:
         self.pool = Pool(url, retry_seconds)
+        self._replica = Replica(read_url) if read_url else None
         self._leader = Leader(self.pool)
         self._notices = Notices(self.pool)
         self._turns = Turns()
@@ -219,8 +222,8 @@ class PostgresDatabase(PostgresText):
         self._bounds = bounds
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
-        with self._transaction(_READ, self._bounds()) as session:
+    def read(self, *, behind: bool = False) -> Iterator[Session]:
+        with self._transaction(_READ, self._bounds(), behind=behind) as session:
             yield session
 
     @contextmanager
@@ -253,7 +256,13 @@ class PostgresDatabase(PostgresText):
 
     @contextmanager
     def _transaction(
-        self, begin: str, bounds: Bounds | None = None, locks: str = "", *, derived: bool = False
+        self,
+        begin: str,
+        bounds: Bounds | None = None,
+        locks: str = "",
+        *,
+        derived: bool = False,
+        behind: bool = False,
     ) -> Iterator[_PostgresSession]:
         access = "read" if begin == _READ else "write"
         settings: tuple[str, ...] = (_until_deadline(), "SET LOCAL synchronous_commit = off" if derived else "")
@@ -266,17 +275,33 @@ class PostgresDatabase(PostgresText):
         with (
             span(f"store {access}", {"db.system.name": self.name}),
             translate_errors(self.pool.place, bound=bounds is not None),
-            self.pool.connection(*messages) as connection,
+            ExitStack() as stack,
         ):
-            session = _PostgresSession(connection, bounds)
-            yield session
-            with nullcontext() if access == "read" else guard_commit(self.pool.place):
-                done = connection.execute("COMMIT").statusmessage
+            connection = self._replica.begin(stack, messages) if self._replica and behind else None
+            # What a recall has seen on the primary, the next one sees on the replica too.
+            sees = bool(self._replica) and connection is None and (behind or access == "write")
+            if connection is None:
+                connection = stack.enter_context(self.pool.connection(*messages))
+            yield _PostgresSession(connection, bounds)
+            done = self._commit(connection, access == "write", sees=sees)
             if done == "ROLLBACK":
                 raise StorageError(
                     f"A transaction at {self.pool.place} had failed before it was committed.",
                     remedy="Nothing was written; try again.",
                 )
+
+    def _commit(self, connection: Connection, writes: bool, *, sees: bool) -> str | None:
+        """End a transaction; what the server says about it. `sees`: later reads are not older than it."""
+        try:
+            with guard_commit(self.pool.place) if writes else nullcontext():
+                done = connection.execute("COMMIT").statusmessage
+        except BaseException:
+            if self._replica and writes:
+                self._replica.lose_sight()
+            raise
+        if self._replica and sees:
+            self._replica.see(connection)
+        return done
 
     def caller_role(self) -> str:
         """The role that work for callers runs as. If it is missing, the error says how to create it."""
@@ -352,12 +377,20 @@ class PostgresDatabase(PostgresText):
             return self._leader.leads(name)
 
     def vitals(self) -> Vitals:
-        return self.pool.vitals()
+        found = self.pool.vitals()
+        if self._replica is None:
+            return found
+        return replace(found, replica_reads=self._replica.reads, replica_passed=self._replica.passed)
+
+    def replica_lag(self) -> int | None:
+        return self._replica.lag(self.pool) if self._replica else None
 
     def close(self) -> None:
         self._notices.close()
         self._leader.close()
         self.pool.close()
+        if self._replica:
+            self._replica.close()
 
 
 def open_postgres(
@@ -367,13 +400,14 @@ def open_postgres(
     *,
     required: bool = False,
     retry_seconds: float = RETRY_SECONDS,
+    read_url: str | None = None,
 ) -> PostgresDatabase:
     """Connect, and migrate the schema. `bounds` is called when a transaction begins, to learn for whom it is.
 
     `required` refuses a database without the role of callers at once instead of at the first call. `retry_seconds` is
-    how long to wait for a server that restarts.
+    how long to wait for a server that restarts. `read_url` is a replica for reads that may be behind.
     """
-    database = PostgresDatabase(url, retry_seconds)
+    database = PostgresDatabase(url, retry_seconds, read_url)
     try:
         with database.read() as session:
             ((version, encoding),) = session.rows(

@@ -1,0 +1,85 @@
+"""Recalls from a streaming replica: with all that this process wrote, and from the primary where it lags or is away."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cortex_py import Cortex
+
+from helpers import FakeClock
+from homes import opened
+from postgres_server import PostgresServer, running_server, streaming_replica
+
+pytestmark = pytest.mark.sqlite_only  # it starts servers of its own
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[PostgresServer, PostgresServer]]:
+    with running_server() as primary, streaming_replica(primary) as replica:
+        yield primary, replica
+
+
+@pytest.fixture
+def cortex(
+    pair: tuple[PostgresServer, PostgresServer], home: Path, project: Path, clock: FakeClock
+) -> Iterator[Cortex]:
+    primary, replica = pair
+    with primary.database() as url:
+        read_url = replica.url(url.rpartition("/")[2])
+        with opened(home, project, clock, database_url=url, database_read_url=read_url) as made:
+            yield made
+
+
+def _finds(cortex: Cortex, word: str) -> bool:
+    return any(word in hit.memory.content for hit in cortex.memories.recall(word).results)
+
+
+def _until_replayed(cortex: Cortex) -> None:
+    until = time.monotonic() + 20
+    while cortex.replica_lag() != 0:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_every_write_of_this_process_is_in_its_next_recall(cortex: Cortex) -> None:
+    for n in range(30):
+        cortex.memories.capture(f"wordnumber{n} is remembered")
+        assert _finds(cortex, f"wordnumber{n}")
+    _until_replayed(cortex)
+    before = cortex.vitals().replica_reads
+    assert _finds(cortex, "wordnumber7")
+    assert cortex.vitals().replica_reads > before
+
+
+def test_a_replica_that_lags_is_passed_over(
+    pair: tuple[PostgresServer, PostgresServer], cortex: Cortex, tmp_path: Path, project: Path, clock: FakeClock
+) -> None:
+    cortex.memories.capture("known to both")
+    _until_replayed(cortex)
+    pair[1].run("SELECT pg_wal_replay_pause()")
+    try:
+        cortex.memories.capture("lateword only on the primary")
+        passed = cortex.vitals().replica_passed
+        assert _finds(cortex, "lateword")
+        assert cortex.vitals().replica_passed > passed
+        assert (cortex.replica_lag() or 0) > 0
+    finally:
+        pair[1].run("SELECT pg_wal_replay_resume()")
+    _until_replayed(cortex)
+    reads = cortex.vitals().replica_reads
+    assert _finds(cortex, "lateword")
+    assert cortex.vitals().replica_reads > reads
+
+
+def test_without_its_replica_the_primary_answers(pair: tuple[PostgresServer, PostgresServer], cortex: Cortex) -> None:
+    cortex.memories.capture("still found")
+    pair[1].stop()
+    try:
+        assert cortex.replica_lag() is None
+        assert _finds(cortex, "found")
+    finally:
+        pair[1].start()
