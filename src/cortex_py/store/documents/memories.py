@@ -92,10 +92,12 @@ class MemoryDocuments:
         )
         versions: dict[str, list[dict[str, Any]]] = {}
         names = qualified([column.name for column in _VERSION], "h")
+        # By id, not joined with the records: SQLite would read the history of the whole space for each batch.
+        ids = [row[len(_NAMES) + 2] for row in rows]
         for identity, *version in session.rows(
-            f"SELECT h.id, {names} FROM history h JOIN memory m ON m.space = h.space AND m.id = h.id "
-            f"WHERE h.space = ? AND m.num IN ({inside}) ORDER BY h.id, h.version",
-            (space, *nums),
+            f"SELECT h.id, {names} FROM history h WHERE h.space = ? AND h.id IN ({marks(len(ids))}) "
+            "ORDER BY h.id, h.version",
+            (space, *ids),
         ):
             versions.setdefault(identity, []).append(from_sql(version, _VERSION))
         chunks = self._chunks(session, space, nums) if tag else {}
