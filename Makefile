@@ -30,8 +30,8 @@ serve: setup  ## set up and serve on this machine
 test: setup $(MADE)/dev $(MODEL)  ## set up and run the tests, without the long runs
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
-soak: setup $(MADE)/dev $(MODEL)  ## long fault and load runs
-	$(BIN)/python -m pytest -n auto -m soak
+soak: setup $(MADE)/dev $(MODEL)  ## long fault and load runs, and properties with many new examples
+	$(BIN)/python -m pytest -n auto -m "soak or hypothesis" --hypothesis-profile=full
 
 fuzz: setup $(MADE)/dev  ## feed every reader of outside bytes, FUZZ_SECONDS each (60); FUZZ="frame filter" for some
 	cd tests && FUZZ_SECONDS="$(FUZZ_SECONDS)" FUZZ="$(FUZZ)" $(abspath $(BIN))/python -m fuzz.run

@@ -313,7 +313,7 @@ def test_no_secret_comes_in_under_the_policy(home: Path, project: Path, lines: l
         assert b"\n".join(state(cortex)).count(SECRET.encode()) >= 8
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_damage_is_refused_or_harmless(
     cortex: Cortex, lines: list[str], tmp_path: Path, data: st.DataObject

@@ -188,7 +188,7 @@ _hostile = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 @given(query=_hostile, mode=st.sampled_from(["hybrid", "vector", "text"]))
 def test_any_string_is_a_valid_query(notes: Cortex, query: str, mode) -> None:
     page = notes.memories.recall(query, mode=mode, limit=3)

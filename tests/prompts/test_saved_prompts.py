@@ -414,7 +414,7 @@ FIELDS = st.dictionaries(st.sampled_from(["description", "default", "required", 
 TEXTS = st.text(st.sampled_from("{}ab \\`\n\ud800\x00é"), max_size=12)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     name=st.sampled_from(["a", "b-c"]) | TEXTS,
     content=st.sampled_from(["{{a}}", "{{a}}{{b}}"]) | TEXTS,
