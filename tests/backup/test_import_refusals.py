@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.errors import ContentBlocked, ContentTooLarge, CortexError, InvalidInput
 
@@ -61,7 +62,7 @@ def edited(lines: list[str], kind: str, change: Change, *, number: int = 0) -> t
     return "\n".join([*lines[: places[number]], text, *lines[places[number] + 1 :]]), places[number] + 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "change"),
     [
         pytest.param(kind, change, id=f"{kind}-{name}")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py import Cortex, NewMemory
 from cortex_py.errors import FilterSyntaxError, InvalidInput, UnknownNamespace
 
@@ -47,7 +48,7 @@ def test_meaning_is_enough(notes: Cortex, query: str) -> None:
     assert _contents(notes, query)[0] == NOTES[0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "number"),
     [
         ("getUserById", 3),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.context.session import ProjectSessions
 from cortex_py.errors import (
@@ -268,7 +269,7 @@ def test_a_declaration_of_what_does_not_occur_is_left_out_and_told(prompts: Prom
     assert [one.split("'")[1] for one in stored.warnings] == ["code", "other"]
 
 
-@pytest.mark.parametrize(
+@each(
     "variables",
     [
         "a",
