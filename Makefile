@@ -30,8 +30,8 @@ serve: setup  ## set up and serve on this machine
 test: setup $(MADE)/dev $(MODEL)  ## set up and run the tests, without the long runs
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
 
-soak: setup $(MADE)/dev $(MODEL)  ## long fault and load runs
-	$(BIN)/python -m pytest -n auto -m soak
+soak: setup $(MADE)/dev $(MODEL)  ## long fault and load runs, and properties with many new examples
+	$(BIN)/python -m pytest -n auto -m "soak or hypothesis" --hypothesis-profile=full
 
 # What a cluster has to pass: the contract of the engines, the documents, who may see what, and faults of its own.
 CITUS_FOLDER ?= /tmp/cortex-citus

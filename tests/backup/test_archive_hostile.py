@@ -592,7 +592,6 @@ def test_any_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, data: b
     assert len(_errors(path, data + trailer(data, 0) if ending else data, Limits())) == 3
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.data())
 def test_any_change_is_refused_also_when_all_digests_are_made_anew(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -616,7 +615,6 @@ def test_any_change_is_refused_also_when_all_digests_are_made_anew(
     assert [(part.name, part.data) for part in parts] == held
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.data())
 def test_any_change_of_the_file_is_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.mktemp("any") / "made"

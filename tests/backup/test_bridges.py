@@ -451,7 +451,6 @@ class World:
         return "\n".join(texts)
 
 
-@settings(max_examples=40)
 @given(st.sampled_from(["vault", "claude-code"]), STEPS)
 def test_any_sequence_of_changes_converges_and_loses_nothing(kind: str, steps: list[tuple[object, ...]]) -> None:
     with TemporaryDirectory() as place:

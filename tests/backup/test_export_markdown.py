@@ -10,7 +10,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import each
@@ -79,7 +79,6 @@ def documents(draw: st.DrawFn) -> Document:
     )
 
 
-@settings(max_examples=100)
 @given(documents())
 def test_any_memory_reads_back_from_its_file(document: Document) -> None:
     note = read_note("x.md", memory_markdown(document).encode().decode("utf-8"))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.errors import ContentBlocked, ContentTooLarge, CortexError, InvalidInput
 
@@ -61,7 +62,7 @@ def edited(lines: list[str], kind: str, change: Change, *, number: int = 0) -> t
     return "\n".join([*lines[: places[number]], text, *lines[places[number] + 1 :]]), places[number] + 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "change"),
     [
         pytest.param(kind, change, id=f"{kind}-{name}")
@@ -313,7 +314,7 @@ def test_no_secret_comes_in_under_the_policy(home: Path, project: Path, lines: l
         assert b"\n".join(state(cortex)).count(SECRET.encode()) >= 8
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_damage_is_refused_or_harmless(
     cortex: Cortex, lines: list[str], tmp_path: Path, data: st.DataObject

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex_py.backup.sync.merge import (
@@ -130,7 +130,6 @@ def test_one_count_given_to_two_texts_loses_neither() -> None:
 # -- Any states ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
 @given(HISTORIES)
 def test_the_order_in_which_states_are_given_does_not_matter(history: list[tuple[str, str, int]]) -> None:
     states = list(states_after(history).values())
@@ -147,7 +146,6 @@ def test_the_order_in_which_states_are_given_does_not_matter(history: list[tuple
     assert len(results) <= 1
 
 
-@settings(max_examples=150)
 @given(HISTORIES)
 def test_hearing_twice_changes_nothing(history: list[tuple[str, str, int]]) -> None:
     held = states_after(history)
@@ -160,7 +158,6 @@ def test_hearing_twice_changes_nothing(history: list[tuple[str, str, int]]) -> N
             assert settle([once, once]).losers == ()
 
 
-@settings(max_examples=150)
 @given(WRITTEN)
 def test_without_deletions_any_grouping_gives_the_latest(history: list[tuple[str, str, int]]) -> None:
     states = list(states_after(history).values())
@@ -177,7 +174,6 @@ def test_without_deletions_any_grouping_gives_the_latest(history: list[tuple[str
     assert left.stamp == max(state.stamp for state in states)
 
 
-@settings(max_examples=300)
 @given(HISTORIES, st.permutations([(m, n) for m in MACHINES for n in MACHINES if m != n]))
 def test_machines_that_hear_of_each_other_converge(
     history: list[tuple[str, str, int]], order: list[tuple[str, str]]
@@ -189,7 +185,6 @@ def test_machines_that_hear_of_each_other_converge(
     assert len({(str(sorted(s.versions.items())), s.digest, s.stamp) for s in held.values()}) <= 1
 
 
-@settings(max_examples=150)
 @given(HISTORIES)
 def test_stamps_grow_along_what_was_known(history: list[tuple[str, str, int]]) -> None:
     held: dict[str, Entry] = {}
@@ -201,7 +196,6 @@ def test_stamps_grow_along_what_was_known(history: list[tuple[str, str, int]]) -
             assert held[machine].stamp > before[machine].stamp
 
 
-@settings(max_examples=300)
 @given(HISTORIES, st.permutations([(m, n) for m in MACHINES for n in MACHINES if m != n]))
 def test_no_text_is_lost_that_nobody_superseded(
     history: list[tuple[str, str, int]], order: list[tuple[str, str]]

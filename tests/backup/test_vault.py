@@ -151,7 +151,6 @@ def test_small_contents_all_have_one_size() -> None:
     assert {len(_encrypted(_bytes(size))) for size in (0, 1, 100, 4095, 4096)} == {HEADER + 4096 + 5 * 20}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 1 << 50))
 def test_padding_costs_at_most_an_eighth_and_grows_with_the_size(size: int) -> None:
     padded = padded_size(size)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.cli.graph import graph_command
 from cortex_py.cli.output import print_json
@@ -270,7 +271,7 @@ def test_mermaid_is_written_where_no_picture_can_be(shell: Shell, installed: boo
 # -- faults ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "code", "told"),
     [
         (("get", "nobody"), 4, "There is no entity 'nobody'"),

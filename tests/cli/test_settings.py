@@ -36,7 +36,7 @@ def test_secrets_are_marked() -> None:
     assert {one.name for one in SETTINGS.values() if one.secret} == SECRETS
 
 
-@pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda one: one.name)
+@each("setting", SETTINGS.values(), ids=lambda one: one.name)
 def test_a_setting_is_explained_and_parsed_by_its_type(setting: Setting, tmp_path: Path) -> None:
     assert setting.help
     assert setting.variables[0] == f"CORTEX_{setting.name.upper()}"

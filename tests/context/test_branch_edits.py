@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -168,7 +168,6 @@ def test_many_edits_at_once_are_told_apart() -> None:
 words = st.sampled_from(["same", "deleted", "", " ", "one", "two\n", "# three", "---"])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(words, words), max_size=5))
 def test_both_sides_changed_at_random_lose_nothing(changes: list[tuple[str, str]]) -> None:
     before = [entry(number, f"text {number}") for number in range(len(changes))]

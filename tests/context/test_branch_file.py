@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -101,13 +101,11 @@ def check_whole(parsed: ParsedFile, file: BranchFile) -> None:
 # Round trips
 
 
-@settings(max_examples=60, deadline=None)
 @given(files, st.sampled_from(sorted(RESAVES)))
 def test_any_content_is_read_back_exactly_however_the_file_was_saved(file: BranchFile, how: str) -> None:
     check_whole(parse(RESAVES[how](render(file)), file.branch), file)
 
 
-@settings(max_examples=80, deadline=None)
 @given(files, files, several)
 def test_appending_gives_the_text_of_a_whole_rendering(
     old: BranchFile, new: BranchFile, more: tuple[Entry, ...]
@@ -340,7 +338,6 @@ def test_the_file_of_another_branch_is_refused() -> None:
     assert "another branch" in refused(rendered("first"), replace(branch(), project_id="other"))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_file_changed_at_random_is_understood_or_refused(data: st.DataObject) -> None:
     stored = [entry(number, content) for number, content in enumerate(["first", "a\r\nb", "<!-- cortex:end -->\n"])]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import each
@@ -150,7 +150,6 @@ def test_bad_input_is_refused_and_nothing_changes(desk: Cortex, line: Branch) ->
     assert desk.memories.recall().total == 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(name=NAMES.filter(lambda name: 0 < len(name.encode()) < 200 and "\0" not in name and name != "@"))
 @example("HEAD")
 @example("-x")

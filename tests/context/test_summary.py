@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import each
@@ -346,7 +346,6 @@ branches = st.lists(st.tuples(roles, contents), max_size=12).map(lambda said: tu
 
 class TestProperties:
     @given(branches, branches)
-    @settings(max_examples=80, deadline=None)
     def test_reading_in_parts_is_reading_at_once(self, first: list[Turn], second: list[Turn]) -> None:
         whole = advance(EMPTY, first + second)
         assert advance(advance(EMPTY, first), second) == whole
@@ -354,7 +353,6 @@ class TestProperties:
         assert advance(stored, second) == whole
 
     @given(branches, st.integers(0, 60), st.sampled_from(COUNTERS), st.text(max_size=80))
-    @settings(max_examples=60, deadline=None)
     @example([], 0, count_with_ends, "topic")
     def test_the_budget_is_kept(
         self, branch: list[Turn], budget: int, count_tokens: Callable[[str], int], topic: str
@@ -366,7 +364,6 @@ class TestProperties:
         assert found == render(state, topic, max_tokens=budget, count_tokens=count_tokens)
 
     @given(branches)
-    @settings(max_examples=80, deadline=None)
     def test_every_shown_item_stands_in_a_turn(self, branch: list[Turn]) -> None:
         found = render(advance(EMPTY, branch), TOPIC, max_tokens=10_000, count_tokens=len)
         texts = [plain(turn.content) for turn in branch]
@@ -374,7 +371,6 @@ class TestProperties:
             assert any(plain(item.removesuffix("…")) in text for text in texts), item
 
     @given(branches)
-    @settings(max_examples=50, deadline=None)
     def test_nothing_found_is_lost_from_the_count(self, branch: list[Turn]) -> None:
         state = advance(EMPTY, branch)
         found = render(state, TOPIC, max_tokens=10_000, count_tokens=len)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -195,7 +195,6 @@ def test_a_long_text_is_not_passed_for_ever() -> None:
         assert "900:long" in batches[:2]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.lists(st.integers(1, 2000), max_size=12), max_size=8), st.integers(1, 20))
 def test_every_text_is_embedded_once_within_the_budget_and_reaches_its_caller(
     requests: list[list[int]], most_pending: int

@@ -352,7 +352,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_no_damage_is_ever_believed_or_ever_raised(
     data: st.DataObject, whole: bytes, tmp_path_factory: pytest.TempPathFactory

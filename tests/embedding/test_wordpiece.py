@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
@@ -80,7 +80,6 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(pieces=st.lists(PIECES, max_size=12))
 def test_random_texts(pieces: list[str], tokeniser: WordPiece, reference: Tokenizer) -> None:
     text = "".join(pieces)

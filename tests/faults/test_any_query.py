@@ -50,7 +50,7 @@ _modes = st.sampled_from(["hybrid", "vector", "text"])
 _calm = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=_calm)
+@settings(suppress_health_check=_calm)
 @given(query=_WORDS, filter=_FILTERS, mode=_modes)
 def test_some_queries_and_filters(filled: Cortex, query: str, filter: str, mode: str) -> None:
     check_answer(filled, query, filter, mode)

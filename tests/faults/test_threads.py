@@ -11,7 +11,7 @@ from cortex_py.store.search.vectors import VectorMatrix
 
 from stub_backend import StubBackend
 
-THREADS, EACH = 8, 25
+THREADS, EACH = 8, 10
 
 
 @pytest.mark.usefixtures("retrieval")

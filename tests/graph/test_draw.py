@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 import pygraphviz
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mermaidx.engines.quickjs_engine import Engine
 
@@ -201,7 +201,6 @@ def test_mermaid_reads_every_hostile_label(read_mermaid: Read, part: int) -> Non
 
 
 @given(name=ANY_TEXT, type=st.sampled_from(ENTITY_TYPES))
-@settings(max_examples=60, deadline=None)
 def test_mermaid_reads_any_label(read_mermaid: Read, name: str, type: EntityType) -> None:
     found = read_mermaid(mermaid([_entity(0, name, type), _entity(1, "other")], [_edge(0, 0, 1)], centre="id 0"))
     assert len(found["nodes"]) == 2
@@ -263,7 +262,6 @@ def test_graphviz_reads_every_hostile_label() -> None:
 
 
 @given(name=ANY_TEXT)
-@settings(max_examples=60, deadline=None)
 def test_graphviz_reads_any_label(name: str) -> None:
     found = pygraphviz.AGraph(string=dot([_entity(0, name), _entity(1, "other")], [_edge(0, 0, 1)], centre="id 0"))
     assert sorted(found.nodes()) == ["n0", "n1"]

@@ -1,6 +1,6 @@
 """Entities and relationships of a text are found at their places, and nothing else is."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -205,13 +205,11 @@ def test_the_projects_names_are_known_by_whole_words_and_case() -> None:
     assert not sure & {"rich", "will"}
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.one_of(st.text(max_size=300), st.lists(PIECES, max_size=60).map(" ".join)))
 def test_any_text_is_read_without_fail(text: str) -> None:
     check(text, extract(text))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(PIECES, max_size=60).map(" ".join), st.text(max_size=20))
 def test_any_knowledge_is_used_without_fail(text: str, name: str) -> None:
     knowledge = Knowledge(

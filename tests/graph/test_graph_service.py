@@ -406,7 +406,7 @@ def anew(tmp_path: Path, project: Path, clock: FakeClock) -> Iterator[Callable[[
 
 
 @given(steps=STEPS)
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_whatever_is_merged_no_mention_is_lost_and_nothing_hangs(
     anew: Callable[[], Cortex], steps: list[tuple[str, list[str]]]
 ) -> None:

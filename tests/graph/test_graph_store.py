@@ -369,7 +369,7 @@ def _everything(session: Session) -> dict[str, list[tuple[object, ...]]]:
 
 
 @given(mentions=MENTIONS, edges=EDGES, merged=st.lists(st.sampled_from(ENTITIES), min_size=2, max_size=4, unique=True))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_merge_keeps_every_mention_and_leaves_nothing_hanging(
     database: SqliteDatabase,
     mentions: list[tuple[str, int, int, float]],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex_py.graph.traversal import Edges, EdgesBetween, neighbours, search
@@ -63,7 +63,6 @@ def _networkx(edges: Sequence[Edge]) -> nx.Graph:
 
 
 @given(edges=graphs(), hops=st.integers(1, 8))
-@settings(max_examples=60, deadline=None)
 def test_a_path_is_as_short_as_can_be_and_hangs_together(edges: list[Edge], hops: int) -> None:
     import networkx as nx
 
@@ -91,7 +90,6 @@ def test_a_path_is_as_short_as_can_be_and_hangs_together(edges: list[Edge], hops
 
 
 @given(edges=graphs(), depth=st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
 def test_neighbours_are_those_of_a_breadth_first_search(edges: list[Edge], depth: int) -> None:
     import networkx as nx
 

@@ -1,7 +1,7 @@
 """The claims of an answer: atomic, typed, each with all words that belong to it."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -324,7 +324,6 @@ PIECES = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join) | st.text(max_size=120))
 def test_offsets_point_at_any_text(text: str) -> None:
     _checked(text)

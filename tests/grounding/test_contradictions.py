@@ -1,7 +1,7 @@
 """Contradictions: claims about one thing that exclude each other, and those that only seem to."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -397,7 +397,6 @@ def test_against_what_is_known(text: str, sentences: list[str], expected: tuple[
     assert answer is None or len(answer[1].split()) > 3
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(SENTENCES), max_size=8))
 def test_saying_it_twice_adds_nothing(sentences: list[str]) -> None:
     text = "\n\n".join(sentences)
@@ -406,14 +405,12 @@ def test_saying_it_twice_adds_nothing(sentences: list[str]) -> None:
     assert find_contradictions(read_claims(text).claims) == once
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(STATES), st.booleans(), st.sampled_from(["It is faster.", "The docs are complete.", "Why?"]))
 def test_the_order_of_two_states_does_not_matter(pair: tuple[str, str], turned: bool, between: str) -> None:
     first, second = reversed(pair) if turned else pair
     assert len(found(f"{first} {between} {second}")) == 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text: str) -> None:
     found(text)
@@ -421,7 +418,6 @@ def test_any_text_can_be_read(text: str) -> None:
         find_conflict(claim, [text])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([*" `.\n#-:,", "not ", "is ", "foo", "30 s", "a.py", "removed ", "tests pass", "or "])))
 def test_any_scraps_can_be_read(scraps: list[str]) -> None:
     found("".join(scraps))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sample_project import make_sample, open_at
 
+from cases import each
 from cortex_py import Cortex
 
 REPORTS = [
@@ -46,14 +47,14 @@ def cortex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cortex]:
         yield opened
 
 
-@pytest.mark.parametrize("report", REPORTS)
+@each("report", REPORTS)
 def test_work_that_was_never_done_is_not_accepted(cortex: Cortex, report: str) -> None:
     found = cortex.grounding.verify(report)
     assert found.findings, "a report of work makes a claim"
     assert found.status != "ACCEPT", [(one.claim.text, one.verdict, one.reason) for one in found.findings]
 
 
-@pytest.mark.parametrize(
+@each(
     "report",
     [
         "I added `rotate_token` to app/auth.py.",

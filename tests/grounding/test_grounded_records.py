@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sample_project import commit, make_repository, make_sample, open_at
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.context.session import ProjectSessions
 from cortex_py.errors import FilterSyntaxError
@@ -129,7 +130,14 @@ def test_results_are_kept_without_secrets(desk: Cortex, branch: str) -> None:
 # Filters
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def scored(home: Path, project: Path) -> Iterator[Cortex]:
+    with open_at(home, project) as cortex:
+        fill_scores(cortex)
+        yield cortex
+
+
+@each(
     ("filter", "expected"),
     [
         ("grounded:<0.3", {"bad"}),
@@ -150,15 +158,13 @@ def test_results_are_kept_without_secrets(desk: Cortex, branch: str) -> None:
     ],
 )
 def test_records_are_found_by_how_grounded_they_are(
-    home: Path, project: Path, retrieval: str, filter: str, expected: set[str]
+    scored: Cortex, retrieval: str, filter: str, expected: set[str]
 ) -> None:
-    with open_at(home, project) as cortex:
-        fill_scores(cortex)
-        assert listed(cortex, filter) == expected
-        assert recalled(cortex, filter) == expected
+    assert listed(scored, filter) == expected
+    assert recalled(scored, filter) == expected
 
 
-@pytest.mark.parametrize("value", ["2", "-1", "good", "<", "<<0.3", "0.3.1", "NaN", "1e-3", "<1.1"])
+@each("value", ["2", "-1", "good", "<", "<<0.3", "0.3.1", "NaN", "1e-3", "<1.1"])
 def test_what_is_no_score_is_refused(home: Path, project: Path, value: str) -> None:
     with open_at(home, project) as cortex, pytest.raises(FilterSyntaxError, match="position"):
         cortex.memories.recall(filter=f"grounded:{value}")

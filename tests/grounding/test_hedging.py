@@ -1,6 +1,6 @@
 """Hedging: it lowers confidence, and adding a hedge never raises it."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -53,7 +53,6 @@ def test_a_doubt_weighs_less_in_a_long_answer() -> None:
     assert confidence("It might work.") < confidence("It might work. " + PLAIN * 10)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from([*WORDS, *sorted(HEDGES), *sorted(BOOSTERS)]), max_size=14),
     st.sampled_from(sorted(HEDGES)),
@@ -66,7 +65,6 @@ def test_adding_a_hedge_never_raises_it(words: list[str], hedge: str, data: st.D
     assert confidence(f"{before}. This is {hedge} so.") <= confidence(before) + 1e-12
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_has_a_value(text: str) -> None:
     assert 0 <= confidence(text) <= 1

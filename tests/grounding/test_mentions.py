@@ -1,6 +1,6 @@
 """Mentions in a clause, with their places and normalised values."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -73,7 +73,6 @@ def test_a_stretch_of_a_text_has_the_offsets_of_the_whole() -> None:
     assert all(text[mention.start : mention.end] == mention.text for mention in found)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(st.sampled_from("ab_A. /`\"'()12:#-v=@\nst"), max_size=80) | st.text(max_size=60))
 def test_offsets_point_at_the_text(text: str) -> None:
     found = mentions(text)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from sample_project import commit, make_repository
 
+from cases import each
 from cortex_py import Cortex
 
 APP = """import os
@@ -128,13 +129,13 @@ def cortex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cortex]:
         yield opened
 
 
-@pytest.mark.parametrize("text", TRUE)
+@each("text", TRUE)
 def test_what_a_route_does_is_accepted(cortex: Cortex, text: str) -> None:
     found = cortex.grounding.verify(text)
     assert found.status == "ACCEPT", [(one.reason, one.checks) for one in found.findings]
 
 
-@pytest.mark.parametrize(("text", "instead"), FALSE, ids=[text for text, _ in FALSE])
+@each(("text", "instead"), FALSE, ids=[text for text, _ in FALSE])
 def test_another_method_handler_code_or_default_is_contradicted(cortex: Cortex, text: str, instead: str) -> None:
     found = cortex.grounding.verify(text)
     assert found.status != "ACCEPT"
@@ -142,6 +143,6 @@ def test_another_method_handler_code_or_default_is_contradicted(cortex: Cortex, 
     assert instead in found.findings[0].reason
 
 
-@pytest.mark.parametrize("text", OPEN)
+@each("text", OPEN)
 def test_a_route_that_is_there_supports_nothing_else(cortex: Cortex, text: str) -> None:
     assert cortex.grounding.verify(text).status != "ACCEPT"

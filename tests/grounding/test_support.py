@@ -6,7 +6,7 @@ import json
 from importlib import resources
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -127,7 +127,6 @@ def test_the_shipped_model_weighs_what_is_computed() -> None:
         SupportModel.from_json(json.dumps(content | {"weights": {}}))
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXTS, st.lists(TEXTS, max_size=8))
 def test_any_text_is_answered_alike_each_time(claim: str, evidence: list[str]) -> None:
     found = support(claim, evidence)
@@ -137,7 +136,6 @@ def test_any_text_is_answered_alike_each_time(claim: str, evidence: list[str]) -
     assert found == support(claim, evidence)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=12))
 def test_spaces_make_no_difference(words: list[str]) -> None:
     claim = "The parser has over 50 users."
@@ -149,7 +147,6 @@ def test_capitals_make_no_difference() -> None:
     assert support(claim.lower(), [told.upper()]).probability == support(claim, [told]).probability
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
 def test_a_bound_is_kept_by_arithmetic(bound: int, value: int) -> None:
     claim = read_figures(read_passage(f"more than {bound:,} users").statement)[0]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mcp.shared.inbound import encode_header_value
 from starlette.types import Message, Receive, Scope, Send
 
+from cases import each
 from cortex_py.http.middleware import BodyLimit, WellFormed
 from cortex_py.mcp.registry import TOOLS, family_tools
 from cortex_py.mcp.stdio.frames import Frame
@@ -241,7 +242,7 @@ def _capturing(content: bytes) -> bytes:
     return _with(b"params", b'{"name":"subcog_capture","arguments":%s}' % arguments).replace(b"ping", b"tools/call")
 
 
-@pytest.mark.parametrize(
+@each(
     ("raw", "code", "id"),
     [
         pytest.param(b"nonsense", -32700, None, id="no JSON"),
@@ -403,7 +404,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], set[int]]] = {
 }
 
 
-@pytest.mark.parametrize(("method", "params", "codes"), CALLS.values(), ids=CALLS)
+@each(("method", "params", "codes"), CALLS.values(), ids=CALLS)
 def test_a_request_that_makes_no_sense_is_refused(
     wire: Wire, method: str, params: dict[str, Any], codes: set[int]
 ) -> None:

@@ -254,7 +254,7 @@ LINES = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(LINES, min_size=1, max_size=8).map("\n".join).filter(str.strip), st.booleans())
 def test_any_text_keeps_its_words_has_a_true_diff_and_is_enriched_once(desk: Cortex, text: str, context: bool) -> None:
     memory = desk.memories.capture(text)

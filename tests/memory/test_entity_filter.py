@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.errors import FilterSyntaxError
 from cortex_py.records import MODES
@@ -44,7 +45,7 @@ def found(cortex: Cortex, filter: str) -> set[str]:
     return {names.get(content, content) for content in listed}
 
 
-@pytest.mark.parametrize(
+@each(
     ("filter", "notes"),
     [
         ("entity:Kubernetes", {"kubernetes", "words"}),

@@ -400,7 +400,6 @@ def sayable(chosen: list[Condition]) -> Filter:
     return Filter(tuple(kept))
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(CONDITIONS, max_size=3).map(sayable))
 def test_a_filter_survives_the_way_through_its_text(filter: Filter) -> None:
     assert parse_filter(format_filter(filter), now=NOW).filter == filter
@@ -503,7 +502,6 @@ def test_globs_mean_what_the_naive_matcher_says_many_times() -> None:
         means_what_the_naive_matcher_says(pattern, "".join(random.choices("ab/", k=random.randrange(10))))
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(st.sampled_from("ab/*?*/"), max_size=9), st.text(st.sampled_from("ab/"), max_size=9))
 def test_globs_mean_what_the_naive_matcher_says(pattern: str, text: str) -> None:
     means_what_the_naive_matcher_says(pattern, text)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 import re
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
 from cortex_py.memory.consolidation.merging import Piece, added_numbers, digest, facts, lost_facts, merge
+
+from forking import python_command
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -117,7 +118,6 @@ def test_no_fact_of_any_note_is_lost_and_order_does_not_matter(join, texts: list
 
 @pytest.mark.parametrize("join", [merge, digest])
 @given(st.lists(st.text(max_size=60), min_size=1, max_size=4))
-@settings(max_examples=60)
 def test_any_unicode_is_merged_and_nothing_is_lost(join, texts: list[str]) -> None:
     notes = pieces(*texts)
     result = join(notes)
@@ -236,7 +236,7 @@ def test_long_texts_of_anything_take_linear_time() -> None:
         "result = merge([Piece(many, now), Piece(many.replace('Note', 'Item'), now)])\n"
         "assert 'Item 999 is not 6993.' in result and 'Note 999 is not 6993.' in result\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run([*python_command(), "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert (run.returncode, run.stderr) == (0, "")
 
 

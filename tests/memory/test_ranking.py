@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
@@ -157,7 +157,6 @@ def test_scores_lie_between_0_and_1(fusion: Fusion, mode: Mode, size: int) -> No
     assert ((scores.score >= 0) & (scores.score <= 1)).all()
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     size=st.sampled_from([1, 2, 3, 5, 12, 101, 102, 130]),
     seed=st.integers(0, 10_000),

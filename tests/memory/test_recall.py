@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py import Cortex, NewMemory
 from cortex_py.errors import FilterSyntaxError, InvalidInput, UnknownNamespace
 
@@ -47,7 +48,7 @@ def test_meaning_is_enough(notes: Cortex, query: str) -> None:
     assert _contents(notes, query)[0] == NOTES[0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "number"),
     [
         ("getUserById", 3),
@@ -188,7 +189,7 @@ _hostile = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 @given(query=_hostile, mode=st.sampled_from(["hybrid", "vector", "text"]))
 def test_any_string_is_a_valid_query(notes: Cortex, query: str, mode) -> None:
     page = notes.memories.recall(query, mode=mode, limit=3)

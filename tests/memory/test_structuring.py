@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -216,7 +216,6 @@ _PIECES = (
 _NOTES = st.one_of(st.text(max_size=150), st.lists(st.sampled_from(_PIECES.split("|")), max_size=25).map("".join))
 
 
-@settings(max_examples=60, deadline=None)
 @given(_NOTES)
 def test_no_word_is_lost_and_nothing_is_done_twice(text: str) -> None:
     _check(text)

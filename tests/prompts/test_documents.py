@@ -158,7 +158,6 @@ def test_what_xml_forbids_is_replaced(sign: str) -> None:
     assert root[1].get("key") == "k \ufffd"
 
 
-@settings(max_examples=60, deadline=None)
 @given(FIELDS)
 @example({"a": {"b": {}}, "memories": [[], "", None]})
 def test_xml_gives_the_values_back(fields: dict[str, object]) -> None:

@@ -467,7 +467,6 @@ class TestHostile:
         assert caught.value.message.isprintable()
 
     @each("name", NAMES.values())
-    @settings(max_examples=60, deadline=None)
     @given(data=st.binary(max_size=60) | texts.map(str.encode) | texts.map(lambda text: f"---\n{text}\n---\n".encode()))
     def test_any_bytes_are_read_or_refused(self, name: str, data: bytes) -> None:
         try:

@@ -311,7 +311,7 @@ VALUES: st.SearchStrategy[JsonValue] = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     content=CONTENTS.filter(str.strip),
     description=st.none() | WORDS,

@@ -464,7 +464,6 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     TEMPLATES, st.lists(st.lists(JSON_VALUES, max_size=2), max_size=2), st.dictionaries(KEYS, JSON_VALUES, max_size=5)
 )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from cortex_py import Cortex
 from cortex_py.context.session import ProjectSessions
 from cortex_py.errors import (
@@ -268,7 +269,7 @@ def test_a_declaration_of_what_does_not_occur_is_left_out_and_told(prompts: Prom
     assert [one.split("'")[1] for one in stored.warnings] == ["code", "other"]
 
 
-@pytest.mark.parametrize(
+@each(
     "variables",
     [
         "a",
@@ -414,7 +415,7 @@ FIELDS = st.dictionaries(st.sampled_from(["description", "default", "required", 
 TEXTS = st.text(st.sampled_from("{}ab \\`\n\ud800\x00é"), max_size=12)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     name=st.sampled_from(["a", "b-c"]) | TEXTS,
     content=st.sampled_from(["{{a}}", "{{a}}{{b}}"]) | TEXTS,

@@ -366,7 +366,7 @@ CONTENTS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(content=CONTENTS.filter(str.strip), value=CONTENTS)
 def test_any_memory_is_laid_out_in_every_format_and_never_read(
     desk: Cortex, clock: FakeClock, content: str, value: str

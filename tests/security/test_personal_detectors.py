@@ -5,7 +5,7 @@ The numbers are samples that authorities publish or reserve; none belongs to a p
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -255,7 +255,6 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(TEXTS)
 def test_any_text_gives_ordered_findings_and_settles(text: str) -> None:
     findings = find_personal_data(text)

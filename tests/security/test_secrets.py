@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -475,7 +475,6 @@ PIECES = st.one_of(
 TEXTS = st.lists(PIECES, max_size=8).map("".join)
 
 
-@settings(deadline=None, max_examples=60)
 @given(TEXTS)
 def test_spans_are_valid_ordered_and_apart(text: str) -> None:
     at = 0
@@ -484,7 +483,6 @@ def test_spans_are_valid_ordered_and_apart(text: str) -> None:
         at = finding.end
 
 
-@settings(deadline=None, max_examples=60)
 @given(TEXTS)
 def test_redacting_twice_changes_nothing(text: str) -> None:
     clean = redact(text).text
@@ -492,13 +490,11 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
     assert redact(clean).text == clean
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.text(max_size=60), st.sampled_from(SECRETS), st.text(max_size=60))
 def test_the_secret_is_gone_whatever_stands_around_it(before: str, secret: str, after: str) -> None:
     assert secret not in redact(f"{before} {secret} {after}").text
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.text(st.characters(codec=None)))
 def test_any_text_is_accepted(text: str) -> None:
     clean = redact(text)

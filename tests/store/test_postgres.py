@@ -249,6 +249,7 @@ def test_two_homes_write_in_one_line_of_work_and_both_files_show_it_all(
             assert [memory.content for memory in cortex.contexts.content(branch.id)] == told
 
 
+@pytest.mark.soak
 def test_equal_texts_are_looked_up_in_their_index_before_anything_was_counted(
     home: Path, project: Path, clock: FakeClock, postgres_url: str
 ) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
@@ -388,7 +388,6 @@ _NAMES = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(readable=st.sets(_NAMES, max_size=6), others=st.sets(_NAMES, max_size=6))
 def test_any_name_can_be_that_of_a_space(base: Base, readable: set[str], others: set[str]) -> None:
     """A name lets in rows of that very name; what no text of the engine can hold names nothing."""

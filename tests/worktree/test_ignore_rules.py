@@ -95,7 +95,7 @@ PIECES = st.sampled_from(
 PATTERNS = st.lists(PIECES, min_size=1, max_size=6).map("".join)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PATTERNS, min_size=1, max_size=4), st.lists(PATTERNS, max_size=2))
 def test_a_plain_folder_lists_what_git_lists(
     tree: Path, monkeypatch: pytest.MonkeyPatch, above: list[str], below: list[str]

@@ -343,7 +343,7 @@ def test_no_text_takes_long(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["a.xml", "a.json", "a.txt"])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     lines=st.lists(
         st.one_of(st.text(max_size=60), st.sampled_from([*UNITS, *GO_JSON.split("\n"), *TAP.split("\n")])), max_size=8

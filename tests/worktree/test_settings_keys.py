@@ -178,7 +178,6 @@ def test_no_text_is_too_strange(path: str, text: str, marks: str) -> None:
             assert found.line >= 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(
         st.text("abc", min_size=1, max_size=3),
