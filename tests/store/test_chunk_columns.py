@@ -108,3 +108,25 @@ def test_a_query_that_began_before_a_change_sees_what_was_there_before(home: Pat
             expected = gather(again.nums.tolist(), read_signals(session, view.spaces[0], again.nums.tolist()), 32)
             assert _same(again, expected)
             assert set(again.nums.tolist()) <= set(before.nums.tolist())
+
+
+@pytest.mark.sqlite_only
+def test_a_process_that_followed_all_changes_answers_as_a_fresh_one(home: Path, project: Path) -> None:
+    def answers(cortex: Cortex) -> list[list[tuple[str, float, str]]]:
+        pages = [
+            cortex.memories.recall(f"shelf {n} amber", filter=written) for n in range(4) for written in ("", "tag:red")
+        ]
+        return [[(hit.memory.id, round(hit.score, 6), hit.snippet) for hit in page.results] for page in pages]
+
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+        ids: list[str] = []
+        for n in range(24):
+            ids.append(cortex.memories.capture(f"amber note {n} lies on shelf {n % 5}", tags=["red"] * (n % 2)).id)
+            cortex.memories.recall("shelf")
+            if n % 6 == 5:
+                cortex.memories.update(ids[n - 3], content=f"note {n} moved to shelf {n % 4}, said the keeper of amber")
+            if n % 8 == 7:
+                cortex.memories.delete(ids[n - 4], hard=n % 16 == 7)
+        followed = answers(cortex)
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+        assert answers(cortex) == followed

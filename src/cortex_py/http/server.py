@@ -213,7 +213,7 @@ def _tune_process() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_A_COLLECTION)
-    with contextlib.suppress(OSError, AttributeError):  # another C library
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, or Windows
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
