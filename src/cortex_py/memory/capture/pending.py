@@ -12,7 +12,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
@@ -75,6 +76,7 @@ class PendingReading:
         self._thread: threading.Thread | None = None
         self._added_at = 0.0
         self._paused = False
+        self._bulks = 0  # captures of many notes that are under way
         self._is_warm = False  # whether this process has read a note
         self._added = 0  # by this process, since it last found nothing pending
         self._waiting: int | None = None  # an estimate; exact each time that it exceeds the bound
@@ -98,6 +100,17 @@ class PendingReading:
         if full:
             self._read(None, 2 * count + 1, time.monotonic() + _FINISH_SECONDS)
             self._waiting = self._count()
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """While many notes are captured, the thread reads none: the model has the processors."""
+        with self._lock:
+            self._bulks += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._bulks -= 1
 
     def take_up(self) -> None:
         """Read what another process left, in the background."""
@@ -230,8 +243,10 @@ class PendingReading:
     def _wait_for_a_pause(self) -> None:
         until = time.monotonic() + _PATIENCE_SECONDS
         quiet = _QUIET_SECONDS if self._is_warm else _FIRST_QUIET_SECONDS
-        while (now := time.monotonic()) < until and now - self._added_at < quiet:
-            if self._closing.wait(quiet - (now - self._added_at)):
+        while True:
+            now = time.monotonic()
+            left = quiet if self._bulks else min(until - now, self._added_at + quiet - now)
+            if left <= 0 or self._closing.wait(left):
                 return
 
 
