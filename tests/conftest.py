@@ -104,6 +104,8 @@ def _reading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """New notes are read for the graph right after their capture, and not at a moment that no test can know."""
     if request.node.get_closest_marker("background_reading"):
         return
+    # On a busy machine two seconds may be too short.
+    monkeypatch.setattr("cortex_py.memory.capture.pending._FINISH_SECONDS", 60.0)
     monkeypatch.setattr(PendingReading, "_start", lambda _: None)
     if not request.node.get_closest_marker("reads_when_asked"):
         monkeypatch.setattr(PendingReading, "added", lambda pending, _: pending.read_all(lambda: False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import datetime
@@ -155,13 +155,14 @@ class Capture:
         self._check_branches(records)
         batches = [slice(low, low + _BATCH) for low in range(0, len(given), _BATCH)]
         stored: list[Memory] = []
-        for batch, indexed in zip(batches, self._index_batches(given, records, batches), strict=True):
-            filed = [self.labeller.label(one, item) for one, item in zip(indexed, given[batch], strict=True)]
-            keys = [None if record.idempotency_key else next_key() for record in filed]
-            keyed = all(record.idempotency_key or key for record, key in zip(filed, keys, strict=True))
-            stored += retry_once(partial(self._write, filed, given[batch], keys), keyed=keyed)
-            if progress:
-                progress(len(stored), len(given))
+        with self._pending.held_back() if self._pending and len(batches) > 1 else nullcontext():
+            for batch, indexed in zip(batches, self._index_batches(given, records, batches), strict=True):
+                filed = [self.labeller.label(one, item) for one, item in zip(indexed, given[batch], strict=True)]
+                keys = [None if record.idempotency_key else next_key() for record in filed]
+                keyed = all(record.idempotency_key or key for record, key in zip(filed, keys, strict=True))
+                stored += retry_once(partial(self._write, filed, given[batch], keys), keyed=keyed)
+                if progress:
+                    progress(len(stored), len(given))
         return stored
 
     def _index_batches(

@@ -12,7 +12,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
@@ -75,6 +76,7 @@ class PendingReading:
         self._thread: threading.Thread | None = None
         self._added_at = 0.0
         self._paused = False
+        self._bulks = 0  # captures of many notes that are under way
         self._is_warm = False  # whether this process has read a note
         self._added = 0  # by this process, since it last found nothing pending
         self._waiting: int | None = None  # an estimate; exact each time that it exceeds the bound
@@ -107,18 +109,29 @@ class PendingReading:
         except StorageError as error:
             logger.warning("new notes were not read for the graph yet: %s", error)
 
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """While many notes are captured, the thread reads none: the model has the processors."""
+        with self._lock:
+            self._bulks += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._bulks -= 1
+
     def take_up(self) -> None:
         """Read what another process left, in the background."""
         if self._count():
             self._added_at = time.monotonic()
             self._start()
 
-    def finish(self, spaces: Sequence[str], seconds: float = _FINISH_SECONDS) -> bool:
-        """Read what is pending in some spaces; returns whether nothing is left after that time."""
+    def finish(self, spaces: Sequence[str]) -> bool:
+        """Read what is pending in some spaces; returns whether nothing is left after two seconds."""
         with self._store.database.read() as session:
             if not self._store.graph.pending(session, spaces, 1):
                 return True
-        return self._read(spaces, None, time.monotonic() + seconds)
+        return self._read(spaces, None, time.monotonic() + _FINISH_SECONDS)
 
     def read_all(self, stop: Callable[[], bool]) -> None:
         """Read all that is pending in the store, batch by batch."""
@@ -238,8 +251,10 @@ class PendingReading:
     def _wait_for_a_pause(self) -> None:
         until = time.monotonic() + _PATIENCE_SECONDS
         quiet = _QUIET_SECONDS if self._is_warm else _FIRST_QUIET_SECONDS
-        while (now := time.monotonic()) < until and now - self._added_at < quiet:
-            if self._closing.wait(quiet - (now - self._added_at)):
+        while True:
+            now = time.monotonic()
+            left = quiet if self._bulks else min(until - now, self._added_at + quiet - now)
+            if left <= 0 or self._closing.wait(left):
                 return
 
 
