@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,13 +49,11 @@ def _try_to_capture(home: Path, project: Path) -> str:
 
 
 @pytest.fixture
-def open_to_all(tmp_path: Path) -> Path:
-    """A folder that another user may reach: pytest's own parents are closed to others."""
-    for parent in (tmp_path, *tmp_path.parents):
-        if parent.stat().st_uid == os.getuid() and str(parent).startswith("/tmp/"):
-            parent.chmod(0o755)
-    tmp_path.chmod(0o777)
-    return tmp_path
+def open_to_all() -> Iterator[Path]:
+    """A folder that another user may reach: every run of pytest closes the folder of all its runs to others."""
+    with tempfile.TemporaryDirectory(prefix="cortex-open-") as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
 
 
 def test_a_home_in_a_folder_that_may_not_be_written(open_to_all: Path) -> None:
