@@ -110,7 +110,7 @@ def _call(trivial: bool, client: int, number: int) -> tuple[str, dict[str, objec
     if trivial:
         return "echo", {"text": text}
     if number % 2:
-        return "subcog_recall", {"query": f"cache of shard {client * number % 17}", "limit": 5}
+        return "subcog_recall", {"query": f"cache of shard {client * CALLS + number}", "limit": 5}
     return "subcog_capture", {"content": text, "namespace": "learnings", "tags": [f"client-{client}"]}
 
 
