@@ -135,6 +135,7 @@ def test_an_endpoint_that_is_away_leaves_the_words(home: Path, project: Path) ->
         kept = caller.call("subcog_capture", content=INVOICES, namespace="decisions")["id"]
         assert "message" not in caller.call("subcog_recall", query="invoices")
         backend.away = True
-        found = caller.call("subcog_recall", query="invoices")
+        assert "message" not in caller.call("subcog_recall", query="invoices"), "its vector is known"
+        found = caller.call("subcog_recall", query="all invoices")
         assert [one["id"] for one in found["results"]] == [kept]
         assert found["message"] == "Searched by words only: The endpoint does not answer. Try again later."
