@@ -6,6 +6,7 @@ import pytest
 
 from cortex_py.context.session import ProjectSessions
 from cortex_py.store import migrations, sqlite
+from cortex_py.store.database import Session
 from cortex_py.store.postgres import engine as postgres
 from cortex_py.store.postgres.engine import PostgresDatabase
 from cortex_py.store.sqlite import SqliteDatabase
@@ -22,6 +23,15 @@ _LATER = {
         ["DROP TABLE kept_request"],
     ),
 }
+
+
+def turn_back_spaces(session: Session) -> None:
+    """Give an open store of today one change sequence for all spaces, as versions before step 17 had it."""
+    for table in ("space_change", "kept_request"):
+        session.run(f"DROP TABLE IF EXISTS {table}")
+    for statement in migrations.MIGRATIONS[0][:2]:
+        session.run(statement)
+    session.run("UPDATE state SET seq = (SELECT COALESCE(max(seq), 0) FROM memory)")
 
 
 def use_schema(old: pytest.MonkeyPatch, version: int) -> None:

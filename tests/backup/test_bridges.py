@@ -578,11 +578,11 @@ def test_a_killed_run_is_repeated_and_ends_in_the_same_state(
                 database, left = cortex._store.database, [point]
                 write = database.write
 
-                def counted(left: list[int] = left, write: object = write, **how: bool) -> object:
+                def counted(*spaces: str, left: list[int] = left, write: object = write, **how: bool) -> object:
                     left[0] -= 1
                     if not left[0]:
                         raise Stopped
-                    return write(**how)  # type: ignore[operator]
+                    return write(*spaces, **how)  # type: ignore[operator]
 
                 database.write = counted  # type: ignore[method-assign,assignment]
                 try:

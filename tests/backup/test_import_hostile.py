@@ -272,9 +272,9 @@ with opened(Path(home), Path(project)) as cortex:
     database, left = cortex._store.database, [int(point)]
     write = database.write
     @contextmanager
-    def counted(**how):
+    def counted(*spaces, **how):
         left[0] -= 1
-        with write(**how) as session:
+        with write(*spaces, **how) as session:
             yield session
             if left[0] == 0 and int(point) % 2:
                 os.kill(os.getpid(), 9)

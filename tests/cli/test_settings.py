@@ -14,7 +14,10 @@ from cortex_py.mcp.reference.settings_page import SETTINGS_FILE, render_settings
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = declared_settings()
-SECRETS = {"token", "database_url", "embedding_api_key", "llm_api_key", "license_key", "passphrase", "home_passphrase"}
+SECRETS = {
+    *("token", "database_url", "database_read_url", "embedding_api_key", "llm_api_key", "license_key"),
+    *("passphrase", "home_passphrase"),
+}
 
 # A value that the kind of a setting takes as a text, what becomes of it, and one that it refuses.
 GIVEN: dict[Any, tuple[str, object, object]] = {

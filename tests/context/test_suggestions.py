@@ -404,7 +404,7 @@ def test_a_store_that_cannot_be_written_fails_no_load_and_loses_no_event(
 ) -> None:
     about, _ = _ledger(desk)
 
-    def busy() -> None:
+    def busy(*_spaces: str) -> None:
         raise StoreBusy("The store is busy.")
 
     with monkeypatch.context() as full:

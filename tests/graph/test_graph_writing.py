@@ -17,6 +17,7 @@ from cortex_py.store.migrations import MIGRATIONS
 
 from forking import python_command
 from helpers import FakeClock, git
+from old_schemas import turn_back_spaces
 from stub_backend import StubBackend
 
 CAPTURER = Path(__file__).with_name("capturer.py")
@@ -299,6 +300,7 @@ def _as_of_schema_2(cortex: Cortex) -> None:
             session.run(f"DROP INDEX {index}")
         for column in ("graphed", "personal"):
             session.run(f"ALTER TABLE memory DROP COLUMN {column}")
+        turn_back_spaces(session)
         session.run("DELETE FROM schema_step WHERE version >= 3")
 
 

@@ -94,7 +94,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def known(cortex: Cortex) -> Knowledge:
-    return cortex._session.names.get()
+    return cortex._session.reader.project_names.get()
 
 
 def named(cortex: Cortex, text: str) -> set[tuple[str, str]]:

@@ -13,6 +13,7 @@ from cortex_py.store import migrations, sqlite
 
 from helpers import FakeClock
 from homes import opened
+from old_schemas import turn_back_spaces
 from shell import Shell
 
 MAIL = "anna.berg@parts-shop.de"
@@ -232,6 +233,7 @@ def test_a_store_of_the_schema_before_opens_and_is_looked_at(
         for index in ("memory_unlooked", "memory_user", "memory_agent", "memory_pending"):
             session.run(f"DROP INDEX {index}")
         session.run("ALTER TABLE memory DROP COLUMN personal")
+        turn_back_spaces(session)
         session.run("DELETE FROM schema_step WHERE version > ?", (before,))
     database.close()
     with opened(home, project, clock) as cortex:

@@ -215,3 +215,18 @@ def test_a_store_that_counted_changes_together_goes_on(
             assert len(shown(other)) == len(before) + 2
             cortex.contexts.append(branch.id, "The ledger is closed", "assistant")
             assert other.contexts.summary(branch.id) != summary
+
+
+@pytest.mark.parametrize("takes", [False, True])
+def test_a_writer_that_is_interrupted_holds_nobody_up(takes: bool) -> None:
+    groups: CommitGroups[str, str] = CommitGroups()
+
+    def interrupted(take: object) -> list[str]:
+        if takes:
+            take()  # type: ignore[operator]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        groups.run("space", "a", interrupted)
+    assert groups.run("space", "b", lambda take: [item.upper() for item in take()]) == "B"
+    assert not groups._waiting

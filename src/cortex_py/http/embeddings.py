@@ -252,6 +252,7 @@ class StatusPage(_Model):
     personal_counts: dict[str, int] = Field(
         description="In how many memories each kind of personal data was found, and how many were not looked at yet."
     )
+    pending_vectors: int = Field(description="Parts of scanned files whose vectors are yet to be computed.")
 
 
 class Described(BaseModel):

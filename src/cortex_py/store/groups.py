@@ -102,14 +102,21 @@ class CommitGroups(Generic[_T, _R]):
                 one.result.append(result)
         except Exception as error:
             if len(group) <= 1:
-                with self._lock:
-                    if not group:
-                        self._waiting[key].remove(mine)
-                raise
+                raise  # its own
             logger.debug("a group of %d writes failed: %s", len(group), type(error).__name__)
             if isinstance(error, StoreUnavailable) and error.perhaps_written:
                 for one in group:
                     one.error = error
+        except BaseException:
+            # Ctrl-C, perhaps behind the commit: the others must not store theirs a second time.
+            interrupted = "The write was interrupted by that of another caller, perhaps after it was done."
+            for one in group:
+                one.error = StoreUnavailable(interrupted, remedy="Look whether it is there.", perhaps_written=True)
+            raise
         finally:
+            if not group:
+                # No transaction began: the next one must not wait for this one.
+                with self._lock:
+                    self._waiting[key].remove(mine)
             for one in group:
                 one.called.set()

@@ -13,7 +13,7 @@ import platform
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
@@ -21,7 +21,7 @@ from typing import Any
 
 from ...clock import Clock, SystemClock, to_micros
 from ...config import Settings
-from ...errors import BackupError, ConfigurationError, Conflict, CortexError, RateLimited
+from ...errors import BackupError, ConfigurationError, Conflict, CortexError, RateLimited, StorageError
 from ...records import DOMAINS, Domain
 from ...security.ciphers import Random
 from ...security.permission import may_administer, require_admin
@@ -319,9 +319,14 @@ class Exchange:
         )
 
     def status(self, project_id: str | None) -> SyncStatus:
-        """Compare this home with what other machines uploaded. Changes nothing."""
+        """Compare this home with what other machines uploaded. Nothing is exchanged."""
         shared = self._shared(project_id)
         with self._sync(None) as (target, sync):
+            if self._keeps_personal_data:
+                # What was not looked at yet would count as withheld.
+                with suppress(StorageError):
+                    for source in shared.values():
+                        source.look_for_personal_data()
             domains = {
                 domain: sync.status(self._replica(source, target), source.space) for domain, source in shared.items()
             }
