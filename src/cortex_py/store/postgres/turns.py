@@ -38,12 +38,12 @@ class Turns:
                     self._held |= spaces
             else:
                 self._asked += 1
-                taken = self._changed.wait_for(lambda: not (self._alone or self._held), timeout=seconds)
-                self._asked -= 1
-                if taken:
-                    self._alone = True
-                else:
+                try:
+                    taken = self._changed.wait_for(lambda: not (self._alone or self._held), timeout=seconds)
+                finally:
+                    self._asked -= 1
                     self._changed.notify_all()
+                self._alone = self._alone or taken
         try:
             yield taken
         finally:
