@@ -29,7 +29,7 @@ from synthetic import documents
 
 FIGURES = Path(__file__).parent / "data" / "writers_figures.json"
 _CLIENTS, _SERVERS, _SECONDS = 64, (1, 2, 4), 8.0
-_NOTES = 4_000
+_NOTES = 16_000
 
 
 class _Client(threading.Thread):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.backends.onnx import OnnxBackend, threads_beside_others
 from cortex_py.embedding.backends.token_batches import group_by_length
 from cortex_py.embedding.install import model_files
 from cortex_py.errors import ModelCorrupt, ModelMissing
@@ -187,3 +187,9 @@ def test_a_graph_changed_since_the_fingerprint_was_told_is_refused(own_copy: Pat
     (own_copy / model_files.MODEL_NAME / "int8.onnx").write_bytes(b"another graph")
     with pytest.raises(ModelCorrupt):
         backend.embed(["x"])
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (4, 2), (64, 2)])
+def test_two_runs_of_a_server_share_the_cores(cores: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(cores), raising=False)
+    assert threads_beside_others() == threads

@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,10 +65,12 @@ def serve_command(context: click.Context, /, http: bool, host: str, port: int, w
 
         sys.exit(serve_stdio(home, folder, tools))
     from ..config import load_settings
+    from ..embedding.backends.onnx import threads_beside_others
     from ..http.access import check_exposure
 
     settings = load_settings(home, **tools)
     check_exposure(host, settings.token, settings.auth)
+    settings = replace(settings, threads=settings.threads or threads_beside_others())
     from ..hooks.warm import serving_hooks
     from ..http.server import serve_http
 
