@@ -230,3 +230,17 @@ def test_a_writer_that_is_interrupted_holds_nobody_up(takes: bool) -> None:
         groups.run("space", "a", interrupted)
     assert groups.run("space", "b", lambda take: [item.upper() for item in take()]) == "B"
     assert not groups._waiting
+
+
+def test_a_turn_that_is_interrupted_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = Turns()
+
+    def stopped(*_: object, **__: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as while_waiting:
+        while_waiting.setattr(turns._changed, "wait_for", stopped)
+        with pytest.raises(KeyboardInterrupt), turns.take(frozenset(), LONG):
+            pass
+    with turns.take(frozenset({"space"}), 0.0) as taken:
+        assert taken
