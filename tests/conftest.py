@@ -60,6 +60,10 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test reads the machine's own settings, home or git configuration."""
     for name in [name for name in os.environ if name.startswith(("CORTEX_", "GIT_"))]:
         monkeypatch.delenv(name)
+    person = tmp_path / "person"
+    person.mkdir()
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(person))
     monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CORTEX_MODELS_DIR", str(MODELS))
     monkeypatch.setenv("CORTEX_FETCH_MODEL", "no")

@@ -29,7 +29,13 @@ def cortex(
 ) -> Iterator[Cortex]:
     primary, replica = pair
     with primary.database() as url:
-        read_url = replica.url(url.rpartition("/")[2])
+        name = url.rpartition("/")[2]
+        read_url = replica.url(name)
+        # A replica that did not answer is left alone for some seconds: the new database has to be there first.
+        until = time.monotonic() + 20
+        while replica.run(f"SELECT count(*) FROM pg_database WHERE datname = '{name}'") != [(1,)]:
+            assert time.monotonic() < until
+            time.sleep(0.02)
         with opened(home, project, clock, database_url=url, database_read_url=read_url) as made:
             yield made
 
