@@ -60,7 +60,8 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test reads the machine's own settings, home or git configuration."""
     for name in [name for name in os.environ if name.startswith(("CORTEX_", "GIT_"))]:
         monkeypatch.delenv(name)
-    person = tmp_path / "person"
+    # Beside the test's own folder, which some tests list.
+    person = tmp_path.with_name(f"{tmp_path.name}-person")
     person.mkdir()
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(person))
