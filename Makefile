@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images often set it; then every process compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup serve test lint format bench soak soak-citus fuzz conformance train snapshot reference plugins session clients trace profile dist docs lock clean
+.PHONY: help setup serve test test-slow lint format bench soak soak-citus fuzz conformance train snapshot reference plugins session clients trace profile dist docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -27,8 +27,11 @@ setup: $(MADE)/runtime  ## create .venv and install the packages
 serve: setup  ## set up and serve on this machine
 	$(BIN)/cortex serve --http
 
-test: setup $(MADE)/dev $(MODEL)  ## set up and run the tests, without the long runs
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
+test: setup $(MADE)/dev $(MODEL)  ## set up and run the tests, without the slow ones and the long runs
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not soak"
+
+test-slow: setup $(MADE)/dev $(MODEL)  ## the tests that take a second or more; .ci/run runs them too
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow and not soak"
 
 soak: setup $(MADE)/dev $(MODEL)  ## long fault and load runs, and properties with many new examples
 	$(BIN)/python -m pytest -n auto -m "soak or hypothesis" --hypothesis-profile=full

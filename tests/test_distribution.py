@@ -55,6 +55,7 @@ def _metadata(wheel: zipfile.ZipFile, name: str) -> str:
     return wheel.read(f"cortex_py-{__version__}.dist-info/{name}").decode()
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheel: zipfile.ZipFile) -> None:
     package = Path(cortex_py.__file__).parent
     ours = {
@@ -99,6 +100,7 @@ def test_the_bundle_starts_a_server_with_names_that_its_hosts_take(distribution:
     assert all(re.fullmatch(r"[\w-]{1,64}", name) for name in names)
 
 
+@pytest.mark.slow
 def test_a_bundle_is_the_same_for_the_same_files(distribution: ModuleType, source: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "first.mcpb", tmp_path / "second.mcpb"
     (source / "manifest.json").write_text("{}")

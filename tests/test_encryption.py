@@ -346,6 +346,7 @@ print(json.dumps(seen))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.parametrize("way", ["on", "off"])
 def test_a_run_that_is_killed_at_any_step_leaves_a_home_that_opens_and_can_be_finished(

@@ -54,6 +54,7 @@ def _says_what_it_read(asked: Asked) -> Any:
     return message({"type": "text", "text": result["content"]}, stop="end_turn")(asked)
 
 
+@pytest.mark.slow
 def test_an_agent_with_the_memory_tool_remembers_the_conversation_before(run: Run) -> None:
     with ChatServer() as model:
         there = {"ANTHROPIC_BASE_URL": model.root, "ANTHROPIC_API_KEY": "none"}
@@ -139,6 +140,7 @@ def test_the_workflow_gives_the_description_as_data() -> None:
     assert steps[-1]["run"] == "sh .github/verify_pull_request.sh"
 
 
+@pytest.mark.slow
 def test_a_team_shares_a_server(project: Path, home: Path, tmp_path: Path, postgres_url: str) -> None:
     """The commands of the page, but for the containers: a server of the suite runs in their place."""
     sh, shown = (_block(EXAMPLES / "team_server" / "README.md", language) for language in ("sh", "text"))

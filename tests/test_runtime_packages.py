@@ -71,12 +71,14 @@ def _files(name: str) -> list[importlib.metadata.PackagePath]:
         return []  # of another version of Python
 
 
+@pytest.mark.slow
 def test_modules_need_only_the_default_install(bare: str) -> None:
     command = [sys.executable, "-c", _IMPORT_ALL]
     done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": bare}, check=True, timeout=60)
     assert set(done.stdout.split()) <= EXTRAS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_serving_needs_only_the_default_install(transport: str, tmp_path: Path, bare: str) -> None:
     home, project = tmp_path / "home", tmp_path / "project"

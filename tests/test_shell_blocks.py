@@ -118,6 +118,7 @@ def _without_ids(text: str) -> str:
     return re.sub(r"\b[0-9a-f]{16,40}\b", "ID", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_shell_of_a_page_runs(page: Path, person: dict[str, str], tmp_path: Path) -> None:
     script = "".join(BLOCK.findall(page.read_text("utf-8")))

@@ -480,6 +480,7 @@ def test_no_address_shows_what_is_secret(world: World, address: str) -> None:
     assert _without(secret, world.names) == _without(world.read("eve", world.filled(address, nothing)), nothing)
 
 
+@pytest.mark.slow
 def test_completions_offer_nothing_that_is_secret(world: World) -> None:
     for name, value in COMPLETIONS:
         told = world.complete("eve", name, world.filled(value, world.names))

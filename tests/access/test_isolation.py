@@ -369,6 +369,7 @@ def _run(mode: str, make: Callable[[], AbstractContextManager[World]], examples:
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_no_answer_tells_of_what_may_not_be_read(mode: str, world: World) -> None:
     _run(mode, lambda: nullcontext(world), examples=4, steps=25)

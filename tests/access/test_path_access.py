@@ -149,6 +149,7 @@ def _ann(cortex: Cortex) -> Caller:
 # -- over HTTP ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_path_of_a_caller_leads_to_what_is_not_theirs(shared: Shared, project: Path) -> None:
     """Over a real port with a real token: one answer for all, which tells nothing, and nothing is scanned."""
     with Cortex.open(shared.home, project=project, project_roots=[shared.roots]) as cortex:

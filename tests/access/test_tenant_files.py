@@ -167,6 +167,7 @@ def _open_once(home: str, project: str, line: str, go: Any, out: Any) -> None:
         out.put((check.verified, len(cortex.backups.snapshots())))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there are no forks here")
 def test_several_processes_put_a_home_in_order_at_once(home: Path, other: Path) -> None:
     with _opened(home, other) as cortex:

@@ -481,6 +481,7 @@ def test_any_sequence_of_changes_converges_and_loses_nothing(kind: str, steps: l
             assert [text for text in world.said if text not in kept] == []
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.tuples(st.integers(0, 1), STEP), max_size=14))
 def test_two_homes_on_one_vault_converge_and_lose_nothing(steps: list[tuple[int, tuple[object, ...]]]) -> None:

@@ -61,6 +61,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
             yield f"{dav.url}/cortex"
 
 
+@pytest.mark.slow
 def test_a_new_machine_gets_everything(tmp_path: Path, project: Path, clock: FakeClock, target: str) -> None:
     given = {"cloud_url": target}
     with (

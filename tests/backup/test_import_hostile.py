@@ -285,6 +285,7 @@ with opened(Path(home), Path(project)) as cortex:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite_only
 def test_a_killed_import_is_repeated_and_ends_in_the_same_state(
     home: Path, project: Path, tmp_path: Path, clock: FakeClock

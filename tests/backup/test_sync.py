@@ -200,6 +200,7 @@ def _many(machine: Machine, count: int = 3_000) -> random.Random:
     return draw
 
 
+@pytest.mark.slow
 def test_a_change_of_one_percent_sends_at_most_five(place: MemoryTarget) -> None:
     anvil, brook = _machines(place, "anvil", "brook")
     draw = _many(anvil)

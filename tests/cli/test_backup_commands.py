@@ -19,6 +19,7 @@ def shell(home: Path, project: Path, tmp_path: Path) -> Shell:
     return Shell(home, project, **variables)
 
 
+@pytest.mark.slow
 def test_a_project_is_saved_shown_checked_and_put_back(shell: Shell) -> None:
     assert "There is no snapshot yet." in shell.run("snapshot", "list").stderr
     shell.text("capture", "we use PostgreSQL")
@@ -63,6 +64,7 @@ def test_a_damaged_or_unknown_snapshot_ends_with_its_code(shell: Shell) -> None:
     assert shell.run("doctor").returncode == 7
 
 
+@pytest.mark.slow
 def test_two_machines_share_through_a_folder(shell: Shell, tmp_path: Path) -> None:
     shell.text("capture", "we use PostgreSQL")
     assert "changes" in shell.text("sync", "push")
@@ -87,6 +89,7 @@ def test_what_cannot_be_synced_ends_with_its_code(home: Path, project: Path, tmp
     assert "long enough" not in told.stderr + told.stdout
 
 
+@pytest.mark.slow
 def test_a_passphrase_is_changed_from_standard_input_and_never_shown(shell: Shell, tmp_path: Path) -> None:
     shell.text("capture", "we use PostgreSQL")
     shell.text("sync", "push")

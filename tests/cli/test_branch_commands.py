@@ -108,6 +108,7 @@ def test_the_active_branch_is_that_of_the_checkout(shell: Shell) -> None:
     assert shell.json("branch", "current")["branch_id"] == prices
 
 
+@pytest.mark.slow
 def test_the_hook_runs_at_every_checkout(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a `cortex` on the path that also writes down where and how it was called, and how it ended."""
     tools, noted = tmp_path / "tools", tmp_path / "noted"
@@ -139,6 +140,7 @@ def test_a_renamed_git_branch_keeps_its_line_of_work(shell: Shell) -> None:
     assert shell.json("branch", "current")["git_branch"] == "feature/costs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "files"), [("light", 1), ("full", 2), ("none", 0)])
 def test_init_scans_as_it_is_asked_to(shell: Shell, mode: str, files: int) -> None:
     told = shell.json("init", "--mode", mode)

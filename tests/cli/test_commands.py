@@ -32,6 +32,7 @@ def as_json(home: Path, project: Path, *words: str, given: str | None = None):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_memorys_life_on_the_command_line(home: Path, project: Path) -> None:
     note = "Use PostgreSQL for JSONB 🐘"
     stored = as_json(home, project, "capture", note, "-n", "decisions", "-t", "db", "-s", "ARCH.md")
@@ -108,6 +109,7 @@ def test_model_info_tells_what_is_installed(home: Path, project: Path) -> None:
     assert (told["installed"], told["dimensions"], told["precision"]) == (True, 384, "int8")
 
 
+@pytest.mark.slow
 def test_help_lists_every_command(home: Path, project: Path) -> None:
     from cortex_py.cli import cli
 

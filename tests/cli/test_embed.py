@@ -52,6 +52,7 @@ def test_texts_as_arguments(model: Backend) -> None:
     assert all(row.keys() == {"embedding", "tokens", "truncated"} for row in rows)
 
 
+@pytest.mark.slow
 def test_a_line_is_a_text(tmp_path: Path, model: Backend) -> None:
     file = tmp_path / "texts.txt"
     file.write_bytes("\ufeff".encode() + "\r\n".join(TEXTS).encode())

@@ -28,6 +28,7 @@ def _run(home: Path, *words: str, stdin: str = "") -> Result:
     return CliRunner().invoke(cli, ["encryption", *words, "--home", str(home)], input=stdin)
 
 
+@pytest.mark.slow
 def test_a_home_is_encrypted_changed_and_decrypted(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(home, project) as cortex:
         cortex.memories.capture("the quokka is safe")

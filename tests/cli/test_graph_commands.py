@@ -271,6 +271,7 @@ def test_mermaid_is_written_where_no_picture_can_be(shell: Shell, installed: boo
 # -- faults ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each(
     ("words", "code", "told"),
     [

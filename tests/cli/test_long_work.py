@@ -49,6 +49,7 @@ def test_a_full_scan_says_first_what_it_takes_and_shows_how_far_it_is(shell: She
     assert f"of {FILES} (" in shown
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_a_scan_which_goes_on_later(shell: Shell) -> None:
     stopped = at_terminal(shell, "init", "--mode", "full", interrupt_at=rf"Scanning \d+ of {FILES}")
     assert (stopped.code, stopped.screen.endswith("Stopped.\n")) == (130, True)

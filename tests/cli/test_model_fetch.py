@@ -25,6 +25,7 @@ def shell(home: Path, project: Path, tmp_path: Path) -> Shell:
     )
 
 
+@pytest.mark.slow
 def test_words_work_where_the_model_cannot_be_fetched_and_meanings_once_it_can(shell: Shell, tmp_path: Path) -> None:
     stored = shell.run("capture", "The invoices are rendered by WeasyPrint")
     assert stored.returncode == 0

@@ -33,6 +33,7 @@ def test_in_a_pipe_a_record_is_a_line_between_tabs(shell: Shell) -> None:
     assert shell.run("recall", "-n", "security").stdout == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["120", "60", "30"])
 def test_a_table_fits_the_terminal_and_loses_no_column(shell: Shell, columns: str) -> None:
     id = shell.text("capture", "Use 東京 servers for everything that people in Japan will ever see 🐘").strip()
@@ -69,6 +70,7 @@ def test_a_long_text_goes_through_the_pager_at_a_terminal_only(shell: Shell, tmp
     assert "PAGED" not in at_terminal(shell, "get", id, pipe=True, PAGER=str(pager)).piped
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_ends_a_command_quietly(shell: Shell) -> None:
     for number in range(3):
         shell.text("capture", f"{number} " + "word " * 5_000)
@@ -105,6 +107,7 @@ def test_all_output_passes_one_place() -> None:
             assert "click.secho" not in module.read_text("utf-8"), module
 
 
+@pytest.mark.slow
 def test_the_printed_id_is_taken_everywhere(shell: Shell) -> None:
     """Also of memories that were stored at the same moment."""
     texts = ("We use PostgreSQL as the primary storage", "We use PostgreSQL as our primary storage", "Lunch is at noon")

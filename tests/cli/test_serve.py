@@ -56,6 +56,7 @@ def test_another_host_name_or_origin_is_refused(server: HttpServer) -> None:
     assert _get(server.url, "/status", Origin=server.url)[0] == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_on_a_signal(home: Path, project: Path, name: signal.Signals) -> None:
     with http_server(home, project, own_interpreter=True) as server:

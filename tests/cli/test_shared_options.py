@@ -76,6 +76,7 @@ def test_help_has_sections_everyday_first() -> None:
     assert titles[:5] == ["Everyday", "Projects", "Knowledge", "Maintenance", "Team"]
 
 
+@pytest.mark.slow
 def test_no_error_names_a_tool_where_a_command_is_meant() -> None:
     """Every text of an error or a remedy in the library, as the command line shows it."""
     tools = re.compile(rf"\b(?:{'|'.join(name for spec in TOOLS for name in spec.spellings if '_' in name)})\b")

@@ -42,6 +42,7 @@ def shell(home: Path, project: Path) -> Shell:
     return Shell(home, project)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "code"), sorted(set(STARTS)), ids=str)
 def test_it_does_in_an_interpreter_of_its_own_what_a_forked_one_does(
     shell: Shell, words: tuple[str, ...], code: int

@@ -104,6 +104,7 @@ def test_actions_are_told_right_and_wrong(shell: Shell) -> None:
     assert {one["plan"] for one in decreed.json("automation")["actions"].values()} == {"B"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "told"),
     [

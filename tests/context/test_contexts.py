@@ -380,6 +380,7 @@ def test_the_graph_of_a_branch_shows_that_branch_alone(desk: Cortex, line: Branc
     assert ([node.id for node in empty.nodes], empty.edges, empty.orphans) == ([second.id], (), ())
 
 
+@pytest.mark.slow
 def test_a_large_graph_shows_the_newest_and_counts_the_rest(desk: Cortex, line: Branch) -> None:
     desk.memories.capture_many(NewMemory(content=f"note number {n} xx{n}", branch_id=line.id) for n in range(620))
     graph = desk.contexts.graph()

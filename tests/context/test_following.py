@@ -87,6 +87,7 @@ def test_shared_memories_are_seen_everywhere(open_tree: Open, tree: Path) -> Non
     assert all(hit.memory.confinement is None for hit in cortex.memories.recall().results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["isolate", "stage"])
 @pytest.mark.usefixtures("retrieval")
 def test_confined_memories_are_seen_on_their_branch_alone(open_tree: Open, tree: Path, policy: str) -> None:
@@ -173,6 +174,7 @@ def _merge_and_delete(tree: Path) -> None:
     git(tree, "branch", "-q", "-d", "feature")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True], ids=["same process", "new process"])
 @pytest.mark.parametrize("merge", [_merge_commit, _fast_forward, _squash, _merge_and_delete])
 def test_a_merge_lets_staged_memories_go(
@@ -222,6 +224,7 @@ LOOKS: dict[str, Callable[[Cortex, str], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("look", LOOKS)
 def test_whichever_call_comes_first_sees_what_git_did(open_tree: Open, tree: Path, look: str) -> None:
     cortex = open_tree("stage")

@@ -362,6 +362,7 @@ def _many(tree: Path, count: int) -> None:
         (tree / "src" / "weaver" / f"many_{n:04}.py").write_text(f"def many_{n}():\n    return 'number {n}'\n")
 
 
+@pytest.mark.slow
 def test_a_scan_that_is_stopped_keeps_what_it_did(weaver: Cortex, tree: Path, backend: CountingBackend) -> None:
     _many(tree, 500)
 
@@ -391,6 +392,7 @@ def _scanned_paths(kept: dict[str, str], cortex: Cortex) -> set[str]:
     return {one.path or "" for one in _parts(cortex) if one.id in kept.values()}
 
 
+@pytest.mark.slow
 def test_a_scan_that_was_killed_is_resumed(home: Path, tree: Path) -> None:
     _many(tree, 900)
     command = [*python_command(), str(SCANNER), str(home), str(tree), "full"]
@@ -468,6 +470,7 @@ NOTES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
 def test_files_change_nothing_about_notes(
     home: Path, tree: Path, clock: FakeClock, model: Backend, retrieval: str, mode: str

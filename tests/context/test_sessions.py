@@ -55,6 +55,7 @@ def _used(cortex: Cortex, project_id: str, number: int) -> None:
     cortex.backups.snapshots(project_id=project_id)
 
 
+@pytest.mark.slow
 def test_many_projects_do_not_stay_open(
     home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

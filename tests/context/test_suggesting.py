@@ -370,6 +370,7 @@ def error_after(answers: int, world: Callable[[float], float], shown: Callable[[
     return total / runs
 
 
+@pytest.mark.slow
 @each("shown", SHOWN)
 @each("world", DISTORTED)
 def test_confidence_becomes_right_as_answers_come(world: str, shown: str) -> None:

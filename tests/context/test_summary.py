@@ -385,6 +385,7 @@ def plain(text: str) -> str:
 
 
 class TestState:
+    @pytest.mark.slow
     @each("filler", ["word ", "实现了", '"\\', "😀 ", "é"])
     def test_the_state_stays_small(self, filler: str) -> None:
         cues = ["Decided: {}", "Added {}", "Next: {}", "Blocked: {}", "Goal: {}", "Open: is {} ok?", "TODO: {}", "{}"]

@@ -96,6 +96,7 @@ def test_two_of_a_kind_make_the_same_vectors(opener: Opener, backend: Backend) -
     assert opener().fingerprint == backend.fingerprint
 
 
+@pytest.mark.slow
 def test_one_row_of_length_one_per_text(backend: Backend) -> None:
     found = backend.embed(TEXTS)
     assert found.shape == (len(TEXTS), backend.dimensions)
@@ -107,11 +108,13 @@ def test_no_texts_give_no_rows(backend: Backend) -> None:
     assert backend.embed([]).shape == (0, backend.dimensions)
 
 
+@pytest.mark.slow
 def test_raw_vectors_differ_in_length_only(backend: Backend) -> None:
     raw = backend.embed(TEXTS, normalize=False)
     assert _same(raw / np.linalg.norm(raw, axis=1, keepdims=True), backend.embed(TEXTS))
 
 
+@pytest.mark.slow
 def test_rows_are_in_the_order_of_the_texts(backend: Backend) -> None:
     together = backend.embed(TEXTS)
     assert _same(backend.embed(TEXTS[::-1])[::-1], together)
@@ -119,6 +122,7 @@ def test_rows_are_in_the_order_of_the_texts(backend: Backend) -> None:
     assert not _same(together[:-1], together[1:])
 
 
+@pytest.mark.slow
 def test_any_text_can_be_embedded(backend: Backend) -> None:
     found = backend.embed(UNICODE)
     assert np.isfinite(found).all()
@@ -133,6 +137,7 @@ def test_what_lies_beyond_the_limit_is_not_read(backend: Backend) -> None:
     assert backend.count_tokens("word " * (backend.max_tokens - 2)) == backend.max_tokens
 
 
+@pytest.mark.slow
 def test_threads_share_it(opener: Opener, backend: Backend) -> None:
     fresh = opener()
     with ThreadPoolExecutor(4) as pool:

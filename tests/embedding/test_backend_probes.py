@@ -79,6 +79,7 @@ def test_probing_imports_nothing_heavy() -> None:
     assert not _loaded_after(code) & HEAVY
 
 
+@pytest.mark.slow
 def test_opening_a_backend_and_asking_about_it_imports_nothing_heavy(exported: Path) -> None:
     code = f"""
 from cortex_py.config import load_settings
@@ -226,6 +227,7 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
             open_backend(name, _settings(embedding_device="cuda", precision="fp32"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cuda_builds")
 def test_where_all_is_there_the_backend_is_for_the_card(
     monkeypatch: pytest.MonkeyPatch, built: Path, exported: Path

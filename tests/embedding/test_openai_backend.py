@@ -245,6 +245,7 @@ def test_long_texts_are_cut_where_the_count_says(endpoint: Endpoint) -> None:
     assert endpoint.asked[0].body["input"] == ["word " * 10, "word " * 10, " ", " "]
 
 
+@pytest.mark.slow
 def test_the_estimate_is_near_what_a_tokeniser_counts(tokeniser: WordPiece) -> None:
     backend = OpenAIBackend("http://localhost/v1", "m")
     text = " ".join(str(openai_backend.__doc__).split()) + "\nfor row, text in zip(rows, texts, strict=True): pass\n"

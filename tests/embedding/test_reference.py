@@ -27,10 +27,12 @@ def _cosines(backend: OnnxBackend, expected: NDArray[np.float32]) -> dict[str, f
     return {f"{entry['kind']}: {entry['text'][:40]}": float(c) for entry, c in zip(TEXTS, cosines, strict=True)}
 
 
+@pytest.mark.slow
 def test_fp32_is_the_same_model(fp32: OnnxBackend, expected: NDArray[np.float32]) -> None:
     assert {text: c for text, c in _cosines(fp32, expected).items() if c < 0.9999} == {}
 
 
+@pytest.mark.slow
 def test_int8_is_close_on_every_text(int8: OnnxBackend, expected: NDArray[np.float32]) -> None:
     assert {text: c for text, c in _cosines(int8, expected).items() if c < 0.985} == {}
 

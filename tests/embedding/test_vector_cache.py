@@ -501,6 +501,7 @@ print(seen)
 """
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_never_read_anything_wrong(path: Path, open_file: Callable[..., SqliteVectors]) -> None:
     command = [*python_command(), "-c", _WORKER, str(path)]
     workers = [

@@ -53,6 +53,7 @@ def _slow(folder: Path, pattern: str, size: int, ceiling: float, *uses: Callable
     return {label for label, seconds in above.items() if is_steep(seconds, short.get(label, 0.0))}
 
 
+@pytest.mark.slow
 def test_every_tool_that_takes_a_text_is_called_with_it(warm: Meter) -> None:
     without_text = {"subcog_status", "subcog_namespaces", "subcog_sync", "model.info", "health.status"}
     assert {label.split()[0] for label in warm.seconds} >= {spec.name for spec in TOOLS} - without_text
@@ -61,6 +62,7 @@ def test_every_tool_that_takes_a_text_is_called_with_it(warm: Meter) -> None:
     assert {label for label in warm.refused if label.split()[0] not in tools} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", _WORST)
 def test_a_tool_is_quick_with_the_worst_texts(tmp_path: Path, pattern: str) -> None:
     assert _slow(tmp_path, pattern, _SHORT, _SHORT_CEILING, use_every_tool) == set()

@@ -49,6 +49,7 @@ def test_there_are_enough_hostile_texts_and_readers() -> None:
     assert all(90_000 <= len(hostile(name)) <= 110_000 for name in HOSTILE)
 
 
+@pytest.mark.slow
 @each("reader", _PLAIN)
 def test_a_reader_is_quick_with_the_worst_texts(reader: str) -> None:
     assert _slow(reader, _WORST, _SHORT_CEILING, _SHORT) == []

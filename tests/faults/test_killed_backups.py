@@ -100,6 +100,7 @@ def check_syncs(tmp_path: Path, project: Path, rounds: int) -> None:
         assert one.check() == two.check() == []
 
 
+@pytest.mark.slow
 def test_a_restore_that_is_killed_leaves_one_of_the_two_states(home: Path, project: Path, tmp_path: Path) -> None:
     check_restores(home, project, tmp_path, 1)
 
@@ -108,6 +109,7 @@ def test_a_snapshot_that_is_killed_is_not_there(home: Path, project: Path, tmp_p
     check_creates(home, project, tmp_path, 1)
 
 
+@pytest.mark.slow
 def test_a_sync_that_is_killed_loses_nothing(project: Path, tmp_path: Path) -> None:
     check_syncs(tmp_path, project, 2)
 

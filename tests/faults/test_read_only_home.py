@@ -97,6 +97,7 @@ def out(reachable: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [True, False])
 def test_what_can_be_read_is_read_and_what_would_write_is_refused(
     home: Path, project: Path, reachable: Path, out: Path, known: bool

@@ -50,6 +50,7 @@ def _capture(server: StdioServer, content: str, request_id: object = None) -> An
     return server.request(content, "tools/call", {"name": "subcog_capture", "arguments": arguments, **meta})
 
 
+@pytest.mark.slow
 def test_a_server_killed_between_commit_and_answer_is_asked_again(home: Path, project: Path, url: str | None) -> None:
     more = {} if url is None else {"CORTEX_DATABASE_URL": url}
     process = subprocess.Popen(

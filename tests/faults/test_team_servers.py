@@ -186,6 +186,7 @@ def _check(
         assert cortex.check() == []
 
 
+@pytest.mark.slow
 def test_two_servers_and_eight_clients(tmp_path: Path, project: Path, postgres: PostgresServer) -> None:
     _work(tmp_path, project, postgres, 2, 8, 3, kill=True)
 

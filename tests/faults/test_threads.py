@@ -14,6 +14,7 @@ from stub_backend import StubBackend
 THREADS, EACH = 8, 10
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("retrieval")
 def test_threads_share_one_cortex(home: Path, project: Path) -> None:
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:

@@ -184,6 +184,7 @@ def test_the_parser_in_use_does_refuse_what_is_no_mermaid(read_mermaid: Read) ->
         read_mermaid('flowchart LR\n  n0["a"b"]\n')
 
 
+@pytest.mark.slow
 @each("part", range(0, len(HOSTILE), 12))
 def test_mermaid_reads_every_hostile_label(read_mermaid: Read, part: int) -> None:
     names = HOSTILE[part : part + 12]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime
 
+import pytest
+
 from cases import each
 from cortex_py.graph.entities import DuplicateGroup, find_duplicates, fold_name
 from cortex_py.graph.values import Entity, EntityType
@@ -95,6 +97,7 @@ def test_folding_keeps_what_makes_a_name() -> None:
     assert fold_name("…", "Concept") == "…"
 
 
+@pytest.mark.slow
 def test_many_entities_take_little_time() -> None:
     lot = random.Random(7)
     syllables = ["ka", "ro", "mi", "ten", "sul", "per", "dor", "vin", "gal", "est", "nor", "bru", "chi", "lam"]

@@ -1,5 +1,6 @@
 """Entities and relationships of a text are found at their places, and nothing else is."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -218,6 +219,7 @@ def test_any_knowledge_is_used_without_fail(text: str, name: str) -> None:
     check(text, extract(text, knowledge), "cortex")
 
 
+@pytest.mark.slow
 @each("piece", ["a", "§1T ", "+", "a.b@", "Alice and ", "@", "/a", "((", "Go uses ", "\n", "``` ", "Acme Inc ", "=;"])
 def test_long_texts_are_bounded(piece: str) -> None:
     text = piece * (2 * MOST_CHARACTERS // len(piece))

@@ -304,6 +304,7 @@ def _as_of_schema_2(cortex: Cortex) -> None:
         session.run("DELETE FROM schema_step WHERE version >= 3")
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite_only  # it turns the schema back
 @pytest.mark.parametrize("way", ["upkeep", "annotate", "reindex"])
 def test_what_was_stored_before_there_was_a_graph_is_caught_up_with(open_at: Open, project: Path, way: str) -> None:
@@ -382,6 +383,7 @@ def _go(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
+@pytest.mark.slow
 def test_a_killed_capture_leaves_every_note_read(home: Path, project: Path, open_at: Open) -> None:
     process = _start(home, project, "w", 1_000, 300)
     _go(process)

@@ -335,6 +335,7 @@ def test_a_megabyte_is_no_trouble(unit: str) -> None:
     quick(lambda: read_claims(text), 20)
 
 
+@pytest.mark.slow
 @each("unit", ["a, ", ". ", "- a\n", "a_", "added x and ", "a/", "I added `x` to a.py and removed y from b.py. "])
 def test_the_time_is_linear(unit: str) -> None:
     # Eight times the text: a quadratic reader would take 64 times as long.

@@ -306,6 +306,7 @@ def _overwritten_inside(path: Path) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage", [_broken, _cut, _emptied, _without_tables, _of_another_layout, _overwritten_inside, Path.unlink]
 )
@@ -467,6 +468,7 @@ with open_at(Path(sys.argv[1]), Path(sys.argv[2])) as cortex:
 """
 
 
+@pytest.mark.slow
 def test_the_answer_does_not_depend_on_process_home_or_way(project: Path, tmp_path: Path) -> None:
     make_sample(project)
     paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]

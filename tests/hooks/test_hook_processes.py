@@ -36,6 +36,7 @@ def _sent(folder: Path, **more: object) -> dict[str, object]:
     return {**SENT, "cwd": str(folder), "workspace_roots": [str(folder)], **more}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
 def test_every_hook_of_every_client_answers_in_its_form(warm: Cortex, repository: Path, client: str) -> None:
     for hook in CLIENTS[client]:
@@ -66,6 +67,7 @@ def test_eight_hooks_at_the_same_time_lose_nothing(warm: Cortex, repository: Pat
     assert sorted(turn.session for _, turn in read_turns(home)) == sorted(f"s{n}" for n in range(8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"\xff\xfe\x00", b"[1]", b'{"cwd": "/nowhere", "prompt": "' + b"x" * 500_000 + b'"}']
 )
@@ -132,6 +134,7 @@ def test_the_helper_keeps_the_turn_answers_the_next_hook_and_ends_by_itself(fill
     assert not address_file(home).exists()
 
 
+@pytest.mark.slow
 def test_eight_cold_hooks_start_one_helper_and_lose_nothing(filled: Cortex, repository: Path) -> None:
     home = filled.settings.home
     with ThreadPoolExecutor(8) as pool:

@@ -295,6 +295,7 @@ def many_descriptors() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("many_descriptors")
 def test_half_open_connections_do_not_stop_the_server(home: Path, project: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"

@@ -207,6 +207,7 @@ def test_settings_that_leave_in_doubt_who_is_let_in_are_refused(
         build_app(cortex)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_each_does_what_they_may_and_it_is_theirs(home: Path, project: Path, mode: str) -> None:
     with _opened(home, project) as cortex:

@@ -36,6 +36,7 @@ def routes(cortex: Cortex, opened: Opens) -> list[Route]:
     return [*health_routes(cortex, Readiness(cortex, DrainState())), *embedding_routes(opened())]
 
 
+@pytest.mark.slow
 def test_requests_made_from_the_description(routes: list[Route]) -> None:
     # Not above: every run of any test would load it.
     import schemathesis

@@ -65,6 +65,7 @@ def _called(url: str, tool: str, **arguments: Any) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_workers_answer_as_one_server_and_are_started_again(home: Path, project: Path) -> None:
     with http_server(home, project, "--workers", "2", own_interpreter=True) as server:
         workers = _until(lambda: len(_children(server.process.pid)) == 2 and _children(server.process.pid))
@@ -94,6 +95,7 @@ def test_workers_answer_as_one_server_and_are_started_again(home: Path, project:
         _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in after))
 
 
+@pytest.mark.slow
 def test_workers_end_with_the_first_process(home: Path, project: Path) -> None:
     with http_server(home, project, "--workers", "2", own_interpreter=True) as server:
         workers = _until(lambda: len(_children(server.process.pid)) == 2 and _children(server.process.pid))

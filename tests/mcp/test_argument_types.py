@@ -61,6 +61,7 @@ def test_what_is_no_text_is_refused(client: Caller, given: dict[str, Any]) -> No
     assert (error.code, error.data["fields"]) == (-32602, list(given))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("mode", MODES)
 def test_every_server_takes_the_same(home: Path, project: Path, transport: str, mode: str) -> None:

@@ -75,6 +75,7 @@ def _text_parameters(schema: dict[str, Any]) -> Iterator[str]:
             yield name
 
 
+@pytest.mark.slow
 def test_no_text_of_any_tool_is_without_a_limit(caller: Caller, cortex: Cortex, backend: CountingBackend) -> None:
     too_long = "x" * (cortex.settings.max_content_bytes + 1)
     tools = caller.portal.call(caller.client.list_tools)

@@ -314,6 +314,7 @@ _FIRST = {(bad.tool, bad.code): name for name, bad in reversed(BAD.items())}
 _TRIED = [("auto", name) for name in BAD] + [("legacy", name) for name in _FIRST.values()]
 
 
+@pytest.mark.slow
 @each(("mode", "tool"), sorted({(mode, BAD[name].tool) for mode, name in _TRIED}))
 def test_a_bad_call_is_refused_and_changes_nothing(
     callers: dict[str, Caller], prepared: Prepared, untouched: Any, mode: str, tool: str

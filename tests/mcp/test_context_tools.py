@@ -79,6 +79,7 @@ class Work:
 
 
 # Each transport and each protocol once; the published examples are replayed in all four.
+@pytest.mark.slow
 @pytest.mark.parametrize(("transport", "mode"), list(zip(TRANSPORTS, MODES, strict=True)))
 def test_what_is_said_comes_back_byte_for_byte(home: Path, shop: Path, transport: str, mode: str) -> None:
     with served(transport, mode, home, shop) as caller:
@@ -254,6 +255,7 @@ def test_results_are_as_many_and_as_good_as_asked_for(caller: Caller, shop: Path
     assert work.found("zebra crossing in Lisbon", min_score=0.9) == []
 
 
+@pytest.mark.slow
 def test_an_answer_keeps_within_its_budget(caller: Caller, shop: Path, model: Backend) -> None:
     work = Work(caller, shop)
     branch = work.branch("Floors")
@@ -274,6 +276,7 @@ def test_two_clients_of_one_server_lose_nothing(home: Path, shop: Path, mode: st
         _both_write(clients, home, shop)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto"])
 def test_two_servers_of_one_home_lose_nothing(home: Path, shop: Path, mode: str) -> None:
     with ExitStack() as stack:

@@ -386,6 +386,7 @@ def _status(score: float) -> str:
     return "ACCEPT" if score >= 0.7 else "WARN" if score >= 0.3 else "REJECT"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("mode", MODES)
 def test_the_documents_own_ids_are_refused_in_the_documented_form(

@@ -404,6 +404,7 @@ CALLS: dict[str, tuple[str, dict[str, Any], set[int]]] = {
 }
 
 
+@pytest.mark.slow
 @each(("method", "params", "codes"), CALLS.values(), ids=CALLS)
 def test_a_request_that_makes_no_sense_is_refused(
     wire: Wire, method: str, params: dict[str, Any], codes: set[int]
@@ -459,6 +460,7 @@ def test_control_characters_are_kept_as_they_are(wire: Wire) -> None:
     assert got["result"]["structuredContent"]["content"] == content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stdio_legacy", "stdio_modern"])
 def test_a_line_beyond_all_bounds_is_thrown_away(request: pytest.FixtureRequest, name: str) -> None:
     wire: StdioWire = request.getfixturevalue(name)
@@ -633,6 +635,7 @@ fuzzed: Callable[[Any], Any] = settings(
 fuzzed_little: Callable[[Any], Any] = settings(fuzzed, max_examples=15)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @fuzzed
 @given(st.binary(min_size=1, max_size=60).filter(lambda raw: b"\n" not in raw and raw.strip() == raw))
 def test_any_bytes_are_answered(wire: Wire, raw: bytes) -> None:
@@ -642,6 +645,7 @@ def test_any_bytes_are_answered(wire: Wire, raw: bytes) -> None:
     assert _is_well(wire)
 
 
+@pytest.mark.slow
 @fuzzed
 @given(
     st.fixed_dictionaries(
@@ -667,6 +671,7 @@ def test_any_message_is_answered_if_an_answer_is_due(wire: Wire, message: dict[s
     assert _is_well(wire)
 
 
+@pytest.mark.slow
 @fuzzed
 @given(ids, calls)
 def test_any_arguments_are_answered(wire: Wire, id: str | int, call: tuple[str, dict[str, Any]]) -> None:
@@ -692,6 +697,7 @@ def place(wire: Wire, tmp_path: Path) -> dict[str, str]:
     return {"project_id": project, "branch_id": branch, "cortex_branch_id": branch}
 
 
+@pytest.mark.slow
 @fuzzed
 @given(st.data())
 def test_any_arguments_for_a_line_of_work_are_answered(wire: Wire, place: dict[str, str], data: st.DataObject) -> None:
@@ -723,6 +729,7 @@ def entities(wire: Wire) -> None:
         _asked(wire, "tools/call", name="subcog_entities", arguments=given)
 
 
+@pytest.mark.slow
 @fuzzed
 @pytest.mark.usefixtures("entities")
 @given(st.data())
@@ -747,6 +754,7 @@ def alike(wire: Wire) -> list[str]:
     return [one["result"]["structuredContent"]["id"] for one in made]
 
 
+@pytest.mark.slow
 @fuzzed_little
 @given(st.data())
 def test_any_arguments_for_tidying_are_answered(wire: Wire, alike: list[str], data: st.DataObject) -> None:
@@ -774,6 +782,7 @@ LAUGHS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("content", "variables"), LAUGHS.values(), ids=LAUGHS)
 def test_a_text_that_would_grow_without_end_is_not_made(wire: Wire, content: str, variables: dict[str, Any]) -> None:
     new = {"action": "save", "name": "laughs", "content": content}
@@ -793,6 +802,7 @@ def saved(wire: Wire) -> None:
         _asked(wire, "tools/call", name=tool, arguments=given)
 
 
+@pytest.mark.slow
 @fuzzed
 @pytest.mark.usefixtures("saved")
 @given(st.data())

@@ -92,6 +92,7 @@ def test_every_marked_tool_that_is_served_is_called_here() -> None:
     assert MARKED.keys() == {name for name in TIER_OF if name.partition(".")[0] in SERVED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", [None, "free", "pro", "enterprise"])
 def test_a_licence_opens_what_its_tier_opens(
     home: Path, project: Path, clock: FakeClock, mode: str, tier: str | None

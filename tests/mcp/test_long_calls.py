@@ -105,6 +105,7 @@ class Call:
         self._future.cancel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_the_progress_of_a_reindex_reaches_the_client(filled: Cortex, server: FastMCP[Any], mode: str) -> None:
     with connected(server, mode) as caller:
@@ -126,6 +127,7 @@ def test_the_progress_of_a_collection_reaches_the_client(
         assert call.progress == ([(1, 3), (3, 3)] if dry_run else [(1, 3), (2, 3), (3, 3)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_cancelled_reindex_stops_without_damage(
     filled: Cortex, backend: HeldBackend, server: FastMCP[Any], witness: Witness, mode: str
@@ -297,6 +299,7 @@ class Desk:
             await self._told.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("modern", [False, True], ids=["legacy", "modern"])
 def test_a_cancelled_request_is_never_answered_and_nobody_waits_for_it(
     filled: Cortex, backend: HeldBackend, server: FastMCP[Any], witness: Witness, modern: bool
@@ -333,6 +336,7 @@ def test_a_cancelled_request_is_never_answered_and_nobody_waits_for_it(
     assert backend.calls == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("modern", [False, True], ids=["legacy", "modern"])
 def test_when_the_client_goes_its_long_call_ends_first(
     filled: Cortex, backend: HeldBackend, server: FastMCP[Any], witness: Witness, modern: bool

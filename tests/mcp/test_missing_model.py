@@ -36,6 +36,7 @@ def _garbage(models: Path) -> str:
     return "is damaged"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("spoil", [_none, _cut, _garbage])
 def test_words_are_stored_and_searched_and_it_is_said(

@@ -149,6 +149,7 @@ def _state(caller: Caller) -> Any:
     return [caller.call(tool, action="list") for tool in ("subcog_prompts", "subcog_templates")]
 
 
+@pytest.mark.slow
 @each(("tool", "code", "field", "given"), BAD)
 def test_a_bad_call_is_refused_and_changes_nothing(
     caller: Caller, tool: str, code: int, field: str, given: dict[str, Any]

@@ -153,6 +153,7 @@ def _load(server: StdioServer) -> None:
     assert "result" in server.call(1, "subcog_status")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("modern", [False, True], ids=["legacy", "modern"])
 def test_a_whole_session_is_protocol_and_nothing_else(home: Path, project: Path, tmp_path: Path, modern: bool) -> None:
     with stdio_server(home, project, own_interpreter=True, **_customized(tmp_path, CHATTY)) as plain:
@@ -202,6 +203,7 @@ def test_it_leaves_after_a_handshake_that_nothing_follows(home: Path, project: P
     assert _answers(done.stdout)[1]["serverInfo"]["name"] == "cortex"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("modern", [False, True], ids=["legacy", "modern"])
 def test_what_was_asked_is_answered_before_it_leaves(home: Path, project: Path, modern: bool) -> None:
     hello = [{"id": "h", "method": "initialize", "params": HELLO}, {"method": "notifications/initialized"}]
@@ -232,6 +234,7 @@ def test_a_signal_stops_it_while_it_loads(home: Path, project: Path, names: list
         assert _ended(server) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", SIGNALS, ids=_spelled)
 def test_a_signal_stops_it_when_it_is_loaded(home: Path, project: Path, names: list[signal.Signals]) -> None:
     with stdio_server(home, project) as server:
@@ -242,6 +245,7 @@ def test_a_signal_stops_it_when_it_is_loaded(home: Path, project: Path, names: l
         assert _ended(server) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_call_that_waits_is_answered_before_a_signal_is_heeded(home: Path, project: Path) -> None:
     with stdio_server(home, project, own_interpreter=True) as server:
         server.handshake()
@@ -253,6 +257,7 @@ def test_a_call_that_waits_is_answered_before_a_signal_is_heeded(home: Path, pro
         assert _ended(server) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [[], SIGNALS[-1]], ids=["end of input", _spelled(SIGNALS[-1])])
 def test_its_end_leaves_no_process_behind(home: Path, project: Path, names: list[signal.Signals]) -> None:
     with stdio_server(home, project, own_interpreter=True) as server:
@@ -328,6 +333,7 @@ def test_settings_that_make_no_sense_are_told_on_the_wire(
     assert done.returncode == 2
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_tells_its_client(home: Path, project: Path, tmp_path: Path) -> None:
     with stdio_server(home, project, own_interpreter=True, **_customized(tmp_path, MORTAL)) as server:
         server.handshake()
@@ -370,6 +376,7 @@ def test_two_servers_on_one_home_see_each_others_memories_at_once(home: Path, pr
         assert DECISION not in _found(other, 3, "which database")
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_survives_a_kill(home: Path, project: Path, model: Backend) -> None:
     with stdio_server(home, project, own_interpreter=True) as server:
         server.handshake()
@@ -388,6 +395,7 @@ def test_what_was_acknowledged_survives_a_kill(home: Path, project: Path, model:
         assert cortex.memories.recall(f"{DECISION}, part 4").results[0].memory.content == f"{DECISION}, part 4"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_the_official_client_is_served(home: Path, project: Path, mode: str) -> None:
     with connected(stdio_transport(home, project), mode) as caller:

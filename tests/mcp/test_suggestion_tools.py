@@ -184,6 +184,7 @@ def test_a_read_only_server_tells_the_plan_and_takes_no_answers(home: Path, proj
             assert caller.refused(tool).code == -32601
 
 
+@pytest.mark.slow
 def test_two_servers_share_sessions(home: Path, project: Path, tmp_path: Path) -> None:
     """With real processes and the real model: one suggests, the other is told the answer."""
     note = {"content": "Permissions are checked in `guards.py` by the user's group", "namespace": "decisions"}

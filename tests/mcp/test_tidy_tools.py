@@ -119,6 +119,7 @@ def test_a_query_narrows_what_is_joined(client: Caller) -> None:
     assert joined(query="tag:nothing") == []
 
 
+@pytest.mark.slow
 def test_what_one_process_consolidates_another_sees_at_once(home: Path, project: Path) -> None:
     with served("http", "auto", home, project) as one, served("stdio", "legacy", home, project) as other:
         ids = [_capture(one, content) for content in SAME]

@@ -269,6 +269,7 @@ def test_too_many_addresses_are_refused(
     assert watch.next() == _uri(memory)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_a_server_process_tells_what_another_process_wrote(

@@ -268,6 +268,7 @@ def test_every_documented_code_is_produced_here() -> None:
     assert all(str(code) in HELP["errors"] for code in DOCUMENTED)
 
 
+@pytest.mark.slow
 def test_a_bad_call_is_refused_and_changes_nothing(client: Caller) -> None:
     before = _state(client)
     assert before[0] == 2
@@ -486,6 +487,7 @@ def _told(ask: Ask, client: Caller) -> mcp_types.ErrorData:
 
 
 # All of them on one server: making one costs more than all the calls.
+@pytest.mark.slow
 def test_an_unforeseen_error_is_told_without_its_words(
     cortex: Cortex, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -178,6 +178,7 @@ def test_tiny_memories_are_left_and_not_tried_again(
     assert quick.upkeep() == CompressionResult(0, 0, 0)
 
 
+@pytest.mark.slow
 def test_another_process_and_a_later_one_read_packed_memories(home: Path, project: Path, clock: FakeClock) -> None:
     def opened() -> Cortex:
         return Cortex.open(home, project=project, clock=clock, backend=StubBackend())
@@ -205,6 +206,7 @@ def test_another_process_and_a_later_one_read_packed_memories(home: Path, projec
         assert third.check() == []
 
 
+@pytest.mark.slow
 def test_packing_stops_when_asked_and_goes_on_later(quick: Cortex, clock: FakeClock) -> None:
     quick.memories.capture_many(NewMemory(content=f"{LONG[:300]} {n}") for n in range(250))
     clock.advance(hours=1)
@@ -299,6 +301,7 @@ def _cheaply_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "_passages", lambda content, *rest: real(content[:2_000], *rest))
 
 
+@pytest.mark.slow
 def test_mixed_memories_come_back_byte_by_byte(
     quick: Cortex, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,6 +159,7 @@ VARIANT = st.sampled_from([str.upper, str.title, str, lambda text: text + ".", l
 NOTE = st.tuples(TEXT, VARIANT, st.sampled_from(["context", "decisions"]), st.sampled_from([None, "user"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(NOTE, max_size=14))
@@ -483,6 +484,7 @@ def test_two_processes_at_once_make_every_result_once(home: Path, project: Path)
         _whole(cortex, 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [2, 4])
 def test_a_run_that_is_killed_leaves_whole_groups_and_another_completes_it(
     home: Path, project: Path, after: int

@@ -215,6 +215,7 @@ def test_tags_stop_at_the_most_that_a_memory_may_have(desk: Cortex) -> None:
         assert len(desk.memories.enrich(memory.id).memory.tags) <= 64
 
 
+@pytest.mark.slow
 def test_a_long_text_is_enriched(desk: Cortex) -> None:
     long = "".join(f"Line {n} of the log of Redis says nothing.\n" for n in range(5_000))[:200_000]
     memory = desk.memories.capture(long)

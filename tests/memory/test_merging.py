@@ -223,6 +223,7 @@ def test_facts_are_what_is_listed_in_the_documents() -> None:
 HOSTILE = ["a", "+", "a++", "a/", "-", '"', "x'", "`."]
 
 
+@pytest.mark.slow
 def test_long_texts_of_anything_take_linear_time() -> None:
     # In a process of its own, under a limit that only something quadratic reaches: for this it would take ten minutes.
     code = (

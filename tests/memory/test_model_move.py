@@ -56,6 +56,7 @@ def old_home(home: Path, project: Path, former: Backend) -> Path:
     return home
 
 
+@pytest.mark.slow
 def test_a_store_moves_in_steps_and_answers_all_the_while(
     old_home: Path, project: Path, former: Backend, shipped: Backend
 ) -> None:
@@ -96,6 +97,7 @@ def _stored_vector(cortex: Cortex) -> np.ndarray:
     return np.frombuffer(rows[0][0], np.float32)
 
 
+@pytest.mark.slow
 def test_a_killed_move_is_continued(old_home: Path, project: Path, shipped: Backend) -> None:
     script = (
         "import os, signal\n"
@@ -124,6 +126,7 @@ def test_a_store_of_a_model_that_was_chosen_does_not_move(home: Path, project: P
         assert cortex.memories.recall(QUESTION).results[0].memory.content == TEXT
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite_only
 def test_a_store_that_cannot_be_written_is_searched_by_words(
     old_home: Path, project: Path, shipped: Backend, monkeypatch: pytest.MonkeyPatch

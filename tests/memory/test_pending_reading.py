@@ -96,6 +96,7 @@ def _by_upkeep(cortex: Cortex, home: Path, project: Path) -> None:
 WAYS = {"after all": _after_all, "by many at once": _by_many, "by upkeep": _by_upkeep}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_the_graph_is_as_if_each_note_had_been_read_at_once(
     home: Path,

@@ -201,6 +201,7 @@ def test_the_command_line_shows_it(home: Path, project: Path) -> None:
 # -- stores from before ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_memories_from_before_are_looked_at_in_upkeep(home: Path, project: Path, clock: FakeClock) -> None:
     with opened(home, project, clock, personal_data="keep") as cortex:
         ids = [cortex.memories.capture(f"{NOTE} {NAMED} {number}").id for number in range(300)]

@@ -150,6 +150,7 @@ def test_relative_times_of_a_query(query: str, ago: tuple[float, float] | None) 
     assert query_traits(query).ago == (pytest.approx(ago) if ago else None)
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_any_text_has_traits(text: str) -> None:
     assert record_traits(text).flags >= 0

@@ -86,6 +86,7 @@ def _balanced(tmp_path: Path, project: Path, url: str, **variables: str) -> Iter
             thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_client_of_each_protocol_is_served_by_both(

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.sqlite_only  # it starts a server of its own
 TOKEN = "a-long-enough-token-0123"
 
 
+@pytest.mark.slow
 def test_a_server_is_ready_while_its_database_is_and_reads_outlive_a_restart(home: Path, project: Path) -> None:
     with (
         running_server(durable=True) as postgres,

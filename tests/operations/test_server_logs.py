@@ -71,6 +71,7 @@ def test_lines_for_machines(home: Path, project: Path) -> None:
     assert [status for _, status in pages[3:]] == [404, 401]
 
 
+@pytest.mark.slow
 def test_lines_for_people_begin_at_warnings(home: Path, project: Path) -> None:
     assert _served(home, project) == []
     lines = _served(home, project, CORTEX_LOG_LEVEL="info")

@@ -188,6 +188,7 @@ def test_depth_is_limited() -> None:
                 write({"a": value})
 
 
+@pytest.mark.slow
 def test_the_number_of_values_is_limited() -> None:
     value: object = "x"
     for _ in range(20):

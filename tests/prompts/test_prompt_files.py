@@ -141,6 +141,7 @@ class TestRoundTrip:
         found = load(dump(saved, format), filename=NAMES[format], kind=saved.kind)
         assert exact(found) == exact([as_draft(saved)])
 
+    @pytest.mark.slow
     @each("format", ["yaml", "json"])
     @settings(max_examples=10)
     @given(saved=st.lists(saved_texts.filter(lambda one: one.kind == "prompt"), max_size=4))
@@ -378,6 +379,7 @@ BILLION_LAUGHS = "a: &a [x,x]\nb: &b [*a,*a]\ncontent: *b\n"
 
 
 class TestHostile:
+    @pytest.mark.slow
     @each(
         ("text", "message"),
         [

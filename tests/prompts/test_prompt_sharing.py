@@ -143,6 +143,7 @@ def test_bad_files_are_told_and_harm_nothing(texts: SavedTexts, place: Path) -> 
     assert texts.get("open").variables[0].name == "closed"
 
 
+@pytest.mark.slow
 def test_more_names_than_a_statement_takes_are_listed(desk: Cortex, project: Path) -> None:
     texts, place = desk.prompts, project / ".cortex" / "prompts"
     place.mkdir(parents=True)

@@ -363,6 +363,7 @@ def test_time_is_limited_and_looked_at_seldom() -> None:
         render(template, {"xs": [0] * 100}, seconds=3, monotonic=Watch())
 
 
+@pytest.mark.slow
 @each("use", ["join", "json", "upper", "truncate 5", "join | length", "json | truncate 5"])
 def test_large_values_count_even_if_little_is_printed(use: str) -> None:
     """Each time costs work in proportion to its size, so that a loop over it ends early."""

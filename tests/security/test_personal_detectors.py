@@ -5,6 +5,7 @@ The numbers are samples that authorities publish or reserve; none belongs to a p
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -276,6 +277,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @each("piece", HOSTILE, ids=repr)
 def test_a_hostile_text_takes_little_time(piece: str) -> None:
     assert not explodes(lambda size: find_personal_data((piece * (size // len(piece) + 1))[:size]), 40_000, 0.8)

@@ -514,12 +514,14 @@ BOUNDED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @each("piece", BOUNDED, ids=range(len(BOUNDED)))
 def test_a_hundred_kilobytes_of_anything_take_little_time(piece: str) -> None:
     text = (piece * (100_000 // len(piece) + 1))[:100_000]
     quick(lambda: redact(text), 5)
 
 
+@pytest.mark.slow
 @each("piece", HOSTILE, ids=range(len(HOSTILE)))
 def test_time_grows_with_the_text_and_not_faster(piece: str) -> None:
     # Eight times the text: a quadratic search would take 64 times as long.

@@ -112,6 +112,7 @@ def _ref(garden: Garden, place: str) -> str:
 # -- through tools ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite_only
 def test_nothing_of_a_secret_stays_or_comes_back(
     home: Path, repository: Path, garden: Garden, logs: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

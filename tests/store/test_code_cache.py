@@ -66,6 +66,7 @@ def _animals(count: int) -> list[NewMemory]:
     return [NewMemory(content=f"zebra {n} in the savanna", tags=("animals",)) for n in range(count)]
 
 
+@pytest.mark.slow
 def test_the_nearest_are_those_of_a_comparison_with_all(
     real_pair: Pair, used: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ def test_what_is_written_after_they_were_read_is_found_and_what_is_gone_is_not(p
     assert found() == ["a giraffe", "zebra 1 in the savanna"]
 
 
+@pytest.mark.slow
 def test_they_are_brought_up_to_date_between_calls(
     pair: Pair, used: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

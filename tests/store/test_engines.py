@@ -189,6 +189,7 @@ FILTERS = (
 )
 
 
+@pytest.mark.slow
 def test_recall_gives_the_same_records_in_the_same_order(both: Both, retrieval: str) -> None:
     made = both.do(lambda cortex: cortex.memories.capture_many(_notes(120, both.clock.now())))
     both.clock.advance(hours=2)

@@ -223,6 +223,7 @@ def _change_a_place(path: Path) -> None:
         changed.write(b"\xff\xff\xff\x7f")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [_cut, _change_at(0.0), _change_at(0.00001), _change_a_place, lambda path: path.write_bytes(b""), Path.unlink],
@@ -354,6 +355,7 @@ def test_of_several_processes_one_writes(home: Path, project: Path) -> None:
         assert _segment(other)._unkept == 0
 
 
+@pytest.mark.slow
 def test_rows_in_groups_give_the_same_answers(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("vectors", "kept_file"):
         monkeypatch.setattr(f"cortex_py.store.search.{module}.GROUPED_FROM", 1)

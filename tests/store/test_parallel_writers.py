@@ -175,6 +175,7 @@ def test_the_error_of_a_group_is_not_that_of_its_members(error: Exception, alone
     assert not groups._waiting
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 def test_a_store_that_counted_changes_together_goes_on(
     home: Path, project: Path, clock: FakeClock, engine: str, request: pytest.FixtureRequest

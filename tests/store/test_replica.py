@@ -61,6 +61,7 @@ def test_every_write_of_this_process_is_in_its_next_recall(cortex: Cortex) -> No
     assert cortex.vitals().replica_reads > before
 
 
+@pytest.mark.slow
 def test_a_replica_that_lags_is_passed_over(
     pair: tuple[PostgresServer, PostgresServer], cortex: Cortex, tmp_path: Path, project: Path, clock: FakeClock
 ) -> None:

@@ -59,6 +59,7 @@ def _set_sequence(session: Session, value: int) -> None:
 # -- waiting ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["stop", "kill"])
 def test_calls_wait_while_the_server_restarts(own_server: PostgresServer, url: str, way: str) -> None:
     database = open_postgres(url, SystemClock(), retry_seconds=30)
@@ -104,6 +105,7 @@ def test_a_server_that_was_never_there_is_told_at_once(tmp_path: Path) -> None:
         open_postgres(f"postgresql://me@/db?host={tmp_path}", SystemClock(), retry_seconds=600)
 
 
+@pytest.mark.slow
 def test_a_writer_that_waits_for_its_turn_outlives_a_restart(own_server: PostgresServer, url: str) -> None:
     """It has done nothing yet, so it begins anew; the one that held the lock is told."""
     holder, waiter = (

@@ -118,6 +118,7 @@ def test_what_is_indexed_is_looked_at_by_the_engine_first(pair: Pair) -> None:
         assert session.rows(looked) == [(True, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [10**9, -1], ids=["all compared", "by the graph"])
 def test_the_answers_are_those_of_a_process(real_pair: Pair, monkeypatch: pytest.MonkeyPatch, exact: int) -> None:
     monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pytest
 import schemathesis
 from schemathesis.engine import events, from_schema
 from starlette.applications import Starlette
@@ -18,6 +19,7 @@ from cortex_py.web.models import word_difference
 from stub_backend import StubBackend
 
 
+@pytest.mark.slow
 def test_requests_made_from_the_description(home: Path, project: Path) -> None:
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
         cortex.memories.capture("Use PostgreSQL", tags=["database"])

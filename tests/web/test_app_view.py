@@ -114,6 +114,7 @@ def host(home: Path, project: Path, browser: Browser) -> Any:
 Hosted = tuple[_Host, Cortex]
 
 
+@pytest.mark.slow
 def test_a_search_opens_memories_in_place_and_takes_the_colours_of_its_host(host: Hosted) -> None:
     view, cortex = host
     kept = cortex.memories.capture("Tests need **Redis** on port 6380", tags=["test"])
@@ -155,6 +156,7 @@ def test_a_review_is_decided_in_the_view(host: Hosted) -> None:
     assert cortex.memories.get(staged.id).status == "active"
 
 
+@pytest.mark.slow
 def test_hostile_memories_run_nothing_in_a_view(host: Hosted) -> None:
     view, cortex = host
     whole = cortex.memories.capture("\n\n".join(HOSTILE))

@@ -40,6 +40,7 @@ def test_results_appear_while_typing_with_the_words_marked(serve: Serve, look: L
     assert tab.run("location.search") == "?q=redis+tests"
 
 
+@pytest.mark.slow
 def test_conditions_narrow_down_and_a_wrong_one_says_why(serve: Serve, look: Look) -> None:
     served = serve()
     for number in range(3):
@@ -58,6 +59,7 @@ def test_conditions_narrow_down_and_a_wrong_one_says_why(serve: Serve, look: Loo
     )
 
 
+@pytest.mark.slow
 def test_the_keyboard_reaches_everything(serve: Serve, look: Look) -> None:
     served = serve()
     memory = served.cortex.memories.capture("Older")
@@ -93,6 +95,7 @@ def _go_and_wait(tab: Tab, url: str, selector: str) -> None:
     tab.wait(f"!!document.querySelector('{selector}')")
 
 
+@pytest.mark.slow
 def test_a_memory_is_edited_and_the_change_undone(serve: Serve, look: Look) -> None:
     served = serve()
     memories = served.cortex.memories
@@ -112,6 +115,7 @@ def test_a_memory_is_edited_and_the_change_undone(serve: Serve, look: Look) -> N
     assert memories.get(memory.id).content == "Sessions last **thirty** minutes"
 
 
+@pytest.mark.slow
 def test_a_memory_is_deleted_brought_back_and_purged(serve: Serve, look: Look) -> None:
     served = serve()
     memories = served.cortex.memories
@@ -135,6 +139,7 @@ def test_a_memory_is_deleted_brought_back_and_purged(serve: Serve, look: Look) -
         memories.history(memory.id)
 
 
+@pytest.mark.slow
 def test_of_two_windows_the_second_cannot_overwrite_the_first(serve: Serve, look: Look, browser: Browser) -> None:
     served = serve()
     memory = served.cortex.memories.capture("First")
@@ -153,6 +158,7 @@ def test_of_two_windows_the_second_cannot_overwrite_the_first(serve: Serve, look
     assert two.run("document.querySelector('#content').value") == "Third", "what was typed is not lost"
 
 
+@pytest.mark.slow
 def test_staged_memories_are_decided_by_keyboard(serve: Serve, look: Look) -> None:
     served = serve()
     memories = served.cortex.memories
@@ -171,6 +177,7 @@ def test_staged_memories_are_decided_by_keyboard(serve: Serve, look: Look) -> No
     assert memories.recall(None, filter="status:pending").total == 3
 
 
+@pytest.mark.slow
 def test_hostile_memories_run_nothing(serve: Serve, look: Look) -> None:
     served = serve()
     memories = served.cortex.memories
@@ -194,6 +201,7 @@ def test_hostile_memories_run_nothing(serve: Serve, look: Look) -> None:
         assert all(link.startswith(("http://", "https://")) for link in links)
 
 
+@pytest.mark.slow
 def test_a_read_only_server_offers_no_change(serve: Serve, look: Look) -> None:
     served = serve(read_only=True)
     memory = served.cortex.memories.capture("Only read")
@@ -208,6 +216,7 @@ def test_a_read_only_server_offers_no_change(serve: Serve, look: Look) -> None:
     assert served.cortex.memories.get(memory.id).status == "active"
 
 
+@pytest.mark.slow
 def test_an_answer_is_checked_claim_by_claim(serve: Serve, look: Look, project: Path) -> None:
     (project / "limits.py").write_text("TIMEOUT = 30\n\n\ndef read_limits():\n    return TIMEOUT\n")
     tab = look(serve(), "/check")
@@ -221,6 +230,7 @@ def test_an_answer_is_checked_claim_by_claim(serve: Serve, look: Look, project: 
     assert "limits.py" in tab.text(".claims .evidence")
 
 
+@pytest.mark.slow
 def test_lines_of_work_show_where_they_stand(serve: Serve, look: Look) -> None:
     served = serve()
     contexts = served.cortex.contexts
@@ -244,6 +254,7 @@ def test_the_next_session_is_shown_word_by_word(serve: Serve, look: Look, projec
     assert f"{served.cortex.memories.count_tokens(given.text)} tokens" in tab.text("main")
 
 
+@pytest.mark.slow
 def test_health_shows_every_check(serve: Serve, look: Look) -> None:
     served = serve()
     tab = look(served, "/doctor")
@@ -253,6 +264,7 @@ def test_health_shows_every_check(serve: Serve, look: Look) -> None:
     assert "Nothing." in tab.text("main")
 
 
+@pytest.mark.slow
 def test_what_is_captured_elsewhere_shows_up(serve: Serve, look: Look) -> None:
     served = serve()
     tab = look(served)

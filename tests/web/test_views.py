@@ -49,6 +49,7 @@ def _see(tab: Tab, url: str, ready: str) -> None:
     tab.wait(ready)
 
 
+@pytest.mark.slow
 def test_the_timeline_shows_everything_in_order_and_reads_only_what_is_in_sight(
     serve: Serve, look: Look, project: Path
 ) -> None:
@@ -110,6 +111,7 @@ def test_parts_of_a_day_join_without_gaps(serve: Serve, project: Path) -> None:
     assert (day.day, day.total, day.counts["memory"]) == (now.date(), 30, 25)
 
 
+@pytest.mark.slow
 def test_the_graph_leads_to_the_memory_behind_every_edge(serve: Serve, look: Look) -> None:
     served = serve()
     kept = [served.cortex.memories.capture(text) for text in _STATED]
@@ -142,6 +144,7 @@ def test_the_graph_leads_to_the_memory_behind_every_edge(serve: Serve, look: Loo
     assert tab.run("document.querySelector('.chip.type-Person').getAttribute('aria-pressed')") == "false"
 
 
+@pytest.mark.slow
 def test_conditions_are_completed_while_typing(serve: Serve, look: Look) -> None:
     served = serve()
     served.cortex.memories.capture("We chose PostgreSQL", namespace="decisions", tags=["two words"])
@@ -168,6 +171,7 @@ def test_conditions_are_completed_while_typing(serve: Serve, look: Look) -> None
     tab.wait("!!document.querySelector('.results .why meter')")
 
 
+@pytest.mark.slow
 def test_a_memory_is_pinned_kept_from_sessions_and_replaced(serve: Serve, look: Look, project: Path) -> None:
     served = serve()
     memories, hooks = served.cortex.memories, served.cortex.hooks
@@ -194,6 +198,7 @@ def test_a_memory_is_pinned_kept_from_sessions_and_replaced(serve: Serve, look: 
     assert memories.get(old.id).status == "active"
 
 
+@pytest.mark.slow
 def test_staged_memories_are_compared_merged_and_that_undone(serve: Serve, look: Look) -> None:
     served = serve()
     memories = served.cortex.memories
@@ -212,6 +217,7 @@ def test_staged_memories_are_compared_merged_and_that_undone(serve: Serve, look:
     assert (memories.get(staged.id).status, memories.get(known.id).content) == ("pending", known.content)
 
 
+@pytest.mark.slow
 def test_evidence_opens_at_its_line(serve: Serve, look: Look, project: Path) -> None:
     (project / "limits.py").write_text("import os\n\nTIMEOUT = 30\n\n\ndef read_limits():\n    return TIMEOUT\n")
     tab = look(serve(), "/check")
@@ -226,6 +232,7 @@ def test_evidence_opens_at_its_line(serve: Serve, look: Look, project: Path) -> 
         assert tab.run(f"fetch('/api/v1/evidence?path={path}').then(one => one.status)") == 422
 
 
+@pytest.mark.slow
 def test_the_next_session_is_changed_by_a_switch(serve: Serve, look: Look, project: Path) -> None:
     served = serve()
     served.cortex.memories.capture("Orders are kept in PostgreSQL", namespace="decisions")
@@ -238,6 +245,7 @@ def test_the_next_session_is_changed_by_a_switch(serve: Serve, look: Look, proje
     assert "PostgreSQL" in served.cortex.hooks.session_start(project).text
 
 
+@pytest.mark.slow
 def test_staged_memories_of_a_branch_are_promoted_or_dropped(serve: Serve, look: Look, project: Path) -> None:
     git(project, "init", "-b", "main")
     _commit(project, "a.py")
@@ -257,6 +265,7 @@ def test_staged_memories_of_a_branch_are_promoted_or_dropped(serve: Serve, look:
     assert cortex.memories.get(kept.id).confinement == "stage"
 
 
+@pytest.mark.slow
 def test_snapshots_are_taken_verified_and_gone_back_to(serve: Serve, look: Look) -> None:
     served = serve()
     memories = served.cortex.memories
@@ -287,6 +296,7 @@ def _fill(cortex: Cortex) -> Memory:
     return cortex.memories.update(cortex.memories.capture("Before", tags=["x" * 60]).id, content="After")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
 def test_every_view_is_accessible_and_fits(serve: Serve, look: Look, width: int, dark: bool) -> None:
     served = serve()
@@ -310,6 +320,7 @@ def test_every_view_is_accessible_and_fits(serve: Serve, look: Look, width: int,
     assert background == ("rgb(21, 23, 26)" if dark else "rgb(251, 250, 248)")
 
 
+@pytest.mark.slow
 def test_every_view_can_be_read_without_javascript(serve: Serve, look: Look) -> None:
     served = serve()
     _fill(served.cortex)
@@ -328,6 +339,7 @@ def test_every_view_can_be_read_without_javascript(serve: Serve, look: Look) -> 
         assert text in tab.text("main"), path
 
 
+@pytest.mark.slow
 def test_hostile_texts_run_nothing_in_any_view(serve: Serve, look: Look, project: Path) -> None:
     git(project, "init", "-b", "main")
     _commit(project, "a.py")

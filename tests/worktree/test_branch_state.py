@@ -114,6 +114,7 @@ def test_a_merged_branch_is_merged(root: Path, way: Callable[[Path], None]) -> N
     assert fate(root, "topic") == "merged"
 
 
+@pytest.mark.slow
 @way_of_merging
 def test_it_stays_merged_after_it_is_deleted(root: Path, way: Callable[[Path], None]) -> None:
     first = git(root, "rev-parse", "main")
@@ -128,6 +129,7 @@ def test_it_stays_merged_after_it_is_deleted(root: Path, way: Callable[[Path], N
     assert fate(root, "topic") == "merged"
 
 
+@pytest.mark.slow
 @way_of_merging
 def test_a_merge_that_was_only_fetched_counts(tmp_path: Path, root: Path, way: Callable[[Path], None]) -> None:
     tip = work(root)
@@ -146,6 +148,7 @@ def test_a_merge_that_was_only_fetched_counts(tmp_path: Path, root: Path, way: C
     assert fate(copy, "topic") == "merged"
 
 
+@pytest.mark.slow
 @way_of_merging
 def test_a_merged_branch_that_goes_on_is_open_again(root: Path, way: Callable[[Path], None]) -> None:
     work(root)

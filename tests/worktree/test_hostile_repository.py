@@ -72,6 +72,7 @@ def _words(command: click.Command, known: dict[str, str]) -> list[str]:
     return words
 
 
+@pytest.mark.slow
 def test_no_command_runs_what_a_repository_names(variant: str, traps: Traps, home: Path, tmp_path: Path) -> None:
     """Every command in an ordinary repository; in those of another form, the commands that ask git something."""
     traps.plant()
@@ -111,6 +112,7 @@ def test_no_command_runs_what_a_repository_names(variant: str, traps: Traps, hom
     assert {name: failed[name] for name in MUST_WORK if name in failed} == {}
 
 
+@pytest.mark.slow
 def test_no_tool_runs_what_a_repository_names(traps: Traps, home: Path) -> None:
     """The traps are planted while the server is at work, after it came to know the project."""
     with Cortex.open(home, project=traps.folder, backend=StubBackend()) as cortex:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -397,6 +398,7 @@ def test_no_text_is_too_strange(path: str, text: str, line: str) -> None:
         assert read_own_version(path, one) is None or read_own_version(path, one).version  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @each("path", [*FILES, "x.py"])
 def test_no_text_takes_long(path: str) -> None:
     for unit in ("[", "{a=", '{"a":', "- ", " ", "\n", "a ", "<a>", "a.", "(", "gem '", '"', "=", "a=1\n", "-", "a@"):
