@@ -25,7 +25,7 @@ environment of its own, and gives all of them the same work on the same data, ea
 its own ranking. This page is written from the results by `python bench/peers.py --page`.
 """
 BUSY = """
-Other work was running (load average up to {:.0f} on two cores), so that times mean little: they are left out here.
+While some parts ran, other work was running (load average up to {:.0f} on two cores): their times are left out here.
 """
 TEXTS = {
     "Install and start": """
@@ -181,17 +181,18 @@ def page(peers: Peers) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def busy(peers: Peers) -> float:
-    """The load average during the busiest part, or 0 where the machine was quiet."""
-    load = max((part["load"] for row in peers.values() for part in row.values()), default=0.0)
-    return load if load > QUIET else 0.0
+def busy(peers: Peers, part: str = "") -> float:
+    """The load average while a part, or the busiest that has times, was measured; 0 where the machine was quiet."""
+    wanted = (part,) if part else ("start", "size ", "writers")
+    loads = [row[name]["load"] for row in peers.values() for name in row if name.startswith(wanted)]
+    return load if (load := max(loads, default=0.0)) > QUIET else 0.0
 
 
 def _worth(peers: Peers, column: Column) -> bool:
     """Whether a column has figures; times of a busy machine are none."""
     timed = column[2].endswith("_ms") or column[2] == "seconds"
     measured = any(cell(peers[name], column) not in ("–", "†") for name in named(peers))
-    return measured and not (timed and busy(peers))
+    return measured and not (timed and busy(peers, column[1]))
 
 
 def _filled(text: str) -> list[str]:
@@ -279,10 +280,11 @@ def _versions(peers: Peers) -> list[str]:
 def _axis(peers: Peers) -> tuple[str, str, str, str]:
     """What the plot shows across: the part, the figure, its unit and its name. Times only of a quiet machine."""
     axes = [(f"size {size}", "rss_mb", "MB", f"resident memory with {size:,} records") for size in sizes_of(peers)]
-    if not busy(peers):
-        axes += [
-            (f"size {size}", "recall_p50_ms", "ms", f"recall p50 with {size:,} records") for size in sizes_of(peers)
-        ]
+    axes += [
+        (f"size {size}", "recall_p50_ms", "ms", f"recall p50 with {size:,} records")
+        for size in sizes_of(peers)
+        if not busy(peers, f"size {size}")
+    ]
     axes.insert(0, ("install", "install_mb", "MB", "size on disk"))
     return max(axes, key=lambda axis: (len(_points(peers, axis[0], axis[1])), axes.index(axis)))
 
