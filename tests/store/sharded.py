@@ -212,6 +212,7 @@ class ShardedDatabase:
     vector_index = None
     distributed = False
     kept_spaces = None
+    era = 0
 
     def __init__(self, shards: Shards, clock: Clock) -> None:
         self.shards = shards

@@ -156,6 +156,9 @@ class _StoreCollector(Collector):
         yield CounterMetricFamily("cortex_store_waits", "Callers that no connection was free for.", found.waited)
         yield CounterMetricFamily("cortex_store_retries", "Attempts to reach it that were repeated.", found.retries)
         yield CounterMetricFamily("cortex_store_lost", "Transactions whose connection broke.", found.lost)
+        yield CounterMetricFamily(
+            "cortex_store_failovers", "Times that another server or a restored one took over.", found.failovers
+        )
         if (lag := self._cortex.replica_lag()) is not None:
             yield GaugeMetricFamily("cortex_replica_lag_bytes", "Bytes of the log it has not replayed.", lag)
         if found.replica_reads or found.replica_passed:

@@ -75,7 +75,7 @@ class Vitals:
 
     `waited`: callers for whom no connection was free. `retries`: attempts to reach a server that did not answer.
     `lost`: transactions whose connection broke. `replica_reads` were answered by a replica; `replica_passed` could have
-    been, and were answered by the primary.
+    been, and were answered by the primary. `failovers`: how often another server, or a restored one, took over.
     """
 
     in_use: int
@@ -88,6 +88,7 @@ class Vitals:
     lost: int = 0
     replica_reads: int = 0
     replica_passed: int = 0
+    failovers: int = 0
 
 
 class Session(Protocol):
@@ -124,6 +125,10 @@ class Database(Protocol):
     screener: Screener | None
     # Whether rows are on several servers, one of which may be down while the others work.
     distributed: bool
+
+    @property
+    def era(self) -> int:
+        """Grows when writes that were acknowledged may have been lost: what was cached before is dropped then."""
 
     @property
     def kept_spaces(self) -> KeptSpaces | None:

@@ -89,6 +89,7 @@ class SqliteDatabase:
     name = "sqlite"
     vector_index: VectorIndex | None = None
     distributed = False
+    era = 0
     screener: Screener | None = None
 
     def __init__(self, path: Path, key: bytes | None = None) -> None:

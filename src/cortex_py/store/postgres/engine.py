@@ -199,18 +199,32 @@ class PostgresDatabase(PostgresText):
     screener: Screener | None = None
     kept_spaces = None
 
-    def __init__(self, url: str, retry_seconds: float = RETRY_SECONDS, read_url: str | None = None) -> None:
-        self.pool = Pool(url, retry_seconds)
-        self._replica = Replica(read_url) if read_url else None
-        self._leader = Leader(self.pool)
-        self._notices = Notices(self.pool)
+    def __init__(
+        self,
+        url: str,
+        retry_seconds: float = RETRY_SECONDS,
+        read_url: str | None = None,
+        direct_url: str | None = None,
+    ) -> None:
+        pooled = direct_url is not None
+        self.pool = Pool(url, retry_seconds, pooled=pooled)
+        # For what needs a connection of its own for longer than a transaction.
+        self.direct = Pool(direct_url, retry_seconds) if direct_url else self.pool
+        self._replica = Replica(read_url, pooled=pooled) if read_url else None
+        self._leader = Leader(self.direct)
+        self._notices = Notices(self.pool, self.direct)
         self._turns = Turns()
-        self._counted: set[str] = set()
+        # The spaces whose changes are counted, with the era in which that was made sure.
+        self._counted: set[tuple[str, int]] = set()
         self.vector_index: VectorIndex | None = VectorIndex(self)
         self._bounds: CurrentBounds = unbounded
         self._role = ""
         # Whether Citus spreads the rows over several servers by their space.
         self.distributed = False
+
+    @property
+    def era(self) -> int:
+        return self.pool.era
 
     def numbers(self, session: Session, sql: str, params: Sequence[Sql]) -> NDArray[np.int64]:
         import numpy as np
@@ -238,21 +252,28 @@ class PostgresDatabase(PostgresText):
         with self._turns.take(frozenset(spaces), WAIT_SECONDS) as taken:
             if not taken:
                 raise StoreBusy(f"The store at {self.pool.place} is busy.", remedy="Nothing was written; try again.")
-            for space in set(spaces) - self._counted:
-                self._count_changes(space, bounds)
             # In order, so that no two writers of several spaces wait for each other.
             locks = "; ".join(_LOCK_SPACE.format(literal(space)) for space in sorted(set(spaces)))
-            with self._transaction(_WRITE if spaces else _WRITE_ALL, bounds, locks, derived=derived) as session:
-                yield session
+            begun = False
+            while not begun:
+                era = self.era
+                for space in set(spaces):
+                    self._count_changes(space, bounds, era)
+                with self._transaction(_WRITE if spaces else _WRITE_ALL, bounds, locks, derived=derived) as session:
+                    # Otherwise another server took over meanwhile, where the rows to lock may be missing.
+                    begun = era == self.era
+                    if begun:
+                        yield session
             if session.announced:
                 self._notices.announce()
 
-    def _count_changes(self, space: str, bounds: Bounds | None) -> None:
+    def _count_changes(self, space: str, bounds: Bounds | None, era: int) -> None:
         """Make sure that the changes of a space are counted: its writers take turns on the count."""
-        if bounds is None or space in bounds.writable:
-            with self._transaction(_WRITE) as session:
-                session.run(_ADD_SPACE, (space,))
-            self._counted.add(space)
+        if (space, era) in self._counted or (bounds is not None and space not in bounds.writable):
+            return
+        with self._transaction(_WRITE) as session:
+            session.run(_ADD_SPACE, (space,))
+        self._counted.add((space, era))
 
     @contextmanager
     def _transaction(
@@ -350,7 +371,7 @@ class PostgresDatabase(PostgresText):
             return self._notices.wait(seconds)
 
     def compact(self) -> None:
-        with translate_errors(self.pool.place), self.pool.connection() as connection:
+        with translate_errors(self.direct.place), self.direct.connection() as connection:
             tables = connection.execute(
                 "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = current_schema() "
                 "AND tableowner = current_user ORDER BY tablename"
@@ -389,6 +410,7 @@ class PostgresDatabase(PostgresText):
         self._notices.close()
         self._leader.close()
         self.pool.close()
+        self.direct.close()
         if self._replica:
             self._replica.close()
 
@@ -401,13 +423,15 @@ def open_postgres(
     required: bool = False,
     retry_seconds: float = RETRY_SECONDS,
     read_url: str | None = None,
+    direct_url: str | None = None,
 ) -> PostgresDatabase:
     """Connect, and migrate the schema. `bounds` is called when a transaction begins, to learn for whom it is.
 
     `required` refuses a database without the role of callers at once instead of at the first call. `retry_seconds` is
-    how long to wait for a server that restarts. `read_url` is a replica for reads that may be behind.
+    how long to wait for a server that restarts. `read_url` is a replica for reads that may be behind. `direct_url` is
+    the server itself, where `url` leads to a pooler in transaction mode.
     """
-    database = PostgresDatabase(url, retry_seconds, read_url)
+    database = PostgresDatabase(url, retry_seconds, read_url, direct_url)
     try:
         with database.read() as session:
             ((version, encoding),) = session.rows(
