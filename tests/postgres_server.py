@@ -179,6 +179,43 @@ def streaming_replica(primary: PostgresServer) -> Iterator[PostgresServer]:
         replica.abandon()
 
 
+@contextmanager
+def transaction_pooler(server: PostgresServer, connections: int) -> Iterator[PostgresServer]:
+    """PgBouncer in transaction mode before a server, with that many connections to it for each database and role."""
+    program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if program is None:
+        pytest.skip("PgBouncer is not installed: apt-get install pgbouncer")
+    pooler = PostgresServer(server.folder / "pooler", server.programs, {}, server.as_user)
+    _call(["mkdir", pooler.folder], server.as_user)
+    settings = {
+        "listen_addr": "",
+        "unix_socket_dir": pooler.folder,
+        "listen_port": 5432,
+        "auth_type": "trust",
+        "auth_file": pooler.folder / "users",
+        "pool_mode": "transaction",
+        "default_pool_size": connections,
+        "max_client_conn": 200,
+        "logfile": pooler.folder / "log",
+    }
+    lines = ["[databases]", f"* = host={server.folder}", "[pgbouncer]", *(f"{a} = {b}" for a, b in settings.items())]
+    (pooler.folder / "pgbouncer.ini").write_text("\n".join(lines) + "\n", "utf-8")
+    (pooler.folder / "users").write_text('"postgres" ""\n', "utf-8")
+    options = {name: value for name, value in server.as_user.items() if name in ("user", "group", "extra_groups")}
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    running = subprocess.Popen([program, str(pooler.folder / "pgbouncer.ini")], **options, **quiet)  # type: ignore[call-overload]
+    try:
+        until = time.monotonic() + _START_SECONDS
+        while not (pooler.folder / ".s.PGSQL.5432").exists():
+            assert time.monotonic() < until and running.poll() is None, "PgBouncer does not start"
+            time.sleep(0.02)
+        yield pooler
+    finally:
+        running.terminate()
+        running.wait()
+        shutil.rmtree(pooler.folder, ignore_errors=True)
+
+
 def both_url(database: str, *servers: PostgresServer) -> str:
     """The address of a database that several servers have, one of which writes."""
     hosts = ",".join(quote(str(server.folder), safe="") for server in servers)
