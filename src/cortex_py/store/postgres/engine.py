@@ -23,10 +23,11 @@ from ...clock import Clock
 from ...errors import ConfigurationError, StorageError, StoreBusy, StoreDenied, StoreReadOnly
 from ...tracing import span
 from ..database import DISTRIBUTED, Bounds, CurrentBounds, Row, Session, Sql, Vitals, column, marks, unbounded
-from ..migrations import MIGRATIONS, migrate, read_steps
+from ..migrations import MIGRATIONS, read_steps
 from ..screener import ScreenedSession, Screener
 from .distribution import complete, distributed_tables, size_on_workers
 from .errors import guard_commit, translate_errors
+from .online import migrate_online
 from .pool import NOTICES, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool
 from .replica import Replica
 from .security import (
@@ -443,7 +444,7 @@ def open_postgres(
                 remedy="Use PostgreSQL 16 or later and a database with the encoding UTF8.",
                 field="database_url",
             )
-        migrate(database, clock, POSTGRES_STEPS)
+        migrate_online(database, clock, POSTGRES_STEPS)
         with database.read() as session:
             distributed = distributed_tables(session)
         if distributed:
