@@ -31,7 +31,7 @@ from .opening import open_store
 from .paths import expanded
 from .records import Project
 from .security.callers import as_system, current_caller
-from .store.database import Vitals
+from .store.database import ServerLoad, Vitals
 
 if TYPE_CHECKING:
     from .access.audit import Audit
@@ -340,6 +340,10 @@ class Cortex:
     def replica_lag(self) -> int | None:
         """How many bytes the replica of the settings is behind; None without one, or while it does not answer."""
         return self._store.database.replica_lag()
+
+    def server_load(self) -> ServerLoad | None:
+        """What the database server is busy with; None for a store in the home, or while it does not answer."""
+        return self._store.database.server_load()
 
     def wait_for_change(self, seconds: float) -> bool | None:
         """Wait at most that long for a change of memories or prompts; None where the store cannot notify."""

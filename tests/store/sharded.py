@@ -290,6 +290,9 @@ class ShardedDatabase:
     def replica_lag(self) -> int | None:
         return None
 
+    def server_load(self) -> None:
+        return None
+
     def leads(self, name: str) -> bool:
         return self._databases[0].leads(name)
 

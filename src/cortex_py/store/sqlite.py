@@ -213,6 +213,9 @@ class SqliteDatabase:
     def replica_lag(self) -> int | None:
         return None
 
+    def server_load(self) -> None:
+        return None
+
     def close(self) -> None:
         self._file.close()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -22,11 +23,24 @@ from ... import deadline
 from ...clock import Clock
 from ...errors import ConfigurationError, StorageError, StoreBusy, StoreDenied, StoreReadOnly
 from ...tracing import span
-from ..database import DISTRIBUTED, Bounds, CurrentBounds, Row, Session, Sql, Vitals, column, marks, unbounded
+from ..database import (
+    DISTRIBUTED,
+    Bounds,
+    CurrentBounds,
+    Row,
+    ServerLoad,
+    Session,
+    Sql,
+    Vitals,
+    column,
+    marks,
+    unbounded,
+)
 from ..migrations import MIGRATIONS, read_steps
 from ..screener import ScreenedSession, Screener
 from .distribution import complete, distributed_tables, size_on_workers
 from .errors import guard_commit, translate_errors
+from .load import read_load
 from .online import migrate_online
 from .pool import NOTICES, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool
 from .replica import Replica
@@ -250,6 +264,7 @@ class PostgresDatabase(PostgresText):
     def writing_as(self, bounds: Bounds | None, *spaces: str, derived: bool = False) -> Iterator[Session]:
         """A transaction for a caller, or with None of the server itself, whose texts are not screened."""
         # Threads of one process take turns here, so that waiting ones hold no connection.
+        came = time.monotonic()
         with self._turns.take(frozenset(spaces), WAIT_SECONDS) as taken:
             if not taken:
                 raise StoreBusy(f"The store at {self.pool.place} is busy.", remedy="Nothing was written; try again.")
@@ -264,6 +279,7 @@ class PostgresDatabase(PostgresText):
                     # Otherwise another server took over meanwhile, where the rows to lock may be missing.
                     begun = era == self.era
                     if begun:
+                        self._turns.note(time.monotonic() - came)
                         yield session
             if session.announced:
                 self._notices.announce()
@@ -399,13 +415,21 @@ class PostgresDatabase(PostgresText):
             return self._leader.leads(name)
 
     def vitals(self) -> Vitals:
-        found = self.pool.vitals()
+        found = replace(self.pool.vitals(), turn_seconds=self._turns.waited)
         if self._replica is None:
             return found
         return replace(found, replica_reads=self._replica.reads, replica_passed=self._replica.passed)
 
     def replica_lag(self) -> int | None:
         return self._replica.lag(self.pool) if self._replica else None
+
+    def server_load(self) -> ServerLoad | None:
+        try:
+            with self._transaction(_READ) as session:
+                return read_load(session, on_workers=self.distributed)
+        except StorageError as error:
+            logger.debug("the load of the server is not known: %s", type(error).__name__)
+            return None
 
     def close(self) -> None:
         self._notices.close()
