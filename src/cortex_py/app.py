@@ -423,7 +423,8 @@ class Cortex:
         if (database_url or None) == (self.settings.database_url or None):
             raise ConfigurationError("The store is there already.", remedy="Name another place.", field="to")
         self._sessions.write_counts()
-        settings = replace(self.settings, database_url=database_url)
+        # A replica and a direct address belong to this store.
+        settings = replace(self.settings, database_url=database_url, database_read_url=None, database_direct_url=None)
         target = open_store(settings, self._backend, self._clock, self._key, new_store=True)
         try:
             # Copied before the project is opened there, so that it keeps its id.

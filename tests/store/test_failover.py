@@ -70,6 +70,10 @@ def test_what_the_replica_had_not_received_is_lost_for_every_cache_too(
         for cortex in (one, two):
             assert sorted(_found(cortex, "word")) == ["early word", "later word"]
             assert cortex.vitals().failovers == 1
+        assert "at least 1 acknowledged changes of this process are lost, in 1 spaces" in caplog.text
+        # The other process was told of nothing that is missing.
+        assert (one.vitals().lost_changes, two.vitals().lost_changes) == (1, 0)
+        for cortex in (one, two):
             assert cortex.check() == []
 
 

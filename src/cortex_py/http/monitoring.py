@@ -160,6 +160,9 @@ class _StoreCollector(Collector):
         yield CounterMetricFamily(
             "cortex_store_failovers", "Times that another server or a restored one took over.", found.failovers
         )
+        yield CounterMetricFamily(
+            "cortex_store_lost_changes", "Acknowledged changes that it did not have.", found.lost_changes
+        )
         yield CounterMetricFamily("cortex_store_turn_seconds", "Waiting of writers for their turn.", found.turn_seconds)
         if up:
             yield from self._server()

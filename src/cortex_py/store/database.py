@@ -76,7 +76,8 @@ class Vitals:
     `waited`: callers for whom no connection was free. `retries`: attempts to reach a server that did not answer.
     `lost`: transactions whose connection broke. `replica_reads` were answered by a replica; `replica_passed` could have
     been, and were answered by the primary. `failovers`: how often another server, or a restored one, took over.
-    `turn_seconds`: how long writers waited in all until it was their turn.
+    `turn_seconds`: how long writers waited in all until it was their turn. `lost_changes`: changes that were
+    acknowledged to this process, and that a server which took over does not have.
     """
 
     in_use: int
@@ -91,6 +92,7 @@ class Vitals:
     replica_passed: int = 0
     failovers: int = 0
     turn_seconds: float = 0.0
+    lost_changes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from ..database import (
 )
 from ..migrations import MIGRATIONS, read_steps
 from ..screener import ScreenedSession, Screener
+from .acknowledged import Acknowledged
 from .distribution import complete, distributed_tables, size_on_workers
 from .errors import guard_commit, translate_errors
 from .load import read_load
@@ -150,6 +151,8 @@ class _PostgresSession:
         self._cursor = connection.cursor(binary=True)
         self.bounds = bounds
         self.announced = False
+        # The last change of each space that was written here.
+        self.changes: dict[str, int] = {}
 
     @property
     def as_is(self) -> Session:
@@ -160,7 +163,10 @@ class _PostgresSession:
         self.announced |= sql.startswith(_ANNOUNCED)
         prepare = False if any(name in sql for name in _PLANNED) else None
         self._cursor.execute(as_postgres(sql).encode(), params, prepare=prepare)
-        return self._cursor.fetchall() if self._cursor.description else []
+        found = self._cursor.fetchall() if self._cursor.description else []
+        if found and sql.startswith(_ANNOUNCED[0]):
+            self.changes[str(params[0])] = int(found[0][0])
+        return found
 
     def run(self, sql: str, params: Sequence[Sql] = ()) -> None:
         deadline.check()
@@ -231,6 +237,7 @@ class PostgresDatabase(PostgresText):
         self._turns = Turns()
         # The spaces whose changes are counted, with the era in which that was made sure.
         self._counted: set[tuple[str, int]] = set()
+        self._acknowledged = Acknowledged()
         self.vector_index: VectorIndex | None = VectorIndex(self)
         self._bounds: CurrentBounds = unbounded
         self._role = ""
@@ -281,6 +288,8 @@ class PostgresDatabase(PostgresText):
                     if begun:
                         self._turns.note(time.monotonic() - came)
                         yield session
+            if not derived:
+                self._acknowledged.note(session.changes, era)
             if session.announced:
                 self._notices.announce()
 
@@ -320,6 +329,10 @@ class PostgresDatabase(PostgresText):
             sees = bool(self._replica) and connection is None and (behind or access == "write")
             if connection is None:
                 connection = stack.enter_context(self.pool.connection(*messages))
+            if changes := self._acknowledged.take(self.era):
+                # For the server itself: a caller does not see every space.
+                with self._transaction(_READ) as own:
+                    self._acknowledged.compare(own, changes)
             yield _PostgresSession(connection, bounds)
             done = self._commit(connection, access == "write", sees=sees)
             if done == "ROLLBACK":
@@ -415,7 +428,8 @@ class PostgresDatabase(PostgresText):
             return self._leader.leads(name)
 
     def vitals(self) -> Vitals:
-        found = replace(self.pool.vitals(), turn_seconds=self._turns.waited)
+        waited, lost = self._turns.waited, self._acknowledged.lost
+        found = replace(self.pool.vitals(), turn_seconds=waited, lost_changes=lost)
         if self._replica is None:
             return found
         return replace(found, replica_reads=self._replica.reads, replica_passed=self._replica.passed)
