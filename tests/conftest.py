@@ -19,10 +19,10 @@ from patience import wait_longer
 
 from helpers import MODELS, FakeClock
 from new_stores import copy_new_stores, spare_the_disk
-from postgres_server import PostgresServer, running_server
+from postgres_server import PostgresServer, running_server, transaction_pooler
 
 # Read before the environment is cleared: with `postgres` every store that a test opens lies in a PostgreSQL database of
-# its own, with `citus` on a cluster.
+# its own, with `citus` on a cluster, with `pgbouncer` behind a pooler in transaction mode.
 _ENGINE = os.environ.get("CORTEX_TEST_ENGINE", "sqlite")
 
 copy_new_stores()
@@ -89,6 +89,13 @@ def postgres_server() -> Iterator[PostgresServer | CitusCluster]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def pooler(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
+    """PgBouncer before that server: whatever many callers do goes over two connections."""
+    with transaction_pooler(postgres_server, 2) as made:
+        yield made
+
+
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     """A database of the test's own, with a current and empty store."""
@@ -98,10 +105,14 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _engine(_own_environment: None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if _ENGINE in ("postgres", "citus"):
+    if _ENGINE in ("postgres", "citus", "pgbouncer"):
         if request.node.get_closest_marker("sqlite_only"):
             pytest.skip("looks into the file of SQLite")
-        monkeypatch.setenv("CORTEX_DATABASE_URL", request.getfixturevalue("postgres_url"))
+        url = request.getfixturevalue("postgres_url")
+        monkeypatch.setenv("CORTEX_DATABASE_URL", url)
+        if _ENGINE == "pgbouncer":
+            monkeypatch.setenv("CORTEX_DATABASE_DIRECT_URL", url)
+            monkeypatch.setenv("CORTEX_DATABASE_URL", request.getfixturevalue("pooler").url(url.rpartition("/")[2]))
 
 
 @pytest.fixture(autouse=True)

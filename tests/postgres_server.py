@@ -35,14 +35,17 @@ _START_SECONDS = 60
 
 
 class PostgresServer:
-    def __init__(self, folder: Path, control: Callable[..., None], port: int = 0) -> None:
+    def __init__(
+        self, folder: Path, programs: Path, settings: dict[str, str], as_user: dict[str, object], port: int = 0
+    ) -> None:
         self.folder = folder
         self.port = port
-        self._control = control
+        self.programs = programs
+        self.settings = settings
+        self.as_user = as_user
+        self._control = _control(programs, folder, settings, as_user)
         self._names = (f"test_{n}" for n in count())
         self._template = ""
-        # The programs, and as whom they run.
-        self.copying: tuple[Path, dict[str, object]] = Path(), {}
 
     def start(self) -> None:
         self._control("start")
@@ -60,6 +63,26 @@ class PostgresServer:
         for one in [pid, *others]:
             with suppress(ProcessLookupError):
                 os.kill(one, signal.SIGKILL)
+
+    def abandon(self) -> None:
+        """End it, if it runs."""
+        with suppress(AssertionError):
+            self._control("stop", "-m", "immediate")
+
+    def promote(self) -> None:
+        """Make a replica a server that writes."""
+        self._control("promote")
+
+    def follow(self, primary: PostgresServer) -> None:
+        """Begin again as a replica of another server, with a copy of its data."""
+        shutil.rmtree(self.folder / "data", ignore_errors=True)
+        source = ["-h", primary.folder, "-U", "postgres", "-c", "fast", "-X", "stream"]
+        self.call("pg_basebackup", "-D", self.folder / "data", "-R", *source)
+        self.start()
+
+    def call(self, program: str, *arguments: str | Path) -> None:
+        """Run one of the programs that come with the server."""
+        _call([self.programs / program, *arguments], self.as_user)
 
     def url(self, database: str, user: str = "postgres", password: str = "") -> str:
         secret = f":{quote(password)}" if password else ""
@@ -117,14 +140,12 @@ def running_server(
             **(settings or {}),
             **({"port": str(port)} if port else {}),
         }
-        control = _control(programs, folder, chosen, as_user)
-        control("start")
+        server = PostgresServer(folder, programs, chosen, as_user, port)
+        server.start()
         try:
-            server = PostgresServer(folder, control, port)
-            server.copying = programs, as_user
             yield server
         finally:
-            control("stop", "-m", "immediate")
+            server.abandon()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -149,17 +170,56 @@ def _control(programs: Path, folder: Path, settings: dict[str, str], as_user: di
 @contextmanager
 def streaming_replica(primary: PostgresServer) -> Iterator[PostgresServer]:
     """A server that follows another by its log and answers reads."""
-    programs, as_user = primary.copying
-    folder = primary.folder / "replica"
-    _call(["mkdir", folder], as_user)
-    source = ["-h", primary.folder, "-U", "postgres", "-c", "fast", "-X", "stream"]
-    _call([programs / "pg_basebackup", "-D", folder / "data", "-R", *source], as_user)
-    control = _control(programs, folder, _SETTINGS, as_user)
-    control("start")
+    replica = PostgresServer(primary.folder / "replica", primary.programs, primary.settings, primary.as_user)
+    _call(["mkdir", replica.folder], primary.as_user)
+    replica.follow(primary)
     try:
-        yield PostgresServer(folder, control)
+        yield replica
     finally:
-        control("stop", "-m", "immediate")
+        replica.abandon()
+
+
+@contextmanager
+def transaction_pooler(server: PostgresServer, connections: int) -> Iterator[PostgresServer]:
+    """PgBouncer in transaction mode before a server, with that many connections to it for each database and role."""
+    program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if program is None:
+        pytest.skip("PgBouncer is not installed: apt-get install pgbouncer")
+    pooler = PostgresServer(server.folder / "pooler", server.programs, {}, server.as_user)
+    _call(["mkdir", pooler.folder], server.as_user)
+    settings = {
+        "listen_addr": "",
+        "unix_socket_dir": pooler.folder,
+        "listen_port": 5432,
+        "auth_type": "trust",
+        "auth_file": pooler.folder / "users",
+        "pool_mode": "transaction",
+        "default_pool_size": connections,
+        "max_client_conn": 200,
+        "logfile": pooler.folder / "log",
+    }
+    lines = ["[databases]", f"* = host={server.folder}", "[pgbouncer]", *(f"{a} = {b}" for a, b in settings.items())]
+    (pooler.folder / "pgbouncer.ini").write_text("\n".join(lines) + "\n", "utf-8")
+    (pooler.folder / "users").write_text('"postgres" ""\n', "utf-8")
+    options = {name: value for name, value in server.as_user.items() if name in ("user", "group", "extra_groups")}
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    running = subprocess.Popen([program, str(pooler.folder / "pgbouncer.ini")], **options, **quiet)  # type: ignore[call-overload]
+    try:
+        until = time.monotonic() + _START_SECONDS
+        while not (pooler.folder / ".s.PGSQL.5432").exists():
+            assert time.monotonic() < until and running.poll() is None, "PgBouncer does not start"
+            time.sleep(0.02)
+        yield pooler
+    finally:
+        running.terminate()
+        running.wait()
+        shutil.rmtree(pooler.folder, ignore_errors=True)
+
+
+def both_url(database: str, *servers: PostgresServer) -> str:
+    """The address of a database that several servers have, one of which writes."""
+    hosts = ",".join(quote(str(server.folder), safe="") for server in servers)
+    return f"postgresql://postgres@{hosts}/{database}"
 
 
 def installed_programs() -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cortex_py import Cortex
-from cortex_py.diagnosis import Diagnosis
+from cortex_py.diagnosis import Diagnosis, _servers
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import EmbeddingError
 from llm.chat_server import ChatServer, refusal
@@ -142,3 +142,9 @@ def test_a_damaged_snapshot_and_the_target_of_sync_are_told(home: Path, project:
         assert not checks(report)["snapshots"]
         assert made.id in told(report, "snapshots")
         assert [(one.purpose, one.host) for one in report.outbound] == [("sync", "dav.example.org")]
+
+
+def test_every_server_of_a_database_is_named_without_its_password() -> None:
+    assert _servers("postgresql://me:secret@a:1,b:2/db?target_session_attrs=read-write") == "a:1,b:2"
+    assert _servers("postgresql:///db?host=a,b&user=me&password=secret") == "a,b"
+    assert _servers("postgresql:///db") == "localhost"

@@ -31,7 +31,7 @@ from .opening import open_store
 from .paths import expanded
 from .records import Project
 from .security.callers import as_system, current_caller
-from .store.database import Vitals
+from .store.database import ServerLoad, Vitals
 
 if TYPE_CHECKING:
     from .access.audit import Audit
@@ -341,6 +341,10 @@ class Cortex:
         """How many bytes the replica of the settings is behind; None without one, or while it does not answer."""
         return self._store.database.replica_lag()
 
+    def server_load(self) -> ServerLoad | None:
+        """What the database server is busy with; None for a store in the home, or while it does not answer."""
+        return self._store.database.server_load()
+
     def wait_for_change(self, seconds: float) -> bool | None:
         """Wait at most that long for a change of memories or prompts; None where the store cannot notify."""
         return self._store.database.wait_for_change(seconds)
@@ -419,7 +423,8 @@ class Cortex:
         if (database_url or None) == (self.settings.database_url or None):
             raise ConfigurationError("The store is there already.", remedy="Name another place.", field="to")
         self._sessions.write_counts()
-        settings = replace(self.settings, database_url=database_url)
+        # A replica and a direct address belong to this store.
+        settings = replace(self.settings, database_url=database_url, database_read_url=None, database_direct_url=None)
         target = open_store(settings, self._backend, self._clock, self._key, new_store=True)
         try:
             # Copied before the project is opened there, so that it keeps its id.

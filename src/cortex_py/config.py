@@ -122,6 +122,12 @@ class Settings:
         "see [read replicas](../operate/scale.md#read-replicas)",
         secret=True,
     )
+    database_direct_url: str | None = _setting(
+        None,
+        "the PostgreSQL server itself, if `database_url` leads to "
+        "[PgBouncer in transaction mode](../operate/database.md#pgbouncer)",
+        secret=True,
+    )
     vector_index_above: int = _setting(
         50_000,
         "on PostgreSQL, a space with more records gets a vector index; 0 for never",

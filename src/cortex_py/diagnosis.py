@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from .clients.checks import ClientState, client_states
 from .clients.homes import Home, find_homes
@@ -77,7 +77,14 @@ def _place(cortex: Cortex) -> str:
     if not cortex.settings.database_url:
         return str(cortex.settings.database)
     parts = urlsplit(cortex.settings.database_url)
-    return f"PostgreSQL at {parts.netloc.rpartition('@')[2] or 'localhost'}{parts.path}"
+    return f"PostgreSQL at {_servers(cortex.settings.database_url)}{parts.path}"
+
+
+def _servers(url: str) -> str:
+    """The hosts of a database, of which there may be several, without user and password."""
+    parts = urlsplit(url)
+    named = parse_qs(parts.query)
+    return parts.netloc.rpartition("@")[2] or ",".join(named.get("host", named.get("hostaddr", []))) or "localhost"
 
 
 def _model(cortex: Cortex) -> Check:
@@ -138,7 +145,7 @@ def _outbound(cortex: Cortex) -> list[Outbound]:
     found = []
     settings = cortex.settings
     if settings.database_url:
-        host = urlsplit(settings.database_url).netloc.rpartition("@")[2] or "localhost"
+        host = _servers(settings.database_url)
         found.append(Outbound("store", host, "everything that is stored, readable by the operator of the database"))
     if settings.embedding_backend == "openai" and settings.embedding_url:
         host = urlsplit(settings.embedding_url).netloc.rpartition("@")[2]

@@ -55,6 +55,7 @@ def _open_database(settings: Settings, clock: Clock, key: HomeKey | None, new_st
         required=settings.auth != "token",
         retry_seconds=settings.database_retry_seconds,
         read_url=settings.database_read_url,
+        direct_url=settings.database_direct_url,
     )
 
 

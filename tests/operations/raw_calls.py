@@ -30,8 +30,11 @@ def get(url: str, path: str, **headers: str) -> tuple[int, Mapping[str, str], by
         to.close()
 
 
-def send_call(to: HTTPConnection, tool: str, arguments: Mapping[str, Any], **headers: str) -> None:
-    params = {"name": tool, "arguments": arguments, "_meta": _META}
+def send_call(
+    to: HTTPConnection, tool: str, arguments: Mapping[str, Any], request_id: str = "", **headers: str
+) -> None:
+    meta = _META | ({"request_id": request_id} if request_id else {})
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     usual = {
         "Content-Type": "application/json",

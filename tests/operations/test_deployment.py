@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,16 +15,20 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
+from psycopg.conninfo import conninfo_to_dict
 
 from cortex_py.cli import cli
 from cortex_py.config import Settings, load_settings, setting_names
 from cortex_py.http.access import OPEN_PATHS
+
+from postgres_server import PostgresServer
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 NEWEST, OLDEST = "1.37", "1.33"
 VARIABLES = {f"CORTEX_{name.upper()}" for name in (*setting_names(), "home")}
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text("utf-8")
+WITH_REPLICA = "docker-compose.replica.yml"
 # What the server takes after it has drained, at most: connections that stay open, and the store.
 AFTERWARDS = 10
 
@@ -35,8 +42,8 @@ def _one(kind: str) -> dict[str, Any]:
     return found
 
 
-def _compose() -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((DEPLOY / "docker-compose.yml").read_text("utf-8"))
+def _compose(name: str = "docker-compose.yml") -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((DEPLOY / name).read_text("utf-8"))
     return loaded
 
 
@@ -66,6 +73,7 @@ def test_the_composition_is_valid() -> None:
     schema = json.loads(files("check_jsonschema").joinpath("builtin_schemas/vendor/compose-spec.json").read_text())
     validator = jsonschema.validators.validator_for(schema)(schema)
     validator.validate(_compose())
+    validator.validate(_compose(WITH_REPLICA))
     wrong = _compose()
     wrong["services"]["cortex"]["depend_on"] = {}
     assert not validator.is_valid(wrong)
@@ -73,6 +81,7 @@ def test_the_composition_is_valid() -> None:
 
 def test_only_settings_that_exist_are_set() -> None:
     told = [*_one("ConfigMap")["data"], *_compose()["services"]["cortex"]["environment"]]
+    told += _compose(WITH_REPLICA)["services"]["cortex"]["environment"]
     told += [name for one in _objects() if one["kind"] == "Secret" for name in one["stringData"] if name != "audit.key"]
     told += re.findall(r"\b(CORTEX_[A-Z_]+)=", DOCKERFILE)
     assert len(told) > 10
@@ -144,3 +153,63 @@ def test_the_image_is_built_from_hashes_and_runs_without_rights() -> None:
     assert {word for word in options if word.startswith("--")} <= known
     for copied in re.findall(r"^COPY (?!--from)(.*) \S+$", DOCKERFILE, re.MULTILINE):
         assert all((DEPLOY.parent / name).exists() for name in copied.split())
+
+
+def _servers(address: str) -> list[tuple[str, str]]:
+    found = conninfo_to_dict(address)
+    return list(zip(str(found["host"]).split(","), str(found["port"]).split(","), strict=True))
+
+
+def test_addresses_name_every_server_of_the_database() -> None:
+    services = _compose()["services"] | _compose(WITH_REPLICA)["services"]
+    composed = _compose(WITH_REPLICA)["services"]["cortex"]["environment"]
+    # Compose puts the password in.
+    plain = {name: re.sub(r"\$\{[^}]*\}", "secret", value) for name, value in composed.items()}
+    (secret,) = [one["stringData"] for one in _objects() if one["metadata"]["name"] == "cortex" and "stringData" in one]
+    for addresses in (plain, secret):
+        writing, reading = (_servers(addresses[f"CORTEX_DATABASE_{kind}URL"]) for kind in ("", "READ_"))
+        assert len(writing) == 2
+        assert writing == reading
+    assert {host for host, _ in _servers(plain["CORTEX_DATABASE_URL"])} <= services.keys()
+    ports = [rule["ports"] for rule in _one("NetworkPolicy")["spec"]["egress"]]
+    assert {int(port) for _, port in _servers(secret["CORTEX_DATABASE_URL"])} <= {
+        one["port"] for listed in ports for one in listed
+    }
+
+
+@pytest.mark.sqlite_only
+def test_the_scripts_of_the_replica_copy_a_running_server(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    folder = postgres_server.folder / "copied"
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    # What the image starts in the end.
+    (programs / "postgres").write_text("#!/bin/sh\necho started in $PGDATA\n")
+    (programs / "postgres").chmod(0o755)
+    for one in (tmp_path, *tmp_path.parents[:2]):
+        one.chmod(0o755)
+    database = {"POSTGRES_USER": "postgres", "POSTGRES_DB": "postgres", "POSTGRES_PASSWORD": "it's secret"}
+    path = f"{programs}:{postgres_server.programs}:{os.environ['PATH']}"
+    usual = {"PATH": path, "PGHOST": str(postgres_server.folder), **database}
+
+    def run(script: str, **more: str) -> str:
+        text = (DEPLOY / script).read_text("utf-8")
+        done = subprocess.run(
+            ["bash", "-s"],
+            env=usual | more,
+            check=False,
+            **postgres_server.as_user | {"stdin": None, "input": text},  # type: ignore[call-overload]
+        )
+        assert done.returncode == 0, done.stderr
+        return str(done.stdout)
+
+    try:
+        run("replication.sh", PGDATA=str(postgres_server.folder / "data"))
+        reached = {"PGDATA": str(folder), "CORTEX_PRIMARY": str(postgres_server.folder), "PGPASSWORD": "it's secret"}
+        assert run("replica.sh", **reached) == f"started in {folder}\n"
+        assert (folder / "standby.signal").exists()
+        assert "user=replicator" in (folder / "postgresql.auto.conf").read_text()
+        # The second start copies nothing.
+        assert run("replica.sh", **reached | {"CORTEX_PRIMARY": "nowhere"}) == f"started in {folder}\n"
+    finally:
+        postgres_server.run("DROP ROLE IF EXISTS replicator")
+        shutil.rmtree(folder, ignore_errors=True)

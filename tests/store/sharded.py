@@ -212,6 +212,7 @@ class ShardedDatabase:
     vector_index = None
     distributed = False
     kept_spaces = None
+    era = 0
 
     def __init__(self, shards: Shards, clock: Clock) -> None:
         self.shards = shards
@@ -287,6 +288,9 @@ class ShardedDatabase:
         return None
 
     def replica_lag(self) -> int | None:
+        return None
+
+    def server_load(self) -> None:
         return None
 
     def leads(self, name: str) -> bool:

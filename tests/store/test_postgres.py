@@ -150,7 +150,7 @@ def test_the_sequence_follows_the_order_of_commits(postgres_url: str) -> None:
     def write(database: PostgresDatabase, mark: int) -> None:
         for turn in range(40):
             with database.write("shared") as session:
-                seq = MemoryTable(database, Dictionaries()).next_seq(session, "shared")
+                seq = MemoryTable(database, Dictionaries(database)).next_seq(session, "shared")
                 session.run("INSERT INTO purged (space, num, seq) VALUES ('shared', ?, ?)", (1_000 * mark + turn, seq))
 
     seen: list[int] = []

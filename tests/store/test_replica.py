@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +12,13 @@ import pytest
 
 from cortex_py import Cortex
 
+from forking import python_command
 from helpers import FakeClock
 from homes import opened
 from postgres_server import PostgresServer, running_server, streaming_replica
 
 pytestmark = pytest.mark.sqlite_only  # it starts servers of its own
+WRITER = Path(__file__).with_name("replica_writer.py")
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +94,39 @@ def test_without_its_replica_the_primary_answers(pair: tuple[PostgresServer, Pos
         assert _finds(cortex, "found")
     finally:
         pair[1].start()
+
+
+def _write_and_read(tmp_path: Path, project: Path, *, processes: int, writes: int, durable: bool) -> dict[str, int]:
+    """Let processes write to one project and look for each write; how many recalls each server answered."""
+    with running_server(durable=durable) as primary, primary.database() as url, streaming_replica(primary) as replica:
+        read_url = replica.url(url.rpartition("/")[2])
+        started = [
+            subprocess.Popen(
+                [
+                    *python_command(),
+                    str(WRITER),
+                    url,
+                    read_url,
+                    str(tmp_path / str(n)),
+                    str(project),
+                    str(n),
+                    str(writes),
+                ],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for n in range(processes)
+        ]
+        counted = [json.loads(process.communicate()[0]) for process in started]
+    assert [process.returncode for process in started] == [0] * processes
+    assert [word for one in counted for word in one["stale"]] == []
+    return {name: sum(one[name] for one in counted) for name in ("writes", "replica", "primary")}
+
+
+@pytest.mark.soak
+def test_ten_thousand_writes_of_four_processes_are_in_their_next_recalls(tmp_path: Path, project: Path) -> None:
+    found = _write_and_read(tmp_path, project, processes=4, writes=2_500, durable=True)
+    print(found)
+    assert found["writes"] >= 10_000
+    # Both answer: the replica mostly, and the primary where the replica is late.
+    assert found["replica"] > 1_000

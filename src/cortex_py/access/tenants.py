@@ -279,7 +279,7 @@ class Tenants:
 
     def _rights(self, session: Session, org: str, user: str) -> _Standing | None:
         """A person's rights, cached for each revision of the tables; None if they are not a member."""
-        revision = self._table.revision(session)
+        revision = (self._store.database.era, *self._table.revision(session))
         known = self._standings.get((org, user))
         if known is None or known.revision != revision:
             known = self._compute_standing(session, org, user, revision)

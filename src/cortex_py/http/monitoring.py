@@ -143,7 +143,8 @@ class _StoreCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         found = self._cortex.vitals()
-        yield GaugeMetricFamily("cortex_store_up", "Whether the store can be reached.", int(self._reachable()))
+        up = self._reachable()
+        yield GaugeMetricFamily("cortex_store_up", "Whether the store can be reached.", int(up))
         connections = GaugeMetricFamily("cortex_store_connections", "Connections to the store.", labels=("state",))
         connections.add_metric(("in_use",), found.in_use)
         connections.add_metric(("idle",), found.idle)
@@ -156,13 +157,36 @@ class _StoreCollector(Collector):
         yield CounterMetricFamily("cortex_store_waits", "Callers that no connection was free for.", found.waited)
         yield CounterMetricFamily("cortex_store_retries", "Attempts to reach it that were repeated.", found.retries)
         yield CounterMetricFamily("cortex_store_lost", "Transactions whose connection broke.", found.lost)
-        if (lag := self._cortex.replica_lag()) is not None:
+        yield CounterMetricFamily(
+            "cortex_store_failovers", "Times that another server or a restored one took over.", found.failovers
+        )
+        yield CounterMetricFamily(
+            "cortex_store_lost_changes", "Acknowledged changes that it did not have.", found.lost_changes
+        )
+        yield CounterMetricFamily("cortex_store_turn_seconds", "Waiting of writers for their turn.", found.turn_seconds)
+        if up:
+            yield from self._server()
+        if up and (lag := self._cortex.replica_lag()) is not None:
             yield GaugeMetricFamily("cortex_replica_lag_bytes", "Bytes of the log it has not replayed.", lag)
         if found.replica_reads or found.replica_passed:
             reads = CounterMetricFamily("cortex_replica_reads", "Reads that a replica could answer.", labels=("by",))
             reads.add_metric(("replica",), found.replica_reads)
             reads.add_metric(("primary",), found.replica_passed)
             yield reads
+
+    def _server(self) -> Iterator[Metric]:
+        load = self._cortex.server_load()
+        if load is None:
+            return
+        yield GaugeMetricFamily("cortex_store_lock_waiters", "Transactions that wait for a lock.", load.lock_waiters)
+        yield GaugeMetricFamily(
+            "cortex_store_lock_wait_seconds", "How long the first of them has waited.", load.longest_wait
+        )
+        if load.spaces_by_worker:
+            spaces = GaugeMetricFamily("cortex_store_spaces", "Spaces on each worker.", labels=("worker",))
+            for worker, count in load.spaces_by_worker.items():
+                spaces.add_metric((worker,), count)
+            yield spaces
 
 
 class _ServiceCollector(Collector):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AUDIT", "COORDINATOR", "DISTRIBUTED", "EVERY_ROW", "FAN_OUTS", "Bounds", "CurrentBounds", "Database", "Row",
-    "Session", "Sql", "Vitals", "batched", "by_space", "column", "everywhere", "first", "in_spaces", "marks", "padded",
-    "retry_once", "rows_among", "unbounded", "visible",
+    "ServerLoad", "Session", "Sql", "Vitals", "batched", "by_space", "column", "everywhere", "first", "in_spaces",
+    "marks", "padded", "retry_once", "rows_among", "unbounded", "visible",
 ]  # fmt: skip
 
 
@@ -75,7 +75,9 @@ class Vitals:
 
     `waited`: callers for whom no connection was free. `retries`: attempts to reach a server that did not answer.
     `lost`: transactions whose connection broke. `replica_reads` were answered by a replica; `replica_passed` could have
-    been, and were answered by the primary.
+    been, and were answered by the primary. `failovers`: how often another server, or a restored one, took over.
+    `turn_seconds`: how long writers waited in all until it was their turn. `lost_changes`: changes that were
+    acknowledged to this process, and that a server which took over does not have.
     """
 
     in_use: int
@@ -88,6 +90,21 @@ class Vitals:
     lost: int = 0
     replica_reads: int = 0
     replica_passed: int = 0
+    failovers: int = 0
+    turn_seconds: float = 0.0
+    lost_changes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLoad:
+    """What the server of an engine is busy with now; `spaces_by_worker` is empty unless rows are on workers.
+
+    Of those who wait for a lock, `longest_wait` is the time of the one that has waited longest, in seconds.
+    """
+
+    lock_waiters: int
+    longest_wait: float
+    spaces_by_worker: Mapping[str, int]
 
 
 class Session(Protocol):
@@ -124,6 +141,10 @@ class Database(Protocol):
     screener: Screener | None
     # Whether rows are on several servers, one of which may be down while the others work.
     distributed: bool
+
+    @property
+    def era(self) -> int:
+        """Grows when writes that were acknowledged may have been lost: what was cached before is dropped then."""
 
     @property
     def kept_spaces(self) -> KeptSpaces | None:
@@ -198,6 +219,9 @@ class Database(Protocol):
 
     def replica_lag(self) -> int | None:
         """How many bytes of its log a replica has not replayed; None if there is none, or it does not answer."""
+
+    def server_load(self) -> ServerLoad | None:
+        """What the server is busy with; None if the engine has none, or it does not answer."""
 
     def wait_for_change(self, seconds: float, /) -> bool | None:
         """Wait until memories or prompts may have changed, at most that long; None if the engine cannot notify."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..clock import Clock, to_micros
@@ -35,10 +36,18 @@ def _version(database: Database, session: Session) -> int:
     return int(row[0]) if row else 0
 
 
-def migrate(database: Database, clock: Clock, engine_steps: tuple[tuple[str, ...], ...]) -> None:
+def migrate(
+    database: Database,
+    clock: Clock,
+    engine_steps: tuple[tuple[str, ...], ...],
+    *,
+    begin: Sequence[str] = (),
+    later: frozenset[str] = frozenset(),
+) -> None:
     """Migrate the database to this version of the schema, in one transaction.
 
-    `engine_steps` are the statements that the engine adds to each step, such as its text index.
+    `engine_steps` are the statements that the engine adds to each step, such as its text index. It runs `begin` first,
+    and the statements in `later` itself, after this, where the store is not new.
     """
     with database.read() as session:
         if _version(database, session) == SCHEMA_VERSION:
@@ -51,11 +60,15 @@ def migrate(database: Database, clock: Clock, engine_steps: tuple[tuple[str, ...
                 f"The store has schema {found}; this Cortex knows {SCHEMA_VERSION}.",
                 remedy="Upgrade Cortex; the store was left as it is.",
             )
+        for statement in begin:
+            session.run(statement)
         if found == 0:
+            later = frozenset()
             session.run("CREATE TABLE schema_step (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL)")
         for version in range(found + 1, SCHEMA_VERSION + 1):
             for statement in (*MIGRATIONS[version - 1], *engine_steps[version - 1]):
-                session.run(statement)
+                if statement not in later:
+                    session.run(statement)
             session.run(
                 "INSERT INTO schema_step (version, applied_at) VALUES (?, ?)", (version, to_micros(clock.now()))
             )

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 
-from .database import Session, column, first
+from .database import Database, Session, column, first
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -90,18 +90,20 @@ def _loaded(dictionary: bytes) -> zstd.ZstdDict:
 
 
 class Dictionaries:
-    """The dictionaries in the store. They never change, so each process caches those it has read."""
+    """The dictionaries in the store. In an era they never change, so each process caches those it has read."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, int], bytes] = {}
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[tuple[int, str, int], bytes] = {}
 
     def get(self, session: Session, space: str, num: int | None) -> bytes | None:
         if not num:
             return None
-        if (space, num) not in self._known:
+        key = (self._database.era, space, num)
+        if key not in self._known:
             (data,) = column(session, "SELECT data FROM dictionary WHERE space = ? AND num = ?", (space, num))
-            self._known[(space, num)] = data
-        return self._known[(space, num)]
+            self._known[key] = data
+        return self._known[key]
 
     def newest(self, session: Session, space: str) -> tuple[int, bytes] | None:
         return first(session, "SELECT num, data FROM dictionary WHERE space = ? ORDER BY num DESC LIMIT 1", (space,))

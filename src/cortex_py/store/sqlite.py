@@ -89,6 +89,7 @@ class SqliteDatabase:
     name = "sqlite"
     vector_index: VectorIndex | None = None
     distributed = False
+    era = 0
     screener: Screener | None = None
 
     def __init__(self, path: Path, key: bytes | None = None) -> None:
@@ -210,6 +211,9 @@ class SqliteDatabase:
         return Vitals(used, idle, used + idle, reads=self._file.begun(_READ), writes=self._file.begun(_WRITE))
 
     def replica_lag(self) -> int | None:
+        return None
+
+    def server_load(self) -> None:
         return None
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class Store:
     ) -> None:
         """`names` says how names are looked up. `readable` decides whether the current caller may read a space."""
         self.database = database
-        dictionaries = Dictionaries()
+        dictionaries = Dictionaries(database)
         self.memories = MemoryTable(database, dictionaries)
         self.projects = ProjectTable()
         self.branches = BranchTable()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -22,11 +23,26 @@ from ... import deadline
 from ...clock import Clock
 from ...errors import ConfigurationError, StorageError, StoreBusy, StoreDenied, StoreReadOnly
 from ...tracing import span
-from ..database import DISTRIBUTED, Bounds, CurrentBounds, Row, Session, Sql, Vitals, column, marks, unbounded
-from ..migrations import MIGRATIONS, migrate, read_steps
+from ..database import (
+    DISTRIBUTED,
+    Bounds,
+    CurrentBounds,
+    Row,
+    ServerLoad,
+    Session,
+    Sql,
+    Vitals,
+    column,
+    marks,
+    unbounded,
+)
+from ..migrations import MIGRATIONS, read_steps
 from ..screener import ScreenedSession, Screener
+from .acknowledged import Acknowledged
 from .distribution import complete, distributed_tables, size_on_workers
 from .errors import guard_commit, translate_errors
+from .load import read_load
+from .online import migrate_online
 from .pool import NOTICES, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool
 from .replica import Replica
 from .security import (
@@ -135,6 +151,8 @@ class _PostgresSession:
         self._cursor = connection.cursor(binary=True)
         self.bounds = bounds
         self.announced = False
+        # The last change of each space that was written here.
+        self.changes: dict[str, int] = {}
 
     @property
     def as_is(self) -> Session:
@@ -145,7 +163,10 @@ class _PostgresSession:
         self.announced |= sql.startswith(_ANNOUNCED)
         prepare = False if any(name in sql for name in _PLANNED) else None
         self._cursor.execute(as_postgres(sql).encode(), params, prepare=prepare)
-        return self._cursor.fetchall() if self._cursor.description else []
+        found = self._cursor.fetchall() if self._cursor.description else []
+        if found and sql.startswith(_ANNOUNCED[0]):
+            self.changes[str(params[0])] = int(found[0][0])
+        return found
 
     def run(self, sql: str, params: Sequence[Sql] = ()) -> None:
         deadline.check()
@@ -199,18 +220,33 @@ class PostgresDatabase(PostgresText):
     screener: Screener | None = None
     kept_spaces = None
 
-    def __init__(self, url: str, retry_seconds: float = RETRY_SECONDS, read_url: str | None = None) -> None:
-        self.pool = Pool(url, retry_seconds)
-        self._replica = Replica(read_url) if read_url else None
-        self._leader = Leader(self.pool)
-        self._notices = Notices(self.pool)
+    def __init__(
+        self,
+        url: str,
+        retry_seconds: float = RETRY_SECONDS,
+        read_url: str | None = None,
+        direct_url: str | None = None,
+    ) -> None:
+        pooled = direct_url is not None
+        self.pool = Pool(url, retry_seconds, pooled=pooled)
+        # For what needs a connection of its own for longer than a transaction.
+        self.direct = Pool(direct_url, retry_seconds) if direct_url else self.pool
+        self._replica = Replica(read_url, pooled=pooled) if read_url else None
+        self._leader = Leader(self.direct)
+        self._notices = Notices(self.pool, self.direct)
         self._turns = Turns()
-        self._counted: set[str] = set()
+        # The spaces whose changes are counted, with the era in which that was made sure.
+        self._counted: set[tuple[str, int]] = set()
+        self._acknowledged = Acknowledged()
         self.vector_index: VectorIndex | None = VectorIndex(self)
         self._bounds: CurrentBounds = unbounded
         self._role = ""
         # Whether Citus spreads the rows over several servers by their space.
         self.distributed = False
+
+    @property
+    def era(self) -> int:
+        return self.pool.era
 
     def numbers(self, session: Session, sql: str, params: Sequence[Sql]) -> NDArray[np.int64]:
         import numpy as np
@@ -235,24 +271,35 @@ class PostgresDatabase(PostgresText):
     def writing_as(self, bounds: Bounds | None, *spaces: str, derived: bool = False) -> Iterator[Session]:
         """A transaction for a caller, or with None of the server itself, whose texts are not screened."""
         # Threads of one process take turns here, so that waiting ones hold no connection.
+        came = time.monotonic()
         with self._turns.take(frozenset(spaces), WAIT_SECONDS) as taken:
             if not taken:
                 raise StoreBusy(f"The store at {self.pool.place} is busy.", remedy="Nothing was written; try again.")
-            for space in set(spaces) - self._counted:
-                self._count_changes(space, bounds)
             # In order, so that no two writers of several spaces wait for each other.
             locks = "; ".join(_LOCK_SPACE.format(literal(space)) for space in sorted(set(spaces)))
-            with self._transaction(_WRITE if spaces else _WRITE_ALL, bounds, locks, derived=derived) as session:
-                yield session
+            begun = False
+            while not begun:
+                era = self.era
+                for space in set(spaces):
+                    self._count_changes(space, bounds, era)
+                with self._transaction(_WRITE if spaces else _WRITE_ALL, bounds, locks, derived=derived) as session:
+                    # Otherwise another server took over meanwhile, where the rows to lock may be missing.
+                    begun = era == self.era
+                    if begun:
+                        self._turns.note(time.monotonic() - came)
+                        yield session
+            if not derived:
+                self._acknowledged.note(session.changes, era)
             if session.announced:
                 self._notices.announce()
 
-    def _count_changes(self, space: str, bounds: Bounds | None) -> None:
+    def _count_changes(self, space: str, bounds: Bounds | None, era: int) -> None:
         """Make sure that the changes of a space are counted: its writers take turns on the count."""
-        if bounds is None or space in bounds.writable:
-            with self._transaction(_WRITE) as session:
-                session.run(_ADD_SPACE, (space,))
-            self._counted.add(space)
+        if (space, era) in self._counted or (bounds is not None and space not in bounds.writable):
+            return
+        with self._transaction(_WRITE) as session:
+            session.run(_ADD_SPACE, (space,))
+        self._counted.add((space, era))
 
     @contextmanager
     def _transaction(
@@ -282,6 +329,10 @@ class PostgresDatabase(PostgresText):
             sees = bool(self._replica) and connection is None and (behind or access == "write")
             if connection is None:
                 connection = stack.enter_context(self.pool.connection(*messages))
+            if changes := self._acknowledged.take(self.era):
+                # For the server itself: a caller does not see every space.
+                with self._transaction(_READ) as own:
+                    self._acknowledged.compare(own, changes)
             yield _PostgresSession(connection, bounds)
             done = self._commit(connection, access == "write", sees=sees)
             if done == "ROLLBACK":
@@ -350,7 +401,7 @@ class PostgresDatabase(PostgresText):
             return self._notices.wait(seconds)
 
     def compact(self) -> None:
-        with translate_errors(self.pool.place), self.pool.connection() as connection:
+        with translate_errors(self.direct.place), self.direct.connection() as connection:
             tables = connection.execute(
                 "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = current_schema() "
                 "AND tableowner = current_user ORDER BY tablename"
@@ -377,7 +428,8 @@ class PostgresDatabase(PostgresText):
             return self._leader.leads(name)
 
     def vitals(self) -> Vitals:
-        found = self.pool.vitals()
+        waited, lost = self._turns.waited, self._acknowledged.lost
+        found = replace(self.pool.vitals(), turn_seconds=waited, lost_changes=lost)
         if self._replica is None:
             return found
         return replace(found, replica_reads=self._replica.reads, replica_passed=self._replica.passed)
@@ -385,10 +437,19 @@ class PostgresDatabase(PostgresText):
     def replica_lag(self) -> int | None:
         return self._replica.lag(self.pool) if self._replica else None
 
+    def server_load(self) -> ServerLoad | None:
+        try:
+            with self._transaction(_READ) as session:
+                return read_load(session, on_workers=self.distributed)
+        except StorageError as error:
+            logger.debug("the load of the server is not known: %s", type(error).__name__)
+            return None
+
     def close(self) -> None:
         self._notices.close()
         self._leader.close()
         self.pool.close()
+        self.direct.close()
         if self._replica:
             self._replica.close()
 
@@ -401,13 +462,15 @@ def open_postgres(
     required: bool = False,
     retry_seconds: float = RETRY_SECONDS,
     read_url: str | None = None,
+    direct_url: str | None = None,
 ) -> PostgresDatabase:
     """Connect, and migrate the schema. `bounds` is called when a transaction begins, to learn for whom it is.
 
     `required` refuses a database without the role of callers at once instead of at the first call. `retry_seconds` is
-    how long to wait for a server that restarts. `read_url` is a replica for reads that may be behind.
+    how long to wait for a server that restarts. `read_url` is a replica for reads that may be behind. `direct_url` is
+    the server itself, where `url` leads to a pooler in transaction mode.
     """
-    database = PostgresDatabase(url, retry_seconds, read_url)
+    database = PostgresDatabase(url, retry_seconds, read_url, direct_url)
     try:
         with database.read() as session:
             ((version, encoding),) = session.rows(
@@ -419,7 +482,7 @@ def open_postgres(
                 remedy="Use PostgreSQL 16 or later and a database with the encoding UTF8.",
                 field="database_url",
             )
-        migrate(database, clock, POSTGRES_STEPS)
+        migrate_online(database, clock, POSTGRES_STEPS)
         with database.read() as session:
             distributed = distributed_tables(session)
         if distributed:

@@ -20,7 +20,7 @@ from ...errors import (
     StoreUnavailable,
 )
 
-__all__ = ["cannot_connect", "connection_lost", "guard_commit", "translate_errors"]
+__all__ = ["cannot_connect", "connection_lost", "guard_commit", "is_read_only", "translate_errors"]
 
 _AGAIN = "Nothing was written; try again."
 _BUSY = (
@@ -51,6 +51,9 @@ _STARTING = (
     "not yet accepting connections",
     "too many clients",
     "remaining connection slots",
+    # Of an address with several hosts, only a replica answers: perhaps it is being promoted.
+    "session is read-only",
+    "hot standby mode",
 )
 
 
@@ -68,10 +71,6 @@ def translate_errors(place: str, *, bound: bool = False) -> Iterator[None]:
     except errors.DiskFull as error:
         raise StoreFull(
             f"The disk behind {place} is full.", remedy="Nothing was written; free some space and repeat."
-        ) from error
-    except errors.ReadOnlySqlTransaction as error:
-        raise StoreReadOnly(
-            f"The store at {place} cannot be written.", remedy="Point database_url at the primary server."
         ) from error
     except _DENIED as error:
         if bound:
@@ -104,9 +103,7 @@ def translate_errors(place: str, *, bound: bool = False) -> Iterator[None]:
             f"The store at {place} cannot hold a value: {_words(error)}.", remedy="Nothing was written; change it."
         ) from error
     except psycopg.Error as error:
-        raise StorageError(
-            f"The store at {place} failed: {_words(error)}.", remedy="Nothing was written; see the server's log."
-        ) from error
+        raise _other(place, error) from error
 
 
 @contextmanager
@@ -125,6 +122,22 @@ def guard_commit(place: str) -> Iterator[None]:
             remedy="It may have been written or not; look before you repeat it, or repeat it with its idempotency key.",
             perhaps_written=True,
         ) from error
+
+
+def _other(place: str, error: psycopg.Error) -> StorageError:
+    if is_read_only(error):
+        return StoreReadOnly(
+            f"The store at {place} cannot be written.", remedy="Point database_url at the primary server."
+        )
+    return StorageError(
+        f"The store at {place} failed: {_words(error)}.", remedy="Nothing was written; see the server's log."
+    )
+
+
+def is_read_only(error: psycopg.Error) -> bool:
+    """Whether a server refused to write because it is a replica or was made read-only."""
+    # A replica refuses the beginning of a transaction that writes with this code, which others have too.
+    return isinstance(error, errors.ReadOnlySqlTransaction) or "during recovery" in _words(error)
 
 
 def connection_lost(place: str, error: psycopg.Error) -> StoreUnavailable:

@@ -1,7 +1,14 @@
 """Connections to one PostgreSQL database: a bounded number, each used by one thread at a time.
 
-The pool waits for a server that restarts: until the first statement of a transaction is answered, nothing was done and
-it can be retried. A connection that breaks later is an error for the caller.
+The pool waits for a server that restarts, or for a replica that is promoted: until the first statement of a transaction
+is answered, nothing was done and it can be retried. A connection that breaks later is an error for the caller.
+
+A promoted replica, or a restored backup, continues on a new timeline of the log and may lack what was acknowledged
+last. `era` counts these changes: what was cached in an earlier one is dropped. A server on an older timeline than the
+last one was replaced, and is refused.
+
+Behind a pooler such as PgBouncer in transaction mode (`pooled`), each transaction may run on another connection of the
+server: settings go into every transaction, and no statement is prepared.
 
 Coordination between processes has connections of its own beside the pool: which process does work that only one may
 do, and notices of changes. The server releases the locks of a leader when its connection ends; then another process may
@@ -28,10 +35,12 @@ from psycopg.types.numeric import NumericBinaryLoader
 
 from ...errors import ConfigurationError, StorageError, StoreBusy, StoreUnavailable
 from ..database import Vitals
-from .errors import cannot_connect, connection_lost
+from .errors import cannot_connect, connection_lost, is_read_only
 
 __all__ = ["NOTICES", "RETRY_SECONDS", "WAIT_SECONDS", "Connection", "Leader", "Notices", "Pool"]
 
+
+logger = logging.getLogger(__name__)
 
 _CONNECTIONS = 16
 WAIT_SECONDS = 30
@@ -46,29 +55,56 @@ _DEFAULTS = {
     "keepalives_idle": "30",
     "keepalives_interval": "10",
     "keepalives_count": "6",
+    "tcp_user_timeout": "90000",
 }
-_PREPARE = (
-    f"SET lock_timeout = '{WAIT_SECONDS}s'; SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; "
-    "SET bytea_output = 'hex'; "
-    # The same on the server: the locks of a client that vanished are released within two minutes.
-    "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6; "
+# With several hosts: each gets its time, one after the other, and the one that writes is taken, or one that follows it.
+_SEVERAL = {"connect_timeout": "3", "target_session_attrs": "read-write"}
+_SEVERAL_REPLICAS = _SEVERAL | {"target_session_attrs": "prefer-standby"}
+# For each transaction behind a pooler, and otherwise once for each connection.
+_SETTINGS = {
+    "lock_timeout": f"'{WAIT_SECONDS}s'",
     # Statements are short: compiling one, or starting a parallel worker, takes longer than running it.
-    "SET jit = off; SET max_parallel_workers_per_gather = 0; "
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
     # How far an index of vectors is searched. Without pgvector these are unused custom settings.
-    "SET hnsw.ef_search = 300; SET hnsw.iterative_scan = 'relaxed_order'; SET hnsw.max_scan_tuples = 40000; "
+    "hnsw.ef_search": "300",
+    "hnsw.iterative_scan": "'relaxed_order'",
+    "hnsw.max_scan_tuples": "40000",
+}
+_OF_CONNECTION = _SETTINGS | {
+    # A pooler keeps these two, and hex is the default.
+    "client_encoding": "'UTF8'",
+    "standard_conforming_strings": "on",
+    "bytea_output": "'hex'",
+    # The same on the server: the locks of a client that vanished are released within two minutes.
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "6",
     # Settings of a transaction go to the workers that have its rows, and each worker gets one connection for what
     # changes several shards. Without Citus these are unused settings too.
-    "SET citus.propagate_set_commands = 'local'; SET citus.multi_shard_modify_mode = 'sequential'"
-)
+    "citus.propagate_set_commands": "'local'",
+    "citus.multi_shard_modify_mode": "'sequential'",
+}
+_PREPARE = "; ".join(f"SET {name} = {value}" for name, value in _OF_CONNECTION.items())
+_LOCALLY = "; ".join(f"SET LOCAL {name} = {value}" for name, value in _SETTINGS.items())
+# Null on a replica.
+_TIMELINE = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class Pool:
-    def __init__(self, url: str, retry_seconds: float = RETRY_SECONDS) -> None:
+    def __init__(
+        self, url: str, retry_seconds: float = RETRY_SECONDS, *, pooled: bool = False, replica: bool = False
+    ) -> None:
         parts = _parts(url)
         self._retry_seconds = retry_seconds
-        self._conninfo = make_conninfo(**{**_DEFAULTS, **parts})
+        self._pooled = pooled
+        several = "," in f"{parts.get('host')}{parts.get('hostaddr')}"
+        chosen = (_SEVERAL_REPLICAS if replica else _SEVERAL) if several else {}
+        self._conninfo = make_conninfo(**{**_DEFAULTS, **chosen, **parts})
+        # A server that cannot be written may be followed by another that can.
+        self._may_change = several or pooled
         self.place = _place(parts)
         self._password = str(parts.get("password") or "")
         self._idle: list[Connection] = []
@@ -78,6 +114,8 @@ class Pool:
         self._closed = False
         # Whether the server was ever reached: a wrong address fails at once.
         self._met = False
+        self._timeline = 0
+        self.era = 0
         self._in_use = self._waited = self._reads = self._writes = self._retries = self._lost = 0
 
     @contextmanager
@@ -132,9 +170,13 @@ class Pool:
         """A connection; None if an idle one turned out to be broken."""
         connection, fresh = self._take()
         try:
-            for statements in begin:
-                connection.execute(statements.encode())
+            self.begin(connection, begin)
             return connection
+        except (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.FeatureNotSupported) as error:
+            connection.close()
+            if self._may_change and is_read_only(error):
+                raise StoreBusy(f"The store at {self.place} cannot be written now.", remedy="Try again.") from error
+            raise
         except psycopg.OperationalError as error:
             broken = connection.broken
             connection.close()
@@ -146,6 +188,36 @@ class Pool:
         except BaseException:
             connection.close()
             raise
+
+    def begin(self, connection: Connection, messages: Sequence[str]) -> None:
+        """Run the statements that begin a transaction."""
+        for n, message in enumerate(messages):
+            if self._pooled and n == 0:
+                statement, *others = message.split(";", 1)
+                begun = connection.execute("; ".join((statement, _TIMELINE, _LOCALLY, *others)).encode())
+                begun.nextset()
+                self._meet(begun.fetchone())
+            else:
+                connection.execute(message.encode())
+
+    def _meet(self, found: tuple[Any, ...] | None) -> None:
+        """Note the timeline of a server, and refuse one that was replaced."""
+        timeline = int(found[0], 16) if found and found[0] else 0
+        with self._lock:
+            known = self._timeline
+            self._timeline = max(known, timeline)
+            self.era += 0 < known < timeline
+        if 0 < known < timeline:
+            logger.warning(
+                "the store at %s goes on with timeline %d of its log, after %d: a replica was promoted or a backup "
+                "restored, and what it had not received is lost",
+                *(self.place, timeline, known),
+            )
+        elif 0 < timeline < known:
+            raise StoreUnavailable(
+                f"A server at {self.place} was replaced: it is on timeline {timeline}, the store on {known}.",
+                remedy="Stop that server. If the store was put back on purpose, start Cortex again.",
+            )
 
     def _take(self) -> tuple[Connection, bool]:
         with self._lock:
@@ -162,13 +234,17 @@ class Pool:
     def connect(self) -> Connection:
         """A connection that does not count against the limit; the caller closes it."""
         try:
-            connection = psycopg.connect(self._conninfo, autocommit=True)
+            # 5 is what the driver does by itself.
+            threshold = None if self._pooled else 5
+            connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=threshold)
         except psycopg.Error as error:
             # Without the cause: its message may contain the whole URL.
             raise cannot_connect(self.place, self._password, error) from None
         try:
             _register(connection)
-            connection.execute(_PREPARE.encode())
+            if not self._pooled:
+                connection.execute(_PREPARE.encode())
+                self._meet(connection.execute(_TIMELINE.encode()).fetchone())
         except psycopg.OperationalError as error:
             connection.close()
             raise connection_lost(self.place, error) from error
@@ -194,7 +270,7 @@ class Pool:
     def vitals(self) -> Vitals:
         with self._lock:
             counted = (self._waited, self._reads, self._writes, self._retries, self._lost)
-            return Vitals(self._in_use, len(self._idle), _CONNECTIONS, *counted)
+            return Vitals(self._in_use, len(self._idle), _CONNECTIONS, *counted, failovers=self.era)
 
     def _give(self, connection: Connection, begin: Sequence[str]) -> None:
         with self._lock:
@@ -242,9 +318,12 @@ def _parts(url: str) -> dict[str, Any]:
 
 def _place(parts: Mapping[str, Any]) -> str:
     """The location of the database, without the password."""
-    host = parts.get("host") or parts.get("hostaddr") or "localhost"
-    port = f":{parts['port']}" if parts.get("port") else ""
-    return f"{host}{port}/{parts.get('dbname') or parts.get('user') or ''}"
+    hosts = str(parts.get("host") or parts.get("hostaddr") or "localhost").split(",")
+    ports = str(parts.get("port") or "").split(",")
+    # One port is for all hosts.
+    ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
+    servers = ",".join(f"{host}:{port}" if port else host for host, port in zip(hosts, ports, strict=True))
+    return f"{servers}/{parts.get('dbname') or parts.get('user') or ''}"
 
 
 # -- values ------------------------------------------------------------------------------------------
@@ -296,8 +375,6 @@ def _register(connection: psycopg.Connection[Any]) -> None:
     connection.adapters.register_loader("text", _TextLoader)
     connection.adapters.register_loader("numeric", _NumericLoader)
 
-
-logger = logging.getLogger(__name__)
 
 _CHANNEL = "cortex_changes"
 # A waiting thread notices within this time that it was closed.
@@ -402,9 +479,9 @@ class Notices:
     A process that is killed right after a commit does not report it: who waits also looks from time to time.
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, direct: Pool) -> None:
         self._pool = pool
-        self._own = _OwnConnection(pool)
+        self._own = _OwnConnection(direct)
         self._lock = threading.Lock()
         self._schema = ""
         # The process in which a report is due.

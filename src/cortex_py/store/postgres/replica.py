@@ -32,9 +32,9 @@ _WRITTEN = b"SELECT pg_current_wal_insert_lsn() - '0/0'"
 
 
 class Replica:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, pooled: bool = False) -> None:
         # No retries: the primary answers meanwhile.
-        self.pool = Pool(url, 0)
+        self.pool = Pool(url, 0, pooled=pooled, replica=True)
         self._lock = threading.Lock()
         # The position up to which this process has seen the log; None where it is not known.
         self._seen: int | None = 0
@@ -73,8 +73,7 @@ class Replica:
                 if not self._has_replayed(connection):
                     return None
                 # Only now: the transaction sees the moment of its first statement.
-                for message in messages:
-                    connection.execute(message.encode())
+                self.pool.begin(connection, messages)
                 stack.push(own.pop_all())
                 return connection
         except (StorageError, psycopg.Error) as error:

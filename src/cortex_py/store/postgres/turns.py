@@ -22,6 +22,12 @@ class Turns:
         self._alone = False
         # A writer of the whole store comes next: others would keep it waiting for ever.
         self._asked = 0
+        # How long writers waited in all, here and for other processes.
+        self.waited = 0.0
+
+    def note(self, seconds: float) -> None:
+        with self._changed:
+            self.waited += seconds
 
     @contextmanager
     def take(self, spaces: frozenset[str], seconds: float) -> Iterator[bool]:

@@ -284,7 +284,7 @@ class VectorIndex:
 
     def build(self, space: str, dimensions: int, stop: Callable[[], bool]) -> bool:
         """Complete the index of a space; False if pgvector is missing, another process builds it, or on `stop`."""
-        pool = self._database.pool
+        pool = self._database.direct
         with translate_errors(pool.place), pool.connection() as connection:
             if not _value(connection, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"):
                 return False

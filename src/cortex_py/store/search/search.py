@@ -224,9 +224,14 @@ class Search:
         self._in_engine: dict[str, EngineSpace] = {}
         self._lock = threading.RLock()
         self._joined: tuple[Sequence[Details], Details] | None = None
+        self._era = database.era
 
     def look_up(self, session: Session, scope: Scope, hashes: Sequence[int], count: int) -> list[SpaceQuery]:
         """The half of a search that needs no vector: which records are visible, and which contain the words."""
+        if self._era != (era := self._database.era):
+            # Change sequences may have gone back, and count other changes now.
+            self.forget_all()
+            self._era = era
         spaces = visible(scope.spaces, session.bounds)
         seqs = changes_of(session, spaces)
         index = self._database.vector_index
