@@ -59,7 +59,7 @@ FIGURES = Path(__file__).parent / "data" / "cluster_figures.json"
 _RECALLS, _CAPTURES, _BATCH = 300, 60, 200
 _SERVERS = {
     "shared_buffers": "1GB", "max_wal_size": "6GB", "checkpoint_timeout": "15min", "autovacuum": "on",
-    "maintenance_work_mem": "512MB",
+    "maintenance_work_mem": "192MB",
 }  # fmt: skip
 # -- filling
 _POOL, _EMBEDDED, _NOISE, _AT_ONCE = 15_000, 500, 0.5, 1_000
@@ -195,7 +195,6 @@ def fill(url: str, folder: Path, spaces: int = 500, records: int = 10_000) -> No
         filled, began = time.monotonic() - began, time.monotonic()
         with database.writing_as(None) as session:
             session.run("ALTER TABLE memory ALTER COLUMN graphed SET DEFAULT 0")
-            session.run("SET LOCAL maintenance_work_mem = '512MB'")
             session.run(_WORDS_INDEX)
         print(f"all in {filled:.0f} s; text index in {time.monotonic() - began:.0f} s", flush=True)
         began = time.monotonic()

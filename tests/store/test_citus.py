@@ -132,9 +132,11 @@ def test_a_filled_store_is_distributed_with_everything_in_it(
 def test_the_command_distributes_an_empty_store_once(cluster: CitusCluster, home: Path, project: Path) -> None:
     with cluster.database(distributed=False) as url:
         shell = Shell(home, project, CORTEX_DATABASE_URL=url)
-        assert f"Distributed {len(DISTRIBUTED)} tables, over 2 workers" in shell.text("distribute", "--yes")
+        assert f"Distributed {len(DISTRIBUTED)} tables, over 2 workers" in shell.text(
+            "distribute", "--yes", "--shards", "4"
+        )
         assert shell.text("capture", "Kafka carries the events")
-        assert "The store was distributed before, over 2 workers" in shell.text("distribute", "--yes")
+        assert "The store was distributed before, over 2 workers" in shell.text("distribute", "--yes", "--shards", "4")
         assert shell.json("distribute", "--yes")["tables"] == []
         assert "Kafka carries" in shell.text("recall", "kafka")
 
