@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
@@ -37,9 +37,10 @@ _SETTINGS = {
 
 
 class CitusCluster:
-    def __init__(self, nodes: list[PostgresServer], stack: ExitStack) -> None:
+    def __init__(self, nodes: list[PostgresServer], stack: ExitStack, settings: Mapping[str, str]) -> None:
         self.coordinator, *self.workers = nodes
         self._stack = stack
+        self._settings = settings
         self._names = (f"store_{n}" for n in count())
 
     def run(self, statement: str, database: str = _NAME) -> list[tuple[object, ...]]:
@@ -68,7 +69,7 @@ class CitusCluster:
         yield url
 
     def add_worker(self) -> PostgresServer:
-        worker = self._stack.enter_context(_node())
+        worker = self._stack.enter_context(_node(self._settings))
         self.run(f"SELECT citus_add_node('127.0.0.1', {worker.port})")
         self.workers.append(worker)
         return worker
@@ -84,24 +85,24 @@ class CitusCluster:
 
 
 @contextmanager
-def _node() -> Iterator[PostgresServer]:
+def _node(settings: Mapping[str, str]) -> Iterator[PostgresServer]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     programs = Path(_INSTALLED) / "bin"
-    with running_server(programs=programs, port=port, settings=_SETTINGS, durable=True) as server:
+    with running_server(programs=programs, port=port, settings={**_SETTINGS, **settings}, durable=True) as server:
         server.run(f"CREATE DATABASE {_NAME}")
         server.run("CREATE EXTENSION citus", _NAME)
         yield server
 
 
 @contextmanager
-def running_cluster(workers: int = 2) -> Iterator[CitusCluster]:
+def running_cluster(workers: int = 2, settings: Mapping[str, str] | None = None) -> Iterator[CitusCluster]:
     if not _INSTALLED:
         pytest.skip("needs Citus: make soak-citus")
     with ExitStack() as stack:
-        coordinator, *others = [stack.enter_context(_node()) for _ in range(workers + 1)]
+        coordinator, *others = [stack.enter_context(_node(settings or {})) for _ in range(workers + 1)]
         coordinator.run(f"SELECT citus_set_coordinator_host('127.0.0.1', {coordinator.port})", _NAME)
         for worker in others:
             coordinator.run(f"SELECT citus_add_node('127.0.0.1', {worker.port})", _NAME)
-        yield CitusCluster([coordinator, *others], stack)
+        yield CitusCluster([coordinator, *others], stack, settings or {})

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from cortex_py.store.database import DISTRIBUTED
 
 from helpers import FakeClock
 from homes import fill, opened, state
+from shell import Shell
 
 pytestmark = pytest.mark.soak
 
@@ -125,6 +127,51 @@ def test_a_filled_store_is_distributed_with_everything_in_it(
         f"SELECT count(DISTINCT nodeport) FROM citus_shards WHERE table_name = '{schema}.memory'::regclass"
     )
     assert placed == [(len(cluster.workers),)]
+
+
+def test_the_command_distributes_an_empty_store_once(cluster: CitusCluster, home: Path, project: Path) -> None:
+    with cluster.database(distributed=False) as url:
+        shell = Shell(home, project, CORTEX_DATABASE_URL=url)
+        assert f"Distributed {len(DISTRIBUTED)} tables, over 2 workers" in shell.text(
+            "distribute", "--yes", "--shards", "4"
+        )
+        assert shell.text("capture", "Kafka carries the events")
+        assert "The store was distributed before, over 2 workers" in shell.text("distribute", "--yes", "--shards", "4")
+        assert shell.json("distribute", "--yes")["tables"] == []
+        assert "Kafka carries" in shell.text("recall", "kafka")
+
+
+@pytest.mark.parametrize("rights", ["", "CREATEROLE"])
+def test_a_login_without_special_rights_distributes_a_filled_store(
+    cluster: CitusCluster, home: Path, project: Path, rights: str
+) -> None:
+    login = f"login_{rights.lower()}"
+    cluster.run(f"CREATE ROLE {login} LOGIN {rights}")
+    cluster.run(f"CREATE SCHEMA of_{login} AUTHORIZATION {login}")
+    url = f"{cluster.coordinator.url('cortex', login)}?options=-csearch_path%3Dof_{login}"
+    shell = Shell(home, project, CORTEX_DATABASE_URL=url)
+    assert shell.text("capture", "Kafka carries the events")
+    assert f"Distributed {len(DISTRIBUTED)} tables" in shell.text("distribute", "--yes", "--shards", "4")
+    assert shell.text("capture", "Redis caches the carts")
+    assert all(word in shell.text("recall", word) for word in ("Kafka", "Redis"))
+
+
+@pytest.mark.parametrize(
+    ("extension", "message"), [(False, "has no Citus.*CREATE EXTENSION"), (True, "knows no worker.*citus_add_node")]
+)
+def test_a_server_that_is_no_cluster_is_named_and_keeps_its_store(
+    cluster: CitusCluster, home: Path, project: Path, extension: bool, message: str
+) -> None:
+    name = f"alone_{extension}".lower()
+    cluster.run(f"CREATE DATABASE {name}")
+    if extension:
+        cluster.run("CREATE EXTENSION citus", name)
+    shell = Shell(home, project, CORTEX_DATABASE_URL=cluster.coordinator.url(name))
+    assert shell.text("capture", "Kafka carries the events")
+    done = shell.run("distribute", "--yes")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.search(message, " ".join(done.stderr.split()))
+    assert "Kafka carries" in shell.text("recall", "kafka")
 
 
 @pytest.mark.reads_when_asked

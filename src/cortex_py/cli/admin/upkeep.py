@@ -151,8 +151,8 @@ def distribute_command(shards: int | None, yes: bool, session: CommandSession) -
     confirm("Distribute the store by space? There is no command that takes it back.", yes=yes)
     with session.open() as cortex:
         done = cortex.distribute(shards)
+    moved = f"Distributed {counted(len(done.tables), 'table')}" if done.tables else "The store was distributed before"
     session.show(
         {"workers": done.workers, "tables": done.tables},
-        f"Distributed {counted(len(done.tables), 'table')} over {counted(len(done.workers), 'worker')}: "
-        f"{', '.join(done.workers)}.",
+        f"{moved}, over {counted(len(done.workers), 'worker')}: {', '.join(done.workers)}.",
     )

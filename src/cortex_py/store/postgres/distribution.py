@@ -75,7 +75,8 @@ def distribute(database: PostgresDatabase, shards: int = DEFAULT_SHARDS) -> Dist
         workers = _workers(session)
         if session.rows(_OTHERS, (f"{{{','.join(map(str, database.pool.pids()))}}}",))[0][0]:
             raise Conflict(
-                "Other processes of Cortex use the store.", remedy="Stop all servers and commands, and run this again."
+                "Other processes of Cortex use the database.",
+                remedy="Stop all servers and commands, and run this again.",
             )
     with database.writing_as(None) as session:
         tables = complete(session, shards)
