@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
 
 from click.testing import CliRunner
 
@@ -15,7 +17,7 @@ from cortex_py.mcp.reference.errors_page import ERRORS_FILE, render_errors
 
 def test_every_error_has_a_section() -> None:
     kinds = {name for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, CortexError)}
-    assert {one.name for one in all_errors()} == kinds
+    assert {one.name for one in all_errors() if one.form} == kinds
     for one in all_errors():
         assert all(text.endswith(".") for text in (one.means, one.why, one.do)), one.name
 
@@ -25,6 +27,14 @@ def test_every_code_leads_to_its_errors() -> None:
         for code in (form.cortex, str(form.subcog), form.embedding, str(form.exit_code)):
             assert form in {one.form for one in find_errors(code)}, code
     assert [one.name for one in find_errors("store-busy")] == ["StoreBusy"]
+
+
+def test_codes_of_the_servers_and_of_results_are_explained() -> None:
+    texts = [path.read_text("utf-8") for path in (Path(errors.__file__).parent / "http").glob("*.py")]
+    found = {code for text in texts for code in re.findall(r'\((?:\d+, )?"([A-Z][A-Z_]{5,})"[,)]', text)} - {"DELETE"}
+    assert {"UNAUTHORIZED", "DRAINING", "REQUEST_TIMEOUT", "INVALID_PROJECT"} <= found
+    for code in (*found, "-32700", "-32600", "-32601", "11", "12", "130"):
+        assert find_errors(code), code
 
 
 def test_the_commands_that_help_names_exist() -> None:
@@ -39,7 +49,7 @@ def test_help_explains_errors_and_commands() -> None:
     shown = run.invoke(cli, ["help", "StoreFull"]).output
     assert "The disk is full." in shown
     assert "exit code 7" in shown
-    assert "MemoryNotFound" in run.invoke(cli, ["help", "--", "-32604"]).output
+    assert "MemoryNotFound" in run.invoke(cli, ["help", "-32604"]).output
     assert "--supersedes" in run.invoke(cli, ["help", "capture"]).output
     assert "TOPIC" in run.invoke(cli, ["help", "branch", "create"]).output
     wrong = run.invoke(cli, ["help", "storefll"])

@@ -198,7 +198,7 @@ def test_ways_on_the_command_line(shell: Shell) -> None:
     assert (stats["entities"], stats["relationships"], stats["mentions"], stats["orphans"]) == (4, 3, 4, 0)
     assert stats["by_entity_type"] == {"Technology": 2, "Organization": 1, "Person": 1}
     assert stats["busiest"][0][0]["id"] == "entity_alice"
-    assert shell.text("stats").splitlines()[0] == "4 entities, 3 relationships, 4 mentions"
+    assert shell.run("stats").stderr.splitlines()[0] == "4 entities, 3 relationships, 4 mentions"
 
 
 # -- pictures ----------------------------------------------------------------------------------------

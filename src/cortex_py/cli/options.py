@@ -197,8 +197,8 @@ class CommandGroup(_Shared, click.Group):
         super().format_options(ctx, formatter)
 
 
-def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
-    return click.command(name, cls=_Shared)
+def command(name: str, **attributes: Any) -> Callable[[Callable[..., None]], click.Command]:
+    return click.command(name, cls=_Shared, **attributes)
 
 
 def group(name: str) -> Callable[[Callable[..., None]], CommandGroup]:

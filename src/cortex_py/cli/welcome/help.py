@@ -15,14 +15,11 @@ __all__ = ["help_command"]
 _MOST = 3
 
 
-@command("help")
+@command("help", context_settings={"ignore_unknown_options": True})
 @click.argument("topic", nargs=-1)
 @with_session
 def help_command(topic: tuple[str, ...], session: CommandSession) -> None:
-    """Explain TOPIC: a command, or an error by the name or code that it was reported with.
-
-    An error code with a minus needs two dashes before it: cortex help -- -32604.
-    """
+    """Explain TOPIC: a command, or an error by the name or code that it was reported with, such as -32604."""
     context = click.get_current_context().find_root()
     if not topic:
         session.show({"errors": [one.name for one in all_errors()]}, context.get_help())
@@ -56,8 +53,7 @@ def _text(found: list[ErrorHelp]) -> str:
         lines = [f"  {one.name.ljust(widest)}  {one.means}" for one in found]
         return "\n".join([f"{len(found)} errors have this code. For one of them: cortex help NAME", *lines])
     return "\n\n".join(
-        f"{one.name}\n  {one.means}\n  Why: {one.why}\n  Do: {one.do}\n"
-        f"  Codes: {one.form.cortex}, {one.form.subcog}, {one.form.embedding}; exit code {one.form.exit_code}"
+        f"{one.name}\n  {one.means}\n  Why: {one.why}\n  Do: {one.do}\n  Codes: {one.shown_codes.replace('`', '')}"
         for one in found
     )
 

@@ -15,26 +15,35 @@ __all__ = ["ErrorHelp", "all_errors", "find_errors"]
 
 @dataclass(frozen=True, slots=True)
 class ErrorHelp:
-    """The help about one kind of error, and its codes in each interface."""
+    """The help about one kind of error, and all codes by which a caller may meet it."""
 
     name: str
     means: str
     why: str
     do: str
-    form: WireForm
+    codes: tuple[str, ...]
+    """An error of the library has one for each family of tools, and its exit code last."""
+    form: WireForm | None = None
+    """None for codes of the protocol, of the HTTP server and of results."""
 
     @property
-    def codes(self) -> tuple[str, ...]:
-        """All codes by which a caller may meet it."""
-        return self.form.cortex, str(self.form.subcog), self.form.embedding, str(self.form.exit_code)
+    def shown_codes(self) -> str:
+        """The codes, for a page or a terminal."""
+        return ", ".join(f"exit code {code}" if code.isdigit() else f"`{code}`" for code in self.codes)
 
 
 def all_errors() -> Iterator[ErrorHelp]:
     """The help about every kind of error, in the order of the file."""
     sections = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     for name, words in sections.items():
+        codes = tuple(words.pop("codes", ()))
+        if codes:
+            yield ErrorHelp(name=name, codes=codes, **words)
+            continue
         kind: type[CortexError] = getattr(errors, name)
-        yield ErrorHelp(name=name, form=next(form for one, form in WIRE_FORMS if issubclass(kind, one)), **words)
+        form = next(form for one, form in WIRE_FORMS if issubclass(kind, one))
+        codes = (form.cortex, str(form.subcog), form.embedding, str(form.exit_code))
+        yield ErrorHelp(name=name, form=form, codes=codes, **words)
 
 
 def find_errors(code: str) -> list[ErrorHelp]:

@@ -23,7 +23,8 @@ cortex help 4
 ```
 
 A failed call changes nothing, unless its section says otherwise. The codes under a section are those of the context
-tools, of all other tools (JSON-RPC), of the embedding service, and the exit code of a command.
+tools, of all other tools (JSON-RPC), of the embedding service, and the exit code of a command. The last sections
+explain codes of the protocol, of the HTTP server, and of results.
 
 """
 
@@ -31,8 +32,7 @@ tools, of all other tools (JSON-RPC), of the embedding service, and the exit cod
 def render_errors() -> str:
     """The whole page."""
     return _HEAD + "\n".join(
-        f"## {one.name}\n\n{one.means}\n\n- **Why:** {one.why}\n- **What to do:** {one.do}\n"
-        f"- `{one.form.cortex}`, `{one.form.subcog}`, `{one.form.embedding}`, exit code {one.form.exit_code}\n"
+        f"## {one.name}\n\n{one.means}\n\n- **Why:** {one.why}\n- **What to do:** {one.do}\n- {one.shown_codes}\n"
         for one in all_errors()
     )
 
