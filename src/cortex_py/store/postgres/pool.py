@@ -244,7 +244,7 @@ class Pool:
             _register(connection)
             if not self._pooled:
                 connection.execute(_PREPARE.encode())
-                self._meet(connection.execute(_TIMELINE.encode()).fetchone())
+                self._meet(_timeline(connection))
         except psycopg.OperationalError as error:
             connection.close()
             raise connection_lost(self.place, error) from error
@@ -314,6 +314,15 @@ def _parts(url: str) -> dict[str, Any]:
             remedy="Write postgresql://user:password@host:5432/database, with special signs percent-encoded.",
             field="database_url",
         ) from None
+
+
+def _timeline(connection: Connection) -> tuple[Any, ...] | None:
+    """The timeline of the server's log; None where a hosted server does not show its log."""
+    try:
+        return connection.execute(_TIMELINE.encode()).fetchone()
+    except (psycopg.NotSupportedError, psycopg.ProgrammingError) as error:
+        logger.debug("the timeline of the log is not known: %s", type(error).__name__)
+        return None
 
 
 def _place(parts: Mapping[str, Any]) -> str:
