@@ -283,6 +283,8 @@ OPEN = [
     "`find_user` returns None unless the name is empty.",
     "`issue_token` and `find_user` both raise `AuthError`.",
     "`load` re-raises the `OSError`.",
+    "Added `q` to `auth.py`.",
+    "`auth.py` defines `q`.",
 ]
 # True, and near to what a check would refute: by another name, way or place, or of something else.
 NOT_REFUTED = [

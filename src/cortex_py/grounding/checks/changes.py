@@ -198,10 +198,15 @@ def _within(seen: Sequence[FileChange], scope: Scope | None) -> list[FileChange]
     return [one for one in seen if scope is None or scope.holds(one.revision)]
 
 
+def _is_recorded(symbol: NamedSymbol) -> bool:
+    """Whether the history says which changes have the name: names of one letter are not recorded."""
+    return len(symbol.last) > 1
+
+
 def _check_introduced(
     symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, scope: Scope | None
 ) -> Iterator[Check]:
-    if not lookup.has_history:
+    if not lookup.has_history or not _is_recorded(symbol):
         return
     paths = found.paths or None
     if paths is None and symbol.defined:
@@ -221,7 +226,7 @@ def _check_introduced(
 
 
 def _check_touched(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, scope: Scope | None) -> Iterator[Check]:
-    if not lookup.has_history:
+    if not lookup.has_history or not _is_recorded(symbol):
         return
     paths = found.paths or tuple(dict.fromkeys(one.path for one in symbol.defined)) or None
     every = [
@@ -243,6 +248,8 @@ def _check_removed(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, sc
         one = still[0]
         reason = f"`{symbol.name}` is still defined in {one.path} line {one.line}"
         yield Check("gone", False, reason, definition_evidence(one))
+        return
+    if not _is_recorded(symbol):
         return
     written = [file.written for file in found.files]
     dropped = [one for one in lookup.changes("dropped", symbol.last) if not written or _named(one, written)]

@@ -93,7 +93,7 @@ def resolve(claim: Claim, lookup: Lookup) -> ResolvedClaim:
     written_files = [name for name in [*claim.files, *more] if name not in members and name not in products]
     files = tuple(_resolve_file(written, lookup) for written in written_files[:_MOST_NAMES])
     paths = tuple(dict.fromkeys(path for file in files for path in file.paths))
-    symbols = {one.value: one for one in reversed(claim.mentions) if one.kind == "symbol" and len(one.value) > 1}
+    symbols = {one.value: one for one in reversed(claim.mentions) if one.kind == "symbol"}
     symbols |= {one.value: one for one in dotted}
     literals = [value for value in symbols if value.lower() in LITERALS]
     names = [_resolve_symbol(mention, paths, lookup) for value, mention in symbols.items() if value not in literals]
