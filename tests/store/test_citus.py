@@ -8,17 +8,19 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from citus_cluster import CitusCluster, running_cluster
 from cortex_py import Cortex
+from cortex_py.clock import SystemClock
 from cortex_py.context.project import identify
-from cortex_py.errors import Conflict, CortexError, StoreUnavailable
+from cortex_py.errors import ConfigurationError, Conflict, CortexError, StoreUnavailable
 from cortex_py.records import files_space, turns_space
-from cortex_py.store.database import DISTRIBUTED
+from cortex_py.store.database import DISTRIBUTED, Bounds
+from cortex_py.store.postgres.engine import open_postgres
 
 from helpers import FakeClock
 from homes import fill, opened, state
@@ -154,6 +156,18 @@ def test_a_login_without_special_rights_distributes_a_filled_store(
     assert f"Distributed {len(DISTRIBUTED)} tables" in shell.text("distribute", "--yes", "--shards", "4")
     assert shell.text("capture", "Redis caches the carts")
     assert all(word in shell.text("recall", word) for word in ("Kafka", "Redis"))
+    if not rights:
+        # The statements in the error are all that an administrator has to run for callers of a shared server.
+        with closing(open_postgres(url, SystemClock())) as database, pytest.raises(ConfigurationError) as refused:
+            database.caller_role()
+        for statement in (refused.value.remedy or "").partition("run: ")[2].split("; "):
+            cluster.run(statement)
+    own = identify(project).id
+    with closing(open_postgres(url, SystemClock())) as database:
+        for readable, found in (({own}, 2), ({"another"}, 0)):
+            database.bind(lambda spaces=frozenset(readable): Bounds("anna", spaces, spaces))
+            with database.read() as session:
+                assert session.rows("SELECT count(*) FROM memory WHERE space = ?", (own,)) == [(found,)]
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,8 @@ def make_role(session: Session, found: CallerRole) -> None:
     if not found.exists:
         session.run(f"CREATE ROLE {role} {found.attributes}")
     elif found.on_workers and not found.may_log_in:
-        session.run(f"ALTER ROLE {role} {found.attributes}")
+        # Not all attributes: only a superuser may name some of them here, even to leave them as they are.
+        session.run(f"ALTER ROLE {role} LOGIN")
     if not found.may_switch or not found.exists:
         session.run(f"GRANT {role} TO {found.login} WITH INHERIT FALSE, SET TRUE")
     for other in sorted({holder for holder, _ in _held(session)}):
