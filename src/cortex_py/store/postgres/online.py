@@ -81,7 +81,8 @@ def later_indexes(steps: Iterable[Iterable[str]]) -> dict[str, str]:
 
 def migrate_online(database: PostgresDatabase, clock: Clock, engine_steps: tuple[tuple[str, ...], ...]) -> None:
     """Migrate a store to this version of the schema; others may read and write meanwhile."""
-    together = [(*migrations.MIGRATIONS[n], *own) for n, own in enumerate(engine_steps)]
+    steps = migrations.MIGRATIONS[: migrations.SCHEMA_VERSION]
+    together = [(*ours, *own) for ours, own in zip(steps, engine_steps, strict=False)]
     later = later_indexes(together)
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:
