@@ -304,7 +304,7 @@ class WellFormed:
     A message that `answer` answers goes no further.
     """
 
-    def __init__(self, app: ASGIApp, path: str, answer: Answer) -> None:
+    def __init__(self, app: ASGIApp, path: str, answer: Answer | None = None) -> None:
         self._app = app
         self._path = path
         self._answer = answer
@@ -322,7 +322,7 @@ class WellFormed:
             line = error_line(fault.id, fault.code, str(fault))
             await Response(line, status_code=400, media_type="application/json")(scope, receive, send)
             return
-        if await self._answer(scope, frame.message, send):
+        if self._answer is not None and await self._answer(scope, frame.message, send):
             return
         unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -117,7 +117,7 @@ class PostedCalls:
             scope[DEPARTURE].then(cancelling.cancel)
             try:
                 result = await runner.on_request(exchange, CALL_TOOL, message["params"])
-            except Exception as error:  # noqa: BLE001  # the SDK's own table says what the client is told
+            except Exception as error:  # noqa: BLE001  # the SDK's own table has the answer to each
                 fault = modern_error_data(error)
                 failed = JSONRPCError(jsonrpc="2.0", id=message["id"], error=fault)
                 await reply.finish(_dumped(failed), ERROR_CODE_HTTP_STATUS.get(fault.code, 200))

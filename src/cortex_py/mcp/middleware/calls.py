@@ -24,7 +24,6 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from ..registry import ToolSpec
-from ..sdk_adapter import connection_of
 from .errors import ToolContext
 from .telemetry import CALL_TOOL
 
@@ -75,7 +74,8 @@ class DirectCalls:
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         params = ctx.params or {}
-        if ctx.request_id is None or not connection_of(ctx).initialize_accepted:
+        if ctx.request_id is None or ctx.session.client_params is None:
+            # Not a request, or of a client that has not introduced itself.
             return await call_next(ctx)
         if ctx.method == LIST_TOOLS and params.keys() <= {"_meta"}:
             return await self._list(ctx, call_next)
