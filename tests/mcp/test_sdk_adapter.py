@@ -108,6 +108,22 @@ def test_the_list_of_prompts_and_the_schemas_are_reached(server: FastMCP[Any]) -
     assert look_up("plain") == {}, "what has no argument in a header need not be searched for one at each call"
 
 
+def test_the_server_behind_a_path_is_reached(server: FastMCP[Any]) -> None:
+    app = server.http_app(path="/mcp")
+    endpoint = sdk_adapter.HttpEndpoint(server, app, "/mcp")
+    assert not endpoint.is_open
+
+    async def start() -> tuple[bool, object]:
+        async with app.router.lifespan_context(app):
+            connection = Connection.from_envelope("2026-07-28", None, None)
+            return endpoint.is_open, endpoint.runner(connection).on_request
+
+    is_open, on_request = anyio.run(start)
+    assert is_open
+    assert inspect.iscoroutinefunction(on_request)
+    assert sdk_adapter.server_info(server)["name"] == "guard"
+
+
 def test_the_bound_on_bodies_can_be_set(server: FastMCP[Any]) -> None:
     app = server.http_app(path="/mcp")
     sdk_adapter.set_largest_body(app, "/mcp", 123)

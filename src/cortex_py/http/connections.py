@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from ..config import Settings
+from ..mcp.posted_calls import DEPARTURE, Departure
 
 __all__ = ["ACCEPTS_AT_ONCE", "BoundedConnection", "Limits", "connection_class"]
 
@@ -33,6 +34,7 @@ _LINGER_SECONDS = 2.0
 _LINGER_BYTES = 1_000_000
 # Requests that a client sent before it had the answers to earlier ones.
 _MOST_PIPELINED = 16
+_MOST_JOINED = 64 * 1024
 
 _TOO_LARGE = ("HEADER_TOO_LARGE", "The header of the request is too large.")
 _BUSY = ("TOO_MANY_CONNECTIONS", "The server has as many connections as it can take. Try again.")
@@ -169,6 +171,41 @@ class _ConnectionTable:
             self._swept = None
 
 
+class _JoinedWrites:
+    """What an answer needs of the transport. Its head is sent with what follows in the same turn of the loop.
+
+    Each write is a packet for the client, and lets other threads of the server go first.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head: bytes | None = None  # not written yet: None, or empty where it was
+
+    def write(self, data: bytes) -> None:
+        if self._head is None:
+            self._head = data
+            self._loop.call_soon(self._flush)
+        elif len(data) > _MOST_JOINED:
+            self._flush()
+            self._transport.write(data)
+        else:
+            head, self._head = self._head, b""
+            self._transport.write(head + data)
+
+    def _flush(self) -> None:
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+
 class BoundedConnection(HttpToolsProtocol):
     """A connection that keeps to the limits."""
 
@@ -193,6 +230,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._begun = 0
         self._unsent = 0
         self._unsent_seconds = 0.0
+        self._departure = Departure()  # of the latest request
 
     @property
     def _answered(self) -> bool:
@@ -207,6 +245,8 @@ class BoundedConnection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.connection_table.remove(self)
         super().connection_lost(exc)
+        if not self._answered:
+            self._departure.happen()
 
     def data_received(self, data: bytes) -> None:
         if self._phase is _Phase.LINGERING:
@@ -236,6 +276,9 @@ class BoundedConnection(HttpToolsProtocol):
         large = self._taken + self._chunk > most and self._header_size() > most
         self.app = _header_too_large if large else self.config.loaded_app
         super().on_headers_complete()
+        scope: Any = self.scope
+        scope[DEPARTURE] = self._departure = Departure()
+        self.cycle.transport = _JoinedWrites(self.transport, self.loop)  # type: ignore[assignment]
         self._enter(_Phase.BODY)
         if len(self.pipeline) > _MOST_PIPELINED:
             self.transport.abort()

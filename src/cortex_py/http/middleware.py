@@ -12,10 +12,11 @@ import hmac
 import ipaddress
 import logging
 import math
+import random
 import re
-import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anyio
 from starlette.datastructures import Headers
@@ -61,7 +62,8 @@ class RequestLog:
             return
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
-        request_id = given if _ID.fullmatch(given) else secrets.token_hex(8)
+        # No secret: it only tells requests apart. The system's own random numbers would let other threads go first.
+        request_id = given if given and _ID.fullmatch(given) else f"{random.getrandbits(64):016x}"
         path = route_of(scope["path"]) or "other"
         method = scope["method"] if scope["method"] in HTTP_METHODS else "other"
         status, began = 0, time.perf_counter()
@@ -292,12 +294,20 @@ class TrimmedHeaders:
         await self._app(scope, receive, send)
 
 
-class WellFormed:
-    """Refuses what is not a message, with the same errors as the stdio server; the framework lets some of it pass."""
+# Answers a message, or returns False and has sent nothing.
+Answer = Callable[[Scope, dict[str, Any], Send], Awaitable[bool]]
 
-    def __init__(self, app: ASGIApp, path: str) -> None:
+
+class WellFormed:
+    """Refuses what is not a message, with the same errors as the stdio server; the framework lets some of it pass.
+
+    A message that `answer` answers goes no further.
+    """
+
+    def __init__(self, app: ASGIApp, path: str, answer: Answer | None = None) -> None:
         self._app = app
         self._path = path
+        self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self._path:
@@ -307,10 +317,12 @@ class WellFormed:
         if body is None:
             return
         try:
-            read_frame(body)
+            frame = read_frame(body)
         except Malformed as fault:
             line = error_line(fault.id, fault.code, str(fault))
             await Response(line, status_code=400, media_type="application/json")(scope, receive, send)
+            return
+        if self._answer is not None and await self._answer(scope, frame.message, send):
             return
         unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

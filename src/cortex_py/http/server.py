@@ -12,19 +12,21 @@ import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import fastmcp
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
+from starlette.types import Scope, Send
 
 from ..config import Settings
 from ..errors import InvalidInput
 from ..mcp.middleware.logs import set_up_logs
 from ..mcp.middleware.telemetry import send_traces
-from ..mcp.sdk_adapter import set_largest_body
+from ..mcp.posted_calls import PostedCalls
+from ..mcp.sdk_adapter import HttpEndpoint, set_largest_body
 from ..mcp.server import build_server
 from ..mcp.stdio.serve import MOST_BYTES
 from .access import EVENTS_PATH, MCP_PATH, SESSION_PATH, check_exposure
@@ -74,7 +76,12 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1", shared: SharedPage | None
         guards.append(Middleware(KnownCallers, cortex=cortex, verify=verify, audited=audited, meter=metrics))
     elif settings.token:
         guards.append(Middleware(BearerToken, token=settings.token))
-    guards += [Middleware(BodyLimit, most=MOST_BYTES), Middleware(WellFormed, path=MCP_PATH)]
+    posted: list[PostedCalls] = []  # filled below: it needs the application that these guards stand before
+
+    async def answer(scope: Scope, message: dict[str, Any], send: Send) -> bool:
+        return await posted[0].answer(scope, message, send)
+
+    guards += [Middleware(BodyLimit, most=MOST_BYTES), Middleware(WellFormed, path=MCP_PATH, answer=answer)]
     stateless = _stateless(settings) or shared is not None
     server = build_server(
         cortex, known_callers=verify is not None, audited=audited, meter=metrics, sessions=not stateless
@@ -86,6 +93,7 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1", shared: SharedPage | None
         stateless_http=stateless,
         allowed_hosts=[*settings.allowed_hosts, *([] if _is_unspecified(host) else [host])],
     )
+    posted.append(PostedCalls(HttpEndpoint(server, app, MCP_PATH), server.direct_calls.takes))
     app.state.end_streams = server.end_streams
     app.state.draining = draining
     set_largest_body(app, MCP_PATH, MOST_BYTES)

@@ -18,12 +18,13 @@ from fastmcp.tools import Tool
 from fastmcp.utilities.versions import VersionSpec
 from mcp.server.connection import Connection
 from mcp.server.context import ServerMiddleware, ServerRequestContext
+from mcp.server.runner import ServerRunner
 from starlette.applications import Starlette
 from starlette.routing import Route
 
 __all__ = [
-    "StatelessServer", "add_request_handler", "add_sdk_middleware", "connection_of", "open_stdio", "prompt_lister",
-    "run_on_streams", "set_largest_body", "set_tool_schemas",
+    "HttpEndpoint", "StatelessServer", "add_request_handler", "add_sdk_middleware", "connection_of", "open_stdio",
+    "prompt_lister", "run_on_streams", "server_info", "set_largest_body", "set_tool_schemas",
 ]  # fmt: skip
 
 # Marks an argument of a tool that clients repeat in a header.
@@ -48,17 +49,17 @@ class StatelessServer(FastMCP[Any]):
     """
 
     _state_store: Any = _NoState()
-    _kept_tools: Mapping[str, Tool] = MappingProxyType({})
+    kept_tools: Mapping[str, Tool] = MappingProxyType({})
 
     def keep_tools(self, tools: Iterable[Tool]) -> None:
         """Add tools, which stay as they are."""
-        self._kept_tools = {tool.name: tool for tool in tools}
-        for tool in self._kept_tools.values():
+        self.kept_tools = {tool.name: tool for tool in tools}
+        for tool in self.kept_tools.values():
             self.add_tool(tool)
-        set_tool_schemas(self, {tool.name: tool.parameters for tool in self._kept_tools.values()})
+        set_tool_schemas(self, {tool.name: tool.parameters for tool in self.kept_tools.values()})
 
     async def get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
-        return self._kept_tools.get(name) or await super().get_tool(name, version)
+        return self.kept_tools.get(name) or await super().get_tool(name, version)
 
 
 def add_sdk_middleware(server: FastMCP[Any], middleware: ServerMiddleware[Any]) -> None:
@@ -88,6 +89,11 @@ def prompt_lister(
     return server._on_list_prompts
 
 
+def server_info(server: FastMCP[Any]) -> dict[str, Any]:
+    """What the SDK adds to each answer of the stateless protocol."""
+    return server._mcp_server.server_info_stamp
+
+
 def connection_of(context: ServerRequestContext[Any, Any]) -> Connection:
     """The connection of a request. The session lives only as long as the request."""
     return context.session._connection
@@ -110,10 +116,31 @@ async def run_on_streams(server: FastMCP[Any], read: Any, write: Any) -> None:
     await inner.run(read, write, inner.create_initialization_options())
 
 
+class HttpEndpoint:
+    """The SDK's server behind a path of the application."""
+
+    def __init__(self, server: FastMCP[Any], app: Starlette, path: str) -> None:
+        self._server = server._mcp_server
+        self._endpoint = _endpoint(app, path)
+
+    @property
+    def is_open(self) -> bool:
+        manager = self._endpoint.session_manager
+        return manager is not None and manager._task_group is not None
+
+    def runner(self, connection: Connection) -> ServerRunner[Any]:
+        """What handles the requests of a connection."""
+        return ServerRunner(self._server, connection, self._endpoint.session_manager._lifespan_state)
+
+
+def _endpoint(app: Starlette, path: str) -> Any:
+    (endpoint,) = [route.endpoint for route in app.routes if isinstance(route, Route) and route.path == path]
+    return endpoint
+
+
 def set_largest_body(app: Starlette, path: str, most: int) -> None:
     """Replace FastMCP's bound on the size of a request, which is set when the application starts."""
-    endpoint: Any
-    (endpoint,) = [route.endpoint for route in app.routes if isinstance(route, Route) and route.path == path]
+    endpoint = _endpoint(app, path)
     inner: Callable[[Starlette], AbstractAsyncContextManager[Any]] = app.router.lifespan_context
 
     @asynccontextmanager

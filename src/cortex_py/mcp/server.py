@@ -30,6 +30,7 @@ from .help_pages import INSTRUCTIONS
 from .middleware.access import AccessGuard, require_scope
 from .middleware.apps import AppViews
 from .middleware.bounds import Deadlines, RequestLimits, RetryReads, check_sizes
+from .middleware.calls import DirectCalls
 from .middleware.errors import ErrorRedaction, Requirement, WireErrors
 from .middleware.repeats import RepeatableCalls
 from .middleware.telemetry import Meter, RequestTelemetry, UpkeepOutcome
@@ -37,7 +38,7 @@ from .models import CONTRACTS, ToolErrorResponse
 from .prompts import SavedPrompts
 from .registry import EVERY_TOOL, ToolSpec, family_tools, select_tools
 from .resources import MemoryResources, register_completions, register_resources
-from .sdk_adapter import StatelessServer, add_sdk_middleware
+from .sdk_adapter import StatelessServer, add_sdk_middleware, server_info
 from .subscriptions import Subscriptions
 
 __all__ = ["TOOL_CONTRACTS", "WORKERS", "MemoryServer", "Upkeep", "build_server", "create_mcp_server"]
@@ -60,6 +61,7 @@ class MemoryServer(StatelessServer):
     """The framework's server. Call `end_streams` before stopping it: it ends the streams of watchers in order."""
 
     end_streams: Callable[[], None]
+    direct_calls: DirectCalls
 
 
 def build_server(
@@ -117,6 +119,8 @@ def build_server(
     server.provider_error_strategy = "raise"
     register_completions(server, cortex)
     subscriptions.register(server)
+    server.direct_calls = DirectCalls(specs, server.kept_tools, server.middleware, server_info(server))
+    add_sdk_middleware(server, server.direct_calls)
     add_sdk_middleware(server, AppViews(cortex))
     add_sdk_middleware(server, RequestLimits(cortex.settings))
     add_sdk_middleware(server, RepeatableCalls())

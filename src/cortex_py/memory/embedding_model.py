@@ -61,6 +61,10 @@ def check_model(store: Store, session: Session, backend: Backend, *, claim: bool
         if claim:
             set_model(store, session, backend)
         return
+    _check_same(store, stored, backend)
+
+
+def _check_same(store: Store, stored: str, backend: Backend) -> None:
     if stored != backend.fingerprint:
         raise ModelMismatch(
             f"The stored vectors were made by {stored}, the configured model is {backend.fingerprint}.",
@@ -80,11 +84,14 @@ def moving_spaces(store: Store, session: Session, backend: Backend, spaces: Iter
     Where the move has not begun these are the given `spaces`. Raises ModelMismatch where another model made the
     vectors.
     """
-    if _is_replaced(store.settings.get(session, _KEY), backend):
+    facts = store.settings.get_many(session, (_KEY, _MOVING))
+    stored = facts.get(_KEY)
+    if _is_replaced(stored, backend):
         # The store cannot be written to, or the move was not begun yet.
         return frozenset(spaces)
-    check_model(store, session, backend)
-    return frozenset(json.loads(store.settings.get(session, _MOVING) or "[]"))
+    if stored is not None:
+        _check_same(store, stored, backend)
+    return frozenset(json.loads(facts.get(_MOVING) or "[]"))
 
 
 def follow_shipped_model(store: Store, backend: Backend) -> None:

@@ -16,8 +16,9 @@ import anyio.to_thread
 from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import FunctionTool, Tool, ToolResult
-from mcp_types import ToolAnnotations
+from mcp_types import TextContent, ToolAnnotations
 from pydantic import BeforeValidator
+from pydantic_core import to_json
 
 from ...deadline import Cancelled, Limit, apply_limit, current_limit
 from ...errors import InvalidInput
@@ -148,7 +149,11 @@ def _answer_type(function: Callable[..., Any]) -> Any:
 def _result(answer: Answer | str) -> ToolResult:
     if isinstance(answer, str):
         return ToolResult(content=answer)
-    return ToolResult(structured_content=answer.payload(), is_error=isinstance(answer, ToolErrorResponse))
+    payload = answer.payload()
+    # Not through the constructor, which converts and checks again what the answer's own model has just written.
+    text = TextContent.model_construct(type="text", text=to_json(payload).decode())
+    is_error = isinstance(answer, ToolErrorResponse)
+    return ToolResult.model_construct(content=[text], structured_content=payload, meta=None, is_error=is_error)
 
 
 def _slim(schema: Any, shared: dict[str, Any] | None = None) -> Any:

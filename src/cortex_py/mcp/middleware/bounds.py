@@ -37,22 +37,22 @@ _LONGEST: dict[str, int] = {"query": LONGEST_QUERY, "filter": 10_000}
 
 def check_sizes(arguments: Mapping[str, object], settings: Settings) -> None:
     """Refuse arguments that are larger than any call needs. The error names the argument and the limit."""
-    limits = {**_LONGEST, "content": settings.max_content_bytes}
     count = 0
     for name, argument in arguments.items():
-        longest = limits.get(name, LONGEST_TEXT)
+        longest = settings.max_content_bytes if name == "content" else _LONGEST.get(name, LONGEST_TEXT)
         waiting: list[object] = [name, argument]
         while waiting:
             value = waiting.pop()
             count += 1
-            if isinstance(value, str) and len(value) > longest:
-                raise ContentTooLarge(
-                    f"A text in {name[:100]} is longer than {longest:,} characters.", field=name[:100]
-                )
-            if isinstance(value, Mapping | list) and count + len(value) <= MOST_VALUES:
-                waiting += [*value, *value.values()] if isinstance(value, Mapping) else value
-            elif isinstance(value, Mapping | list):
-                raise LimitExceeded(f"The arguments hold more than {MOST_VALUES:,} values.", field=name[:100])
+            if isinstance(value, str):
+                if len(value) > longest:
+                    raise ContentTooLarge(
+                        f"A text in {name[:100]} is longer than {longest:,} characters.", field=name[:100]
+                    )
+            elif isinstance(value, dict | list | Mapping):
+                if count + len(value) > MOST_VALUES:
+                    raise LimitExceeded(f"The arguments hold more than {MOST_VALUES:,} values.", field=name[:100])
+                waiting += value if isinstance(value, list) else [*value, *value.values()]
 
 
 class Deadlines(ToolMiddleware):

@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -133,9 +134,14 @@ def screen_record(memory: Memory, screen: Screen) -> Memory:
 def with_personal_counts(memory: Memory, people: Sequence[tuple[int, int]] = ()) -> Memory:
     """The record with its kinds of personal data; `people` are the spans of names in its content."""
     found = count_personal_data(memory.content, lambda _text: people)
-    for text in (memory.summary, memory.source, *memory.tags):
+    for text in (memory.summary, memory.source):
         if text:
             found += count_personal_data(text)
+    for tag in memory.tags:
+        try:
+            _check_clean(tag)
+        except _PersonalData:
+            found += count_personal_data(tag)
     return replace(memory, personal=tuple(sorted(found.items())))
 
 
@@ -145,6 +151,17 @@ def count_personal_data(text: str, people: NameFinder | None = None) -> Counter[
     from ...security.personal import find_personal_data
 
     return Counter(finding.kind for finding in find_personal_data(text, people))
+
+
+class _PersonalData(Exception):
+    """Keeps the cache from holding a text with personal data."""
+
+
+@lru_cache(maxsize=4_096)
+def _check_clean(tag: str) -> None:
+    """Tags are repeated often."""
+    if count_personal_data(tag):
+        raise _PersonalData
 
 
 def index_record(

@@ -50,6 +50,9 @@ class NeighbourFinder:
         """
         if model_problem(self._backend):
             return []
+        # Imported on first use: it imports NumPy.
+        from ...store.search.vectors import single_threaded
+
         try:
             written = None if text is None else self._backend.embed([text])[0]
         except NO_MODEL:
@@ -65,11 +68,11 @@ class NeighbourFinder:
                 if stored is None:
                     return []
                 written = self._store.vectors(session, (space,), [stored[0]])[0]
-            vector = written
-            details = self._store.search.candidates(session, scope, (), vector, count + 1).details
-            if not details.size:
-                return []
-            nums, cosines = _nearest(details, vector, count + 1)
+            with single_threaded():
+                details = self._store.search.candidates(session, scope, (), written, count + 1).details
+                if not details.size:
+                    return []
+                nums, cosines = _nearest(details, written, count + 1)
             memories = self._store.memories.fetch(session, nums, (space,))
         found = [(memories[num], cosine) for num, cosine in zip(nums, cosines, strict=True) if num in memories]
         return [(one, cosine) for one, cosine in found if one.id != memory.id][:count]

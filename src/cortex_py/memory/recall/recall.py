@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ...clock import Clock, to_micros
 from ...config import Fusion
 from ...embedding.backends.backend import Backend
 from ...embedding.cache import VectorCache, cache_key
 from ...errors import EmbeddingError, InvalidInput, LimitExceeded, StoreReadOnly
-from ...pools import Pool
+from ...pools import Pool, renew_in_forks
 from ...records import KINDS, MODES, Domain, Hit, Kind, Memory, Mode, Page, Signals
 from ...security.permission import permitted_spaces
 from ...store.database import Session
@@ -83,6 +83,25 @@ class Query:
     with_turns: bool = True
 
 
+class _Pending(Protocol):
+    """A vector that is being computed, or will be when it is asked for."""
+
+    def result(self) -> NDArray[np.float32]: ...
+
+
+class _Here:
+    """Computes a vector in the thread that needs it, when it does."""
+
+    def __init__(self, compute: Callable[[], NDArray[np.float32]]) -> None:
+        self._compute = compute
+        self._done: NDArray[np.float32] | None = None
+
+    def result(self) -> NDArray[np.float32]:
+        if self._done is None:
+            self._done = self._compute()
+        return self._done
+
+
 class Recall:
     def __init__(self, store: Store, backend: Backend, clock: Clock, place: Place) -> None:
         self._store = store
@@ -90,8 +109,23 @@ class Recall:
         self._clock = clock
         self._place = place
         self._vectors = VectorCache(_QUERY_VECTORS_BYTES)  # of queries: several are often asked again
+        self.renew()
+        renew_in_forks(self)
+
+    def renew(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
 
     def run(self, query: Query) -> Page:
+        with self._lock:
+            self._running += 1
+        try:
+            return self._run(query)
+        finally:
+            with self._lock:
+                self._running -= 1
+
+    def _run(self, query: Query) -> Page:
         limit = _check_limit(query)
         _check_length(query.text)
         if query.mode not in MODES:
@@ -157,7 +191,7 @@ class Recall:
             branch = self._store.branches.get(session, project, branch.parent_id) if branch.parent_id else None
         return near
 
-    def _embed(self, text: str) -> Future[NDArray[np.float32]]:
+    def _embed(self, text: str) -> _Pending:
         """Start computing the query's vector, or loading the model for it, while the words are looked up."""
         asked = _encodable(text)
         key = cache_key("", True, asked)
@@ -165,6 +199,9 @@ class Recall:
             done: Future[NDArray[np.float32]] = Future()
             done.set_result(known[key])
             return done
+        if self._running > 1:
+            # Others have the cores: a second thread for this call would only wait for them.
+            return _Here(lambda: self._embed_new(key, asked))
         return _EMBEDDER.submit(lambda: self._embed_new(key, asked))
 
     def _embed_new(self, key: bytes, text: str) -> NDArray[np.float32]:
@@ -206,25 +243,29 @@ class Recall:
         scopes: Sequence[Scope],
         query: Query,
         text: str,
-        vector: Future[NDArray[np.float32]] | None,
+        vector: _Pending | None,
         limit: int,
         warnings: tuple[str, ...],
         moving: frozenset[str],
     ) -> Page:
+        from .features import query_hashes
+
         total = 0
         found: list[_Ranked] = []
         by_words = replace(query, mode="text")
+        hashes = query_hashes(text)
+        spaces = [space for scope in scopes for space in scope.spaces]
+        changes = self._store.search.changes(session, spaces)
         for scope in scopes:
             if moving.isdisjoint(scope.spaces):
-                ranked, count = self._rank(session, scope, query, text, vector, query.offset + limit)
+                ranked, count = self._rank(session, scope, query, text, hashes, vector, query.offset + limit, changes)
             else:
-                ranked, count = self._rank(session, scope, by_words, text, None, query.offset + limit)
+                ranked, count = self._rank(session, scope, by_words, text, hashes, None, query.offset + limit, changes)
             found += ranked
             total += count
         if len(scopes) > 1:
             found.sort(key=_Ranked.order)
         chosen = found[query.offset : query.offset + limit]
-        spaces = [space for scope in scopes for space in scope.spaces]
         memories = self._store.memories.fetch(session, [one.num for one in chosen], spaces)
         words = frozenset(leading_query_terms(text))
         hits = (one.hit(memories[one.num], words) for one in chosen if one.num in memories)
@@ -236,18 +277,23 @@ class Recall:
         scope: Scope,
         query: Query,
         text: str,
-        pending: Future[NDArray[np.float32]] | None,
+        hashes: Sequence[int],
+        pending: _Pending | None,
         most: int,
+        changes: Mapping[str, int],
     ) -> tuple[list[_Ranked], int]:
         """The best records of one kind, at most `most`, and how many there are in all."""
+        if not any(changes.get(space) for space in scope.spaces):
+            if pending:
+                pending.result()
+            return [], 0
         from ...store.search.vectors import single_threaded
-        from .features import measure, query_hashes
+        from .features import measure
         from .ranking import default_model, prefer_newer
 
-        hashes = query_hashes(text)
         wanted = max(_CANDIDATES, 3 * most)
         with single_threaded():
-            views = self._store.search.look_up(session, scope, hashes, wanted)
+            views = self._store.search.look_up(session, scope, hashes, wanted, changes)
             vector = pending.result() if pending else None
             if not views:
                 return [], 0

@@ -76,6 +76,9 @@ def is_date(year: int, month: int, day: int) -> bool:
     return True
 
 
+_DIGITS = 4  # in every number, unless its row names fewer
+
+
 @dataclass(frozen=True, slots=True)
 class _Id:
     kind: str
@@ -84,14 +87,23 @@ class _Id:
     weak: bool
     words: tuple[str, ...]  # that a weak form needs beside it
     hints: tuple[str, ...]  # the same as they may stand in the text, to pass over texts without any
+    digits: int  # what matches has at least so many
 
 
-def _id(kind: str, pattern: str, check: Callable[[str], bool], *, weak: bool = False, any_case: bool = False) -> _Id:
+def _id(
+    kind: str,
+    pattern: str,
+    check: Callable[[str], bool],
+    *,
+    weak: bool = False,
+    any_case: bool = False,
+    digits: int = _DIGITS,
+) -> _Id:
     named = TABLES["id_words"].get(kind, "")
     flags = re.ASCII | re.IGNORECASE if any_case else re.ASCII  # digits and letters of other scripts are no numbers
     whole = re.compile(rf"(?:{pattern})(?![\w\0]|[-./]\w)", flags)
     hints = tuple(phrase.split()[0] for phrase in named.split("|")) if named else ()
-    return _Id(kind, whole, check, weak, phrases(named), hints)
+    return _Id(kind, whole, check, weak, phrases(named), hints, digits)
 
 
 def _all(_: str) -> bool:
@@ -335,7 +347,7 @@ _IDS = (
     _id("uk-nhs-number", r"\d{3}[ -]?\d{3}[ -]?\d{4}", _nhs, weak=True),
     _id("de-tax-id", r"\d\d \d{3} \d{3} \d{3}", _de_tax),
     _id("de-tax-id", r"\d{11}", _de_tax, weak=True),
-    _id("de-id-card", r"[CFGHJ-NPRTV-Z0-9]{9}\d", _de_card, weak=True, any_case=True),
+    _id("de-id-card", r"[CFGHJ-NPRTV-Z0-9]{9}\d", _de_card, weak=True, any_case=True, digits=2),
     _id("es-dni", r"\d{8}-?[A-Z]|[XYZ]-?\d{7}-?[A-Z]", _dni),
     _id("es-dni", r"\d{8}[- ]?[A-Z]|[XYZ][- ]?\d{7}[- ]?[A-Z]", _dni, weak=True, any_case=True),
     _id("nl-bsn", r"\d{8,9}|\d{4}\.\d\d\.\d{3}", _bsn, weak=True),
@@ -375,19 +387,25 @@ _IDS = (
 ID_KINDS = tuple(dict.fromkeys(row.kind for row in _IDS))
 _NOT_VALUE = re.compile(r"[^A-Z0-9]")
 _START = re.compile(r"(?<![\w\0])(?<![\w][-./])(?=[A-Za-z]{0,6}[- ]?\d)")
-_SHORTEST = 7
+_SHORTEST, _LONGEST = 7, 24
+_WITH_FEW_DIGITS = tuple(row for row in _IDS if row.digits < _DIGITS)
 
 
 def find_national_ids(text: str) -> Iterator[Span]:
     """Every number of a person, by the first row it fits."""
-    lower = text.lower()
-    rows = [row for row in _IDS if not row.weak or any(hint in lower for hint in row.hints)]
+    possible: dict[bool, list[_Id]] = {}  # the rows whose words are in the text, by whether there are enough digits
     done = 0
     for place in _START.finditer(text):
         start = place.start()
-        if start < done or sum(map(str.isalnum, text[start : start + 2 * _SHORTEST])) < _SHORTEST:
+        window = text[start : start + _LONGEST]
+        if start < done or sum(map(str.isalnum, window[: 2 * _SHORTEST])) < _SHORTEST:
             continue
-        for row in rows:
+        enough = sum(map(str.isdigit, window)) >= _DIGITS
+        if enough not in possible:
+            lower = text.lower()
+            rows = _IDS if enough else _WITH_FEW_DIGITS
+            possible[enough] = [row for row in rows if not row.weak or any(hint in lower for hint in row.hints)]
+        for row in possible[enough]:
             match = row.pattern.match(text, start)
             if match and row.check(_NOT_VALUE.sub("", match[0].upper())) and (not row.weak or _named(text, match, row)):
                 done = match.end()

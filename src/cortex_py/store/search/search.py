@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -226,14 +226,29 @@ class Search:
         self._joined: tuple[Sequence[Details], Details] | None = None
         self._era = database.era
 
-    def look_up(self, session: Session, scope: Scope, hashes: Sequence[int], count: int) -> list[SpaceQuery]:
-        """The half of a search that needs no vector: which records are visible, and which contain the words."""
+    def changes(self, session: Session, spaces: Sequence[str]) -> dict[str, int]:
+        """The last change of each space that the transaction can read; 0 where there was none."""
         if self._era != (era := self._database.era):
             # Change sequences may have gone back, and count other changes now.
             self.forget_all()
             self._era = era
-        spaces = visible(scope.spaces, session.bounds)
-        seqs = changes_of(session, spaces)
+        return changes_of(session, visible(spaces, session.bounds))
+
+    def look_up(
+        self,
+        session: Session,
+        scope: Scope,
+        hashes: Sequence[int],
+        count: int,
+        changes: Mapping[str, int] | None = None,
+    ) -> list[SpaceQuery]:
+        """The half of a search that needs no vector: which records are visible, and which contain the words.
+
+        `changes` is the result of `changes` for these spaces, if it was called before.
+        """
+        seqs = self.changes(session, scope.spaces) if changes is None else changes
+        # Nothing was ever written to the others.
+        spaces = [space for space in visible(scope.spaces, session.bounds) if seqs[space]]
         index = self._database.vector_index
         covered = index.covered(session, spaces) if index is not None else set()
         queries = [self._space(one, one in covered).look_up(session, scope, seqs[one], hashes, count) for one in spaces]

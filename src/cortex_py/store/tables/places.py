@@ -169,6 +169,11 @@ class SettingTable:
         rows = session.rows("SELECT value FROM setting WHERE key = ?", (key,))
         return rows[0][0] if rows else None
 
+    def get_many(self, session: Session, keys: Sequence[str]) -> dict[str, str]:
+        """Several facts at once, those that are stored."""
+        marks = ",".join("?" * len(keys))
+        return dict(session.rows(f"SELECT key, value FROM setting WHERE key IN ({marks})", tuple(keys)))
+
     def beginning_with(self, session: Session, prefix: str) -> dict[str, str]:
         """All facts whose keys begin with a text."""
         rows = session.rows("SELECT key, value FROM setting WHERE substr(key, 1, ?) = ?", (len(prefix), prefix))
