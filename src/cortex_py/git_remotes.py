@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote
+
+from .lazy import dataclass
 
 __all__ = ["RemoteAddress", "normalise_path", "normalise_remote"]
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Protocol
 
 from ..clock import to_micros
 from ..errors import InvalidInput
+from ..lazy import dataclass
 from ..memory.capture.chunking import Chunk, snippet
 from ..records import Hit
 from ..store.database import Session

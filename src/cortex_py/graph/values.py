@@ -6,11 +6,13 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
+
+from ..lazy import dataclass
 
 __all__ = [
     "ENTITY_TYPES",

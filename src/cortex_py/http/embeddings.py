@@ -6,7 +6,6 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar
 
@@ -18,6 +17,7 @@ from starlette.routing import Route
 from ..embedding.backends.backend import Backend
 from ..embedding.service import Embeddings, EmbeddingService, embed_many, embed_one
 from ..errors import CortexError, InvalidInput
+from ..lazy import dataclass
 from ..mcp.models import (
     BatchEmbeddingResponse,
     EmbeddingBatchInput,

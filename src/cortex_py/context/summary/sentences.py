@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from ...lazy import dataclass
 
 __all__ = ["Sentence", "one_line", "sentences", "shorten"]
 

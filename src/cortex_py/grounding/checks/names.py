@@ -5,9 +5,10 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from ...lazy import dataclass
 from ...worktree.manifests.manifests import is_dependency_file
 from ..claims.claims import Claim
 from ..claims.mentions import Mention

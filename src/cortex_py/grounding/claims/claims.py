@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...lazy import dataclass
 from ..words import distinctive_words, load_pattern
 from .clauses import Clause, split_clauses
 from .mentions import Mention, mentions

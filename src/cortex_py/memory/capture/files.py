@@ -8,12 +8,13 @@ interrupted scan continues where it stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...clock import Clock, to_micros
 from ...config import Settings
 from ...embedding.backends.backend import Backend
 from ...ids import IdMaker
+from ...lazy import dataclass
 from ...records import Memory
 from ...security.policy import Screen, ScreenedText, redacted_kinds, screen_file
 from ...store.database import Session

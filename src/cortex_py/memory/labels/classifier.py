@@ -18,7 +18,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...embedding.backends.backend import Backend
+from ...lazy import dataclass
 from ...pools import load_once
 from ...records import NewMemory
 from ...store.rows import IndexedRecord

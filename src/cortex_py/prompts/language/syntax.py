@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...errors import ContentSyntaxError, Fault, LimitExceeded
+from ...lazy import dataclass
 from .expressions import Expression, Path, SyntaxFault, read_each, read_output, read_path
 from .placeholders import Mark, shown, singular, split
 

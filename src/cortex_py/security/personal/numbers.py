@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ...lazy import dataclass
 
 __all__ = [
     "HIDDEN", "TABLES", "NumberRun", "Span", "has_phrase", "number_runs", "phrases", "words", "words_after",

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import CortexError
+from ...lazy import dataclass
 from ...paths import read_regular
 from .runner import find_repository_folder, git_dir_of, run_git
 

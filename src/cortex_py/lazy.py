@@ -1,0 +1,87 @@
+"""Data classes whose methods are made when a class is first used.
+
+The standard decorator writes and compiles the text of up to eight methods for each class while its module is imported.
+A command imports a hundred data classes and uses a few; making the others took a third of its time. Both decorators
+give the same classes: this one has the standard one make the methods later.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["dataclass"]
+
+_ALWAYS = ("__init__", "__dataclass_fields__", "__dataclass_params__", "__match_args__")
+_UNLESS_WRITTEN = ("__repr__", "__eq__")
+_FROZEN = ("__hash__", "__setattr__", "__delattr__", "__getstate__", "__setstate__")
+# Classes with other options, or with such fields, are made at once.
+_OPTIONS = {"frozen", "kw_only", "slots"}
+_SPECIAL = ("InitVar", "KW_ONLY")
+
+
+class _Later:
+    """Stands in a class for one attribute; the first use of any has all of them made."""
+
+    __slots__ = ("_make", "_name")
+
+    def __init__(self, name: str, make: Callable[[], type]) -> None:
+        self._name = name
+        self._make = make
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        made = vars(self._make())[self._name]
+        return made.__get__(instance, owner) if hasattr(made, "__get__") else made
+
+
+def _decorate(cls: type, options: dict[str, Any]) -> type:
+    kinds = {name: str(kind) for name, kind in vars(cls).get("__annotations__", {}).items()}
+    special = any(one in kind for kind in kinds.values() for one in _SPECIAL)
+    if special or not options.get("slots") or options.keys() - _OPTIONS:
+        return _standard(cls, options)
+    fields = [name for name, kind in kinds.items() if "ClassVar" not in kind]
+    written = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+    inherited = {name for base in cls.__mro__[1:-1] for name in vars(base).get("__slots__", ())}
+
+    def make() -> type:
+        # A copy, so that two threads that make it at once do not meet.
+        made = _standard(_class(cls, {"__doc__": cls.__name__, **written}), options)
+        for name in later:
+            if name in vars(made):
+                setattr(slotted, name, vars(made)[name])
+            elif isinstance(vars(slotted).get(name), _Later):
+                delattr(slotted, name)
+        return slotted
+
+    later = [*_ALWAYS, *(name for name in _UNLESS_WRITTEN if name not in written)]
+    if options.get("frozen"):
+        later += [name for name in _FROZEN if written.get(name) is None]
+    namespace = {name: value for name, value in written.items() if name not in fields}
+    namespace["__slots__"] = tuple(name for name in fields if name not in inherited)
+    if not options.get("frozen"):
+        namespace.setdefault("__hash__", None)
+    slotted = _class(cls, namespace | {name: _Later(name, make) for name in later})
+    return slotted
+
+
+def _class(like: type, namespace: dict[str, Any]) -> type:
+    made: type = type(like)(like.__name__, like.__bases__, namespace)
+    made.__qualname__ = like.__qualname__
+    return made
+
+
+def _standard(cls: type, options: dict[str, Any]) -> type:
+    import dataclasses
+
+    made: type = dataclasses.dataclass(**options)(cls)
+    return made
+
+
+if TYPE_CHECKING or sys.version_info >= (3, 14):  # annotations are kept in another way there
+    from dataclasses import dataclass
+else:
+
+    def dataclass(cls: type | None = None, /, **options: Any) -> Any:
+        """As `dataclasses.dataclass`."""
+        return _decorate(cls, options) if cls else lambda one: _decorate(one, options)
