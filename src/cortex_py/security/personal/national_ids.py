@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 
-from ...lazy import dataclass
+from ...lazy import dataclass, regex
 from .numbers import TABLES, NumberRun, Span, has_phrase, number_runs, phrases, words_after, words_before
 
 __all__ = [
@@ -89,7 +89,7 @@ class _Id:
 def _id(kind: str, pattern: str, check: Callable[[str], bool], *, weak: bool = False, any_case: bool = False) -> _Id:
     named = TABLES["id_words"].get(kind, "")
     flags = re.ASCII | re.IGNORECASE if any_case else re.ASCII  # digits and letters of other scripts are no numbers
-    whole = re.compile(rf"(?:{pattern})(?![\w\0]|[-./]\w)", flags)
+    whole = regex(rf"(?:{pattern})(?![\w\0]|[-./]\w)", flags)
     hints = tuple(phrase.split()[0] for phrase in named.split("|")) if named else ()
     return _Id(kind, whole, check, weak, phrases(named), hints)
 
@@ -373,8 +373,8 @@ _IDS = (
 )
 
 ID_KINDS = tuple(dict.fromkeys(row.kind for row in _IDS))
-_NOT_VALUE = re.compile(r"[^A-Z0-9]")
-_START = re.compile(r"(?<![\w\0])(?<![\w][-./])(?=[A-Za-z]{0,6}[- ]?\d)")
+_NOT_VALUE = regex(r"[^A-Z0-9]")
+_START = regex(r"(?<![\w\0])(?<![\w][-./])(?=[A-Za-z]{0,6}[- ]?\d)")
 _SHORTEST = 7
 
 
@@ -403,13 +403,13 @@ def _named(text: str, match: re.Match[str], row: _Id) -> bool:
 
 # Bank accounts and payment cards.
 
-_IBAN = re.compile(r"(?<![^\W_])[A-Za-z]{2}\d\d(?=[ \u00a0-]?[A-Za-z0-9])")
+_IBAN = regex(r"(?<![^\W_])[A-Za-z]{2}\d\d(?=[ \u00a0-]?[A-Za-z0-9])")
 _BLANKS = " \u00a0-"
 _CLASSES = {"n": "[0-9]", "a": "[A-Z]", "c": "[A-Z0-9]"}
 _FORMS = {
     country: (
         sum(int(count) for count, _ in re.findall(r"(\d+)([nac])", form)),
-        re.compile("".join(f"{_CLASSES[kind]}{{{count}}}" for count, kind in re.findall(r"(\d+)([nac])", form))),
+        regex("".join(f"{_CLASSES[kind]}{{{count}}}" for count, kind in re.findall(r"(\d+)([nac])", form))),
     )
     for country, form in TABLES["iban"].items()
 }
