@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -133,10 +134,19 @@ def screen_record(memory: Memory, screen: Screen) -> Memory:
 def with_personal_counts(memory: Memory, people: Sequence[tuple[int, int]] = ()) -> Memory:
     """The record with its kinds of personal data; `people` are the spans of names in its content."""
     found = count_personal_data(memory.content, lambda _text: people)
-    for text in (memory.summary, memory.source, *memory.tags):
+    # The source of a part of a file is its path with the lines: the parts of a file share what that holds.
+    source = None if memory.kind == "file" else memory.source
+    for text in (memory.summary, source, *memory.tags):
         if text:
             found += count_personal_data(text)
+    if memory.kind == "file" and memory.path:
+        found += _personal_data_in_path(str(memory.path))
     return replace(memory, personal=tuple(sorted(found.items())))
+
+
+@lru_cache(maxsize=16)
+def _personal_data_in_path(path: str) -> Counter[str]:
+    return count_personal_data(path)
 
 
 def count_personal_data(text: str, people: NameFinder | None = None) -> Counter[str]:

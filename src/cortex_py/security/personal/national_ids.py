@@ -380,13 +380,15 @@ _SHORTEST = 7
 
 def find_national_ids(text: str) -> Iterator[Span]:
     """Every number of a person, by the first row it fits."""
-    lower = text.lower()
-    rows = [row for row in _IDS if not row.weak or any(hint in lower for hint in row.hints)]
+    rows: list[_Id] = []
     done = 0
     for place in _START.finditer(text):
         start = place.start()
         if start < done or sum(map(str.isalnum, text[start : start + 2 * _SHORTEST])) < _SHORTEST:
             continue
+        if not rows:
+            lower = text.lower()
+            rows = [row for row in _IDS if not row.weak or any(hint in lower for hint in row.hints)]
         for row in rows:
             match = row.pattern.match(text, start)
             if match and row.check(_NOT_VALUE.sub("", match[0].upper())) and (not row.weak or _named(text, match, row)):

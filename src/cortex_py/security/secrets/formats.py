@@ -194,20 +194,16 @@ def find_formats(text: str, long_words: Sequence[str]) -> Iterator[Span]:
 
 
 @cache
-def _known_formats(head: str) -> tuple[Format, ...]:
-    return tuple(_format(*row) for row in _BY_HEAD[head])
-
-
 def _formats_at(head: str) -> tuple[Format, ...]:
-    # Only heads that are listed are kept, not those of all texts.
-    return _known_formats(head) if head in _BY_HEAD else ()
+    return tuple(_format(*row) for row in _BY_HEAD[head])
 
 
 def _find_prefixed(text: str) -> Iterator[Span]:
     passed: dict[str, int] = {}  # how far each expression has read, so that no character is read twice for it
     for head in _HEAD.finditer(text):
         start, word = head.start(), head[1]
-        for row in (*_formats_at(word), *_formats_at(word[:3]), *_formats_at(word[:2])):
+        rows = [row for key in (word, word[:3], word[:2]) if key in _BY_HEAD for row in _formats_at(key)]
+        for row in rows:
             if start < passed.get(row.expression, 0) or not text.startswith(row.prefix, start):
                 continue
             if start and row.check is Check.RANDOM and text[start - 1] in _NOT_BEFORE_COMMON:
