@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["LaterPattern", "dataclass", "regex"]
 
-_ALWAYS = ("__init__", "__dataclass_fields__", "__dataclass_params__", "__match_args__")
+# What most classes are used by is made first, the rest only if it is needed as well.
+_FIRST = ("__init__", "__dataclass_fields__", "__match_args__")
 _UNLESS_WRITTEN = ("__repr__", "__eq__")
 _FROZEN = ("__hash__", "__setattr__", "__delattr__", "__getstate__", "__setstate__")
 # Classes with other options, or with such fields, are made at once.
@@ -23,7 +25,7 @@ _SPECIAL = ("InitVar", "KW_ONLY")
 
 
 class _Later:
-    """Stands in a class for one attribute; the first use of any has all of them made."""
+    """Stands in a class for one attribute; its first use has it made, together with others."""
 
     __slots__ = ("_make", "_name")
 
@@ -45,24 +47,23 @@ def _decorate(cls: type, options: dict[str, Any]) -> type:
     written = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
     inherited = {name for base in cls.__mro__[1:-1] for name in vars(base).get("__slots__", ())}
 
-    def make() -> type:
+    def make(names: Sequence[str], **changed: bool) -> type:
         # A copy, so that two threads that make it at once do not meet.
-        made = _standard(_class(cls, {"__doc__": cls.__name__, **written}), options)
-        for name in later:
-            if name in vars(made):
-                setattr(slotted, name, vars(made)[name])
-            elif isinstance(vars(slotted).get(name), _Later):
-                delattr(slotted, name)
+        made = vars(_standard(_class(cls, {"__doc__": cls.__name__, **written}), options | changed))
+        for name in names:
+            setattr(slotted, name, made[name])
         return slotted
 
-    later = [*_ALWAYS, *(name for name in _UNLESS_WRITTEN if name not in written)]
+    later = ["__dataclass_params__", *(name for name in _UNLESS_WRITTEN if name not in written)]
     if options.get("frozen"):
         later += [name for name in _FROZEN if written.get(name) is None]
+    first, rest = partial(make, _FIRST, repr=False, eq=False, slots=False), partial(make, later)
+    waiting = {name: _Later(name, first) for name in _FIRST} | {name: _Later(name, rest) for name in later}
     namespace = {name: value for name, value in written.items() if name not in fields}
     namespace["__slots__"] = tuple(name for name in fields if name not in inherited)
     if not options.get("frozen"):
         namespace.setdefault("__hash__", None)
-    slotted = _class(cls, namespace | {name: _Later(name, make) for name in later})
+    slotted = _class(cls, namespace | waiting)
     return slotted
 
 
