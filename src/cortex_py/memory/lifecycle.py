@@ -75,11 +75,11 @@ class Located(NamedTuple):
 
 
 class _EmptyChunks(NamedTuple):
-    """Chunks without vectors, their texts, and whether they belong to the first parts of files."""
+    """Chunks without vectors, their texts, and whether with these the first parts of all files have theirs."""
 
     chunks: Sequence[EmptyChunk]
     texts: Sequence[str]
-    heads: bool
+    completes_heads: bool
 
 
 class Lifecycle:
@@ -332,15 +332,15 @@ class Lifecycle:
                 total = memories.count_without_vectors(session, [space])
         outlined = False
         for batch, made in work_ahead(self._empty_chunks(space, stop), self._embed_chunks):
-            if not batch.heads and not outlined:
-                outlined = True
-                with self._store.database.write(derived=True) as session:
-                    mark_outlined(self._store, session, space)
             # The model is recorded for the whole store.
             known = self._store.known_model == self._backend.fingerprint
             with self._store.database.write(*((space,) if known else ()), derived=True) as session:
                 check_model(self._store, session, self._backend, claim=True)
                 memories.set_vectors(session, space, made, memories.next_seq(session, space))
+            if batch.completes_heads and not outlined:
+                outlined = True
+                with self._store.database.write(derived=True) as session:
+                    mark_outlined(self._store, session, space)
             done += len({one.num for one, _ in made})
             if progress:
                 progress(done, max(done, total))
@@ -363,23 +363,24 @@ class Lifecycle:
         for first in range(0, len(heads), _FILL_BATCH):
             if stop():
                 return
-            yield self._texts_of(space, heads[first : first + _FILL_BATCH], heads=True)
+            is_last = first + _FILL_BATCH >= len(heads)
+            yield self._texts_of(space, heads[first : first + _FILL_BATCH], completes_heads=is_last)
         reached = 0
         while not stop():
             with self._store.database.read() as session:
                 nums = memories.without_vectors(session, space, _FILL_BATCH, reached)
             if not nums:
                 return
-            yield self._texts_of(space, nums)
+            yield self._texts_of(space, nums, completes_heads=True)
             reached = nums[-1]
 
-    def _texts_of(self, space: str, nums: Sequence[int], *, heads: bool = False) -> _EmptyChunks:
+    def _texts_of(self, space: str, nums: Sequence[int], *, completes_heads: bool) -> _EmptyChunks:
         memories = self._store.memories
         with self._store.database.read() as session:
             rows = {num: memory for num, _, _, memory in memories.by_numbers(session, space, nums)}
             chunks = [one for one in memories.empty_chunks(session, space, nums) if one.num in rows]
         texts = [embedded_text(rows[one.num].content, heading_of(rows[one.num]), one.first, one.past) for one in chunks]
-        return _EmptyChunks(chunks, texts, heads)
+        return _EmptyChunks(chunks, texts, completes_heads)
 
     def _embed_chunks(self, batch: _EmptyChunks) -> tuple[_EmptyChunks, list[tuple[EmptyChunk, bytes]]]:
         return batch, list(zip(batch.chunks, embed_texts(batch.texts, self._backend), strict=True))
