@@ -153,18 +153,6 @@ def test_a_package_has_few_modules() -> None:
     assert counts[SOURCE] <= 22
 
 
-def test_data_classes_are_made_when_used() -> None:
-    """Those of the standard library would make a command wait for classes that it does not use."""
-    eager = [
-        str(module.relative_to(SOURCE))
-        for module in MODULES
-        for node in _nodes(module)
-        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses" and module.name != "lazy.py"
-        if "dataclass" in {alias.name for alias in node.names}
-    ]
-    assert eager == []
-
-
 def test_what_is_imported_is_declared() -> None:
     """Every package from elsewhere is named in pyproject.toml, and every name there is imported."""
     imported = set()

@@ -99,17 +99,6 @@ def test_a_command_imports_what_it_needs(tmp_path: Path, command: list[str], unn
         assert "onnxruntime" not in _modules_after(code)
 
 
-def test_a_list_makes_few_of_the_data_classes_that_it_imports(tmp_path: Path) -> None:
-    code = (
-        "import dataclasses\nmade = []\nstandard = dataclasses.dataclass\n"
-        "dataclasses.dataclass = lambda *given, **options: made.append(given) or standard(*given, **options)\n"
-        "from cortex_py import Cortex\n"
-        f"with Cortex.open({str(tmp_path)!r}, project={str(tmp_path)!r}) as c: c.memories.recall()\n"
-        "assert 0 < len(made) < 50, len(made)"
-    )
-    _modules_after(code)
-
-
 @pytest.mark.parametrize(("words", "code"), [(["--version"], 0), (["status", "more"], 2), (["get", "0" * 40], 4)])
 def test_a_command_ends_with_its_code_and_all_it_printed(tmp_path: Path, words: list[str], code: int) -> None:
     run = subprocess.run(

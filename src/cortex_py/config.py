@@ -11,14 +11,13 @@ import os
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from .errors import ConfigurationError
-from .lazy import dataclass
 from .paths import expanded, user_data_folder
 
 __all__ = [

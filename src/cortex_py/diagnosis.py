@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -9,7 +10,6 @@ from urllib.parse import urlsplit
 from .clients.checks import ClientState, client_states
 from .clients.homes import Home, find_homes
 from .errors import CortexError
-from .lazy import dataclass
 
 if TYPE_CHECKING:
     from .app import Cortex

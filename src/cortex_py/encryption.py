@@ -12,6 +12,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +27,6 @@ from .errors import (
     extra_remedy,
     storage_error,
 )
-from .lazy import dataclass
 
 if TYPE_CHECKING:
     from .backup.vault.header import KdfParameters

@@ -59,9 +59,9 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from .echo import clean_text
-from .lazy import dataclass
 
 __all__ = [
     "WIRE_FORMS",

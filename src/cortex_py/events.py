@@ -7,9 +7,8 @@ publisher. `context/session.py` makes the subscriptions of a project, `app.py` t
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
-
-from .lazy import dataclass
 
 __all__ = ["BranchesChanged", "Events", "MemoriesChanged", "TenantsChanged"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
+from dataclasses import dataclass
 from urllib.parse import unquote
 
-from .lazy import dataclass, regex
+from .lazy import regex
 
 __all__ = ["RemoteAddress", "normalise_path", "normalise_remote"]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import secrets
 import threading
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from .clock import Clock, to_micros
 from .errors import InvalidId
-from .lazy import dataclass
 
 __all__ = [
     "ID_LENGTH", "MIN_PREFIX", "SCHEME", "IdMaker", "MemoryRef", "context_id", "full_address", "memory_uri",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ..clock import Clock
 from ..errors import StorageError, StoreCorrupt
-from ..lazy import dataclass
 from ..security.audit import (
     BEGINNING,
     AuditEvent,

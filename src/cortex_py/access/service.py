@@ -5,13 +5,12 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Collection
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ..clock import Clock, from_micros, to_micros
 from ..config import Settings
 from ..errors import AccessDenied, ConfigurationError, InvalidInput, NotFound
-from ..lazy import dataclass
 from ..security.callers import Caller, as_system, check_name
 from ..security.rights import Level, check_scopes, level_of_scopes
 from ..security.tokens import TokenRecord, hash_token, is_token, new_token

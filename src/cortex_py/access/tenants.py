@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ from ..config import AutoJoin
 from ..errors import AccessDenied, InvalidInput, NotFound, ProjectNotFound
 from ..events import Events, TenantsChanged
 from ..git_remotes import normalise_remote
-from ..lazy import dataclass
 from ..records import org_space
 from ..security.callers import Caller, as_system, check_name
 from ..security.permission import require_admin

@@ -12,13 +12,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from ..errors import StoreLocked, StoreReadOnly
-from ..lazy import dataclass
 from .input import ask_home_passphrase
 from .output import print_json, print_table, say
 

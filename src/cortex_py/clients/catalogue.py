@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from ..hooks.dialects import CLIENTS as HOOK_CLIENTS
-from ..lazy import dataclass
 from ..paths import expanded
 
 __all__ = ["CATALOGUE", "SERVER", "TEXTS", "Client", "Scope", "find_client", "hook_entries", "text_of"]

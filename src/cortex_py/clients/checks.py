@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..hooks.dialects import CLIENTS as HOOK_CLIENTS
 from ..hooks.dialects import Hook
-from ..lazy import dataclass
 from .catalogue import CATALOGUE, Client, Scope
 from .install import Setup
 from .json_edit import read_json

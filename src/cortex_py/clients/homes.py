@@ -10,10 +10,10 @@ import json
 import logging
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..lazy import dataclass
 from ..paths import expanded, read_regular
 
 __all__ = ["ClientHome", "Home", "find_homes"]

@@ -11,13 +11,13 @@ import json
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 from typing import Any
 
 from ..backup.files import atomic_write
 from ..errors import InvalidInput
-from ..lazy import dataclass
 from .catalogue import CATALOGUE, SERVER, Client, Scope, find_client, hook_entries, text_of
 from .json_edit import add_item, read_json, remove_items, remove_member, set_member
 from .programs import cortex_words, hook_command, run_words

@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from ..lazy import dataclass
 
 __all__ = ["add_item", "read_json", "remove_items", "remove_member", "set_member"]
 

@@ -7,10 +7,9 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
-
-from ..lazy import dataclass
 
 __all__ = ["Run", "cortex_words", "hook_command", "run_line", "run_words"]
 

@@ -10,13 +10,13 @@ import hashlib
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR
 
 from ..clock import Clock, to_micros
 from ..errors import InvalidInput, StoreReadOnly
 from ..git_remotes import RemoteAddress, normalise_path, normalise_remote
-from ..lazy import dataclass
 from ..paths import read_regular
 from ..records import Project
 from ..security.callers import as_system, current_caller

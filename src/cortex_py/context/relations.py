@@ -15,13 +15,13 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..ids import ID_LENGTH
-from ..lazy import dataclass
 from ..records import Branch, Memory
 
 __all__ = ["ContextGraph", "Edge", "NamedEntity", "Node", "connect"]

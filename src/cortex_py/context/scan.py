@@ -6,11 +6,11 @@ A second scan reads only what changed. What was done before an interruption is k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
 from ..errors import InvalidInput
-from ..lazy import dataclass
 from ..memory.capture.files import FileCapture, FilePart, FileText
 from ..records import Project
 from ..security.policy import ScreenedText, holds_secret

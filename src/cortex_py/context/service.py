@@ -8,12 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..clock import iso, to_micros
 from ..errors import BranchNotFound, CortexError, InvalidInput, MemoryNotFound, ProjectNotFound, StorageError
-from ..lazy import dataclass
 from ..memory.labels.ontology import canonical_category
 from ..records import Branch, Hit, Memory, NewMemory, Project
 from ..security.callers import current_caller

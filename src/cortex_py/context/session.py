@@ -9,7 +9,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,6 @@ from ..embedding.backends.backend import Backend
 from ..errors import CortexError, InvalidInput, ProjectNotFound, StorageError
 from ..events import BranchesChanged, Events, MemoriesChanged
 from ..ids import IdMaker
-from ..lazy import dataclass
 from ..memory.capture.capture import StoredRecord
 from ..memory.capture.pending import PendingReading
 from ..memory.embedding_model import model_problem

@@ -9,13 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ..errors import InvalidInput
-from ..lazy import dataclass
 from ..records import Memory
 from ..security.secrets.secrets import redact
 from ..worktree.git.history import Commit, read_log

@@ -11,11 +11,10 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..errors import CortexError, EmbeddingError
-from ..lazy import dataclass
 from .backends.backend import Backend
 
 if TYPE_CHECKING:

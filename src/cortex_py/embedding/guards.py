@@ -13,11 +13,11 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import get_args
 
 from ..config import Profile
 from ..errors import ConfigurationError, ContentBlocked, ContentTooLarge, InvalidInput, RateLimited
-from ..lazy import dataclass
 
 __all__ = ["PROFILES", "Guard", "SlidingWindow"]
 

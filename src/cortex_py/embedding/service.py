@@ -12,14 +12,13 @@ import platform
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..clock import Clock, SystemClock
 from ..config import Profile, load_settings
 from ..errors import CortexError, EmbeddingError, InvalidInput
-from ..lazy import dataclass
 from .backends.backend import Backend
 from .backends.registry import available_backends, open_backend, open_service_backend
 from .backends.token_batches import normalize_rows

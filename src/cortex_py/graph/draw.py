@@ -10,9 +10,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 
 from ..clock import iso
-from ..lazy import dataclass
 from .values import Entity, EntityType, Relationship
 
 __all__ = ["as_json", "dot", "mermaid"]

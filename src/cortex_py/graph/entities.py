@@ -6,12 +6,11 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal, NamedTuple
 
 from ..errors import InvalidInput, LLMError
-from ..lazy import dataclass
 from ..memory.capture.prepare import check_no_secret, check_text, entity_words
 from ..memory.consolidation.merging import LOCAL, Method, check_method, choose_model
 from ..memory.place import canonical_domain

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..lazy import dataclass
 from ..llm.values import Budget, Passage, Prompt
 from ..security.secrets.secrets import redact
 from .values import (

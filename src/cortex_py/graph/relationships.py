@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import combinations
 from typing import NamedTuple
 
 from ..clock import to_micros
 from ..errors import InvalidInput, LLMError
-from ..lazy import dataclass
 from ..memory.consolidation.merging import LOCAL, Method, check_method, choose_model
 from ..security.permission import require_write
 from ..store.database import Session

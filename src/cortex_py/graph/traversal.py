@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Protocol
 
 from ..clock import to_micros
 from ..errors import InvalidInput
-from ..lazy import dataclass
 from ..memory.capture.chunking import Chunk, snippet
 from ..records import Hit
 from ..store.database import Session

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
-from ..lazy import dataclass, regex
+from ..lazy import regex
 
 __all__ = [
     "ENTITY_TYPES",

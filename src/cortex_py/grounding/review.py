@@ -7,8 +7,8 @@ themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
-from ..lazy import dataclass
 from ..memory.service import Memories
 from ..records import STALE_TAG, Memory
 from .verification import Finding, Verification, describe_evidence, to_stored_json

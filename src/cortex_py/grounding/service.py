@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
 from ..errors import InvalidInput, LimitExceeded
-from ..lazy import dataclass
 from ..memory.service import Memories
 from ..security.secrets.secrets import redact
 from ..worktree.files.files import FileRef, read_file

@@ -6,9 +6,9 @@ import fnmatch
 import posixpath
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..errors import InvalidInput
-from ..lazy import dataclass
 
 __all__ = ["EVERYTHING", "Sources", "read_sources"]
 

@@ -10,10 +10,9 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..lazy import dataclass
 from ..security.policy import ScreenedText
 from ..security.secrets.secrets import redact
 from .checks.check import Check, Evidence

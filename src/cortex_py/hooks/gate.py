@@ -13,7 +13,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +21,6 @@ from typing import Any
 
 from ..context.summary.reader import COMPLAINT, hedges, instructs, read
 from ..context.summary.sentences import Sentence, one_line, sentences, shorten
-from ..lazy import dataclass
 from .turns import Turn
 
 __all__ = ["KINDS", "Gate", "GateModel", "Passage", "Scored", "SessionState", "default_gate", "features", "score_turn"]

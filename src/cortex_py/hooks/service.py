@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,6 @@ from ..context.project import identify
 from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.service import BranchSummary
 from ..errors import ConfigurationError, CortexError
-from ..lazy import dataclass
 from ..memory.capture.chunking import Chunk, snippet
 from ..memory.capture.terms import leading_query_terms, stop_words
 from ..records import NEVER_INJECTED_TAG, PINNED_TAG, STALE_TAG, Branch, Hit, Memory

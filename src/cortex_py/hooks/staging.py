@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from ..clock import in_utc, iso
 from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.reader import all_words
 from ..errors import Conflict, CortexError, LLMError
-from ..lazy import dataclass
 from ..memory.comparison.conflicts import conflict
 from ..memory.comparison.likeness import differences, judge
 from ..memory.comparison.statements import Statement, read_statement

@@ -19,12 +19,11 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from ..errors import BackupCorrupt, StoreLocked
-from ..lazy import dataclass
 from ..paths import open_regular
 from ..security.home_key import SEALED_START, HomeKey
 from ..security.policy import Screen

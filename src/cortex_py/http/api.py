@@ -7,6 +7,7 @@ raises becomes one form of error.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -30,7 +31,6 @@ from ..errors import (
     RateLimited,
     StorageError,
 )
-from ..lazy import dataclass
 from ..mcp.models import ToolErrorResponse
 from ..security.callers import current_caller
 from ..version import __version__

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -18,7 +19,6 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from ..config import Settings
-from ..lazy import dataclass
 
 __all__ = ["ACCEPTS_AT_ONCE", "BoundedConnection", "Limits", "connection_class"]
 

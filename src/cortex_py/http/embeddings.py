@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar
 
@@ -17,7 +18,6 @@ from starlette.routing import Route
 from ..embedding.backends.backend import Backend
 from ..embedding.service import Embeddings, EmbeddingService, embed_many, embed_one
 from ..errors import CortexError, InvalidInput
-from ..lazy import dataclass
 from ..mcp.models import (
     BatchEmbeddingResponse,
     EmbeddingBatchInput,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -17,7 +18,6 @@ from starlette.types import Receive, Scope, Send
 
 from ..echo import clean_text
 from ..errors import CortexError, InvalidInput, ModelCorrupt, ModelMissing, RateLimited
-from ..lazy import dataclass
 from ..mcp.models import ToolErrorResponse
 from ..security.callers import current_caller
 from .middleware import read_whole_body

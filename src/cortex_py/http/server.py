@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import fastmcp
@@ -21,7 +22,6 @@ from starlette.routing import Route
 
 from ..config import Settings
 from ..errors import InvalidInput
-from ..lazy import dataclass
 from ..mcp.middleware.logs import set_up_logs
 from ..mcp.middleware.telemetry import send_traces
 from ..mcp.sdk_adapter import set_largest_body

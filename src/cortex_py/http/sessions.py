@@ -14,7 +14,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
@@ -25,7 +25,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..config import Settings
 from ..errors import AccessDenied, StorageError
-from ..lazy import dataclass
 from ..security.key_file import KeyFile
 from ..web.views import sign_in_page
 from .access import SESSION_PATH, VIEW_PATHS, is_page, route_of

@@ -19,13 +19,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
 from ..config import Settings
 from ..errors import InvalidInput
-from ..lazy import dataclass
 from .sessions import IDLE_SECONDS, MOST_SESSIONS, PageLinks, PageSession, PageSessions, page_key
 
 __all__ = ["SharedPage", "SharedSessions", "Worker", "fork_workers"]

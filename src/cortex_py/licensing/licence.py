@@ -19,7 +19,7 @@ import secrets
 import stat
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 from ..clock import Clock, SystemClock, in_utc
 from ..config import Settings
 from ..errors import InvalidInput, LicenceInvalid, LicenseRequired, storage_error
-from ..lazy import dataclass
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 from ..clock import Clock
 from ..config import LLMProvider, Settings
 from ..errors import ConfigurationError
-from ..lazy import dataclass
 from ..remote import RemoteProblem
 from .client import LanguageModel
 from .values import Finish, Ledger, Messages, Provider, RawAnswer, Schema, sum_counts

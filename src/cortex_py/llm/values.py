@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
 from ..errors import ConfigurationError
-from ..lazy import dataclass
 from ..remote import Endpoint, RemoteProblem, check_key, read_address
 
 __all__ = [

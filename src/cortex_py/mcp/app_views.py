@@ -6,9 +6,8 @@ Standard library only, and the same code for the instant front and the server, s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from ..lazy import dataclass
 
 __all__ = [
     "EXTENSION",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ..config import ToolBound
 from ..errors import ConfigurationError
-from ..lazy import dataclass
 
 __all__ = [
     "EVERY_TOOL", "TOOLS", "TOOLSETS", "TOOL_BY_NAME", "ErrorForm", "ToolSpec", "Toolset", "family_tools",

@@ -15,7 +15,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
@@ -28,7 +28,6 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Pro
 from mcp.shared.exceptions import MCPError
 
 from ..errors import CortexError
-from ..lazy import dataclass
 from ..security.callers import Caller, acting_as, current_caller
 from .resources import MemoryResources
 from .sdk_adapter import add_request_handler, connection_of, prompt_lister

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 
 from ..clock import Clock, to_micros
-from ..lazy import dataclass
 from ..store.packing import pack, train_dictionary
 from ..store.store import Store
 from ..store.tables.upkeep import IdleRecord

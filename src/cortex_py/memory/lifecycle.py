@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,7 +12,6 @@ from ..config import Settings
 from ..embedding.backends.backend import Backend
 from ..errors import AmbiguousId, Conflict, InvalidInput, MemoryNotFound
 from ..ids import ID_LENGTH, parse_ref
-from ..lazy import dataclass
 from ..records import LIVE_STATUSES, Memory, Status, Version
 from ..security.permission import may_read, require_admin, require_write
 from ..security.repeats import next_key

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..errors import UnknownNamespace
-from ..lazy import dataclass
 
 __all__ = ["NAMESPACES", "Namespace", "canonical_namespace"]
 

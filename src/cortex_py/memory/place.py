@@ -7,10 +7,10 @@ A space is the store's unit of isolation. Records of the domain `project` belong
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..errors import InvalidInput
-from ..lazy import dataclass
 from ..records import DOMAINS, Confinement, Domain, Kind, Project, kind_space, org_space, user_space
 from ..security.callers import current_caller
 from ..security.permission import permitted_spaces, require_write

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ from ..embedding.backends.backend import Backend
 from ..errors import AmbiguousId, InvalidInput, NotFound
 from ..events import Events, MemoriesChanged
 from ..ids import IdMaker
-from ..lazy import dataclass
 from ..records import KINDS, Contradiction, Domain, Hit, Memory, Mode, NewMemory, Page, Status, Version, kind_space
 from ..security.callers import as_system, current_caller
 from ..security.permission import permitted_spaces, require_write

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..echo import clean_text
 from ..errors import BadArguments, ContentTooLarge, InvalidInput
-from ..lazy import dataclass
 from ..memory.capture.prepare import check_no_secret, check_text, clean_tags
 from ..records import JsonValue, Saved, SavedDomain, SavedKind, Variable
 from ..security.policy import Screen

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Literal, cast, get_args
 
 from ..errors import InvalidInput, LimitExceeded
-from ..lazy import dataclass
 from ..records import JsonValue, Saved, SavedKind, Variable
 from .checks import Draft
 from .structured import Found, Source, Steps, check, read_json, read_yaml, yaml_mapping

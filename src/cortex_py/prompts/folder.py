@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
@@ -18,7 +18,6 @@ from threading import Lock
 from ..clock import from_micros
 from ..config import SecretPolicy
 from ..errors import InvalidInput
-from ..lazy import dataclass
 from ..paths import open_regular
 from ..records import SavedKind
 from ..security.policy import Screen

@@ -9,14 +9,13 @@ from __future__ import annotations
 import heapq
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from ..clock import Clock, from_micros, to_micros
 from ..errors import CortexError, InvalidInput, PromptNotFound, StorageError
-from ..lazy import dataclass
 from ..memory.capture.prepare import clean_tags
 from ..memory.place import canonical_domain
 from ..memory.service import Memories

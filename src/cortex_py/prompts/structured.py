@@ -10,11 +10,10 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InvalidInput
-from ..lazy import dataclass
 from ..records import JsonValue
 
 __all__ = ["Found", "Source", "Steps", "check", "one_line", "read_json", "read_yaml", "yaml_item", "yaml_mapping"]

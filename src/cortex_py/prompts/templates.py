@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ..clock import Clock, iso
 from ..errors import InvalidInput
 from ..ids import memory_uri
-from ..lazy import dataclass
 from ..memory.service import Memories
 from ..records import Hit, JsonValue, Page, Saved, SavedKind
 from .checks import check_choices, check_value, parse_template, values_for

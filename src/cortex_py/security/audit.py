@@ -11,11 +11,11 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from ..clock import from_micros, to_micros
-from ..lazy import dataclass
 
 __all__ = [
     "BEGINNING", "AuditEvent", "BrokenLink", "ChainHead", "ChainLink", "decode_event", "encode_event",

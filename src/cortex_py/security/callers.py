@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from ..errors import InvalidInput
-from ..lazy import dataclass
 from .policy import holds_secret
 from .rights import NO_RIGHTS, Rights
 

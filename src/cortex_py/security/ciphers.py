@@ -9,10 +9,9 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ..errors import BackupCorrupt
-from ..lazy import dataclass
 
 __all__ = [
     "NONCE_BYTES", "TAG_BYTES", "Cipher", "ObjectKeys", "Random", "compute_mac", "derive_key", "equal_in_constant_time",

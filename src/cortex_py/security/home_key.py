@@ -9,11 +9,10 @@ from __future__ import annotations
 import io
 import os
 import struct
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from ..errors import BackupCorrupt
-from ..lazy import dataclass
 from .ciphers import TAG_BYTES, Cipher, ObjectKeys, derive_key, name_object, open_object, seal_object
 
 __all__ = ["SEALED_START", "HomeKey", "SealedReader", "SealedWriter", "is_sealed"]

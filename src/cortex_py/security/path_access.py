@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from ..errors import AccessDenied, InvalidInput
-from ..lazy import dataclass
 from ..paths import expanded
 from .callers import current_caller
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -28,7 +29,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from ..config import PersonalPolicy, SecretPolicy, Settings
 from ..errors import ContentBlocked
-from ..lazy import dataclass
 from .secrets.secrets import Finding, find_secrets, redact
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..errors import InvalidInput
-from ..lazy import dataclass
 from ..records import KINDS, kind_space, org_space, user_space
 
 __all__ = [

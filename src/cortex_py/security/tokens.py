@@ -12,10 +12,9 @@ import base64
 import binascii
 import hashlib
 import secrets
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
-
-from ..lazy import dataclass
 
 __all__ = ["PREFIX", "TokenRecord", "TokenState", "encode_token", "hash_token", "is_token", "new_token"]
 

@@ -6,12 +6,12 @@ import json
 import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
 from ..clock import from_micros, to_micros
-from ..lazy import dataclass
 from ..records import Branch, Memory, Project
 from .database import Row, Sql
 from .index_words import index_word, space_word, term_hash

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-from ..lazy import dataclass
 
 __all__ = ["Asset", "find_asset", "static_version", "total_bytes"]
 

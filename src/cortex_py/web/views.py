@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote, urlencode
 
-from ..lazy import dataclass
 from ..version import __version__
 from .assets import static_version
 from .html import Node, document, element

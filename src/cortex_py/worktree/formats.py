@@ -12,12 +12,10 @@ import re
 import tomllib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 from xml.parsers import expat
-
-from ..lazy import dataclass
 
 __all__ = [
     "DEPTH_MOST", "Element", "KeyEntry", "Part", "Setting", "env_entries", "ini_entries", "leaves", "number_lines",

@@ -6,10 +6,9 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
-from ..lazy import dataclass
 from .formats import Element, Part, read_json, read_xml
 
 __all__ = ["CaseResult", "RunReport", "Tally", "is_report_name", "read_output", "read_report"]

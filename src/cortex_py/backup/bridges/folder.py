@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, Protocol
@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Protocol
 from ...clock import Clock, to_micros
 from ...echo import clean_text
 from ...errors import Conflict, CortexError, StorageError
-from ...lazy import dataclass
 from ...memory.service import Memories
 from ...prompts.structured import one_line
 from ...records import Domain, NewMemory

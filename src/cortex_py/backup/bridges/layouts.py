@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from ...errors import InvalidInput
-from ...lazy import dataclass
 from ...prompts.structured import yaml_mapping
 from ...records import JsonValue, NewMemory
 from ...store.documents.document import Document

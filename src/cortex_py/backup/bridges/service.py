@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -21,7 +21,6 @@ from ...clock import Clock
 from ...config import Settings
 from ...echo import clean_text
 from ...errors import Conflict, CortexError, InvalidInput, NotFound, storage_error
-from ...lazy import dataclass
 from ...paths import expanded, open_regular
 from ...records import DOMAINS, Domain
 from ...security.callers import current_caller

@@ -7,10 +7,10 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import Conflict, InvalidInput, storage_error
-from ...lazy import dataclass
 from ...paths import open_regular
 from ..files import atomic_write
 

@@ -18,12 +18,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeAlias
 
 from ...errors import BackupCorrupt, BackupError, InvalidInput, LimitExceeded, storage_error
-from ...lazy import dataclass
 from ...security.home_key import SEALED_START, HomeKey, SealedReader, SealedWriter, is_sealed
 from ...store.documents.document import canonical_json
 from ..files import Writable, atomic_write, open_existing, read_exactly, write_fully

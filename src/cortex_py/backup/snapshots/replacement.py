@@ -10,12 +10,11 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Protocol
 
 from ...errors import BackupCorrupt, Conflict
-from ...lazy import dataclass
 from ...store.database import Session
 from ...store.documents.document import Document, parse_canonical
 from ...store.documents.documents import check_document, key_order

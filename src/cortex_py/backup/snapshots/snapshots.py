@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from ...errors import (
     SnapshotNotFound,
     storage_error,
 )
-from ...lazy import dataclass
 from ...security.home_key import HomeKey
 from ...security.policy import ScreenedText
 from ...store.documents.memories import check_memory

@@ -10,10 +10,10 @@ import io
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...errors import BackupCorrupt, BackupError, WrongKey
-from ...lazy import dataclass
 from ...security.ciphers import ObjectKeys, Random
 from ...store.documents.document import canonical_json
 from ..targets.target import Target

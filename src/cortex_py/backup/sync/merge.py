@@ -7,11 +7,10 @@ changes hold the same text or none. The functions are pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
-from ...lazy import dataclass
 from ...store.documents.document import Document
 
 __all__ = [

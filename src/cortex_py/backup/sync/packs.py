@@ -13,12 +13,12 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from ...errors import BackupCorrupt, BackupError
-from ...lazy import dataclass
 from ...security.ciphers import ObjectKeys, Random, name_object, open_object, seal_object
 from ...store.documents.document import Document, canonical_json, parse_document
 from ..vault.vault import padded_size

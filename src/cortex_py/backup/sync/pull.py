@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
 from ...errors import BackupCorrupt, BackupError, NetworkError
-from ...lazy import dataclass
 from ...store.documents.document import KINDS, Document
 from ...tracing import report
 from ..targets.target import Target

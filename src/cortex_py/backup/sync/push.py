@@ -11,11 +11,10 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from ...clock import Clock, to_micros
 from ...errors import BackupError
-from ...lazy import dataclass
 from ...security.ciphers import Random
 from ...store.documents.document import Document
 from ...tracing import report

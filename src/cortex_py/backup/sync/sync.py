@@ -14,7 +14,7 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
@@ -22,7 +22,6 @@ from typing import Any
 from ...clock import Clock, SystemClock, to_micros
 from ...config import Settings
 from ...errors import BackupError, ConfigurationError, Conflict, CortexError, RateLimited, StorageError
-from ...lazy import dataclass
 from ...records import DOMAINS, Domain
 from ...security.ciphers import Random
 from ...security.permission import may_administer, require_admin

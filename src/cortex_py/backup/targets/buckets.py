@@ -13,13 +13,12 @@ import json
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ...errors import ConfigurationError, extra_remedy
-from ...lazy import dataclass
 from ...paths import expanded
 from ...remote import is_loopback
 from .target import (

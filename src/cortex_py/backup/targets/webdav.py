@@ -10,6 +10,7 @@ import threading
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from time import monotonic
@@ -18,7 +19,6 @@ from urllib.parse import quote, unquote, urlsplit
 from xml.etree import ElementTree
 
 from ...errors import ConfigurationError
-from ...lazy import dataclass
 from ...remote import deadline, open_client, retry_after
 from .target import (
     StoredObject,

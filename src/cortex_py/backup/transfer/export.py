@@ -13,13 +13,13 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
 from ...clock import Clock, iso
 from ...errors import InvalidInput, storage_error
-from ...lazy import dataclass
 from ...prompts.checks import as_variables, is_saved_name
 from ...prompts.files import dump
 from ...prompts.structured import one_line

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
-from dataclasses import asdict, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -19,7 +19,6 @@ from typing import Any
 from ...clock import Clock, to_micros
 from ...config import Settings
 from ...echo import clean_text
-from ...lazy import dataclass
 from ...paths import open_regular
 from ...records import Domain
 from ...store.database import Session

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from difflib import SequenceMatcher
 from hashlib import sha256
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ...echo import clean_text
 from ...errors import CortexError
-from ...lazy import dataclass
 from ...memory.capture.prepare import path_in
 from ...prompts.structured import one_line
 from ...records import LIVE_STATUSES, Domain, Memory, NewMemory

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import PurePath
@@ -20,7 +20,6 @@ from anyascii import anyascii
 
 from ...clock import from_micros, in_utc, to_micros
 from ...errors import InvalidInput
-from ...lazy import dataclass
 from ...memory.capture.prepare import clean_tags
 from ...memory.labels.ontology import canonical_category
 from ...memory.namespaces import canonical_namespace

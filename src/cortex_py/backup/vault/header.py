@@ -11,12 +11,11 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import BinaryIO
 
 from ...errors import BackupCorrupt, BackupError, InvalidInput, WrongKey
-from ...lazy import dataclass
 from ...security.ciphers import NONCE_BYTES, Cipher, Random, compute_mac, derive_key, equal_in_constant_time
 from ..files import read_exactly
 

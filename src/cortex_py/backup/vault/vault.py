@@ -10,10 +10,10 @@ import io
 import os
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from ...errors import InvalidInput, LimitExceeded
-from ...lazy import dataclass
 from ...security.ciphers import TAG_BYTES, Cipher, Random
 from ..files import read_exactly, write_fully
 from .header import (

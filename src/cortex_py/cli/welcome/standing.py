@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...config import load_settings
 from ...errors import ModelCorrupt, ModelMissing
-from ...lazy import dataclass
 from ...version import __version__
 from ..options import CommandSession
 from ..output import print_json, print_table, say

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
@@ -22,7 +23,7 @@ from anyascii import anyascii
 
 from ...clock import in_utc
 from ...errors import InvalidInput
-from ...lazy import dataclass, regex
+from ...lazy import regex
 from ...records import Branch
 
 __all__ = [

@@ -10,14 +10,13 @@ import json
 import logging
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 
 from ...clock import Clock, from_micros, to_micros
 from ...errors import Conflict, CortexError, NotFound
-from ...lazy import dataclass
 from ...memory.service import Memories
 from ...records import Branch, Memory, NewMemory
 from ...security.callers import as_system

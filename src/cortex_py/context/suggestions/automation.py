@@ -7,10 +7,10 @@ plan, and a plain window rather than a fading one, so that "61 of the last 100" 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from ...config import Settings
-from ...lazy import dataclass
 from ...store.tables.suggestions import TrustRow
 
 __all__ = [

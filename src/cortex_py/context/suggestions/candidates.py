@@ -5,13 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from ...clock import to_micros
 from ...graph.service import Graph
-from ...lazy import dataclass
 from ...memory.capture.terms import query_terms, stop_words, terms
 from ...memory.service import Memories
 from ...records import Hit, Memory

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from ...lazy import dataclass
 from ...records import Memory
 from ...store.tables.suggestions import SuggestedRow, TrustRow
 from .candidates import describe

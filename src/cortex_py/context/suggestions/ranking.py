@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import exp2, prod
 from typing import Literal
-
-from ...lazy import dataclass
 
 __all__ = [
     "BINS",

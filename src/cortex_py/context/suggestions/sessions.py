@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,6 @@ from ...errors import (
     SuggestionNotFound,
 )
 from ...ids import IdMaker, parse_ref
-from ...lazy import dataclass
 from ...records import Memory
 from ...security.callers import current_caller
 from ...security.policy import Screen

@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import exp2
 from typing import Literal
 
 from ...clock import Clock, to_micros
 from ...errors import StorageError, StoreReadOnly
-from ...lazy import dataclass
 from ...security.callers import as_system
 from ...store.database import Session
 from ...store.store import Store

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
-
-from ...lazy import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Sentence", "one_line", "sentences", "shorten"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ...embedding.backends.backend import Backend
-from ...lazy import dataclass
 from ...memory.embedding_model import token_counter
 from ...records import Branch, Memory
 from ...store.store import Store

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from ...lazy import dataclass
 from ...memory.capture.chunking import split_turns
 from .reader import (
     ALTERNATIVES,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from ...lazy import dataclass
 from .reader import all_words
 from .sentences import one_line
 

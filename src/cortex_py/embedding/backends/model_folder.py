@@ -10,13 +10,13 @@ import io
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 from ...errors import ConfigurationError, ModelCorrupt, ModelMissing, extra_remedy
-from ...lazy import dataclass
 from ...paths import expanded
 from ..wordpiece import WordPiece
 

@@ -14,12 +14,12 @@ import mmap
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError, EmbeddingError, ModelCorrupt, ModelMissing
-from ...lazy import dataclass
 from .model_folder import Digest, ModelFolder, digest_files
 from .token_batches import embed_batches
 

@@ -23,12 +23,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ...errors import ModelCorrupt, ModelInstallFailed, ModelMissing
-from ...lazy import dataclass
 
 if TYPE_CHECKING:
     from .onnx_writer import Message

@@ -14,11 +14,10 @@ sequences; `tests/embedding/make_calibration.py` measures them again. A model wi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ...lazy import dataclass
 
 __all__ = [
     "MINILM",

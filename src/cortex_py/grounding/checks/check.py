@@ -6,11 +6,9 @@ The claim model weighs checks by their names. What cannot be looked up makes no 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, get_args
-
-from ...lazy import dataclass
 
 __all__ = ["CHECK_NAMES", "Check", "CheckName", "Evidence", "negate_checks"]
 

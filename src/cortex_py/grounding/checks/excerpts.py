@@ -11,10 +11,10 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
-from ...lazy import dataclass
 from ..index.facts import Definition
 from ..judges.support import LogisticModel, read_weights
 from ..words import load_pattern, name_parts, stem_words

@@ -5,10 +5,9 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...lazy import dataclass
 from ...worktree.manifests.manifests import is_dependency_file
 from ..claims.claims import Claim
 from ..claims.mentions import Mention

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from ...lazy import dataclass
 from ..claims.claims import Claim
 from ..index.lookup import Lookup
 from ..words import distinctive_words, load_words, name_parts, stem_words

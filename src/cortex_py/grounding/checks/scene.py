@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
-from ...lazy import dataclass
 from ...worktree.code.behaviour import CodeFact
 from ..claims.claims import Claim
 from ..claims.mentions import Mention

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from ...lazy import dataclass
 from ..claims.claims import Claim
 from ..claims.verbs import CHANGES
 from ..index.facts import Revision

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ...lazy import dataclass
 from ..words import distinctive_words, load_pattern
 from .clauses import Clause, split_clauses
 from .mentions import Mention, mentions

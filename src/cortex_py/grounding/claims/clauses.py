@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from ...lazy import dataclass
 from ..words import load_pattern
 from .mentions import Mention
 from .passages import Span

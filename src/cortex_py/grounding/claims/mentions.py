@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
-from ...lazy import dataclass
 from ...memory.comparison.measures import STARTERS, Token, measure_at
 from ...memory.comparison.opposites import COMMON
 from ..words import alternatives, load_pattern, load_words

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
-
-from ...lazy import dataclass
 
 __all__ = ["Passage", "Span", "read_passages"]
 

@@ -11,11 +11,11 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from typing import Literal
 
-from ...lazy import dataclass
 from ..claims.claims import Claim, read_claims
 from ..claims.mentions import Mention
 from ..claims.verbs import CHANGES

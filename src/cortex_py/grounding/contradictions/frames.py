@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import Stemmer
 
-from ...lazy import dataclass
 from ...memory.comparison.opposites import COMMON, NEGATIONS, SIDES, VERBS
 from ..claims.claims import Claim
 from ..claims.passages import Span, read_passages

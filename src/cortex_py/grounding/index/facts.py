@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from ...lazy import dataclass
 from ...security.policy import Screen, holds_secret, screen_file
 from ...worktree.code.imports import Import
 from ...worktree.code.naming import language_of

@@ -13,12 +13,11 @@ import posixpath
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from ...errors import GitFailed
-from ...lazy import dataclass
 from ...worktree.code.behaviour import SyntaxFile
 from ...worktree.code.naming import Language
 from ...worktree.files.choice import skip_by_name

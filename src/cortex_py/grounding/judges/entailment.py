@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,6 @@ from ...embedding.backends.model_folder import ModelFolder, drop_surrogates
 from ...embedding.backends.onnx_folder import Signature, Slot, read_signature
 from ...embedding.backends.token_batches import group_by_length
 from ...errors import ConfigurationError, ModelCorrupt, extra_remedy
-from ...lazy import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 from itertools import pairwise
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...config import Settings
 from ...errors import ConfigurationError, CortexError
-from ...lazy import dataclass
 from ...worktree.test_reports import RunReport
 from ..checks.bindings import (
     check_bindings,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...lazy import dataclass
 from ...llm.values import Budget, Passage, Prompt, estimate_tokens
 from ...security.secrets.secrets import redact
 from .answers import JudgeAnswer

@@ -12,12 +12,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
-from ...lazy import dataclass
 from ...memory.comparison.likeness import share_root
 from ...memory.comparison.opposites import word_set
 from ...memory.comparison.statements import Statement, read_statement

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from ... import errors
 from ...errors import WIRE_FORMS, CortexError, WireForm
-from ...lazy import dataclass
 
 __all__ = ["ErrorHelp", "all_errors", "find_errors"]
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
-
-from ...lazy import dataclass
 
 __all__ = [
     "INTERNAL_ERROR", "INVALID_REQUEST", "PARSE_ERROR", "Frame", "Malformed", "TooLong", "error_line", "read_frame",

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from ...lazy import dataclass
 from .terms import UNSPACED, terms
 
 __all__ = ["Chunk", "Turn", "chunk", "snippet", "split_turns"]

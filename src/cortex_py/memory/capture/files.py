@@ -8,13 +8,12 @@ interrupted scan continues where it stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...clock import Clock, to_micros
 from ...config import Settings
 from ...embedding.backends.backend import Backend
 from ...ids import IdMaker
-from ...lazy import dataclass
 from ...records import Memory
 from ...security.policy import Screen, ScreenedText, redacted_kinds, screen_file
 from ...store.database import Session

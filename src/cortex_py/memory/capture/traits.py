@@ -7,10 +7,11 @@ answer it wants, the names in it and the dates it mentions. The cues are English
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cache, lru_cache
 
-from ...lazy import dataclass, regex
+from ...lazy import regex
 from .terms import word_list, word_tables
 
 __all__ = ["MONTHS", "QueryKind", "QueryTraits", "Trait", "frame_words", "query_traits", "record_traits"]

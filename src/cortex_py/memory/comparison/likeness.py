@@ -11,11 +11,11 @@ import json
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from ...lazy import dataclass
 from ...pools import load_once
 from .opposites import SCOPES
 from .statements import Statement, plain_text

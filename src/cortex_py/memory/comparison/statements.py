@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...lazy import dataclass, regex
+from ...lazy import regex
 from ..capture.terms import stem
 from ..labels.keyphrases import mostly_verbs
 from .measures import STARTERS, Measure, Token, measure_at

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +18,6 @@ from ...clock import Clock, to_micros
 from ...embedding.backends.backend import Backend
 from ...errors import InvalidInput
 from ...ids import IdMaker
-from ...lazy import dataclass
 from ...records import Memory
 from ...store.database import Session
 from ...store.rows import IndexedRecord

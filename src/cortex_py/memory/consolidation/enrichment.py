@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from ...errors import LLMError
 from ...ids import memory_uri
-from ...lazy import dataclass
 from ...records import Memory
 from ..capture.capture import Annotator
 from ..comparison.statements import read_statement

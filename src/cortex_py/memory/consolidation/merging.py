@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ...errors import InvalidInput, LLMError
-from ...lazy import dataclass, regex
+from ...lazy import regex
 from ..comparison.likeness import difference, likeness_features, replaced_word
 from ..comparison.opposites import COMMON, FILLERS
 from ..comparison.statements import Statement, read_statement

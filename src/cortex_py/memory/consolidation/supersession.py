@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, overload
 
 from ...clock import Clock, to_micros
 from ...embedding.backends.backend import Backend
 from ...errors import Conflict, InvalidInput
-from ...lazy import dataclass
 from ...records import LIVE_STATUSES, Contradiction, Memory
 from ...security.permission import require_write
 from ...store.database import Session

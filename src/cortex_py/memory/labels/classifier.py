@@ -17,7 +17,7 @@ import json
 import math
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...embedding.backends.backend import Backend
-from ...lazy import dataclass, regex
+from ...lazy import regex
 from ...pools import load_once
 from ...records import NewMemory
 from ...store.rows import IndexedRecord

@@ -12,11 +12,12 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
 from pathlib import Path
 
-from ...lazy import dataclass, regex
+from ...lazy import regex
 from ...security.secrets.secrets import find_secrets, redact
 from ...security.secrets.values import is_digest, is_random
 from ..capture.terms import stem, stop_words, terms

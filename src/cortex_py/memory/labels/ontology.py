@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import InvalidInput
-from ...lazy import dataclass
 
 __all__ = ["CATEGORIES", "CATEGORY_NAMES", "FALLBACK", "PARENTS", "Category", "canonical_category"]
 

@@ -10,7 +10,7 @@ Recall and the training of the model both go through `measure`, so the model is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cache, lru_cache
 from typing import Any
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lazy import dataclass
 from ...store.rows import term_hash
 from ...store.search.search import CandidateSet
 from ..capture.terms import leading_query_terms, query_terms

@@ -14,12 +14,13 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ...clock import in_utc
 from ...echo import cleaner_for
 from ...errors import FilterSyntaxError, InvalidInput, UnknownNamespace
-from ...lazy import dataclass, regex
+from ...lazy import regex
 from ...records import KINDS, STATUSES
 from ...store.search.filters import GROUNDED_WORDS, Condition, Filter, Key, Value
 from ..labels.ontology import canonical_category

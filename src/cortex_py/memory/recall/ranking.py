@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...config import Fusion
-from ...lazy import dataclass
 from ...records import Mode
 from ...store.search.search import CandidateSet
 from ..capture.traits import QueryTraits

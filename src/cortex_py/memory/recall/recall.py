@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from ...config import Fusion
 from ...embedding.backends.backend import Backend
 from ...embedding.cache import VectorCache, cache_key
 from ...errors import EmbeddingError, InvalidInput, LimitExceeded, StoreReadOnly
-from ...lazy import dataclass
 from ...pools import Pool
 from ...records import KINDS, MODES, Domain, Hit, Kind, Memory, Mode, Page, Signals
 from ...security.permission import permitted_spaces

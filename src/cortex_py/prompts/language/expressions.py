@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ...lazy import dataclass
 from .filters import Argument, check_filter
 from .placeholders import NAME_LONGEST, check_name, shown
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
 
-from ...lazy import dataclass
 from .placeholders import shown
 from .printing import Budget, joined, json_text, printed
 

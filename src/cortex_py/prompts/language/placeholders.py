@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ...errors import ContentSyntaxError, Fault, InvalidInput, LimitExceeded
-from ...lazy import dataclass
 from ...records import JsonValue
 
 __all__ = [

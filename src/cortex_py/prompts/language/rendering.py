@@ -11,11 +11,11 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from xml.etree import ElementTree
 
 from ...errors import LimitExceeded
-from ...lazy import dataclass
 from ...records import JsonValue
 from .expressions import Expression, Path
 from .filters import apply

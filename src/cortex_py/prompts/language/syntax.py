@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ...errors import ContentSyntaxError, Fault, LimitExceeded
-from ...lazy import dataclass
 from .expressions import Expression, Path, SyntaxFault, read_each, read_output, read_path
 from .placeholders import Mark, shown, singular, split
 

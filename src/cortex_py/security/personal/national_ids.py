@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
 
-from ...lazy import dataclass, regex
+from ...lazy import regex
 from .numbers import TABLES, NumberRun, Span, has_phrase, number_runs, phrases, words_after, words_before
 
 __all__ = [

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...lazy import dataclass, regex
+from ...lazy import regex
 
 __all__ = [
     "HIDDEN", "TABLES", "NumberRun", "Span", "has_phrase", "number_runs", "phrases", "words", "words_after",

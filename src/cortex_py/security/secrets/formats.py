@@ -17,13 +17,13 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property
 from math import log2
 from pathlib import Path
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 
-from ...lazy import dataclass
 from .values import Span, entropy, is_filler_token, is_jwt_header, is_one_case, is_random, is_wordy
 
 __all__ = ["ALPHABETS", "Check", "Field", "fields_of", "find_formats", "templates"]

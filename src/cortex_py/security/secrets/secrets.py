@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...lazy import dataclass, regex
+from ...lazy import regex
 
 if TYPE_CHECKING:
     from .values import Span

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
 from ...errors import BackupCorrupt
-from ...lazy import dataclass
 from ..database import Sql
 
 __all__ = [

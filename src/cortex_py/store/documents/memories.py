@@ -9,11 +9,11 @@ import json
 import re
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from ...errors import BackupCorrupt
-from ...lazy import dataclass
 from ...records import DOMAINS, STATUSES, Memory
 from ..database import Row, Session, Sql, batched, marks, rows_among
 from ..packing import unpack

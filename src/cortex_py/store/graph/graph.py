@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from ...lazy import dataclass
 from ..database import EVERY_ROW, Session, Sql, by_space, column, everywhere, in_spaces, marks
 from .tables import (
     MENTIONS,

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple, TypeVar
 
-from ...lazy import dataclass
 from ...records import LIVE_STATUSES
 from ..database import Row, Session, Sql, batched, marks, rows_among
 

@@ -6,10 +6,10 @@ worker had a copy, a single one that is down would stop all writes. Nothing join
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError, Conflict
-from ...lazy import dataclass
 from ..database import DISTRIBUTED, Session, column
 from .security import find_role
 

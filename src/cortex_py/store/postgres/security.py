@@ -16,10 +16,10 @@ login that may do so, also after a database was renamed or copied.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ...errors import ConfigurationError
-from ...lazy import dataclass
 from ..database import EVERY_ROW, Bounds, Session, Sql, column, marks
 
 __all__ = [

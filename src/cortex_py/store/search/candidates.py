@@ -6,12 +6,12 @@ Vectors and terms are the stored ones, so scores computed from them are exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lazy import dataclass
 from ..database import Session, padded, rows_among
 from .vectors import distinct, stack
 

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Literal
 
 from ...clock import to_micros
-from ...lazy import dataclass
 from ...records import LIVE_STATUSES, Kind, files_space, kind_space
 from ..database import Database, Session, Sql, column, in_spaces, marks
 

@@ -19,13 +19,13 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lazy import dataclass
 from .vectors import GROUPED_FROM, rows_at
 
 __all__ = ["Arrays", "Damaged", "KeptFile", "KeptSpace"]

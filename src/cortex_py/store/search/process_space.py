@@ -12,13 +12,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lazy import dataclass
 from ..database import Database, Row, Session, column, everywhere, in_spaces, rows_among
 from ..rows import index_word, space_word
 from .candidates import Details, Signal, SpaceCandidates, read_details, read_signals

@@ -9,14 +9,13 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...lazy import dataclass
 from ..database import Database, Session, Sql, visible
 from ..rows import index_word
 from .candidates import (

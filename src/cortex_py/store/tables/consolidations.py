@@ -6,8 +6,8 @@ Results of verifications are kept beside the records, because they are rarely re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from ...lazy import dataclass
 from ..database import Session, batched, column, first, marks, rows_among
 from ..search.filters import GROUNDED_WORDS, Where
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...lazy import dataclass
 from ..database import Session, batched, column, marks
 from ..search.filters import files_space
 

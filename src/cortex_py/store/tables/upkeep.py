@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 from typing import Literal
 
 from ...clock import from_micros
-from ...lazy import dataclass
 from ...records import LIVE_STATUSES
 from ..database import Session, by_space, column, everywhere, marks, rows_among
 from ..packing import Dictionaries

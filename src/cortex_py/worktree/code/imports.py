@@ -7,9 +7,9 @@ name. Resolving a module to a file is left to the caller.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...lazy import dataclass
 from .naming import node_text
 
 if TYPE_CHECKING:

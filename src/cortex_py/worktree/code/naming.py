@@ -10,11 +10,10 @@ import json
 import posixpath
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from ...lazy import dataclass
 
 if TYPE_CHECKING:
     from tree_sitter import Node

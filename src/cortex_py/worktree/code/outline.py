@@ -12,12 +12,11 @@ import threading
 import warnings
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...lazy import dataclass
 from .imports import Import, read_imports
 from .naming import FUNCTIONS, TYPES, Definition, Language, read_definition
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from ...lazy import dataclass
 from .behaviour import CodeFact
 
 __all__ = ["METHODS", "Route", "read_routes", "same_route"]

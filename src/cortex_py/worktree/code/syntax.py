@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
-from ...lazy import dataclass
 from .imports import Import
 from .naming import language_of
 from .outline import Outline, Symbol, Unit, read_outline

@@ -12,11 +12,11 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Literal, get_args
 
-from ...lazy import dataclass
 from ..formats import read_plain_toml
 from .files import HUGE, VENDORED, FileRef
 

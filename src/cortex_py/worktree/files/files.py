@@ -11,12 +11,11 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from ...errors import CortexError, InvalidInput
-from ...lazy import dataclass
 from ...paths import read_regular
 from ..git.repository import Repository
 from ..git.runner import run_git

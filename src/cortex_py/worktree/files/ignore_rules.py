@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-
-from ...lazy import dataclass
 
 __all__ = ["IgnoreRules"]
 

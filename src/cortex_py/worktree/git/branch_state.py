@@ -18,13 +18,12 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ...errors import CortexError
-from ...lazy import dataclass
 from .repository import COMMIT, RENAMED, Repository, Survey, current_name, decode_output, read_text
 from .runner import run_git
 

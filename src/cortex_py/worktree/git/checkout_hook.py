@@ -13,11 +13,11 @@ import re
 import shlex
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ...errors import InvalidInput, StoreDenied
-from ...lazy import dataclass
 from ...paths import open_regular
 from .repository import Repository, decode_output
 from .runner import run_git

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from ...lazy import dataclass
 from ..files.choice import skip_by_name
 from .repository import decode_output
 

@@ -14,11 +14,11 @@ import os
 import re
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from ...errors import CortexError, GitFailed
-from ...lazy import dataclass
 from ..files.files import FileRef, read_file
 from .diffs import (
     MOST_BYTES,

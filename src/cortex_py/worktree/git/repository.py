@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import CortexError
-from ...lazy import dataclass, regex
+from ...lazy import regex
 from ...paths import read_regular
 from .runner import find_repository_folder, git_dir_of, run_git
 

@@ -25,12 +25,12 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
 from ...errors import GitFailed
-from ...lazy import dataclass
 from ...paths import expanded, read_regular
 
 __all__ = ["Answer", "find_repository_folder", "git_dir_of", "git_lines", "has_git", "run_git", "split_lines"]

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from math import inf
-
-from ...lazy import dataclass
 
 __all__ = [
     "Dependency", "OwnVersion", "Reader", "Requirement", "VersionReader", "admits", "agrees", "pinned_version",

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ....lazy import dataclass
 from .files import SourceFile, source_files
 from .parsing import first_objects, text_of
 from .registry import readers, recognise

@@ -8,12 +8,12 @@ import stat
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
 from ....errors import CortexError, InvalidInput
-from ....lazy import dataclass
 from ....paths import open_regular
 from ....prompts.structured import one_line
 

@@ -6,11 +6,11 @@ A reader never writes, never follows a link and never holds more than one record
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
 from ....errors import CortexError
-from ....lazy import dataclass
 from ....prompts.structured import one_line
 from .files import SourceFile
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-
-from ....lazy import dataclass
+from dataclasses import dataclass
 
 __all__ = ["Statement", "section_texts", "statements"]
 

@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +20,6 @@ from typing import Any
 import apsw
 
 from ....errors import InvalidInput
-from ....lazy import dataclass
 from ....memory.namespaces import NAMESPACES
 from ....paths import open_regular
 from ....sqlite_file import connect
