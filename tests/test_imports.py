@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers import git
+
 HEAVY = {"numpy", "onnxruntime", "mcp", "fastmcp", "rich", "pydantic", "apsw"}
 
 
@@ -72,11 +74,16 @@ _SECRETS = ("security.secrets.formats", "security.secrets.names")
         ),
         (["recall"], (*_COMPARISON, *_STORING, *_GRAPH, *_SECRETS, "grounding", "context.scan")),
         (["recall", "grain", "--mode", "text"], (*_COMPARISON, *_GRAPH, *_SECRETS, "grounding", "context.scan")),
-        (["capture", "We grind grain"], ("graph.reading.tagger", "graph.traversal", "grounding", "context.scan")),
+        (
+            ["capture", "We grind grain"],
+            (*_SECRETS, "graph.reading.tagger", "graph.traversal", "grounding", "context.scan"),
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_a_command_imports_what_it_needs(tmp_path: Path, command: list[str], unneeded: tuple[str, ...]) -> None:
+    # The name of its branch is screened for secrets.
+    git(tmp_path, "init", "-q", "-b", "main")
     arguments = ["cortex", *command, "--home", str(tmp_path), "--project", str(tmp_path)]
     # The first one stores the project.
     code = (
@@ -90,3 +97,16 @@ def test_a_command_imports_what_it_needs(tmp_path: Path, command: list[str], unn
     assert not found
     if command[0] != "capture":
         assert "onnxruntime" not in _modules_after(code)
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--version"], 0), (["status", "more"], 2), (["get", "0" * 40], 4)])
+def test_a_command_ends_with_its_code_and_all_it_printed(tmp_path: Path, words: list[str], code: int) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "cortex_py", *words, *(["--home", str(tmp_path)] if code else [])],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == code
+    assert (run.stdout if code == 0 else run.stderr).endswith("\n")

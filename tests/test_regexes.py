@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import cortex_py
 from cases import each
+from cortex_py.lazy import LaterPattern
 from hostile_texts import hostile
 
 _CEILING = 0.08  # seconds of CPU for one text: a linear expression takes a millisecond, a quadratic one two hundred
@@ -31,6 +32,8 @@ def _modules() -> list[str]:
 
 def _expressions(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
     """Compiled expressions for text, those in tables too."""
+    if isinstance(value, LaterPattern):
+        value = value.compiled()
     if isinstance(value, re.Pattern):
         if isinstance(value.pattern, str):
             yield value

@@ -7,15 +7,17 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from .lazy import regex
+
 __all__ = ["RemoteAddress", "normalise_path", "normalise_remote"]
 
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>.*)\Z", re.DOTALL)
-_SCP = re.compile(r"(?:[^@/\\]*@)?(?P<host>\[[^\]/]+\]|[^:/\\\[\]]{2,}):(?P<path>.*)\Z", re.DOTALL)
-_PORT = re.compile(r":[0-9]*\Z")
-_QUERY = re.compile(r"[?#].*\Z", re.DOTALL)
-_DRIVE = re.compile(r"/?([A-Za-z]):(?=[/\\]|\Z)")
-_HELPER = re.compile(r"\A[A-Za-z0-9-]+::")
-_NO_PORT = re.compile(r":[^0-9\]]")
+_URL = regex(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>.*)\Z", re.DOTALL)
+_SCP = regex(r"(?:[^@/\\]*@)?(?P<host>\[[^\]/]+\]|[^:/\\\[\]]{2,}):(?P<path>.*)\Z", re.DOTALL)
+_PORT = regex(r":[0-9]*\Z")
+_QUERY = regex(r"[?#].*\Z", re.DOTALL)
+_DRIVE = regex(r"/?([A-Za-z]):(?=[/\\]|\Z)")
+_HELPER = regex(r"\A[A-Za-z0-9-]+::")
+_NO_PORT = regex(r":[^0-9\]]")
 
 
 def normalise_remote(url: str) -> str:

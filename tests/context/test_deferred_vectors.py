@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from cortex_py import Cortex
 from cortex_py.context import scan
+from cortex_py.memory import lifecycle
 
 from helpers import git
+from hook_runs import wait_for
 from stub_backend import StubBackend
 
 SCANNER = Path(__file__).with_name("scanner.py")
@@ -120,3 +122,55 @@ def test_what_a_killed_process_left_is_computed_by_the_next(home: Path, tree: Pa
         assert cortex.memories.status().pending_vectors == 0
         assert all(vector is not None for _, vector in _vectors(cortex))
         assert cortex.check() == []
+
+
+class RecordingBackend(GatedBackend):
+    """Remembers what it embedded, batch by batch, and stops after a number of batches until the gate is open."""
+
+    def __init__(self, free: int) -> None:
+        super().__init__()
+        self.free = free
+        self.batches: list[list[str]] = []
+
+    def embed(self, texts: Sequence[str], *, normalize: bool = True) -> NDArray[np.float32]:
+        if len(texts) > 1:
+            self.batches.append(list(texts))
+            assert len(self.batches) <= self.free or self.gate.wait(60)
+        return StubBackend().embed(texts, normalize=normalize)
+
+
+def test_the_first_part_of_each_file_comes_first_and_is_found_by_meaning_before_the_others(
+    home: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(3):
+        functions = "\n\n".join(f"def part_{n}_{k}():\n    return 'millstone {k}'\n" for k in range(200))
+        (tree / f"large_{n}.py").write_text(f'"""Keeps the accounts of the brewery {n}."""\n\n{functions}')
+    with Cortex.open(tmp_path / "direct", project=tree, backend=StubBackend()) as cortex:
+        cortex.contexts.initialize(mode="full")
+        wanted = _vectors(cortex)
+    monkeypatch.setattr(scan, "_DEFERRED_BYTES", 1000)
+    monkeypatch.setattr(lifecycle, "_FILL_BATCH", 20)
+    # All batches of first parts and one of others, which is stored while the next waits.
+    backend = RecordingBackend(15)
+    with Cortex.open(home, project=tree, backend=backend) as cortex:
+        scanned = cortex.contexts.initialize(mode="full")
+        assert scanned.pending_outlines == FILES + 3 < scanned.pending_vectors
+        wait_for(lambda: 0 < cortex.memories.status().pending_vectors < scanned.pending_vectors - FILES - 3)
+        status = cortex.memories.status()
+        assert status.pending_outlines == 0
+        page = cortex.memories.recall("accounts brewery", filter="kind:file")
+        assert "brewery" in page.results[0].memory.content
+        assert any(hit.signals.meaning > 0 for hit in page.results)
+        assert page.words_only is None
+        assert any("what they begin with" in warning for warning in page.warnings)
+        # What has no vector yet is found by its words.
+        found = cortex.memories.recall("part_2_199", filter="kind:file").results[0]
+        assert "def part_2_199()" in found.memory.content
+        assert found.signals.meaning == 0
+        backend.gate.set()
+        cortex.memories.fill_vectors()
+        assert _vectors(cortex) == wanted
+        assert cortex.memories.recall("part_2_199", filter="kind:file").warnings == ()
+    firsts = [text for batch in backend.batches[:14] for text in batch]
+    assert len(firsts) == FILES + 3
+    assert all("mill_" in text or "brewery" in text for text in firsts)

@@ -315,8 +315,8 @@ def test_answers_keep_what_the_definitions_promise(
     # Only a text that is too long to be indexed whole has a warning, and only a search without a model a message.
     # Only a large scan leaves vectors to be computed.
     assert unseen == {
-        "initialize_context": {"pending_vectors"},
-        "subcog_status": {"statistics.pending_vectors"},
+        "initialize_context": {"pending_outlines", "pending_vectors"},
+        "subcog_status": {"statistics.pending_outlines", "statistics.pending_vectors"},
         "get_automation_status": {"held", "requires_confirmation"},
         "subcog_capture": {"warnings"},
         "subcog_consolidate": {"skipped"},

@@ -59,7 +59,7 @@ def init_command(mode: ScanMode, background: bool, new_store: bool, session: Com
             note("All files are found by words now. Ctrl-C leaves the vectors that are missing to the next command.")
             with progress_bar("Embedding", hidden=session.as_json) as progress:
                 cortex.memories.fill_vectors(progress=progress)
-            left = cortex.memories.files.pending_vectors()
+            left, _ = cortex.memories.files.pending_vectors()
         found = cortex.project
         report = {
             "project_id": found.id,

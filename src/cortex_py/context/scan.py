@@ -47,6 +47,7 @@ class ScanResult:
     contexts_updated: int
     left_out: Mapping[str, int]
     pending_vectors: int = 0  # contexts that are found by words, and by meaning once their vectors are computed
+    pending_outlines: int = 0  # those of them that are the first of their file, which come first
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Scanner:
             counts.created,
             counts.updated,
             {str(reason): count for reason, count in choice.counts().items()},
-            self._capture.pending_vectors(),
+            *self._capture.pending_vectors(),
         )
 
     def estimate(self, mode: ScanMode) -> ScanEstimate:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,8 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
+
+from ..lazy import regex
 
 __all__ = [
     "ENTITY_TYPES",
@@ -30,10 +31,10 @@ __all__ = [
 ]
 
 _SPELLINGS_FILE = Path(__file__).parent / "reading" / "spellings.json"
-_COMPANY = re.compile(r"(?<![\s,])[\s,]+(?:inc|incorporated|llc|ltd|limited|gmbh|corp|corporation|co|plc|ag|sa|bv)\.?$")
-_VERSION = re.compile(r"(?<=[^\W\d])[\s-]+v?\d+(?:\.\d+)*(?:\.x)?$")
-_DOT_JS = re.compile(r"[.\s-]js$")
-_SEPARATORS = re.compile(r"[\s._-]+")
+_COMPANY = regex(r"(?<![\s,])[\s,]+(?:inc|incorporated|llc|ltd|limited|gmbh|corp|corporation|co|plc|ag|sa|bv)\.?$")
+_VERSION = regex(r"(?<=[^\W\d])[\s-]+v?\d+(?:\.\d+)*(?:\.x)?$")
+_DOT_JS = regex(r"[.\s-]js$")
+_SEPARATORS = regex(r"[\s._-]+")
 
 
 @cache

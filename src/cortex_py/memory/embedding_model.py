@@ -27,8 +27,10 @@ __all__ = [
     "finish_space",
     "follow_shipped_model",
     "mark_changing",
+    "mark_outlined",
     "model_problem",
     "moving_spaces",
+    "outlined_spaces",
     "record_model",
     "report_moving",
     "report_words_only",
@@ -47,6 +49,7 @@ NO_MODEL = (ModelMissing, ModelCorrupt)
 _KEY = "embedding"
 _MISSING = "spaces_without_vectors"
 _MOVING = "spaces_with_moving_vectors"
+_OUTLINED = "spaces_with_outlines"
 # What ships, and the fingerprints of what shipped before. A later version of it that is not named here is not touched:
 # two versions of Cortex would otherwise take turns in computing all vectors of a store.
 _SHIPPED = "cortex-recall"
@@ -59,7 +62,8 @@ def check_model(store: Store, session: Session, backend: Backend, *, claim: bool
     stored = store.settings.get(session, _KEY)
     if stored is None:
         if claim:
-            set_model(store, session, backend)
+            # Spaces that wait for vectors go on waiting for those of this model.
+            store.settings.put(session, _KEY, backend.fingerprint)
         return
     _check_same(store, stored, backend)
 
@@ -115,6 +119,7 @@ def follow_shipped_model(store: Store, backend: Backend) -> None:
             spaces = store.memories.spaces(session)
             set_spaces_without_vectors(store, session, spaces)
             store.settings.put(session, _MOVING, json.dumps(spaces))
+            _set_outlined(store, session, frozenset())
             logger.info("the vectors move to %s in the background", backend.fingerprint)
 
 
@@ -136,11 +141,15 @@ def _estimate_tokens(text: str) -> int:
     return len(text) // 2 + 1
 
 
-def report_moving(backend: Backend) -> str:
-    """The note for a caller whose text was searched by words while the vectors move."""
+def report_moving(backend: Backend, *, outlined: bool = False) -> str:
+    """The note for a caller whose text was searched by words while the vectors move.
+
+    `outlined`: files were also searched by the meaning of their first parts.
+    """
     reason = f"vectors of the model {backend.model_name} are being computed in the background."
     _log_once(reason)
-    return f"Searched by words only: {reason}"
+    searched = "Files were searched by words and by what they begin with" if outlined else "Searched by words only"
+    return f"{searched}: {reason}"
 
 
 def report_words_only(error: EmbeddingError) -> str:
@@ -174,6 +183,23 @@ def defer_vectors(store: Store, session: Session, space: str) -> None:
     moving = json.loads(store.settings.get(session, _MOVING) or "[]")
     if space not in moving:
         store.settings.put(session, _MOVING, json.dumps(sorted((*moving, space))))
+    _set_outlined(store, session, outlined_spaces(store, session) - {space})
+
+
+def outlined_spaces(store: Store, session: Session) -> frozenset[str]:
+    """Spaces in which the first part of each file has its vector, and others may wait for theirs."""
+    return frozenset(json.loads(store.settings.get(session, _OUTLINED) or "[]"))
+
+
+def mark_outlined(store: Store, session: Session, space: str) -> None:
+    """Record that the first part of each file of a space has its vector, if that is so and others wait."""
+    if space in spaces_without_vectors(store, session) and not store.memories.heads_without_vectors(session, space):
+        _set_outlined(store, session, outlined_spaces(store, session) | {space})
+
+
+def _set_outlined(store: Store, session: Session, spaces: frozenset[str]) -> None:
+    if spaces != outlined_spaces(store, session):
+        store.settings.put(session, _OUTLINED, json.dumps(sorted(spaces)))
 
 
 def deferred_spaces(store: Store, session: Session) -> list[str]:
@@ -198,6 +224,7 @@ def mark_changing(store: Store, session: Session, backend: Backend) -> None:
 def set_model(store: Store, session: Session, backend: Backend) -> None:
     store.settings.put(session, _KEY, backend.fingerprint)
     store.settings.put(session, _MOVING, "[]")
+    _set_outlined(store, session, frozenset())
 
 
 def spaces_without_vectors(store: Store, session: Session) -> list[str]:
@@ -212,6 +239,7 @@ def finish_space(store: Store, session: Session, space: str) -> None:
     moving = json.loads(store.settings.get(session, _MOVING) or "[]")
     if space in moving:
         store.settings.put(session, _MOVING, json.dumps([one for one in moving if one != space]))
+    _set_outlined(store, session, outlined_spaces(store, session) - {space})
 
 
 def set_spaces_without_vectors(store: Store, session: Session, spaces: Sequence[str]) -> None:

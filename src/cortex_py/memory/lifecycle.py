@@ -38,6 +38,7 @@ from .embedding_model import (
     deferred_spaces,
     finish_space,
     mark_changing,
+    mark_outlined,
     record_model,
     set_model,
     spaces_to_lock,
@@ -70,6 +71,14 @@ class Located(NamedTuple):
     num: int
     space: str
     memory: Memory
+
+
+class _EmptyChunks(NamedTuple):
+    """Chunks without vectors, their texts, and whether with these the first parts of all files have theirs."""
+
+    chunks: Sequence[EmptyChunk]
+    texts: Sequence[str]
+    completes_heads: bool
 
 
 class Lifecycle:
@@ -320,12 +329,17 @@ class Lifecycle:
         if progress:
             with self._store.database.read() as session:
                 total = memories.count_without_vectors(session, [space])
-        for made in work_ahead(self._empty_chunks(space, stop), self._embed_chunks):
+        outlined = False
+        for batch, made in work_ahead(self._empty_chunks(space, stop), self._embed_chunks):
             # The model is recorded for the whole store.
             known = self._store.known_model == self._backend.fingerprint
             with self._store.database.write(*((space,) if known else ()), derived=True) as session:
                 check_model(self._store, session, self._backend, claim=True)
                 memories.set_vectors(session, space, made, memories.next_seq(session, space))
+            if batch.completes_heads and not outlined:
+                outlined = True
+                with self._store.database.write(derived=True) as session:
+                    mark_outlined(self._store, session, space)
             done += len({one.num for one, _ in made})
             if progress:
                 progress(done, max(done, total))
@@ -337,25 +351,38 @@ class Lifecycle:
                 finish_space(self._store, session, space)
         return done
 
-    def _empty_chunks(self, space: str, stop: Callable[[], bool]) -> Iterator[list[tuple[EmptyChunk, str]]]:
-        """The chunks of a space that have no vector, with the texts that are embedded for them, in batches."""
-        reached, memories = 0, self._store.memories
+    def _empty_chunks(self, space: str, stop: Callable[[], bool]) -> Iterator[_EmptyChunks]:
+        """The chunks of a space that have no vector, with the texts that are embedded for them, in batches.
+
+        The first part of each file comes first: with those, a file is found by what it is for.
+        """
+        memories = self._store.memories
+        with self._store.database.read() as session:
+            heads = memories.heads_without_vectors(session, space)
+        for first in range(0, len(heads), _FILL_BATCH):
+            if stop():
+                return
+            is_last = first + _FILL_BATCH >= len(heads)
+            yield self._texts_of(space, heads[first : first + _FILL_BATCH], completes_heads=is_last)
+        reached = 0
         while not stop():
             with self._store.database.read() as session:
                 nums = memories.without_vectors(session, space, _FILL_BATCH, reached)
-                rows = {num: memory for num, _, _, memory in memories.by_numbers(session, space, nums)}
-                chunks = memories.empty_chunks(session, space, nums)
             if not nums:
                 return
-            yield [
-                (one, embedded_text(rows[one.num].content, heading_of(rows[one.num]), one.first, one.past))
-                for one in chunks
-            ]
+            yield self._texts_of(space, nums, completes_heads=True)
             reached = nums[-1]
 
-    def _embed_chunks(self, chunks: Sequence[tuple[EmptyChunk, str]]) -> list[tuple[EmptyChunk, bytes]]:
-        vectors = embed_texts([text for _, text in chunks], self._backend)
-        return [(one, vector) for (one, _), vector in zip(chunks, vectors, strict=True)]
+    def _texts_of(self, space: str, nums: Sequence[int], *, completes_heads: bool) -> _EmptyChunks:
+        memories = self._store.memories
+        with self._store.database.read() as session:
+            rows = {num: memory for num, _, _, memory in memories.by_numbers(session, space, nums)}
+            chunks = [one for one in memories.empty_chunks(session, space, nums) if one.num in rows]
+        texts = [embedded_text(rows[one.num].content, heading_of(rows[one.num]), one.first, one.past) for one in chunks]
+        return _EmptyChunks(chunks, texts, completes_heads)
+
+    def _embed_chunks(self, batch: _EmptyChunks) -> tuple[_EmptyChunks, list[tuple[EmptyChunk, bytes]]]:
+        return batch, list(zip(batch.chunks, embed_texts(batch.texts, self._backend), strict=True))
 
     def _index(self, rows: Sequence[_Row]) -> list[IndexedRecord]:
         return embed_records([self._capture.index(memory, space, key) for _, space, key, memory in rows], self._backend)

@@ -92,6 +92,8 @@ class MemoryStatus:
     personal_counts: dict[str, int] = field(default_factory=dict)
     # How many memories and parts of files are found by words only, until their vectors are computed.
     pending_vectors: int = 0
+    # How many of these are the first parts of files, whose vectors are computed first.
+    pending_outlines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,6 +453,7 @@ class Memories:
         with self._store.database.read() as session:
             scope = self._store.scope(session, EVERYTHING, self._place.view(to_micros(self._clock.now())))
             namespaces = self._store.statistics.by_namespace(session, scope.where)
+            pending, outlines = self._pending_vectors(session)
             return MemoryStatus(
                 project_id=self._place.project.id,
                 project_name=self._place.project.name,
@@ -470,13 +473,20 @@ class Memories:
                 else tuple(self._store.llm_usage.of_day(session, self._clock.now().date().isoformat())),
                 grounding_counts=self._store.verifications.counts(session, scope.where),
                 personal_counts=self._store.statistics.by_personal(session, scope.where),
-                pending_vectors=self._pending_vectors(session),
+                pending_vectors=pending,
+                pending_outlines=outlines,
             )
 
-    def _pending_vectors(self, session: Session) -> int:
+    def _pending_vectors(self, session: Session) -> tuple[int, int]:
+        """How many records have no vector, and how many of them are the first parts of files."""
         mine = (*self._place.spaces(), *(self._place.space("project", kind) for kind in KINDS[1:]))
         waiting = [one for one in spaces_without_vectors(self._store, session) if one in mine]
-        return self._store.memories.count_without_vectors(session, permitted_spaces(waiting)) if waiting else 0
+        waiting = list(permitted_spaces(waiting))
+        if not waiting:
+            return 0, 0
+        files = [one for one in waiting if one == self._place.space("project", "file")]
+        outlines = sum(len(self._store.memories.heads_without_vectors(session, one)) for one in files)
+        return self._store.memories.count_without_vectors(session, waiting), outlines
 
     def tags(self, prefix: str = "", *, limit: int = 100) -> tuple[tuple[str, int], ...]:
         """Tags that begin with a prefix, most used first, each with its number of memories."""

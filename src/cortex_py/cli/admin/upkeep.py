@@ -39,7 +39,7 @@ def status_command(session: CommandSession) -> None:
         ("personal data", ", ".join(f"{kind} {count}" for kind, count in status.personal_counts.items()) or "-"),
         ("store", f"{status.engine}, {status.size_bytes / 1e6:.1f} MB"),
         ("model", status.model or "none yet"),
-        *([("vectors", f"{status.pending_vectors:,} are yet to be computed")] if status.pending_vectors else []),
+        *([("vectors", _pending(status.pending_vectors, status.pending_outlines))] if status.pending_vectors else []),
         *(
             (
                 f"{model} today",
@@ -49,6 +49,11 @@ def status_command(session: CommandSession) -> None:
         ),
     ]
     print_table(("", ""), rows, wide=1, empty="")
+
+
+def _pending(vectors: int, outlines: int) -> str:
+    first = f", first those of the beginnings of {counted(outlines, 'file')}" if outlines else ""
+    return f"{vectors:,} are yet to be computed{first}"
 
 
 @command("gc")

@@ -23,6 +23,7 @@ from anyascii import anyascii
 
 from ...clock import in_utc
 from ...errors import InvalidInput
+from ...lazy import regex
 from ...records import Branch
 
 __all__ = [
@@ -48,9 +49,9 @@ _SLUG_LENGTH = 48
 ROLES = ("user", "assistant")
 _GIT_LENGTH = 250
 # What git refuses in the name of a reference.
-_GIT_BRANCH = re.compile(r"(?![-/])[^\x00-\x20\x7f~^:?*\[\\]+(?<![./])")
-_NOT_GIT = re.compile(r"\.\.|@\{|//|(?:^|/)\.|\.lock(?:/|$)|^@$|^HEAD$|[\ud800-\udfff]")
-_NOT_SLUG = re.compile(r"[^a-z0-9]+")
+_GIT_BRANCH = regex(r"(?![-/])[^\x00-\x20\x7f~^:?*\[\\]+(?<![./])")
+_NOT_GIT = regex(r"\.\.|@\{|//|(?:^|/)\.|\.lock(?:/|$)|^@$|^HEAD$|[\ud800-\udfff]")
+_NOT_SLUG = regex(r"[^a-z0-9]+")
 
 
 def slug(topic: str) -> str:
@@ -109,13 +110,13 @@ _NOTE = (
 _END = "<!-- cortex:end -->"
 _EOF = "<!-- cortex:eof"
 
-_LOOK_ALIKE = re.compile(r"<!-- cortex(\\*):")
-_ESCAPED = re.compile(r"<!-- cortex(?::cr -->|\\(\\*):)")
-_MARKER = re.compile(r"^[ \t]*+<!-- cortex:(?P<kind>entry|end|eof|note)\b(?P<rest>.*)$", re.MULTILINE)
-_HEADING = re.compile(r"## \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC(?: · .*)?")
-_BLANK_LINES = re.compile(r"\A(?:[ \t]*+\n)++")
-_FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
-_TAG = re.compile(r"[0-9a-f]{12}")
+_LOOK_ALIKE = regex(r"<!-- cortex(\\*):")
+_ESCAPED = regex(r"<!-- cortex(?::cr -->|\\(\\*):)")
+_MARKER = regex(r"^[ \t]*+<!-- cortex:(?P<kind>entry|end|eof|note)\b(?P<rest>.*)$", re.MULTILINE)
+_HEADING = regex(r"## \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC(?: · .*)?")
+_BLANK_LINES = regex(r"\A(?:[ \t]*+\n)++")
+_FENCE = regex(r"^---[ \t]*$", re.MULTILINE)
+_TAG = regex(r"[0-9a-f]{12}")
 
 # Far above what `render` writes; it keeps hostile YAML cheap.
 _FRONT_LENGTH = 65_536

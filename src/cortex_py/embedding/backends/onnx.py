@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,8 +125,14 @@ class OnnxBackend:
     def _loaded_session(self) -> onnxruntime.InferenceSession:
         with self._loading:
             if self._session is None:
-                # Checked against the manifest of the reported fingerprint: a replaced graph is refused.
-                graph = model_files.checked_graph(self._models_dir, self._manifest)
+                with ThreadPoolExecutor(1, "cortex-check") as pool:
+                    # Checked against the manifest of the reported fingerprint: a replaced graph is refused.
+                    checked = pool.submit(model_files.checked_graph, self._models_dir, self._manifest)
+                    # What else a first call needs is loaded meanwhile.
+                    import onnxruntime  # noqa: F401
+
+                    _ = self._tokeniser
+                    graph = checked.result()
                 self._session = open_session(graph, self._threads, self._device)
             return self._session
 

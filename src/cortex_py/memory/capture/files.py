@@ -214,8 +214,9 @@ class FileCapture:
             content=part.text,
             summary=None,
             tags=(),
-            source=f"{file.path}:{part.first_line}-{part.last_line}",
-            path=file.path,
+            # A path with a secret is never scanned, so both pass the screen.
+            source=ScreenedText(f"{file.path}:{part.first_line}-{part.last_line}"),
+            path=ScreenedText(file.path),
             git_branch=None,
             user_id=self._place.user_id,
             agent_id=self._place.agent_id,
@@ -238,12 +239,14 @@ class FileCapture:
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def pending_vectors(self) -> int:
-        """How many parts wait for their vectors."""
+    def pending_vectors(self) -> tuple[int, int]:
+        """How many parts wait for their vectors, and how many of them are the first of their file."""
+        memories = self._store.memories
         with self._store.database.read() as session:
             if self._space not in spaces_without_vectors(self._store, session):
-                return 0
-            return self._store.memories.count_without_vectors(session, [self._space])
+                return 0, 0
+            heads = memories.heads_without_vectors(session, self._space)
+            return memories.count_without_vectors(session, [self._space]), len(heads)
 
     def _store_batch(
         self, plans: Sequence[_Plan], prepared: Sequence[IndexedRecord], counts: FileCounts, *, deferred: bool = False

@@ -134,14 +134,16 @@ def screen_record(memory: Memory, screen: Screen) -> Memory:
 def with_personal_counts(memory: Memory, people: Sequence[tuple[int, int]] = ()) -> Memory:
     """The record with its kinds of personal data; `people` are the spans of names in its content."""
     found = count_personal_data(memory.content, lambda _text: people)
-    for text in (memory.summary, memory.source):
+    # The source of a part of a file is its path with the lines: the parts of a file share what that holds.
+    source = None if memory.kind == "file" else memory.source
+    for text in (memory.summary, source):
         if text:
             found += count_personal_data(text)
-    for tag in memory.tags:
+    for text in (*memory.tags, *([str(memory.path)] if memory.kind == "file" and memory.path else [])):
         try:
-            _check_clean(tag)
+            _check_clean(text)
         except _PersonalData:
-            found += count_personal_data(tag)
+            found += count_personal_data(text)
     return replace(memory, personal=tuple(sorted(found.items())))
 
 
@@ -158,9 +160,9 @@ class _PersonalData(Exception):
 
 
 @lru_cache(maxsize=4_096)
-def _check_clean(tag: str) -> None:
-    """Tags are repeated often."""
-    if count_personal_data(tag):
+def _check_clean(text: str) -> None:
+    """Tags, and the paths of files, are repeated often."""
+    if count_personal_data(text):
         raise _PersonalData
 
 

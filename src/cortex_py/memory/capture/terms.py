@@ -20,6 +20,8 @@ from typing import Any
 
 import Stemmer
 
+from ...lazy import regex
+
 __all__ = [
     "MAX_TERM",
     "UNSPACED",
@@ -65,32 +67,32 @@ def _token_pattern(word: str) -> str:
     return rf"(?:(?<![A-Za-z0-9_.\-])(?:--?|[@#.$])(?={word}))?{word}(?:{joint}{word})*+(?:\+\+|#)?"
 
 
-_ASCII_TOKEN = re.compile(_token_pattern("[A-Za-z0-9_]++"))
-_EMOJI_WHOLE = re.compile(_EMOJI)
-_EMOJI_BASE = re.compile(rf"(?![{_SKIN}\u2640\u2642])[{_PICTURE}]")
-_STRAY_JOINER = re.compile(rf"(?<![{_PICTURE}\ufe0f])\u200d")
+_ASCII_TOKEN = regex(_token_pattern("[A-Za-z0-9_]++"))
+_EMOJI_WHOLE = regex(_EMOJI)
+_EMOJI_BASE = regex(rf"(?![{_SKIN}\u2640\u2642])[{_PICTURE}]")
+_STRAY_JOINER = regex(rf"(?<![{_PICTURE}\ufe0f])\u200d")
 # A cluster is what a reader sees as one character, with stacked consonants (Khmer, Myanmar).
-_CLUSTER = re.compile(
+_CLUSTER = regex(
     r".(?:[\u0e31\u0e33-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb3-\u0ebc\u0ec8-\u0ece\u102b-\u1038\u103a-\u103e"
     r"\u1056-\u1059\u17b4-\u17d1\u17d3\u17dd\u3099\u309a]|[\u17d2\u1039].?)*",
     re.DOTALL,
 )
 
-_STRONG = re.compile(r"::|->|\?\.|[/:@#&]|\+\+")
-_DOT = re.compile(r"\.")
-_HYPHEN = re.compile("-")
-_UNDERSCORE = re.compile("_")
+_STRONG = regex(r"::|->|\?\.|[/:@#&]|\+\+")
+_DOT = regex(r"\.")
+_HYPHEN = regex("-")
+_UNDERSCORE = regex("_")
 _LEVELS = (_STRONG, _DOT, _HYPHEN, _UNDERSCORE)
-_CONTRACTION = re.compile(r"'(?:s|ll|re|ve|d|m)$", re.IGNORECASE)
-_THOUSANDS = re.compile(r"(?<=[0-9]),")
-_NUMBER = re.compile(r"(?:(?<=[vV])|(?<![A-Za-z0-9]))[0-9]+(?:[.:\-][0-9]+)+")
-_NUMBER_JOINT = re.compile(r"[.:\-]")
-_HUMP = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_HEX = re.compile(r"(?=[a-f]*[0-9]+[a-f]+[0-9])[0-9a-f]{6,}")
-_DIGEST = re.compile(r"[0-9a-f]{32,}")
+_CONTRACTION = regex(r"'(?:s|ll|re|ve|d|m)$", re.IGNORECASE)
+_THOUSANDS = regex(r"(?<=[0-9]),")
+_NUMBER = regex(r"(?:(?<=[vV])|(?<![A-Za-z0-9]))[0-9]+(?:[.:\-][0-9]+)+")
+_NUMBER_JOINT = regex(r"[.:\-]")
+_HUMP = regex(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_HEX = regex(r"(?=[a-f]*[0-9]+[a-f]+[0-9])[0-9a-f]{6,}")
+_DIGEST = regex(r"[0-9a-f]{32,}")
 _DIGEST_PREFIXES = (7, 8, 12)
 
-_STRIPPED = re.compile(
+_STRIPPED = regex(
     "[\u00ad\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u05f4\u0610-\u061a\u0640"
     "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u093c\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200e\u200f"
     "\u202a-\u202e\u2060\u2066-\u2069\u20d0-\u20ff\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
@@ -193,12 +195,12 @@ def leading_query_terms(text: str, most: int = 64) -> list[str]:
 # These two patterns take milliseconds to compile, so they are compiled for the first text that is not ASCII.
 @cache
 def _any_token() -> re.Pattern[str]:
-    return re.compile(rf"[{UNSPACED}]+|{_EMOJI}|" + _token_pattern(rf"(?:[^\W{UNSPACED}]++|[{_SIGNS}]++)++"))
+    return regex(rf"[{UNSPACED}]+|{_EMOJI}|" + _token_pattern(rf"(?:[^\W{UNSPACED}]++|[{_SIGNS}]++)++"))
 
 
 @cache
 def _unspaced() -> re.Pattern[str]:
-    return re.compile(rf"[{UNSPACED}]")
+    return regex(rf"[{UNSPACED}]")
 
 
 def _tokens(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cache, lru_cache
 
+from ...lazy import regex
 from .terms import word_list, word_tables
 
 __all__ = ["MONTHS", "QueryKind", "QueryTraits", "Trait", "frame_words", "query_traits", "record_traits"]
@@ -89,27 +90,27 @@ MONTHS = (
 _MONTHS = "|".join(MONTHS) + "|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec"
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 
-_LABEL = re.compile(
+_LABEL = regex(
     r"\s*+(?:[(\[][^)\]\n]{4,60}[)\]]\s*|\d{4}-\d\d-\d\d[T ,\d:.Z+-]*\s+)?"
     r"(?:\*\*)?([^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2})(?:\*\*)?\s?:(?=\s|\*)"
 )
-_LINE_LABEL = re.compile(r"^([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30})?):(?=\s)", re.MULTILINE)
-_SENTENCE = re.compile(r"[^.!?\n]*[.!?\n]+|[^.!?\n]+$")
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
-_PROPER = re.compile(r"(?<=[\w,;'’\"(-] )(?!I\b)[A-Z][a-z]+")
-_DATE_WORD = re.compile(rf"(?:{_MONTHS}|{_DAYS})$", re.IGNORECASE)
-_PLACE = re.compile(r" (?:in|at|from|to|near|around|visited|visiting) (?:the )?(?!I\b)([A-Z]\w+)")
-_TITLE = re.compile(r"[\"“][^\"”\n]{2,80}[\"”]")
-_DIGIT = re.compile(r"\d")
+_LINE_LABEL = regex(r"^([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30})?):(?=\s)", re.MULTILINE)
+_SENTENCE = regex(r"[^.!?\n]*[.!?\n]+|[^.!?\n]+$")
+_WORD = regex(r"[^\W_]+(?:['’][^\W\d_]+)?")
+_PROPER = regex(r"(?<=[\w,;'’\"(-] )(?!I\b)[A-Z][a-z]+")
+_DATE_WORD = regex(rf"(?:{_MONTHS}|{_DAYS})$", re.IGNORECASE)
+_PLACE = regex(r" (?:in|at|from|to|near|around|visited|visiting) (?:the )?(?!I\b)([A-Z]\w+)")
+_TITLE = regex(r"[\"“][^\"”\n]{2,80}[\"”]")
+_DIGIT = regex(r"\d")
 _CODE_WIDTH = 200  # characters of a line that are read
 # Openings and endings of lines that prose does not have. Indented lines count: prose in lists is marked by bullets.
-_CODE_LINE = re.compile(
+_CODE_LINE = regex(
     r"\s*(?:def|class|return|import|from \S+ import|if .*[:{]$|else\b|elif\b|for .*[:{]$|while .*[:{]$|try\b|except\b|"
     r"raise\b|with .*:$|function\b|const\b|let\b|var\b|public\b|private\b|static\b|func\b|fn\b|package\b|#include|@\w+)"
     r"|.*[;{}]\s*$|.*[^\s.!?]\s*[-+*/|&]?=\s*\S|\s*[\w.]+\([^)]*\)?\s*[:,]?$|\s*[)\]}]|\s*(?:#|//|/\*|\"{3}|'{3})"
     r"|(?: {4}|\t)\s*(?![-*+•\d])\S"
 )
-_DATE = re.compile(r"(?<!\d)(?:(?:19|20)\d\d|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4})(?!\d)")
+_DATE = regex(r"(?<!\d)(?:(?:19|20)\d\d|\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4})(?!\d)")
 
 
 _USERS = frozenset({"user", "human", "me", "i", "customer", "client"})
@@ -196,36 +197,36 @@ def _asking(body: str) -> int:
 _KINDS = (  # the more specific first
     (
         QueryKind.HOW_LONG,
-        re.compile(r"\bhow long\b|\bhow (?:many |much )?(?:days|weeks|months|years|hours|minutes|time)\b|\bhow soon\b"),
+        regex(r"\bhow long\b|\bhow (?:many |much )?(?:days|weeks|months|years|hours|minutes|time)\b|\bhow soon\b"),
     ),
-    (QueryKind.HOW_MANY, re.compile(r"\bhow (?:many|much|often|old)\b|\bwhat (?:number|amount|percentage)\b")),
+    (QueryKind.HOW_MANY, regex(r"\bhow (?:many|much|often|old)\b|\bwhat (?:number|amount|percentage)\b")),
     (
         QueryKind.WHEN,
-        re.compile(rf"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time|weekend|week|season|{_DAYS})\b"),
+        regex(rf"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time|weekend|week|season|{_DAYS})\b"),
     ),
     (
         QueryKind.WHERE,
-        re.compile(r"\bwhere\b|\b(?:what|which) (?:city|country|state|place|location|town|area|folder|directory)\b"),
+        regex(r"\bwhere\b|\b(?:what|which) (?:city|country|state|place|location|town|area|folder|directory)\b"),
     ),
-    (QueryKind.WHO, re.compile(r"\bwho(?:m|se|['’]s)?\b|\b(?:what|which) (?:person|friend|people)\b")),
-    (QueryKind.WHY, re.compile(r"\bwhy\b|\bwhat (?:(?:was |is |were )?the reasons?|motivat|inspir|made|caused)")),
-    (QueryKind.HOW, re.compile(r"\bhow\b")),
-    (QueryKind.WHICH, re.compile(r"\bwhich\b")),
-    (QueryKind.WHAT, re.compile(r"\bwhat\b")),
+    (QueryKind.WHO, regex(r"\bwho(?:m|se|['’]s)?\b|\b(?:what|which) (?:person|friend|people)\b")),
+    (QueryKind.WHY, regex(r"\bwhy\b|\bwhat (?:(?:was |is |were )?the reasons?|motivat|inspir|made|caused)")),
+    (QueryKind.HOW, regex(r"\bhow\b")),
+    (QueryKind.WHICH, regex(r"\bwhich\b")),
+    (QueryKind.WHAT, regex(r"\bwhat\b")),
     (
         QueryKind.YES_NO,
-        re.compile(r"^(?:is|are|was|were|do|does|did|has|have|had|can|could|would|will|should|may|might)\b"),
+        regex(r"^(?:is|are|was|were|do|does|did|has|have|had|can|could|would|will|should|may|might)\b"),
     ),
 )
-_FEELING = re.compile(
+_FEELING = regex(
     r"\b(?:feel|feeling|feelings|felt|reaction|react|think|thoughts?|opinion|attitude|like|love|enjoy|favou?rite|prefer)"
 )
-_NAMES = re.compile(r"[A-Z][\w'’.-]*[\w]")
+_NAMES = regex(r"[A-Z][\w'’.-]*[\w]")
 _MONTH_STEMS = "janfebmaraprmayjunjulaugsepoctnovdec"
 _YEAR = r"(?P<{0}>(?:19|20)\d\d)"
 _OPENERS = ("in", "of", "by", "last", "this", "since", "early", "late", "during", "until")
 _BEFORE_MONTH = f"(?:{'|'.join(f'(?<={word} )' for word in _OPENERS)})"
-_QUERY_DATE = re.compile(
+_QUERY_DATE = regex(
     rf"\b(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m1>{_MONTHS})\b(?:,? {_YEAR.format('y1')})?"
     rf"|\b(?P<m2>{_MONTHS})\.? (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,? {_YEAR.format('y2')})?"
     rf"|\b(?P<m3>{_MONTHS}),? {_YEAR.format('y3')}"
@@ -233,7 +234,7 @@ _QUERY_DATE = re.compile(
     rf"|{_BEFORE_MONTH}\b(?P<m5>{_MONTHS})\b"
     rf"|\b{_YEAR.format('y6')}\b"
 )
-_SEASON = re.compile(
+_SEASON = regex(
     r"\b(?:in|of|last|this|during|since|early|late) (?:the )?(spring|summer|autumn|fall|winter)\b(?: of)?"
     rf"(?: {_YEAR.format('y')})?"
 )
@@ -244,9 +245,7 @@ _SEASON_MONTHS = {
     "fall": (9, 10, 11),
     "winter": (12, 1, 2),
 }
-_HOLIDAY = re.compile(
-    r"\b(christmas(?: eve)?|new year'?s eve|new year'?s(?: day)?|halloween|valentine'?s|thanksgiving)\b"
-)
+_HOLIDAY = regex(r"\b(christmas(?: eve)?|new year'?s eve|new year'?s(?: day)?|halloween|valentine'?s|thanksgiving)\b")
 _HOLIDAYS = {
     "christmas": (12, 25), "christmas eve": (12, 24), "new years eve": (12, 31), "new years": (1, 1),
     "new years day": (1, 1), "halloween": (10, 31), "valentines": (2, 14), "thanksgiving": (11, 0),
@@ -258,11 +257,11 @@ _COUNT_WORDS = {
 _COUNT_WORDS |= {"an": 1, "one": 1, "couple of": 2, "few": 3, "several": 4}
 _UNIT_DAYS = {"day": 1.0, "week": 7.0, "month": 30.5, "year": 365.0}
 _COUNT = r"(?:a )?(\d{1,3}|" + "|".join(_COUNT_WORDS) + ")"
-_AGO = re.compile(rf"\b{_COUNT} (day|week|month|year)s? ago\b")
-_WITHIN = re.compile(rf"\b(?:last|past|previous) (?:{_COUNT} )?(day|week|month|year)s?\b")
-_LAST_DAY = re.compile(rf"\blast (?:{_DAYS}|weekend|night)\b")
-_LAST_TIME = re.compile(rf"\blast (?:{_MONTHS}|spring|summer|autumn|fall|winter)\b")
-_THIS = re.compile(r"\bthis (week|month|year)\b")
+_AGO = regex(rf"\b{_COUNT} (day|week|month|year)s? ago\b")
+_WITHIN = regex(rf"\b(?:last|past|previous) (?:{_COUNT} )?(day|week|month|year)s?\b")
+_LAST_DAY = regex(rf"\blast (?:{_DAYS}|weekend|night)\b")
+_LAST_TIME = regex(rf"\blast (?:{_MONTHS}|spring|summer|autumn|fall|winter)\b")
+_THIS = regex(r"\bthis (week|month|year)\b")
 
 
 def query_traits(query: str) -> QueryTraits:

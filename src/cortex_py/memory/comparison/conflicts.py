@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from ...lazy import regex
 from .likeness import Difference, differences, drop_synonyms, only_in, unmatched
 from .opposites import CHANGES, EXCLUSIVE, HOLDERS, LIGHT, MANY, RESERVED, SIDES, THINGS
 from .statements import Statement
@@ -24,9 +25,9 @@ _VALUES = frozenset(("number", "version", "date"))
 _TURNING = frozenset(("negation", "opposite"))  # those that deny, also of what is over
 _NAMED = frozenset(("name", "identifier", "quotation"))
 _ONE_DIFFERENCE = _VALUES | _TURNING | _NAMED
-_KEY = re.compile(r"([<>]?)(-?\d+(?:\.\d+)*)(.*)")
-_PLACED = re.compile(r"\b(?:with|by|from|to|through|over|via|using|uses?|in|on|at) (?:the |our )?(\S+)")
-_BE = re.compile(r"\b(?:is|are|was|were)\b")
+_KEY = regex(r"([<>]?)(-?\d+(?:\.\d+)*)(.*)")
+_PLACED = regex(r"\b(?:with|by|from|to|through|over|via|using|uses?|in|on|at) (?:the |our )?(\S+)")
+_BE = regex(r"\b(?:is|are|was|were)\b")
 _SAME_SIZE = 1.1  # 1 GB may be 1 GiB
 
 

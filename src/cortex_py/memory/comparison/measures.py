@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from ...lazy import regex
+
 __all__ = ["STARTERS", "Measure", "Token", "measure_at"]
 
 
@@ -76,13 +78,13 @@ STARTERS = _VALUES | {*_THAN, *_BEFORE, *_IN_TIME, *_BOUNDS, "at", "up", "no", "
 
 _EXACT = 9  # digits that survive a multiplication; longer numbers are kept as written
 
-_ISO = re.compile(r"(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?")
-_CLOCK = re.compile(r"(\d{1,2})(?::(\d\d(?::\d\d)?))?(am|pm)?")
-_DAY = re.compile(r"(\d{1,2}(?:-\d{1,2})?)(?:st|nd|rd|th)?")
-_YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
-_NUMBER = re.compile(r"([-+]?)(v?)(\d(?:[\d.,:/-]*\d)?)([^\W\d_]*)(%?)", re.IGNORECASE)
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_PLAIN = re.compile(r"\d+(?:\.\d+)?")
+_ISO = regex(r"(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?")
+_CLOCK = regex(r"(\d{1,2})(?::(\d\d(?::\d\d)?))?(am|pm)?")
+_DAY = regex(r"(\d{1,2}(?:-\d{1,2})?)(?:st|nd|rd|th)?")
+_YEAR = regex(r"(?:1[5-9]|20)\d\d")
+_NUMBER = regex(r"([-+]?)(v?)(\d(?:[\d.,:/-]*\d)?)([^\W\d_]*)(%?)", re.IGNORECASE)
+_THOUSANDS = regex(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_PLAIN = regex(r"\d+(?:\.\d+)?")
 
 
 def measure_at(tokens: Sequence[Token], at: int) -> Measure | None:

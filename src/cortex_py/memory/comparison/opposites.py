@@ -10,6 +10,8 @@ import json
 import re
 from pathlib import Path
 
+from ...lazy import regex
+
 __all__ = [
     "CHANGES",
     "COMMON",
@@ -42,7 +44,7 @@ def word_set(text: str) -> frozenset[str]:
 
 def _phrases(phrases: list[str]) -> re.Pattern[str]:
     """An expression for any of these phrases, as whole words."""
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, phrases))})(?![\w-])")
+    return regex(rf"(?<![\w-])(?:{'|'.join(map(re.escape, phrases))})(?![\w-])")
 
 
 _TABLES = json.loads(Path(__file__).with_name("opposites.json").read_text("utf-8"))

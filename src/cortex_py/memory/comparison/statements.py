@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from ...lazy import regex
 from ..capture.terms import stem
 from ..labels.keyphrases import mostly_verbs
 from .measures import STARTERS, Measure, Token, measure_at
@@ -34,7 +35,7 @@ from .opposites import (
 
 __all__ = ["Statement", "plain_text", "read_statement"]
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"""
     (?P<word>[A-Za-z]+(?=[\s,]))  # most words, to skip the other alternatives
   | (?P<fence>```.*?(?:```|\Z))
@@ -54,15 +55,15 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_IDENTIFIER = re.compile(r"\w*_\w*|[a-z]+[A-Z]\w*|\w{2,}(?:\.[a-z]\w{0,4})+|[A-Z]{2,}[a-z]+[A-Z]\w*")
-_QUOTED = re.compile(
+_IDENTIFIER = regex(r"\w*_\w*|[a-z]+[A-Z]\w*|\w{2,}(?:\.[a-z]\w{0,4})+|[A-Z]{2,}[a-z]+[A-Z]\w*")
+_QUOTED = regex(
     r"""["“„«]([^"“”„«»\n]{2,120})["”“»]|``\s?([^`'\n]{2,120}?)\s?''|(?<!\w)['‘]([^'‘’\n]{3,120})['’](?!\w)"""
 )
-_QUOTE_MARK = re.compile(r"""["“„«]|``|(?<!\w)['‘]""")
-_BACKTICKS = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
-_GLYPH_NEGATION = re.compile(r"[不没沒無无未非]|な[いく]|ませ?ん")
+_QUOTE_MARK = regex(r"""["“„«]|``|(?<!\w)['‘]""")
+_BACKTICKS = regex(r"(?<!`)`([^`\n]+)`(?!`)")
+_GLYPH_NEGATION = regex(r"[不没沒無无未非]|な[いく]|ませ?ん")
 # Longer phrases first, so that "a couple of" is not read as "a couple".
-_FILLER = re.compile(
+_FILLER = regex(
     rf"(?<![\w`/.-])(?:{'|'.join(map(re.escape, sorted(FILLERS, key=len, reverse=True)))})(?![\w`/-])"
     rf"|(?:^|(?<=[.!?]\s))(?:{'|'.join(OPENERS)})(?=,?\s)(?:,?\s+(?:{'|'.join(OPENERS)})(?=,?\s))*,?",
     re.IGNORECASE,
@@ -77,10 +78,10 @@ _PERMITTING = word_set("can may could might support supports accept accepts allo
 _PAST = word_set("was were had did")
 _HAVING = word_set("has have having")
 _SELECTING = word_set("same next other another last previous former latter")
-_LABELLED = re.compile(r"[^\n.!?;:=]{2,60}(?::|\s?=)\s")
-_COUNTED = re.compile(r"\(\d{1,4}\)\s*\Z")
-_REFERENCE = re.compile(r"(?:#|\b[A-Z]{2,10}-|[A-Za-z]-(?=\d{3}))(\d+)\b")
-_LIST_MARK = re.compile(r"\s*\d{1,4}[.)]\s")
+_LABELLED = regex(r"[^\n.!?;:=]{2,60}(?::|\s?=)\s")
+_COUNTED = regex(r"\(\d{1,4}\)\s*\Z")
+_REFERENCE = regex(r"(?:#|\b[A-Z]{2,10}-|[A-Za-z]-(?=\d{3}))(\d+)\b")
+_LIST_MARK = regex(r"\s*\d{1,4}[.)]\s")
 _SPECIAL = frozenset(
     {*FOREIGN, *FOREIGN_NEGATIONS, *SIDES, *ENVIRONMENTS, *HEDGES, *_MARKERS, *_BE, *_ADDING, *_PERMITTING, *_SELECTING}
     | {"only"}
@@ -416,9 +417,9 @@ def _titled(tokens: list[Token]) -> bool:
     return capitals > 3
 
 
-_MARKS = re.compile(r"^[ \t]*(?:[-*+•–—]|#{1,6}|>(?![ \t]+\d))[ \t]+", re.MULTILINE)
+_MARKS = regex(r"^[ \t]*(?:[-*+•–—]|#{1,6}|>(?![ \t]+\d))[ \t]+", re.MULTILINE)
 _QUOTES = str.maketrans(dict.fromkeys("\"“”„«»‘’'`*", " "))
-_POINTS = re.compile(r"(?<![.,;:!…])[.,;:!…]++(?=\s|$)|(?<=\s)[-–—.,;:!]++(?=\s|$)|[()\[\]]")
+_POINTS = regex(r"(?<![.,;:!…])[.,;:!…]++(?=\s|$)|(?<=\s)[-–—.,;:!]++(?=\s|$)|[()\[\]]")
 
 
 def _inside(fenced: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ...errors import InvalidInput, LLMError
+from ...lazy import regex
 from ..comparison.likeness import difference, likeness_features, replaced_word
 from ..comparison.opposites import COMMON, FILLERS
 from ..comparison.statements import Statement, read_statement
@@ -55,15 +56,15 @@ METHODS: tuple[Method, ...] = ("auto", "local", "llm")
 LOCAL = "local"
 
 _LOST_SHOWN = 3
-_NOT_TEXT = re.compile("[\ud800-\udfff]")
+_NOT_TEXT = regex("[\ud800-\udfff]")
 
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
-_BREAK = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*(?P<gap>\s+)(?=[^\sa-z])")
-_QUOTED = re.compile(r"""`[^`\n]++`|"[^"\n]{1,200}+"|(?<!“)“[^”\n]{1,200}+”""")
-_BULLET = re.compile(r"^\s*[-*+•]\s+")
-_MARK = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+_FENCE = regex(r"^[ \t]*(`{3,}|~{3,})")
+_BREAK = regex(r"(?<=[.!?。！？])[\"'”’)\]]*(?P<gap>\s+)(?=[^\sa-z])")
+_QUOTED = regex(r"""`[^`\n]++`|"[^"\n]{1,200}+"|(?<!“)“[^”\n]{1,200}+”""")
+_BULLET = regex(r"^\s*[-*+•]\s+")
+_MARK = regex(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 # Runs match only from their start or have a bounded length, so that a long run is read once.
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"""[a-z][a-z0-9+.-]{0,20}://[^\s<>"'`)\]]+"""  # addresses
     r"""|(?<![\w.@+-])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*"""  # paths
     r"""|`[^`\n]++`|"[^"\n]{1,200}+"|(?<!“)“[^”\n]{1,200}+”"""  # quotations
@@ -71,17 +72,17 @@ _TOKEN = re.compile(
     r"""|\$?[\w$€£#@&%°]+(?:[.:,_'’/+-][\w%]+)*%?""",
     re.IGNORECASE,
 )
-_TELLING = re.compile(r"\d|_|://|/|^[`\"“]|^--?[A-Za-z]|[a-z][A-Z]|[A-Z]{2}|\w\.\w|\w::\w")
-_NEGATION = re.compile(
+_TELLING = regex(r"\d|_|://|/|^[`\"“]|^--?[A-Za-z]|[a-z][A-Z]|[A-Z]{2}|\w\.\w|\w::\w")
+_NEGATION = regex(
     r"(?i)\b(?:not|no|never|none|neither|nor|nobody|nothing|nowhere|cannot|without|except|unless|avoid|forbidden)\b"
     r"|(?<=\w)n['’]t\b|\b(?:nicht|kein\w*|nie|ohne|pas|jamais|sans|ningún|nunca|sin)\b"
 )
-_NAME = re.compile(r"(?<![\w'’-])[^\W\d_a-z][\w'’-]+")
-_CALL = re.compile(r"(?<![\w.])[\w.]+\([^()\n]{0,200}\)")
-_CODE = re.compile(r"[{};]\s*$|[=!<>]=|=>|->|\w = |&&|\|\|")
-_SPACES = re.compile(r"\s+")
-_WORD = re.compile(r"\w+")
-_CLAUSE = re.compile(
+_NAME = regex(r"(?<![\w'’-])[^\W\d_a-z][\w'’-]+")
+_CALL = regex(r"(?<![\w.])[\w.]+\([^()\n]{0,200}\)")
+_CODE = regex(r"[{};]\s*$|[=!<>]=|=>|->|\w = |&&|\|\|")
+_SPACES = regex(r"\s+")
+_WORD = regex(r"\w+")
+_CLAUSE = regex(
     r"[,;]\s+| (?=(?:since|because|in|on|at|for|with|by|from|to|until|till|after|before|via|using|when|while|if|and|but"
     r"|which|as|under|over|per|during|within|unless|so)\b)"
 )
@@ -92,7 +93,7 @@ _COMPARED = 50  # lines that a line is compared with
 _DENIED = "not: "
 _STEM = 4
 # The context block that enrichment appends. Every line must have a source, as a block of a person has not.
-_CONTEXT = re.compile(r"\n\n\*\*Context:\*\*\n(?:- [^\n]* \(subcog://memory/[0-9a-f]+\)(?:\n|\Z))+\Z")
+_CONTEXT = regex(r"\n\n\*\*Context:\*\*\n(?:- [^\n]* \(subcog://memory/[0-9a-f]+\)(?:\n|\Z))+\Z")
 
 
 @dataclass(frozen=True, slots=True)

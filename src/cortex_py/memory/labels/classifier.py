@@ -15,7 +15,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import re
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...embedding.backends.backend import Backend
+from ...lazy import regex
 from ...pools import load_once
 from ...records import NewMemory
 from ...store.rows import IndexedRecord
@@ -83,14 +83,14 @@ _WHOLE = ("asks", "opens_with_question_word", "brief", "long")
 CUE_NAMES: tuple[str, ...] = (*_GROUPS, *(f"opens_with_{name}" for name in _GROUPS), *_DIGIT_SHAPES, *_SHAPES, *_WHOLE)
 
 _AT = {name: number for number, name in enumerate(CUE_NAMES)}
-_DIGIT_PATTERNS = tuple((_AT[name], re.compile(pattern)) for name, pattern in _DIGIT_SHAPES.items())
-_PATTERNS = tuple((_AT[name], re.compile(pattern)) for name, pattern in _SHAPES.items())
-_DIGIT = re.compile(r"[0-9]")
+_DIGIT_PATTERNS = tuple((_AT[name], regex(pattern)) for name, pattern in _DIGIT_SHAPES.items())
+_PATTERNS = tuple((_AT[name], regex(pattern)) for name, pattern in _SHAPES.items())
+_DIGIT = regex(r"[0-9]")
 _UNIT_CUES = {unit: _AT[name] for name, units in _UNITS.items() for unit in units}
-_TOKEN = re.compile(r"[^\W_]+(?:['’./+\-][^\W_]+)*")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_QUESTION_WORD = re.compile(r"\W*(?:how|what|which|why|where|who|when|can|could|should|is|are|does|do|was|warum|wie)\b")
+_TOKEN = regex(r"[^\W_]+(?:['’./+\-][^\W_]+)*")
+_HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])")
+_UNSPACED = regex(r"[\u3040-\u30ff\u3400-\u9fff]")
+_QUESTION_WORD = regex(r"\W*(?:how|what|which|why|where|who|when|can|could|should|is|are|does|do|was|warum|wie)\b")
 
 
 @dataclass(frozen=True, slots=True)

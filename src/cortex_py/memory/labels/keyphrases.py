@@ -17,6 +17,7 @@ from functools import lru_cache
 from math import log2
 from pathlib import Path
 
+from ...lazy import regex
 from ...security.secrets.secrets import find_secrets, redact
 from ...security.secrets.values import is_digest, is_random
 from ..capture.terms import stem, stop_words, terms
@@ -32,21 +33,21 @@ _LEAST_SHARE = 0.65  # of the best phrase's score; phrases below are not worth a
 
 _TABLES = json.loads(Path(__file__).with_name("keyphrases.json").read_text("utf-8"))
 
-_FENCE = re.compile(r"^[ \t]{0,3}(```|~~~)[^\n]*\n.*?(?:^[ \t]{0,3}\1[^\n]*$|\Z)", re.M | re.S)
-_INLINE_CODE = re.compile(r"`(?![\w.-]+`)[^`\n]*`")
-_MARKER = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
-_TOKEN = re.compile(
+_FENCE = regex(r"^[ \t]{0,3}(```|~~~)[^\n]*\n.*?(?:^[ \t]{0,3}\1[^\n]*$|\Z)", re.M | re.S)
+_INLINE_CODE = regex(r"`(?![\w.-]+`)[^`\n]*`")
+_MARKER = regex(r"\[REDACTED:[a-z0-9-]{1,40}\]")
+_TOKEN = regex(
     r"(?P<gone>\w+://\S+|[\w.+-]{1,64}@[\w.-]+|(?:[~.]{0,2}[/\\])?(?:[\w.@+-]{1,80}[/\\])+[\w.@+-]*|--?[A-Za-z][\w-]*)"
     r"|(?P<word>[^\W\d]\w*(?:['’.-]\w+)*(?:\+\+|#)?)"
     r"|(?P<end>[.!?…](?=\s|$)|\n\s*\n|\n(?=[ \t]*[-*•#>\d]))"
     r"|(?P<gap>\w[\w.,:%-]*|[^\s\w])"
 )
-_DOTTED_NAME = re.compile(r"[^\W_]+\.(?:js|io|ai|net)", re.I)
-_OWNER = re.compile(r"['’]s$")
-_LATIN = re.compile(r"[A-Za-zÀ-ɏ0-9_.+#'’-]+")
-_IDENTIFIER = re.compile(r"_|(?<=\w)[A-Z]|(?<=[A-Za-z])\d")
-_NOUN = re.compile(r"(?:[st]ion|ment|[ae]nce)s?$")
-_ADJECTIVE = re.compile(r"(?:[a-z]{3}(?:[ai]ble|ous|ful|ical|tial))(?<!variable)(?<!executable)(?<!credential)")
+_DOTTED_NAME = regex(r"[^\W_]+\.(?:js|io|ai|net)", re.I)
+_OWNER = regex(r"['’]s$")
+_LATIN = regex(r"[A-Za-zÀ-ɏ0-9_.+#'’-]+")
+_IDENTIFIER = regex(r"_|(?<=\w)[A-Z]|(?<=[A-Za-z])\d")
+_NOUN = regex(r"(?:[st]ion|ment|[ae]nce)s?$")
+_ADJECTIVE = regex(r"(?:[a-z]{3}(?:[ai]ble|ous|ful|ical|tial))(?<!variable)(?<!executable)(?<!credential)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +264,9 @@ def _weight(word: _Word, count: int, *, named: bool) -> float:
 # The language or tool that a file's ending or name stands for.
 _ENDINGS: dict[str, str] = {ending: tag for tag, endings in _TABLES["endings"].items() for ending in endings}
 _SPELLINGS: dict[str, str] = _TABLES["spellings"]
-_APOSTROPHE = re.compile(r"['’]s?\b")
-_PLURAL = re.compile(r"(?<=\w\w)(s|x|ch|sh)es$|(?<=\w\w[^\Wsui])s$")
-_SEPARATOR = re.compile(r"[\s_/\\:\-‐-―]+")
+_APOSTROPHE = regex(r"['’]s?\b")
+_PLURAL = regex(r"(?<=\w\w)(s|x|ch|sh)es$|(?<=\w\w[^\Wsui])s$")
+_SEPARATOR = regex(r"[\s_/\\:\-‐-―]+")
 
 
 def tag_for(phrase: str) -> str | None:

@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from ...clock import in_utc
 from ...echo import cleaner_for
 from ...errors import FilterSyntaxError, InvalidInput, UnknownNamespace
+from ...lazy import regex
 from ...records import KINDS, STATUSES
 from ...store.search.filters import GROUNDED_WORDS, Condition, Filter, Key, Value
 from ..labels.ontology import canonical_category
@@ -43,18 +44,18 @@ _WITHOUT_GLOBS: frozenset[Key] = frozenset({"entity", "category", "kind", "role"
 _CLOSED: dict[Key, tuple[str, ...]] = {"status": STATUSES, "kind": KINDS}
 _SHOWN = 40
 
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_SPACE = re.compile(r"\s*")
-_KEY = re.compile(r'([^\s:"]*):')
-_BARE = re.compile(r'[^\s,"]+')
-_WORD = re.compile(r'[^\s"]+')
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-_ESCAPE = re.compile(r'\\(["\\])')
-_CONDITION = re.compile(r'(?<!\S)(-?([^\s:"]+):(?:"(?:[^"\\]|\\.)*"|[^\s"])*)(?!\S)', re.DOTALL)
-_SCORE = re.compile(r"(<=?|>=?|=?)([0-9]{1,3}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})")
-_DURATION = re.compile(r"([0-9]{1,9})(mo|[mhdwy])")
+_UNSTORABLE = regex("[\x00\ud800-\udfff]")
+_SPACE = regex(r"\s*")
+_KEY = regex(r'([^\s:"]*):')
+_BARE = regex(r'[^\s,"]+')
+_WORD = regex(r'[^\s"]+')
+_QUOTED = regex(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPE = regex(r'\\(["\\])')
+_CONDITION = regex(r'(?<!\S)(-?([^\s:"]+):(?:"(?:[^"\\]|\\.)*"|[^\s"])*)(?!\S)', re.DOTALL)
+_SCORE = regex(r"(<=?|>=?|=?)([0-9]{1,3}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})")
+_DURATION = regex(r"([0-9]{1,9})(mo|[mhdwy])")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_ISO = re.compile(
+_ISO = regex(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
 )

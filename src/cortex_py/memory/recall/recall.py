@@ -26,7 +26,7 @@ from ...store.search.filters import Condition, Filter, View
 from ...store.store import Store
 from ..capture.chunking import Chunk, snippet
 from ..capture.terms import leading_query_terms
-from ..embedding_model import moving_spaces, report_moving, report_words_only
+from ..embedding_model import moving_spaces, outlined_spaces, report_moving, report_words_only
 from ..labels.ontology import canonical_category
 from ..namespaces import canonical_namespace
 from ..place import Place, canonical_domain
@@ -149,14 +149,16 @@ class Recall:
                 problem = error
         with self._store.database.read(behind=True) as session:
             moving = self._moving(session, views) if vector is not None else frozenset()
-            is_moving = any(not moving.isdisjoint(view.spaces) for view in views)
-            note = report_moving(self._backend) if is_moving else None
-            warnings = parsed.warnings if note is None else (*parsed.warnings, note)
+            outlined = outlined_spaces(self._store, session) & moving if moving else moving
+            seen = {space for view in views for space in view.spaces}
+            note = report_moving(self._backend) if seen & (moving - outlined) else None
+            partly = report_moving(self._backend, outlined=True) if seen & outlined else None
+            warnings = (*parsed.warnings, *(one for one in (note, partly) if one))
             near = self._near(session, views[0].here)
             scopes = [self._store.scope(session, filter, replace(view, near=near)) for view in views]
             if problem is None:
                 try:
-                    page = self._search(session, scopes, query, text, vector, limit, warnings, moving)
+                    page = self._search(session, scopes, query, text, vector, limit, warnings, moving, outlined)
                     return replace(page, words_only=note)
                 except EmbeddingError as error:
                     # An endpoint that is away is noticed only here, when the vector is needed.
@@ -247,6 +249,7 @@ class Recall:
         limit: int,
         warnings: tuple[str, ...],
         moving: frozenset[str],
+        outlined: frozenset[str] = frozenset(),
     ) -> Page:
         from .features import query_hashes
 
@@ -261,6 +264,11 @@ class Recall:
                 ranked, count = self._rank(session, scope, query, text, hashes, vector, query.offset + limit, changes)
             else:
                 ranked, count = self._rank(session, scope, by_words, text, hashes, None, query.offset + limit, changes)
+                if outlined.issuperset(scope.spaces):
+                    nearest, more = self._rank(
+                        session, scope, query, text, hashes, vector, query.offset + limit, changes
+                    )
+                    ranked, count = _with_vectors(ranked, nearest), max(count, more)
             found += ranked
             total += count
         if len(scopes) > 1:
@@ -330,6 +338,13 @@ class _Ranked:
     def hit(self, memory: Memory, words: frozenset[str]) -> Hit:
         passage = partial(snippet, memory.content, span=self.span, words=words, length=_SNIPPET)
         return Hit(memory, self.score, self.raw, passage, self.signals)
+
+
+def _with_vectors(by_words: Sequence[_Ranked], nearest: Sequence[_Ranked]) -> list[_Ranked]:
+    """Parts of files, some of which have their vector: those are ranked with it, the others by their words."""
+    best = {one.num: one for one in by_words}
+    best.update((one.num, one) for one in nearest if one.signals.meaning)
+    return sorted(best.values(), key=_Ranked.order)
 
 
 def _signals(found: CandidateSet, measured: QuerySignals, head: NDArray[np.int64]) -> list[Signals]:

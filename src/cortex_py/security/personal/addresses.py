@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ...lazy import regex
 from .numbers import TABLES, Span, phrases, words, words_before
 
 __all__ = ["find_addresses", "find_births"]
 
-_NUMBER = re.compile(r"(?<![\w.,:/$€£#+\0-])\d{1,5}[A-Za-z]?(?:[-/]\d{1,4}[A-Za-z]?)?(?![\w%:\0]|[.,]\d)")
-_WORD = re.compile(r"[^\W\d_][\w.'’-]{0,24}|\d{1,3}(?:st|nd|rd|th)(?!\w)")
-_NEXT = re.compile(r"(?:\d{1,5} )?[^\W\d_]|\d{1,3}(?:st|nd|rd|th) ")
+_NUMBER = regex(r"(?<![\w.,:/$€£#+\0-])\d{1,5}[A-Za-z]?(?:[-/]\d{1,4}[A-Za-z]?)?(?![\w%:\0]|[.,]\d)")
+_WORD = regex(r"[^\W\d_][\w.'’-]{0,24}|\d{1,3}(?:st|nd|rd|th)(?!\w)")
+_NEXT = regex(r"(?:\d{1,5} )?[^\W\d_]|\d{1,3}(?:st|nd|rd|th) ")
 _LINKS = words("street_links")
 _NOT_STREETS = words("not_streets")
 _NOT_STREET_WORDS = words("not_street_words")
@@ -24,15 +25,15 @@ _ENDINGS = tuple(sorted(words("street_endings")))
 _AFTER_NAME = words("street_words_after")
 _BEFORE_NAME = words("street_words_before")
 _AFTER_NUMBER = words("street_words_numbered")
-_YEAR = re.compile(r"(?:1[89]|20)\d\d\b")
+_YEAR = regex(r"(?:1[89]|20)\d\d\b")
 _UNITS = frozenset(("apt", "apartment", "suite", "ste"))
 _LEADS = phrases(TABLES["words"]["address_leads"])
-_BOXES = re.compile(
+_BOXES = regex(
     r"(?<!\w)(?:(?:psc|unit|cmr) \d{1,5},? box \d{1,5}|(?:uss|usns|usnv|uscgc) [^\W\d_]{2,24})"
     r"\s{1,3}(?:apo|fpo|dpo),? a[aep] \d{5}(?!\w)|(?<!\w)p\.? ?o\.? ?box \d{1,6}(?!\w)",
     re.IGNORECASE,
 )
-_BOX_WORDS = re.compile(r"(?:box|fpo|dpo|apo) ", re.IGNORECASE)
+_BOX_WORDS = regex(r"(?:box|fpo|dpo|apo) ", re.IGNORECASE)
 _UNIT = r"(?:apt|apartment|suite|ste)\b\.? ?#?\d{1,5}[A-Za-z]?(?!\w)"
 _POSTCODE = (
     r"(?:[A-Z]{1,2}[- ])?(?!(?:1[89]|20)\d\d\b)(?:\d{5}(?:-\d{3,4})?|\d{4}|\d{6})(?!\w|[-.]\w)"
@@ -41,12 +42,12 @@ _POSTCODE = (
 _STEP = r"\.?(?:,? ?\n[ >?]{0,4}(?:, ?)?|, )"  # to the next part of an address, on this line or the next
 _CAPITAL = r"[^\W\d_a-z][\w.'’()-]{0,24}"
 _PLACE = rf"{_CAPITAL}(?: (?:{_CAPITAL}|{'|'.join(sorted(_LINKS))})){{0,3}}"
-_TAIL = re.compile(
+_TAIL = regex(
     rf"(?:[,.]?[ \n>?]{{1,6}}(?i:{_UNIT}|unit \d{{1,4}}|floor \d{{1,3}})){{0,2}}"
     rf"(?:{_STEP}(?:{_POSTCODE})(?:,? {_CAPITAL}){{0,2}}"
     rf"|(?:{_STEP}{_PLACE}){{1,3}}(?:,? |{_STEP})(?:{_POSTCODE}))?"
 )
-_BEFORE_UNIT = re.compile(
+_BEFORE_UNIT = regex(
     r"(?<![\w.,:/$€£#-])\d{2,6} (?:\d{1,5} )?([^\W\d_][\w.'’ -]{2,50}?) ?(?:\d{1,5}\.?)?,?[\s>?]{0,6}\Z"
 )
 _WINDOW = 90
@@ -202,7 +203,7 @@ def _last_of_name(names: Sequence[re.Match[str]]) -> re.Match[str] | None:
 _MONTH = "|".join(sorted(words("months"), key=len, reverse=True))
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _BIRTH_YEAR = r"(?:18|19|20)\d\d"
-_DATE = re.compile(
+_DATE = regex(
     rf"(?<![\w.\0-])(?:{_BIRTH_YEAR}[-/.](?:0?[1-9]|1[0-2])[-/.]{_DAY}"
     rf"|{_DAY}[-/.]{_DAY}[-/.](?:{_BIRTH_YEAR}|\d\d)"
     rf"|{_DAY}(?:st|nd|rd|th|\.|º)?(?: de| of)? (?:{_MONTH})\.?,?(?: de| del)?(?: {_BIRTH_YEAR})?"
@@ -211,7 +212,7 @@ _DATE = re.compile(
 )
 _BORN = tuple(tuple(phrase.split()) for phrase in phrases(TABLES["words"]["birth_words"]))
 _FILLERS = words("birth_fillers")
-_HINT = re.compile(r"(?<![^\W\d_])(?:" + "|".join(r"\W{1,3}".join(born) for born in _BORN) + r")(?![^\W\d_])")
+_HINT = regex(r"(?<![^\W\d_])(?:" + "|".join(r"\W{1,3}".join(born) for born in _BORN) + r")(?![^\W\d_])")
 
 
 def find_births(text: str) -> Iterator[Span]:

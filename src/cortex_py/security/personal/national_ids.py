@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from ...lazy import regex
 from .numbers import TABLES, NumberRun, Span, has_phrase, number_runs, phrases, words_after, words_before
 
 __all__ = [
@@ -101,7 +102,7 @@ def _id(
 ) -> _Id:
     named = TABLES["id_words"].get(kind, "")
     flags = re.ASCII | re.IGNORECASE if any_case else re.ASCII  # digits and letters of other scripts are no numbers
-    whole = re.compile(rf"(?:{pattern})(?![\w\0]|[-./]\w)", flags)
+    whole = regex(rf"(?:{pattern})(?![\w\0]|[-./]\w)", flags)
     hints = tuple(phrase.split()[0] for phrase in named.split("|")) if named else ()
     return _Id(kind, whole, check, weak, phrases(named), hints, digits)
 
@@ -385,8 +386,8 @@ _IDS = (
 )
 
 ID_KINDS = tuple(dict.fromkeys(row.kind for row in _IDS))
-_NOT_VALUE = re.compile(r"[^A-Z0-9]")
-_START = re.compile(r"(?<![\w\0])(?<![\w][-./])(?=[A-Za-z]{0,6}[- ]?\d)")
+_NOT_VALUE = regex(r"[^A-Z0-9]")
+_START = regex(r"(?<![\w\0])(?<![\w][-./])(?=[A-Za-z]{0,6}[- ]?\d)")
 _SHORTEST, _LONGEST = 7, 24
 _WITH_FEW_DIGITS = tuple(row for row in _IDS if row.digits < _DIGITS)
 
@@ -421,13 +422,13 @@ def _named(text: str, match: re.Match[str], row: _Id) -> bool:
 
 # Bank accounts and payment cards.
 
-_IBAN = re.compile(r"(?<![^\W_])[A-Za-z]{2}\d\d(?=[ \u00a0-]?[A-Za-z0-9])")
+_IBAN = regex(r"(?<![^\W_])[A-Za-z]{2}\d\d(?=[ \u00a0-]?[A-Za-z0-9])")
 _BLANKS = " \u00a0-"
 _CLASSES = {"n": "[0-9]", "a": "[A-Z]", "c": "[A-Z0-9]"}
 _FORMS = {
     country: (
         sum(int(count) for count, _ in re.findall(r"(\d+)([nac])", form)),
-        re.compile("".join(f"{_CLASSES[kind]}{{{count}}}" for count, kind in re.findall(r"(\d+)([nac])", form))),
+        regex("".join(f"{_CLASSES[kind]}{{{count}}}" for count, kind in re.findall(r"(\d+)([nac])", form))),
     )
     for country, form in TABLES["iban"].items()
 }

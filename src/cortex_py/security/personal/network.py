@@ -6,22 +6,23 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
+from ...lazy import regex
 from .numbers import TABLES, NumberRun, Span, number_runs, words, words_before
 
 __all__ = ["find_emails", "find_ips", "find_macs", "find_phones"]
 
-_EMAIL = re.compile(
+_EMAIL = regex(
     r"(?<![\w.%+\0-])[\w%+'’-][\w.%+'’-]{0,63}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W\d_]{2,24}(?![\w-]|\.\w|\()"
 )
 _NO_PERSONS_DOMAIN = words("email_not_personal_domains")
 _NO_PERSONS_NAME = words("email_not_personal_names")
 _FILE_ENDINGS = words("email_not_endings")
-_LOGIN_IN_URL = re.compile(r"://[^\s/?#@]{0,80}\Z")
+_LOGIN_IN_URL = regex(r"://[^\s/?#@]{0,80}\Z")
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _NETWORK = r"/(?:[12]?\d|3[01])(?!\w)"  # what follows makes it the address of many machines
-_IPV4 = re.compile(rf"(?<![\w.\0])(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-]|\.[\w*]|{_NETWORK})")
-_IPV6 = re.compile(r"(?<![\w:.\0])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]|\.\d)")
+_IPV4 = regex(rf"(?<![\w.\0])(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-]|\.[\w*]|{_NETWORK})")
+_IPV6 = regex(r"(?<![\w:.\0])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]|\.\d)")
 _IP_WORDS = words("ip_words")
 _VERSION_WORDS = words("version_words")
 _VERSION_SIGNS = frozenset("=~^-_@<>")
@@ -32,7 +33,7 @@ _DOCUMENTATION = tuple(
 )
 _UNIQUE_LOCAL = ipaddress.IPv6Network("fc00::/7")
 
-_MAC = re.compile(
+_MAC = regex(
     r"(?<![\w:.\0-])(?:[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{2}(?:-[0-9A-Fa-f]{2}){5}"
     r"|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4})(?![\w:-]|\.\w)"
 )
@@ -126,16 +127,16 @@ _VERBS = words("phone_verbs")
 _LINKS = words("phone_links")
 _WHOSE = words("phone_owners")
 _NOT_PHONES = words("not_phone_words")
-_EXTENSION = re.compile(r"[ \u00a0]?(?:x|ext\.?|extension)[ \u00a0]?\d{1,6}(?!\w)", re.IGNORECASE)
-_DATE = re.compile(
+_EXTENSION = regex(r"[ \u00a0]?(?:x|ext\.?|extension)[ \u00a0]?\d{1,6}(?!\w)", re.IGNORECASE)
+_DATE = regex(
     r"(?:19|20)\d\d[-/. ](?:0?[1-9]|1[0-2])[-/. ](?:0?[1-9]|[12]\d|3[01])(?!\d)"
     r"|(?:0?[1-9]|[12]\d|3[01])[-/. ](?:0?[1-9]|[12]\d|3[01])[-/. ](?:19|20)\d\d(?!\d)"
 )
-_SHORT_DATE = re.compile(r"\d\d([-/.])\d\d\1\d\d")
-_HEX_PAIR_BEFORE = re.compile(r"(?<!\w)[0-9A-Fa-f]{2} \Z")
-_HEX_PAIR_AFTER = re.compile(r" [0-9A-Fa-f]{2}(?!\w)")
-_AFTER = re.compile(r"[ \u00a0]?[-–(,]?[ \u00a0]?([^\W\d_]+)")
-_NEXT_NUMBER = re.compile(r"[ \u00a0]*(?:[,;/&]|or|and|oder|und|ou|et|o|y)[ \u00a0]*\Z")
+_SHORT_DATE = regex(r"\d\d([-/.])\d\d\1\d\d")
+_HEX_PAIR_BEFORE = regex(r"(?<!\w)[0-9A-Fa-f]{2} \Z")
+_HEX_PAIR_AFTER = regex(r" [0-9A-Fa-f]{2}(?!\w)")
+_AFTER = regex(r"[ \u00a0]?[-–(,]?[ \u00a0]?([^\W\d_]+)")
+_NEXT_NUMBER = regex(r"[ \u00a0]*(?:[,;/&]|or|and|oder|und|ou|et|o|y)[ \u00a0]*\Z")
 _FEWEST, _MOST = 6, 15  # six are the whole number in Greenland and the Faroes
 _LOOKED_BACK = 6
 

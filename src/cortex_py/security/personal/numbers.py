@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ...lazy import regex
 
 __all__ = [
     "HIDDEN", "TABLES", "NumberRun", "Span", "has_phrase", "number_runs", "phrases", "words", "words_after",
@@ -24,7 +25,7 @@ HIDDEN = "\0"
 
 TABLES: dict[str, Any] = json.loads(Path(__file__).with_name("tables.json").read_text("utf-8"))
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = regex(r"[^\W\d_]+")
 
 
 def words(name: str) -> frozenset[str]:
@@ -58,12 +59,12 @@ def words_after(text: str, end: int, width: int = 24) -> list[str]:
     return found[:-1] if cut else found
 
 
-_RUN = re.compile(
+_RUN = regex(
     r"(?<![\w\0])(?:\+ ?)?\(?\+?\d+(?:(?:[ \u00a0]?[-./()\u2010-\u2013][ \u00a0(]?|[ \u00a0]\(?|\)[ \u00a0])\d+)*"
 )
-_DIGITS = re.compile(r"\d+")
-_SEPARATORS = re.compile(r"\D+")
-_BREAK = re.compile(r"[ \u00a0][-/\u2010-\u2013][ \u00a0]")
+_DIGITS = regex(r"\d+")
+_SEPARATORS = regex(r"\D+")
+_BREAK = regex(r"[ \u00a0][-/\u2010-\u2013][ \u00a0]")
 # What stands right before or after a number that is part of something else: a price, a share, a path, a decimal.
 _BEFORE = frozenset("$€£¥%#/.:-=_@&?\\,<>*^~|'\"\u2010\u2013")
 _CONTINUES = frozenset(".,:/-+@=")

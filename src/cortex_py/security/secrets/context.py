@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ...lazy import regex
 from .values import (
     Span,
     is_basic_credentials,
@@ -20,13 +21,13 @@ from .values import (
 
 __all__ = ["find_in_commands", "find_in_headers", "find_in_manifests", "find_in_urls"]
 
-_URL_LOGIN = re.compile(
+_URL_LOGIN = regex(
     r"""://(?P<user>[^\s:/@?#"'`<>\[\]()]{0,120}+):(?P<password>[^\s/"'`<>]{1,200})@(?=(?P<host>[\w\[$%{][\w.-]{0,80}))"""
 )
 # Hosts that only stand for one; beside them, a password such as `pass` stands for one too.
-_ANY_HOST = re.compile(r"(?:[^.]+|.*\bexample\b.*|127\.[\d.]+|.*\.(?:test|local|invalid|localhost))\.?", re.IGNORECASE)
-_URL_TOKEN = re.compile(r"""://(?P<user>[A-Za-z0-9_.-]{16,200})@(?=\w)""")
-_PORT = re.compile(r"\d{2,5}[,;)|]")
+_ANY_HOST = regex(r"(?:[^.]+|.*\bexample\b.*|127\.[\d.]+|.*\.(?:test|local|invalid|localhost))\.?", re.IGNORECASE)
+_URL_TOKEN = regex(r"""://(?P<user>[A-Za-z0-9_.-]{16,200})@(?=\w)""")
+_PORT = regex(r"\d{2,5}[,;)|]")
 
 
 def find_in_urls(text: str) -> Iterator[Span]:
@@ -48,12 +49,12 @@ def is_stand_in(password: str, user: str) -> bool:
     return len(password) <= 2 or password.lower() == user.lower() or is_placeholder(password)
 
 
-_AUTHORIZATION = re.compile(
+_AUTHORIZATION = regex(
     r"""authorization(?<![a-z]authorization)\\?["'`]?\]?[ \t]{0,4}(?:=>|[:=,])[ \t]{0,4}(?:[fbru](?=["']))?\\?["'`]?
         (?:(?P<scheme>[a-z][a-z0-9_-]{1,24}+)[ \t:=]{1,4}["']?)?(?P<value>[^\s"'`\\<>,;]{6,}+)""",
     re.VERBOSE,
 )
-_SCHEME = re.compile(
+_SCHEME = regex(
     r"""(?:b(?:earer|asic))(?<![a-z0-9_-]b.....)(?<![a-z0-9_-]b....)[ \t]{1,4}(?P<value>[^\s"'`\\<>,;()]{8,}+)"""
 )
 
@@ -77,17 +78,17 @@ def _credential(text: str, span: tuple[int, int], scheme: str, *, quoted: bool) 
         yield start, start + len(value), "bearer-token" if scheme == "bearer" else "authorization"
 
 
-_LOGIN_OPTION = re.compile(
+_LOGIN_OPTION = regex(
     r"""-(?<=[\s"']-)(?:u|-user|-proxy-user|U)(?![a-z])[ \t=]{0,4}
         (?P<word>(?:"[^"\n]{0,200}"|'[^'\n]{0,200}'|[^\s"'\\|;&]){1,200}+)""",
     re.VERBOSE,
 )
-_TOOLS = re.compile(
+_TOOLS = regex(
     r"\b(?:mysql\w{0,8}|mariadb|sshpass|redis-cli|docker login|podman login|htpasswd|mongosh|7z|unzip|zip)\b"
 )
-_TOOL_OPTION = re.compile(r"""[ \t](?:-p|-a|-P|-pass)[ \t]{0,3}["']?(?P<value>[^\s"'-][^\s"']{3,128})""")
+_TOOL_OPTION = regex(r"""[ \t](?:-p|-a|-P|-pass)[ \t]{0,3}["']?(?P<value>[^\s"'-][^\s"']{3,128})""")
 _LONGEST_COMMAND = 600
-_NETRC = re.compile(r"\blogin[ \t\n]{1,8}\S{1,80}[ \t\n]{1,8}password[ \t\n]{1,8}(?P<value>\S{4,128})")
+_NETRC = regex(r"\blogin[ \t\n]{1,8}\S{1,80}[ \t\n]{1,8}password[ \t\n]{1,8}(?P<value>\S{4,128})")
 
 
 def find_in_commands(text: str) -> Iterator[Span]:
@@ -129,10 +130,10 @@ def _login(start: int, word: str) -> Iterator[Span]:
         yield at, at + len(token), "basic-auth"
 
 
-_DOCUMENT = re.compile(r"^---", re.MULTILINE)
-_MANIFEST = re.compile(r"^[ \t]{0,8}[\"']?kind[\"']?:[ \t]{0,4}[\"']?Secret\b", re.MULTILINE)
-_MANIFEST_DATA = re.compile(r"^[ \t]{0,8}[\"']?(?:data|stringData)[\"']?:", re.MULTILINE)
-_MANIFEST_ENTRY = re.compile(
+_DOCUMENT = regex(r"^---", re.MULTILINE)
+_MANIFEST = regex(r"^[ \t]{0,8}[\"']?kind[\"']?:[ \t]{0,4}[\"']?Secret\b", re.MULTILINE)
+_MANIFEST_DATA = regex(r"^[ \t]{0,8}[\"']?(?:data|stringData)[\"']?:", re.MULTILINE)
+_MANIFEST_ENTRY = regex(
     r"""^[ \t]{1,12}["']?[\w.-]{1,80}["']?:[ \t]{1,4}["']?
         (?P<value>[A-Za-z0-9+/=!@\#$%^&*._-]{8,4096}+)["']?[ \t]{0,4},?$""",
     re.MULTILINE | re.VERBOSE,

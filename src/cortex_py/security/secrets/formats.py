@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from math import log2
 from pathlib import Path
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
@@ -167,12 +167,15 @@ def _shapes() -> Iterator[Format]:
         yield Format(kind, expression, tuple(anchors.split()), _CHECKS[sign], shortest=shortest)
 
 
-_SHAPES = tuple(_shapes())
-FORMATS = tuple(_format(*row) for row in templates())
-_BY_HEAD: dict[str, list[Format]] = {}
-for _row in sorted((row for row in FORMATS if row.prefix), key=lambda row: len(row.prefix), reverse=True):
-    _BY_HEAD.setdefault(_row.prefix[:4], []).append(_row)
-_ANCHORED = tuple((row.anchors, row) for row in (*_SHAPES, *FORMATS) if not row.prefix)
+def _prefix(template: str) -> str:
+    return template.partition("{")[0].partition("<")[0]
+
+
+# The templates by the first characters of their prefix, the longest prefix first.
+_BY_HEAD: dict[str, list[tuple[str, str, Check]]] = {}
+for _row in sorted((row for row in templates() if _prefix(row[1])), key=lambda row: -len(_prefix(row[1]))):
+    _BY_HEAD.setdefault(_prefix(_row[1])[:4], []).append(_row)
+_ANCHORED = (*_shapes(), *(_format(*row) for row in templates() if not _prefix(row[1])))
 # Most formats begin a word with a fixed prefix: the word's first characters are looked up, nothing is searched for.
 _HEAD = re.compile(r"(?:(?<![A-Za-z0-9+])|(?<=\\[nrt]))(?=([A-Za-z0-9]...?))")
 _NOT_BEFORE_COMMON = frozenset("_./-")
@@ -184,17 +187,23 @@ def find_formats(text: str, long_words: Sequence[str]) -> Iterator[Span]:
     if any(head in _BY_HEAD or head[:3] in _BY_HEAD or head[:2] in _BY_HEAD for head in heads):
         yield from _find_prefixed(text)
     longest = max(map(len, long_words))
-    for anchors, row in _ANCHORED:
-        if row.shortest <= longest and any(anchor in text for anchor in anchors):
+    for row in _ANCHORED:
+        if row.shortest <= longest and any(anchor in text for anchor in row.anchors):
             for match in row.pattern.finditer(text):
                 yield from _accepted(row, match)
+
+
+@cache
+def _formats_at(head: str) -> tuple[Format, ...]:
+    return tuple(_format(*row) for row in _BY_HEAD[head])
 
 
 def _find_prefixed(text: str) -> Iterator[Span]:
     passed: dict[str, int] = {}  # how far each expression has read, so that no character is read twice for it
     for head in _HEAD.finditer(text):
         start, word = head.start(), head[1]
-        for row in (*_BY_HEAD.get(word, ()), *_BY_HEAD.get(word[:3], ()), *_BY_HEAD.get(word[:2], ())):
+        rows = [row for key in (word, word[:3], word[:2]) if key in _BY_HEAD for row in _formats_at(key)]
+        for row in rows:
             if start < passed.get(row.expression, 0) or not text.startswith(row.prefix, start):
                 continue
             if start and row.check is Check.RANDOM and text[start - 1] in _NOT_BEFORE_COMMON:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from ...lazy import regex
 from .values import (
     WORDS,
     Span,
@@ -24,7 +25,7 @@ from .values import (
     word_list,
 )
 
-__all__ = ["NAME_HINTS", "find_assigned", "find_random_near_names"]
+__all__ = ["find_assigned", "find_random_near_names"]
 
 
 class _Strength(Enum):
@@ -41,35 +42,30 @@ class _Name(NamedTuple):
 
 
 # Literals first, so that the search can skip by first letters; `_name_at` looks at what is around them.
-_STEMS = re.compile(
+_STEMS = regex(
     r"pass(?:word|wort|wd|wrd|code|phrase)?|pwd|pw|secret|token|cred(?:ential)?|key|auth(?:orization)?|mnemonic"
     r"|seed[_ -]?phrase|connection[_-]?string|jsessionid|phpsessid|session|cookie|bearer|login|dsn"
     r"|kennwort|contraseña|senha|пароль|密码|密碼|パスワード"
 )
-_HINTS = """
-    pass pw secret token key auth cred mnemonic phrase connection session cookie bearer login dsn
-    kennwort contraseña senha пароль 密 パスワード
-"""
-NAME_HINTS = tuple(_HINTS.split())
 _TOKEN_STEMS = frozenset({"secret", "token", "credential", "authorization", "jsessionid", "phpsessid"})
 _WEAK_STEMS = frozenset({"session", "cookie", "bearer", "login", "dsn"})
-_KEY_OF = re.compile(
+_KEY_OF = regex(
     r"(?:api|access|private|auth|account|app|encrypt|encryption|signing|master|service|storage|shared|consumer|secure"
     r"|license|subscription|function|integration|webhook|hmac|admin|write|server|deploy)[_ .-]?$"
 )
 # What these say of a key or a token makes it no secret: it is public, names a row, or guards one form or page.
-_OPEN = re.compile(
+_OPEN = regex(
     r"(?:public|pub|publishable|site|primary|foreign|unique|cache|partition|sort|range|row|object|s3|lookup|hash|registry"
     r"|idempotency|translation|i18n|page|next|continuation|cursor|sync|cancellation)[_ .-]?(?:key)?$"
 )
-_FORM_GUARD = re.compile(r"(?:[cx]srf\w{0,16}|authenticity|anti[_-]?forgery|request[_-]?verification|captcha)[_ .-]?$")
-_ASKS = re.compile(r"(?:validate|check|verify|split|parse|should|assert|hash|has|is|get|find|forgot|reset)_?$")
-_TYPE_NAME = re.compile(r"::\w*$")
-_PASS_OF = re.compile(r"(?:^|[^a-z]|db|my|user|sql|admin|root|login|smtp|mail)$")
+_FORM_GUARD = regex(r"(?:[cx]srf\w{0,16}|authenticity|anti[_-]?forgery|request[_-]?verification|captcha)[_ .-]?$")
+_ASKS = regex(r"(?:validate|check|verify|split|parse|should|assert|hash|has|is|get|find|forgot|reset)_?$")
+_TYPE_NAME = regex(r"::\w*$")
+_PASS_OF = regex(r"(?:^|[^a-z]|db|my|user|sql|admin|root|login|smtp|mail)$")
 _KINDS = (("token", "token"), ("secret", "secret"), ("key", "api-key"))
 
 # A name that ends like this speaks about a secret and does not hold it.
-_INERT_TAIL = re.compile(
+_INERT_TAIL = regex(
     r"(?:[_.-]|s)(?:i[sz](?:e|ed|er|ers|ing|ation)|less|ary|ly|typed?|kinds?|names?|fields?|files?|filename|paths?|dir"
     r"|ur[li]s?|endpoints?|[gu]?u?ids?|counts?|len|length|sizes?|limits?|hints?|labels?|prompts?|titles?|text|placeholder"
     r"|polic(?:y|ies)|expir\w*|exp|ttl|age|regexp?|patterns?|class|params?|headers?|prefix|suffix|index|idx|version"
@@ -79,7 +75,7 @@ _INERT_TAIL = re.compile(
     r"|rows?|ring|chain|space|frames?|stone|note|pad|ors?|ority|orit\w*|entic\w*|ible|ibility|ories|ory|ed|ing|ions?"
     r"|per|[lr]?strip|split|join|replace|encode|startswith|endswith|contains|used|left|total|strength|checksum|digest|fingerprint|hash(?:es|ed)?)s?\d*$"
 )
-_AFTER_NAME = re.compile(
+_AFTER_NAME = regex(
     r"""
     (?P<tail>[a-z0-9_.-]{0,40}+) (?P<close>(?:\\?["'`]|[\])}]){0,3}+) (?:\[\d{0,4}\])?+
     [ \t]{0,12}+
@@ -93,8 +89,8 @@ _AFTER_NAME = re.compile(
     """,
     re.VERBOSE,
 )
-_AFTER_FLAG = re.compile(r"(?P<tail>[a-z0-9_-]{0,24}+)(?P<close>)(?P<operator>[ \t])[ \t]{0,8}+(?!-)")
-_VALUE = re.compile(
+_AFTER_FLAG = regex(r"(?P<tail>[a-z0-9_-]{0,24}+)(?P<close>)(?P<operator>[ \t])[ \t]{0,8}+(?!-)")
+_VALUE = regex(
     r"""
       (?P<prefix>[bBfFrRuU@$]{1,2}(?=["']))?
       (?P<quote>"{3}|'{3}|\\?["'`]) (?P<quoted>(?:(?!(?P=quote))[^\n]){1,300}+) (?P=quote)
@@ -102,8 +98,8 @@ _VALUE = re.compile(
     """,
     re.VERBOSE,
 )
-_REST = re.compile(r"""(?:(?!</)[^\s"'`,;&]){1,300}+""")
-_ENV_LINE = re.compile(r"(?:^|[\n;&|])[ \t]{0,8}(?:(?:export|set|ENV|-|-e)[ \t]+)?[A-Z0-9_]{3,64}=$")
+_REST = regex(r"""(?:(?!</)[^\s"'`,;&]){1,300}+""")
+_ENV_LINE = regex(r"(?:^|[\n;&|])[ \t]{0,8}(?:(?:export|set|ENV|-|-e)[ \t]+)?[A-Z0-9_]{3,64}=$")
 _SHORTEST_VALUE = 5
 _MARKS = frozenset("!@#$%^&*+=?~|\\{}[]()<>;,")
 _CALL_MARKS = frozenset("();=")
@@ -248,18 +244,18 @@ def _is_word_in_env_line(text: str, name_start: int, value_start: int, value: st
     return _ENV_LINE.search(text, max(0, name_start - 40), value_start) is not None
 
 
-_RUN = re.compile(r"[A-Za-z0-9_+/=~-]{20,}+")
+_RUN = regex(r"[A-Za-z0-9_+/=~-]{20,}+")
 _LONGEST_RUN = 2048
 _REACH = 48
-_HASH_BEFORE = re.compile(
+_HASH_BEFORE = regex(
     r"(?:sha-?\d{1,3}|md5|blake\w{1,3}|integrity|etag|checksum|digest|fingerprint|thumbprint|signature|nonce|v\d)"
     r"[\"']?[ \t]?[-:=(][ \t]?[\"'`]?$"
 )
-_LAST_NAME = re.compile(r"[\w.-]+$")
-_WORD_REST = re.compile(r"[a-z0-9_.-]*")
+_LAST_NAME = regex(r"[\w.-]+$")
+_WORD_REST = regex(r"[a-z0-9_.-]*")
 _OPERATORS = frozenset("=:>,|(")
 # Issuers whose secrets have no mark of their own: a random value assigned to a name that holds one of these.
-_ISSUERS = re.compile("|".join(map(re.escape, sorted(word_list("issuers")))))
+_ISSUERS = regex("|".join(map(re.escape, sorted(word_list("issuers")))))
 # Issuers whose secrets are UUIDs or hexadecimal digits, and how long these are.
 _DIGESTS: dict[str, int] = WORDS["issuers_of_digests"]
 

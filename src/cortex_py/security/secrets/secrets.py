@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...lazy import regex
+
 if TYPE_CHECKING:
     from .values import Span
 
@@ -36,10 +38,16 @@ class Redaction:
     findings: tuple[Finding, ...]
 
 
-_MARKER = re.compile(r"\[REDACTED:[a-z0-9-]{1,40}\]")
+_MARKER = regex(r"\[REDACTED:[a-z0-9-]{1,40}\]")
 _SHORTEST_TOKEN = 13
 _SHORTEST_RUN = 20
 _ROUNDS = 6
+# A text without any of these has none of the names that `names` knows.
+_HINTS = """
+    pass pw secret token key auth cred mnemonic phrase connection session cookie bearer login dsn
+    kennwort contraseña senha пароль 密 パスワード
+"""
+_NAME_HINTS = tuple(_HINTS.split())
 
 
 def find_secrets(text: str) -> tuple[Finding, ...]:
@@ -124,12 +132,10 @@ def _merge(spans: Iterable[Span]) -> tuple[Finding, ...]:
 
 
 def _scan(text: str) -> Iterator[Span]:
-    """All spans that any rule names, most specific rules first."""
-    # Imported on first use: a command that stores nothing scans nothing, and the rules take long to compile.
-    from .context import find_in_commands, find_in_headers, find_in_manifests, find_in_urls
-    from .formats import find_formats
-    from .names import NAME_HINTS, find_assigned, find_random_near_names
+    """All spans that any rule names, most specific rules first.
 
+    Rules are imported where a text needs them: most short texts need none, and the rules take long to load.
+    """
     if "[REDACTED:" in text:
         text = _MARKER.sub(lambda marker: "\0" * len(marker.group()), text)
     if "PRIVATE KEY" in text:
@@ -137,20 +143,33 @@ def _scan(text: str) -> Iterator[Span]:
     words = [word for word in text.split() if len(word) >= _SHORTEST_TOKEN]
     longest = max(map(len, words), default=0)
     if words:
+        from .formats import find_formats
+
         yield from find_formats(text, words)
         if "://" in text and "@" in text:
+            from .context import find_in_urls
+
             yield from find_in_urls(text)
     lower = _lower(text)
-    named = any(hint in lower for hint in NAME_HINTS)
+    named = any(hint in lower for hint in _NAME_HINTS)
     if named:
+        from .context import find_in_headers
+        from .names import find_assigned
+
         if "authorization" in lower or "bearer" in lower or "basic" in lower:
             yield from find_in_headers(text, lower)
         yield from find_assigned(text, lower)
     if longest >= _SHORTEST_RUN:
+        from .names import find_random_near_names
+
         yield from find_random_near_names(text, lower)
     if named or " -" in text:
+        from .context import find_in_commands
+
         yield from find_in_commands(text)
     if "Secret" in text and "kind" in text:
+        from .context import find_in_manifests
+
         yield from find_in_manifests(text)
 
 
@@ -165,9 +184,9 @@ def _lower(text: str) -> str:
 # -- Blocks of private keys, whole or cut off ------------------------------------------------------
 
 
-_KEY_BEGIN = re.compile(r"-{4,5} ?BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_KEY_END = re.compile(r"-{4,5} ?END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_KEY_BODY = re.compile(
+_KEY_BEGIN = regex(r"-{4,5} ?BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_KEY_END = regex(r"-{4,5} ?END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_KEY_BODY = regex(
     r"""(?:
             (?:\\[nr]|[\s>\#*|"',])*+
             (?:[A-Za-z0-9+/=]{16,}+|(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[^\n\\]{0,120})
@@ -175,8 +194,8 @@ _KEY_BODY = re.compile(
         (?:(?:\\[nr]|\s)++[A-Za-z0-9+/]{1,15}={0,2}(?=[\s\\"']*\Z))?""",
     re.VERBOSE,
 )
-_KEY_LINE = re.compile(r"(?:\\n|\r?\n)[ \t]*(?P<line>[^\n\\]{10,200})")
-_KEY_RUN = re.compile(r"[A-Za-z0-9+/]{40}")
+_KEY_LINE = regex(r"(?:\\n|\r?\n)[ \t]*(?P<line>[^\n\\]{10,200})")
+_KEY_RUN = regex(r"[A-Za-z0-9+/]{40}")
 _LONGEST_KEY = 20_000
 _SHORTEST_KEY = 10
 

@@ -15,6 +15,8 @@ from math import log2
 from pathlib import Path
 from typing import Any
 
+from ...lazy import regex
+
 __all__ = [
     "WORDS", "Span", "entropy", "is_basic_credentials", "is_digest", "is_filler_token", "is_jwt_header", "is_one_case",
     "is_placeholder", "is_random", "is_reference", "is_wordy", "looks_like_password", "looks_like_token", "word_list",
@@ -32,29 +34,29 @@ def word_list(name: str) -> tuple[str, ...]:
 
 
 # Words that people write where a secret goes. Matched against letters only, so `your-api_key` counts.
-_STAND_IN = re.compile(
+_STAND_IN = regex(
     r"change(?:me|it|this)|replace|placeholder|example|sample(?!d)|dummy|fake|redact|removed|hidden|insert|todo|fixme"
     r"|your|putyour|goeshere|here$|notreal|notareal|mock|foobar|lorem|ipsum|xxxx|\byyyy|zzzz$|undefined|masked"
     r"|(?:^|my|the|some|enter)(?:api|auth|access|client|private|secret|super)*(?:key|token|password|passwd|secret|pass)$"
 )
 # Whole values that stand for "a value" rather than being one.
 _VOCABULARY = frozenset(word_list("placeholder_values"))
-_REPEATED = re.compile(r"(.)\1{7,}|[xX]{5,}|\*{3,}|\.{3,}|#{4,}|_{5,}|-{4,}|…|•{3}|[?]{3,}")
+_REPEATED = regex(r"(.)\1{7,}|[xX]{5,}|\*{3,}|\.{3,}|#{4,}|_{5,}|-{4,}|…|•{3}|[?]{3,}")
 # In a token of a known format: words that no writer of a real one leaves in, and words that a real one may contain.
-_STAND_IN_TOKEN = re.compile(
+_STAND_IN_TOKEN = regex(
     r"(?i:example|placeholder|change[_-]?me|redacted|replace[_-]?(?:me|with)|(?:^|[_-])your[_-]?(?:[a-z]|$))|your(?:api|token|key|secret)"
 )
-_FILLING_WORD = re.compile(
+_FILLING_WORD = regex(
     r"(?i:fake|dummy|insert|here|sample|token|secret|test(?:ing)?|my|api|key|goes|access|demo|this|is|not|real|some|the|a)"
     r"(?![a-z])"
 )
 _LEAST_OWN = 8
 _LONG_BODY = 60  # long random text repeats a character now and then
-_PERIODIC = re.compile(r"(.{1,8}?)\1{2,}")
-_NON_LETTERS = re.compile(r"[^a-z]+")
+_PERIODIC = regex(r"(.{1,8}?)\1{2,}")
+_NON_LETTERS = regex(r"[^a-z]+")
 
 # A value that names where the secret is: a variable, a template, a path, an address, a pattern.
-_REFERENCE = re.compile(
+_REFERENCE = regex(
     r"""
       \$\{.*\}? | \$\(.*\)? | \$[A-Za-z_]\w*(?:[\[.:-].*)? | %[A-Za-z_]\w*% | %\(\w+\)[sd] | %[sdvq@r]\b.*
     | \{\{.*\}?\}? | \{%.* | \{\d*\} | <[^<>]*> | \[[^\[\]]*\] | @\w+@ | \#\{.*\}? | @\{.*\}
@@ -69,7 +71,7 @@ _REFERENCE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 # What only an unquoted value can be: code, a reference in YAML, a symbol.
-_CODE = re.compile(
+_CODE = regex(
     r"""
       [A-Za-z_$][\w$]*(?:\?\.|\.|->|::)[A-Za-z_$(].* | [A-Za-z_$][\w$]*[\[(].* | [({\[|&!<>*+~?-].* | .*[({]
     | [A-Z][\w.]*<.* | \w+\s*=>.* | (?:lambda|new|function)\b.* | [A-Za-z_$][\w$]*(?:\)|\}|\])+[;,.:]?
@@ -77,21 +79,21 @@ _CODE = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_CHANGES = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Z])(?=[0-9])|(?<=[A-Z][A-Z])(?=[a-z])")
+_HEX = regex(r"[0-9a-f]+|[0-9A-F]+")
+_UUID = regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_CHANGES = regex(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Z])(?=[0-9])|(?<=[A-Z][A-Z])(?=[a-z])")
 _JUDGED_BY_PAIRS = 12  # letters
 _READABLE = 0.33
 # The pairs of letters that make up most of English words and of identifiers made of them.
 _PAIRS = frozenset(word_list("common_letter_pairs"))
-_CONSONANTS = re.compile(r"[bcdfghjklmnpqrstvwxz]{6}")
-_VOWELS = re.compile(r"[aeiouy]")
-_NOUN = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
-_LETTER = re.compile(r"[^\W\d_]")
-_DIGIT = re.compile(r"\d")
-_MARK = re.compile(r"[!@#$%^&*+=?~|\\{}\[\]()<>;,]")
-_CHOICE = re.compile(r"[a-z]+(?:\|[a-z]+)+")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_CONSONANTS = regex(r"[bcdfghjklmnpqrstvwxz]{6}")
+_VOWELS = regex(r"[aeiouy]")
+_NOUN = regex(r"key|token|secret|passw|credential", re.IGNORECASE)
+_LETTER = regex(r"[^\W\d_]")
+_DIGIT = regex(r"\d")
+_MARK = regex(r"[!@#$%^&*+=?~|\\{}\[\]()<>;,]")
+_CHOICE = regex(r"[a-z]+(?:\|[a-z]+)+")
+_BASE64 = regex(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
 def is_placeholder(value: str) -> bool:

@@ -7,6 +7,7 @@ vectors, so the only approximation is in which records are left out.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from ...pools import Pool, renew_in_forks
 
@@ -26,12 +26,22 @@ __all__ = ["GROUPED_FROM", "VectorMatrix", "distinct", "rows_at", "single_thread
 # second thread, and if another process has the other core, waiting for that thread costs a whole scheduler slice.
 
 
+def _array_libraries() -> list[Any]:
+    """The libraries whose number of threads is set; none where NumPy was loaded with one thread."""
+    if os.environ.get("OPENBLAS_NUM_THREADS") == "1":
+        return []
+    from threadpoolctl import ThreadpoolController
+
+    # Set directly: the library's own context manager also describes each library, which takes ten times as long.
+    found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return found
+
+
 class _Guard:
     """The first to enter sets the limit, the last to leave restores it."""
 
     def __init__(self) -> None:
-        # Set directly: the library's own context manager also describes each library, which takes ten times as long.
-        self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        self._libraries = _array_libraries()
         self.renew()
         renew_in_forks(self)
 

@@ -208,6 +208,17 @@ class MemoryTable:
         statement = f"SELECT count(DISTINCT num) FROM chunk WHERE {in_spaces('space', spaces)} AND vector IS NULL"
         return int(session.rows(statement, spaces)[0][0])
 
+    def heads_without_vectors(self, session: Session, space: str) -> list[int]:
+        """Numbers of the first parts of files, which say what a file holds, with a chunk that has no vector."""
+        return column(
+            session,
+            "SELECT m.num FROM memory m JOIN (SELECT path, min(first_line) AS line FROM memory WHERE space = ? "
+            "AND path IS NOT NULL GROUP BY path) h ON h.path = m.path AND h.line = m.first_line WHERE m.space = ? "
+            "AND EXISTS (SELECT 1 FROM chunk c WHERE c.space = m.space AND c.num = m.num AND c.vector IS NULL) "
+            "ORDER BY m.num",
+            (space, space),
+        )
+
     def empty_chunks(self, session: Session, space: str, nums: Sequence[int]) -> list[EmptyChunk]:
         """The chunks of some records that have no vector, in order."""
         statement = (

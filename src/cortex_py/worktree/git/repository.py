@@ -8,27 +8,27 @@ make every memory stale.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import CortexError
+from ...lazy import regex
 from ...paths import read_regular
 from .runner import find_repository_folder, git_dir_of, run_git
 
 __all__ = ["COMMIT", "RENAMED", "Head", "Repository", "Survey", "current_name", "decode_output", "read_text"]
 
 # A full commit id, and the reflog message of a renamed branch.
-COMMIT = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
-RENAMED = re.compile(r"[Bb]ranch: renamed refs/heads/(?P<old>\S+) to refs/heads/(?P<new>\S+)\Z")
+COMMIT = regex(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
+RENAMED = regex(r"[Bb]ranch: renamed refs/heads/(?P<old>\S+) to refs/heads/(?P<new>\S+)\Z")
 
 _MOST_TEXT = 64_000_000
 _MOST_PACKED = 256_000_000
 _HEADS = "refs/heads/"
 _REMOTES = "refs/remotes/"
-_BRANCH_FILE = re.compile(r"ref: (refs/heads/[^\x00-\x20\x7f\ufffd]+)\Z")
-_FETCH_LINE = re.compile(r"(?P<name>\S+)\t(?P<url>.*) \(fetch\)(?: \[[^\]]*\])?\Z")
+_BRANCH_FILE = regex(r"ref: (refs/heads/[^\x00-\x20\x7f\ufffd]+)\Z")
+_FETCH_LINE = regex(r"(?P<name>\S+)\t(?P<url>.*) \(fetch\)(?: \[[^\]]*\])?\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class InitializeAnswer(Success):
     files_scanned: int
     contexts_created: int
     pending_vectors: int | None = None
+    pending_outlines: int | None = None
 
 
 class CreateBranchAnswer(Success):

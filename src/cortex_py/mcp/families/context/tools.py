@@ -62,6 +62,7 @@ class ContextTools(FamilyTools):
             scanned,
             project_id=scanned.project.id,
             pending_vectors=scanned.pending_vectors or None,
+            pending_outlines=scanned.pending_outlines or None,
             message=message,
         )
 

@@ -193,6 +193,7 @@ class Statistics(Answer):
     grounding_counts: dict[str, int] | None = None
     personal_counts: dict[str, int] | None = None
     pending_vectors: int | None = None
+    pending_outlines: int | None = None
 
 
 class ModelUse(Answer):

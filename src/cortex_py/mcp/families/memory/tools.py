@@ -92,7 +92,10 @@ class MemoryTools(FamilyTools):
             repository=answers.Repository(path=status.path, project_id=project_id, branch=status.branch),
             storage=answers.Storage(persistence=status.engine, index=status.engine, vector="exact"),
             statistics=answers.Statistics.from_record(
-                status, top_tags=tags, pending_vectors=status.pending_vectors or None
+                status,
+                top_tags=tags,
+                pending_vectors=status.pending_vectors or None,
+                pending_outlines=status.pending_outlines or None,
             ),
             llm=[
                 answers.ModelUse(model=model, calls=calls, input_tokens=asked, output_tokens=answered, failed=failed)
