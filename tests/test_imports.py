@@ -85,9 +85,14 @@ def test_a_command_imports_what_it_needs(tmp_path: Path, command: list[str], unn
     # The name of its branch is screened for secrets.
     git(tmp_path, "init", "-q", "-b", "main")
     arguments = ["cortex", *command, "--home", str(tmp_path), "--project", str(tmp_path)]
+    # However slow the machine is, a command has ended before its note is read for the graph.
+    waiting = (
+        "from cortex_py.memory.capture import pending\npending._PATIENCE_SECONDS = pending._FIRST_QUIET_SECONDS = 600\n"
+    )
     # The first one stores the project.
     code = (
         "from cortex_py import Cortex\nfrom cortex_py.cli import main\n"
+        f"{waiting if command[0] == 'capture' else ''}"
         f"if len(sys.argv) > 1: Cortex.open({str(tmp_path)!r}, project={str(tmp_path)!r}).close(); sys.exit()\n"
         f"sys.argv = {arguments!r}\ntry: main()\nexcept SystemExit: pass"
     )

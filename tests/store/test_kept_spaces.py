@@ -368,3 +368,22 @@ def test_rows_in_groups_give_the_same_answers(home: Path, project: Path, monkeyp
         cortex.memories.capture("amber basil")
         assert _answers(cortex) != before
     _same_without_files(home, project)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_a_process_drops_the_spaces_that_it_no_longer_searches(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.setattr("cortex_py.store.search.search._RECORDS_MOST", 3)
+    monkeypatch.setattr("cortex_py.store.search.search._USED_SECONDS", seconds)
+    with _open(home, project) as cortex:
+        for domain, word in product(("project", "user"), WORDS[:5]):
+            cortex.memories.capture(f"{word} of the {domain}", domain="user" if domain == "user" else "project")
+        cortex._store.search.forget_all()
+        for domain in ("project", "user", "project"):
+            (found,) = cortex.memories.recall(
+                f"amber {domain}", domain="user" if domain == "user" else "project", limit=1
+            ).results
+            assert found.memory.content == f"amber of the {domain}"
+        held = [one for one in cortex._store.search._in_process.values() if one.segment.columns.size]
+        assert len(held) == (1 if seconds == 0.0 else 2)

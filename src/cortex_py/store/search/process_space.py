@@ -398,6 +398,7 @@ WITH_NEIGHBOURS = 24
 class ProcessSpace:
     def __init__(self, database: Database, segment: Segment) -> None:
         self.segment = segment
+        self.used_at = 0.0
         self._database = database
         self._space_word = space_word(segment.space)
         # The newest record number of the whole store, and until when that is near enough.

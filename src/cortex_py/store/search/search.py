@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -214,12 +215,16 @@ class _EngineQuery:
 
 # How many codes a process keeps at most, about 72 bytes each.
 _CODES_MOST = 2_000_000
+# A process holds spaces with so many records together, about 1.5 KB each, and those that were searched a moment ago.
+_RECORDS_MOST = 500_000
+_USED_SECONDS = 60.0
 
 
 class Search:
     def __init__(self, database: Database, dimensions: int) -> None:
         self._database = database
         self._dimensions = dimensions
+        # The space that was searched last comes last.
         self._in_process: dict[str, ProcessSpace] = {}
         self._in_engine: dict[str, EngineSpace] = {}
         self._lock = threading.RLock()
@@ -312,11 +317,22 @@ class Search:
                 self._in_process.pop(space, None)
                 return self._in_engine.setdefault(space, EngineSpace(space, self._dimensions, self._database, index))
             self._in_engine.pop(space, None)
-            held = self._in_process.get(space)
+            held = self._in_process.pop(space, None)
             if held is None:
-                segment = Segment(space, self._dimensions, self._database.kept_spaces)
-                held = self._in_process[space] = ProcessSpace(self._database, segment)
+                self._drop_unused()
+                held = ProcessSpace(self._database, Segment(space, self._dimensions, self._database.kept_spaces))
+            held.used_at = time.monotonic()
+            self._in_process[space] = held
             return held
+
+    def _drop_unused(self) -> None:
+        """Make room for another space: a server meets ever more of them."""
+        records = sum(one.segment.columns.size for one in self._in_process.values())
+        for space, one in [*self._in_process.items()]:
+            if records <= _RECORDS_MOST or one.used_at > time.monotonic() - _USED_SECONDS:
+                return
+            records -= one.segment.columns.size
+            del self._in_process[space]
 
     def keep_spaces(self, stop: Callable[[], bool], *, check: bool) -> None:
         """Write the files from which other processes read the spaces that this one searched.
