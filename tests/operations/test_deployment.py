@@ -20,6 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 from cortex_py.cli import cli
 from cortex_py.config import Settings, load_settings, setting_names
 from cortex_py.http.access import OPEN_PATHS
+from timing import MINUTE
 
 from postgres_server import PostgresServer
 
@@ -178,15 +179,15 @@ def test_addresses_name_every_server_of_the_database() -> None:
 
 
 @pytest.mark.sqlite_only
-def test_the_scripts_of_the_replica_copy_a_running_server(postgres_server: PostgresServer, tmp_path: Path) -> None:
+def test_the_scripts_of_the_replica_copy_a_running_server(postgres_server: PostgresServer) -> None:
     folder = postgres_server.folder / "copied"
-    programs = tmp_path / "bin"
+    # Beside the data: the user of the server cannot enter the folder of a test.
+    programs = postgres_server.folder / "in place of"
     programs.mkdir()
     # What the image starts in the end.
     (programs / "postgres").write_text("#!/bin/sh\necho started in $PGDATA\n")
     (programs / "postgres").chmod(0o755)
-    for one in (tmp_path, *tmp_path.parents[:2]):
-        one.chmod(0o755)
+    programs.chmod(0o755)
     database = {"POSTGRES_USER": "postgres", "POSTGRES_DB": "postgres", "POSTGRES_PASSWORD": "it's secret"}
     path = f"{programs}:{postgres_server.programs}:{os.environ['PATH']}"
     usual = {"PATH": path, "PGHOST": str(postgres_server.folder), **database}
@@ -197,6 +198,7 @@ def test_the_scripts_of_the_replica_copy_a_running_server(postgres_server: Postg
             ["bash", "-s"],
             env=usual | more,
             check=False,
+            timeout=MINUTE,
             **postgres_server.as_user | {"stdin": None, "input": text},  # type: ignore[call-overload]
         )
         assert done.returncode == 0, done.stderr
@@ -212,4 +214,5 @@ def test_the_scripts_of_the_replica_copy_a_running_server(postgres_server: Postg
         assert run("replica.sh", **reached | {"CORTEX_PRIMARY": "nowhere"}) == f"started in {folder}\n"
     finally:
         postgres_server.run("DROP ROLE IF EXISTS replicator")
-        shutil.rmtree(folder, ignore_errors=True)
+        for one in (folder, programs):
+            shutil.rmtree(one, ignore_errors=True)
