@@ -18,6 +18,7 @@ NUMBERS = {name: float(value) for name, value in FIGURES.items() if isinstance(v
 PAGE = (Path(__file__).parents[1] / "docs" / "operate" / "scale.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_page_holds_the_table_that_the_script_makes() -> None:
     assert placed(PAGE, rendered(FIGURES)) == PAGE
 

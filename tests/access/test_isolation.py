@@ -375,6 +375,7 @@ def test_no_answer_tells_of_what_may_not_be_read(mode: str, world: World) -> Non
     _run(mode, lambda: nullcontext(world), examples=4, steps=25)
 
 
+@pytest.mark.slow
 def test_without_both_layers_something_is_told(world: World) -> None:
     """That nothing is found proves something only if it would be."""
     with pytest.raises(Leak):

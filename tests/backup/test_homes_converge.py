@@ -165,6 +165,7 @@ class Homes(RuleBasedStateMachine):
         assert self.written <= {row[0] for row in rows}
 
 
+@pytest.mark.slow
 def test_homes_converge(monkeypatch: pytest.MonkeyPatch) -> None:
     # Deriving a key takes its time on purpose; that it does is tested elsewhere. Nor are days counted here.
     monkeypatch.setattr(exchange, "Sync", partial(exchange.Sync, parameters=FAST, limits=ANY))

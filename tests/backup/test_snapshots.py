@@ -247,6 +247,7 @@ def test_after_the_commit_the_new_state_is_there_whatever_happens(home: Path, pr
         assert state(cortex) == wanted
 
 
+@pytest.mark.slow
 def test_a_fault_at_any_document_of_a_restore_leaves_the_old_state(
     home: Path, project: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ def shell(home: Path, project: Path) -> Shell:
     return Shell(home, project)
 
 
+@pytest.mark.slow
 def test_a_line_of_work_on_the_command_line(shell: Shell) -> None:
     created = shell.json("branch", "create", "Preise [für] Zoë", "--git-branch", "main")
     assert created["branch_id"].startswith("preise_fur_zoe_20")
@@ -88,6 +89,7 @@ def test_people_see_short_answers(shell: Shell) -> None:
     assert "3 nodes, 2 edges, 1 orphan\n" in graph.stderr
 
 
+@pytest.mark.slow
 def test_edits_of_a_branch_file_are_taken_in(shell: Shell) -> None:
     created = shell.json("branch", "create", "Prices")
     shell.json("branch", "add", created["branch_id"], "They rise by two per cent")

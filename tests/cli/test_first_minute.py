@@ -40,6 +40,7 @@ def test_elsewhere_it_is_the_help_or_json(shell: Shell) -> None:
     assert shell.json()["standing"]["memories"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [True, False])
 def test_the_tour_shows_everything_and_leaves_nothing(shell: Shell, model: bool, tmp_path: Path) -> None:
     missing = {"CORTEX_MODELS_DIR": str(tmp_path / "none"), "CORTEX_EMBEDDING_MODEL": "all-MiniLM-L6-v2"}

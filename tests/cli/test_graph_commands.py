@@ -40,6 +40,7 @@ def _where(program: str) -> Path:
     return next(found for folder in os.environ["PATH"].split(os.pathsep) if (found := Path(folder, program)).is_file())
 
 
+@pytest.mark.slow
 def test_entities_on_the_command_line(shell: Shell) -> None:
     made = shell.json("create", "Zoë [bold]", "--type", "person", "--property", "team=core=1", "--property", "x=")
     assert (made["id"], made["name"], made["type"]) == ("entity_zoe_bold", "Zoë [bold]", "Person")

@@ -67,6 +67,7 @@ def test_ctrl_c_stops_a_capture_and_nothing_is_stored(shell: Shell) -> None:
     assert shell.run("doctor").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_scan_is_left_to_the_server(shell: Shell, home: Path, project: Path) -> None:
     left = shell.json("init", "--mode", "full", "--background")
     assert (left["background"], left["mode"], left["files_scanned"]) == (True, "full", 0)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from shell import Shell
 
 
+@pytest.mark.slow
 def test_everything_is_there_after_a_move_and_after_the_way_back(home: Path, project: Path, postgres_url: str) -> None:
     shell = Shell(home, project)
     assert shell.run("capture", "Kafka carries the events").returncode == 0

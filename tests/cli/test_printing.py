@@ -52,6 +52,7 @@ def test_nothing_in_a_stored_text_acts_on_the_terminal(shell: Shell) -> None:
     assert HOSTILE in shell.text("get", id)
 
 
+@pytest.mark.slow
 def test_colours_only_where_they_are_wanted(shell: Shell) -> None:
     shell.text("capture", "Lunch is at noon")
     assert "\x1b[32m" in at_terminal(shell, "recall", "lunch").screen

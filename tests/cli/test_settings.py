@@ -15,7 +15,15 @@ from cortex_py.mcp.reference.settings_page import SETTINGS_FILE, render_settings
 ROOT = Path(__file__).parents[2]
 SETTINGS = declared_settings()
 SECRETS = {
-    *("token", "database_url", "database_read_url", "embedding_api_key", "llm_api_key", "license_key"),
+    *(
+        "token",
+        "database_url",
+        "database_read_url",
+        "database_direct_url",
+        "embedding_api_key",
+        "llm_api_key",
+        "license_key",
+    ),
     *("passphrase", "home_passphrase"),
 }
 

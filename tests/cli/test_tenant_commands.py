@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cortex_py import Cortex
 
 from shell import Shell
 from stub_backend import StubBackend
 
 
+@pytest.mark.slow
 def test_an_organisation_is_set_up_and_taken_down(home: Path, project: Path) -> None:
     shell = Shell(home, project)
 

@@ -218,6 +218,7 @@ def test_adding_an_entry_prints_its_verdict(home: Path, shell: Shell) -> None:
     assert asked["verification"] is None
 
 
+@pytest.mark.slow
 def test_memories_that_the_project_contradicts_are_listed_and_marked_until_they_are_true(
     shell: Shell, home: Path, project: Path
 ) -> None:

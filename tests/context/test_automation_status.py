@@ -65,6 +65,7 @@ def test_before_any_answer_it_is_plan_a_and_the_message_says_why(open_at: Open) 
     assert (found.pending, found.held) == ((), {})
 
 
+@pytest.mark.slow
 def test_the_plan_falls_after_enough_answers_and_takes_more_to_come_back(open_at: Open, clock: FakeClock) -> None:
     cortex = open_at()
     cortex.memories.capture("The importer reads the ledger")

@@ -106,6 +106,7 @@ def test_a_record_that_changes_while_its_vector_is_computed_gets_the_right_one(
         assert found == StubBackend().embed([text])[0].tobytes()
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_is_computed_by_the_next(home: Path, tree: Path) -> None:
     command = [sys.executable, str(SCANNER), str(home), str(tree), "full", "endless"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

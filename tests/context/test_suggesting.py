@@ -286,6 +286,7 @@ def answered(held: Counts, accepted: bool, times: int) -> Counts:
     return held
 
 
+@pytest.mark.slow
 def test_twenty_refusals_halve_a_source_and_twenty_acceptances_mend_it() -> None:
     refused = answered(Counts(), False, 20)
     mended = answered(refused, True, 20)

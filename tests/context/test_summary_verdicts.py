@@ -95,6 +95,7 @@ def cortex(home: Path, project: Path) -> Iterator[Cortex]:
         yield opened
 
 
+@pytest.mark.slow
 def test_a_long_branch_keeps_its_verdicts_when_its_state_is_stored(cortex: Cortex) -> None:
     line = cortex.contexts.create_branch("Signing in").id
     for number in range(40):

@@ -68,6 +68,7 @@ def test_installing_again_repairs_a_damaged_model(name: str, own_copy: Path, pac
     assert OnnxBackend(own_copy).embed(["x"]).shape == (1, 384)
 
 
+@pytest.mark.slow
 def test_a_graph_of_an_older_recipe_works_until_it_is_built_anew(own_copy: Path, package: Path) -> None:
     path = own_copy / FOLDER / "int8.json"
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"recipe": 0}), "utf-8")

@@ -90,6 +90,7 @@ def test_a_text_longer_than_a_batch_goes_alone() -> None:
     assert list(group_by_length([5, 3, 50, 4], 10)) == [[1, 3], [0], [2]]
 
 
+@pytest.mark.slow
 def test_threads_share_a_backend(built: Path) -> None:
     backend = OnnxBackend(built)
     with ThreadPoolExecutor(4) as pool:

@@ -83,6 +83,7 @@ def test_a_file_that_is_no_store_is_left_as_it_is(home: Path, project: Path, dam
     assert (home / "cortex.db").read_bytes() == damage
 
 
+@pytest.mark.slow
 def test_a_store_damaged_in_the_middle_is_told(home: Path, project: Path) -> None:
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
         for number in range(200):

@@ -105,6 +105,7 @@ def test_a_restore_that_is_killed_leaves_one_of_the_two_states(home: Path, proje
     check_restores(home, project, tmp_path, 1)
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_is_killed_is_not_there(home: Path, project: Path, tmp_path: Path) -> None:
     check_creates(home, project, tmp_path, 1)
 

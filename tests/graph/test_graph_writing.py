@@ -329,6 +329,7 @@ def test_what_was_stored_before_there_was_a_graph_is_caught_up_with(open_at: Ope
     assert sizes(cortex) == before
 
 
+@pytest.mark.slow
 def test_catching_up_stops_when_it_is_told_to(desk: Cortex) -> None:
     desk.memories._capture.annotator, writer = None, desk.memories._capture.annotator
     desk.memories.capture_many(NewMemory(content=f"{TEXT} Take {n}.") for n in range(300))

@@ -89,6 +89,7 @@ def test_a_path_is_as_short_as_can_be_and_hangs_together(edges: list[Edge], hops
             assert (step.edge.source_id, step.edge.target_id) == ends
 
 
+@pytest.mark.slow
 @given(edges=graphs(), depth=st.integers(1, 3))
 def test_neighbours_are_those_of_a_breadth_first_search(edges: list[Edge], depth: int) -> None:
     import networkx as nx

@@ -121,6 +121,7 @@ def test_an_endless_input_costs_no_more_than_the_deadline(home: Path) -> None:
         assert process.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_the_helper_keeps_the_turn_answers_the_next_hook_and_ends_by_itself(filled: Cortex, repository: Path) -> None:
     home = filled.settings.home
     first = run_hook(home, "claude-code", "SessionStart", _sent(repository), CORTEX_HOOK_IDLE_SECONDS="6")
@@ -180,6 +181,7 @@ def test_a_start_is_given_from_what_was_prepared_while_nothing_is_warm(filled: C
     wait_for(lambda: not processes_of(home))
 
 
+@pytest.mark.slow
 def test_a_running_server_answers_hooks_and_the_next_one_takes_over(filled: Cortex, repository: Path) -> None:
     home = filled.settings.home
     filled.close()

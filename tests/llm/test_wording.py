@@ -195,6 +195,7 @@ def test_what_was_used_is_kept_in_the_store_and_shared(opened: Open, server: Cha
     assert first.memories.status().llm_use == ()
 
 
+@pytest.mark.slow
 def test_without_a_model_no_client_is_loaded(home: Path, project: Path) -> None:
     code = (
         "import sys\n"

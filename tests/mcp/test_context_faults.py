@@ -76,6 +76,7 @@ def _set(database: Database, pragma: str) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("broken", "mended"), [("query_only = 1", "query_only = 0"), ("full", "roomy")])
 def test_a_store_that_takes_no_more_is_told(cortex: Cortex, mode: str, broken: str, mended: str) -> None:
     contexts, database = cortex.contexts, cortex._store.database

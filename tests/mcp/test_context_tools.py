@@ -269,6 +269,7 @@ def test_an_answer_keeps_within_its_budget(caller: Caller, shop: Path, model: Ba
     assert len(work.found("which floor stores pallets", min_score=0.0, max_tokens=1000)) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["legacy"])
 def test_two_clients_of_one_server_lose_nothing(home: Path, shop: Path, mode: str) -> None:
     with http_server(home, shop) as server, ExitStack() as stack:

@@ -122,6 +122,7 @@ def test_a_feature_opens_one_tool(home: Path, project: Path, clock: FakeClock, m
         assert _opened(caller, project_id) == {"get_context_graph_info"}
 
 
+@pytest.mark.slow
 def test_without_the_setting_nothing_needs_a_licence(home: Path, project: Path, clock: FakeClock, mode: str) -> None:
     with _client(home, project, mode, clock, require_license=False, license_key="none at all") as (caller, project_id):
         assert _opened(caller, project_id) == MARKED.keys()
@@ -163,6 +164,7 @@ def test_what_is_not_valid_opens_nothing_and_is_not_repeated(
         assert word.get(fault, "cannot be read") in told
 
 
+@pytest.mark.slow
 def test_an_expired_licence_is_told_and_free_tools_go_on(
     home: Path, project: Path, clock: FakeClock, mode: str
 ) -> None:

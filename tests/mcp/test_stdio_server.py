@@ -363,6 +363,7 @@ def _found(server: StdioServer, id: Any, query: str) -> list[str]:
     return [hit["content"] for hit in answer["results"]]
 
 
+@pytest.mark.slow
 def test_two_servers_on_one_home_see_each_others_memories_at_once(home: Path, project: Path) -> None:
     with stdio_server(home, project) as one, stdio_server(home, project) as other:
         for server in (one, other):

@@ -313,6 +313,7 @@ def test_checking_changes_nothing(desk: Desk, shop: Path) -> None:
     assert (desk.caller.call("subcog_recall", detail="everything"), git(shop, "status", "--porcelain")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_server_that_only_reads_serves_it(home: Path, shop: Path, mode: str) -> None:
     with Cortex.open(home, project=shop, backend=StubBackend()) as cortex:

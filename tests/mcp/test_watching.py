@@ -313,6 +313,7 @@ def test_a_server_that_is_stopped_ends_its_streams_in_order(home: Path, project:
         assert server.process.wait(timeout=SECONDS) == 0
 
 
+@pytest.mark.slow
 def test_known_callers_are_told_of_what_changed_for_them_alone(
     home: Path, project: Path, cortex: Cortex, mode: str
 ) -> None:

@@ -114,6 +114,7 @@ def test_under_the_policy_block_a_secret_is_refused_without_being_named(home: Pa
         assert cortex.memories.recall().total == 0
 
 
+@pytest.mark.slow
 def test_many_are_stored_in_order_with_progress(cortex: Cortex) -> None:
     told: list[tuple[int, int]] = []
     items = [NewMemory(content=f"note number {i}") for i in range(300)]
@@ -193,6 +194,7 @@ def test_vectors_of_two_models_are_never_mixed(cortex: Cortex, home: Path, proje
         cortex.memories.recall("first model")
 
 
+@pytest.mark.slow
 def test_an_interrupted_change_of_model_is_repeated(cortex: Cortex, home: Path, project: Path, model) -> None:
     cortex.memories.capture_many([NewMemory(content=f"note {i}") for i in range(200)])
     with Cortex.open(home, project=project, backend=_Renamed(model)) as other:

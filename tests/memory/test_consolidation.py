@@ -466,6 +466,7 @@ def _whole(cortex: Cortex, groups: int) -> None:
     assert live == 2 * groups - made[0][0]
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_make_every_result_once(home: Path, project: Path) -> None:
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
         _many_twins(cortex, 40)

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -221,6 +222,7 @@ def test_no_word_is_lost_and_nothing_is_done_twice(text: str) -> None:
     _check(text)
 
 
+@pytest.mark.slow
 @each(
     "text",
     [

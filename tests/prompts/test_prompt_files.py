@@ -127,6 +127,7 @@ def several(saved: list[Saved], format: Format) -> bytes:
 
 
 class TestRoundTrip:
+    @pytest.mark.slow
     @each("format", FORMATS)
     @given(saved=saved_texts)
     @example(saved=prompt("---\nname: other\n---\n"))

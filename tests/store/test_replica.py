@@ -55,6 +55,7 @@ def _until_replayed(cortex: Cortex) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_every_write_of_this_process_is_in_its_next_recall(cortex: Cortex) -> None:
     for n in range(30):
         cortex.memories.capture(f"wordnumber{n} is remembered")

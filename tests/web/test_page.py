@@ -24,6 +24,7 @@ def _results(tab: Tab) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_results_appear_while_typing_with_the_words_marked(serve: Serve, look: Look) -> None:
     served = serve()
     served.cortex.memories.capture("We chose PostgreSQL for orders", namespace="decisions", tags=["db"])
@@ -78,6 +79,7 @@ def test_the_keyboard_reaches_everything(serve: Serve, look: Look) -> None:
     tab.wait("!document.querySelector('dialog')")
 
 
+@pytest.mark.slow
 def test_everything_can_be_read_without_javascript(serve: Serve, look: Look) -> None:
     served = serve()
     memory = served.cortex.memories.capture("Use tabs in Makefiles", tags=["make"])
@@ -243,6 +245,7 @@ def test_lines_of_work_show_where_they_stand(serve: Serve, look: Look) -> None:
     assert "XML reader" in shown
 
 
+@pytest.mark.slow
 def test_the_next_session_is_shown_word_by_word(serve: Serve, look: Look, project: Path) -> None:
     served = serve()
     served.cortex.memories.capture("Orders are kept in PostgreSQL", namespace="decisions")

@@ -380,6 +380,7 @@ def test_hostile_texts_run_nothing_in_any_view(serve: Serve, look: Look, project
         assert tab.run(f"document.querySelectorAll('{inside}').length") == 0, path
 
 
+@pytest.mark.slow
 def test_without_motion_the_graph_stands_still_at_once(serve: Serve, look: Look) -> None:
     served = serve()
     for text in _STATED:

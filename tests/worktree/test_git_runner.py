@@ -90,6 +90,7 @@ def test_answers_and_lines_are_bounded(root: Path, program: Path) -> None:
     assert [len(line) for line in git_lines(root, "log")] == [40_000]
 
 
+@pytest.mark.slow
 def test_more_is_given_than_a_pipe_holds(root: Path) -> None:
     head = git(root, "rev-parse", "HEAD")
     answer = run_git(root, "cat-file", "--batch-check", stdin=f"{head}\n".encode() * 50_000)
