@@ -24,7 +24,7 @@ SECRETS = {
         "llm_api_key",
         "license_key",
     ),
-    *("passphrase", "home_passphrase"),
+    *("license_key", "passphrase", "home_passphrase"),
 }
 
 # A value that the kind of a setting takes as a text, what becomes of it, and one that it refuses.

@@ -253,6 +253,7 @@ class StatusPage(_Model):
         description="In how many memories each kind of personal data was found, and how many were not looked at yet."
     )
     pending_vectors: int = Field(description="Parts of scanned files whose vectors are yet to be computed.")
+    pending_outlines: int = Field(description="How many of these are the first part of a file; these come first.")
 
 
 class Described(BaseModel):

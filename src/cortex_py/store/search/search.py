@@ -326,7 +326,7 @@ class Search:
             return held
 
     def _drop_unused(self) -> None:
-        """Make room for another space: a server meets new ones all the time."""
+        """Drop the spaces that were searched longest ago, if a process holds too many records."""
         records = sum(one.segment.columns.size for one in self._in_process.values())
         for space, one in [*self._in_process.items()]:
             if records <= _RECORDS_MOST or one.used_at > time.monotonic() - _USED_SECONDS:
