@@ -29,6 +29,8 @@ _WAIT_SECONDS, _PAUSE_SECONDS = 0.05, 0.005
 _AWAY_SECONDS = 5.0
 _REPLAYED = b"SELECT pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn() - '0/0', -1)"
 _WRITTEN = b"SELECT pg_current_wal_insert_lsn() - '0/0'"
+# What a replica can have received: the end of the log may stay in memory for as long as nobody commits.
+_SENDABLE = b"SELECT pg_current_wal_flush_lsn() - '0/0'"
 
 
 class Replica:
@@ -99,7 +101,7 @@ class Replica:
         """How many bytes of the log it has not replayed; None if it cannot be asked."""
         try:
             with primary.connection() as there:
-                written = _number(there, _WRITTEN)
+                written = _number(there, _SENDABLE)
             with self.pool.connection() as here:
                 in_recovery, position = here.execute(_REPLAYED).fetchone() or (False, -1)
         except (StorageError, psycopg.Error) as error:
