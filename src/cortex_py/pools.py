@@ -88,6 +88,19 @@ class Pool:
                 self._executor = ThreadPoolExecutor(self._workers, self._name)
             return self._executor.submit(work)
 
+    def run_beside(self, work: Callable[[], None], helpers: int) -> None:
+        """Call `work` here and in so many threads of the pool as are free; returns when none of them is at it.
+
+        `work` takes the next part of what is to be done until nothing is left.
+        """
+        others = [self.submit(work) for _ in range(helpers)]
+        try:
+            work()
+        finally:
+            for other in others:
+                if not other.cancel():
+                    other.result()
+
     def close(self) -> None:
         """Finish pending work and end the threads; the next use starts new ones."""
         with self._lock:

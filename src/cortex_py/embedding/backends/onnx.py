@@ -14,13 +14,16 @@ import contextlib
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ... import deadline
 from ...errors import EmbeddingError
+from ...pools import Pool
 from ...tracing import report
 from ..install import model_files
 from ..install.model_files import DIMENSIONS, MAX_TOKENS, MODEL_NAME, Manifest, Precision
@@ -37,18 +40,23 @@ if TYPE_CHECKING:
 __all__ = ["OnnxBackend", "open_session", "runtime_errors", "threads_beside_others"]
 
 # Larger runs are no faster; they only take more memory and make a waiting query wait longer.
-_TOKENS_PER_RUN = 1024
+_TOKENS_PER_RUN = 256
 # A card is idle between runs, and memory on it is plenty.
 _TOKENS_PER_CUDA_RUN = 32_768
 # Texts are tokenised by this many, so that a batch of any size holds few token lists at a time.
 _TEXTS_AT_ONCE = 512
-# Lets a query pass beside a long batch, and bounds the memory that runs take together.
-_RUNS_AT_ONCE = 2
+# How many callers of a server share the cores.
+_CALLERS_AT_ONCE = 2
 _MOST_THREADS = 4
+_HELPERS = Pool(_MOST_THREADS, "cortex-model")
 
 
 class OnnxBackend:
-    """Embeds texts with a model in `models_dir`. Safe to share between threads."""
+    """Embeds texts with a model in `models_dir`. Safe to share between threads.
+
+    On the processor each run of the model has one thread, and a batch is shared out as runs of a few texts: two runs
+    side by side do twice the work of one, while a second thread for the same run mostly waits.
+    """
 
     name = "onnx"
     dimensions = DIMENSIONS
@@ -66,11 +74,12 @@ class OnnxBackend:
         self.model_name = model
         self._models_dir = models_dir
         self._precision = precision
-        self._threads = threads
+        self._threads = (threads or _default_threads()) if device == "cpu" else 1
         self._device = device
         self._tokens_per_run = _TOKENS_PER_RUN if device == "cpu" else _TOKENS_PER_CUDA_RUN
         self._loading = threading.Lock()
-        self._running = threading.Semaphore(_RUNS_AT_ONCE)
+        # One more than a batch uses, so that a query passes beside it.
+        self._running = threading.Semaphore(self._threads + 1)
         self._session: onnxruntime.InferenceSession | None = None
 
     @property
@@ -87,19 +96,36 @@ class OnnxBackend:
     def embed(self, texts: Sequence[str], *, normalize: bool = True) -> NDArray[np.float32]:
         import numpy as np
 
-        session = self._loaded_session()
+        self._loaded_session()
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        done = 0
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
             part = [self._tokeniser.encode(text, MAX_TOKENS) for text in texts[first : first + _TEXTS_AT_ONCE]]
-            for batch in group_by_length([len(ids) for ids in part], self._tokens_per_run):
-                found = self._run(session, [part[number] for number in batch])
-                if normalize:
-                    found /= np.linalg.norm(found, axis=1, keepdims=True)
-                vectors[[first + number for number in batch]] = found
-                done += len(batch)
-                report("texts", done, len(texts))
+            self._embed_part(part, vectors, first)
+        if normalize:
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors
+
+    def _embed_part(self, part: Sequence[Sequence[int]], vectors: NDArray[np.float32], first: int) -> None:
+        """Fill in the vectors of some texts, from the first one on, in this thread and in helpers."""
+        batches = deque(group_by_length([len(ids) for ids in part], self._tokens_per_run))
+        done: list[int] = []
+
+        def work() -> None:
+            try:
+                while batches:
+                    # Helpers have no deadline and nobody who watches them; the caller has.
+                    deadline.check()
+                    batch = batches.popleft()
+                    vectors[[first + number for number in batch]] = self._run([part[number] for number in batch])
+                    done.append(len(batch))
+                    report("texts", first + sum(done), len(vectors))
+            except IndexError:
+                return  # another thread took the last one
+            except BaseException:
+                batches.clear()
+                raise
+
+        _HELPERS.run_beside(work, min(self._threads, len(batches)) - 1)
 
     @cached_property
     def _manifest(self) -> Manifest:
@@ -109,8 +135,10 @@ class OnnxBackend:
     def _tokeniser(self) -> WordPiece:
         return WordPiece(model_files.read_vocabulary(self._models_dir, self._manifest))
 
-    def _run(self, session: onnxruntime.InferenceSession, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    def _run(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         import numpy as np
+
+        session = self._loaded_session()
 
         shape = (len(batch), max(map(len, batch)))
         ids = np.zeros(shape, dtype=np.int32)
@@ -133,14 +161,22 @@ class OnnxBackend:
 
                     _ = self._tokeniser
                     graph = checked.result()
-                self._session = open_session(graph, self._threads, self._device)
+                self._session = open_session(graph, 1, self._device, beside_others=True)
             return self._session
 
 
 def open_session(
-    path: Path, threads: int | None = None, device: Device = "cpu", *, rewrite: bool = False
+    path: Path,
+    threads: int | None = None,
+    device: Device = "cpu",
+    *,
+    rewrite: bool = False,
+    beside_others: bool = False,
 ) -> onnxruntime.InferenceSession:
-    """Load a graph. `rewrite` lets the runtime fuse what its author did not; that ties numbers to its version."""
+    """Load a graph. `rewrite` lets the runtime fuse what its author did not; that ties numbers to its version.
+
+    `beside_others`: several short runs of the graph are made at once.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -149,9 +185,10 @@ def open_session(
     # The graph is fused already; further rewriting would tie its numbers to the runtime's version.
     level = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = level.ORT_ENABLE_ALL if rewrite else level.ORT_ENABLE_BASIC
-    # Threads that spin between the steps of a run answer a short query in 1.5 ms instead of 2.1, but they
-    # go on spinning for 30 ms after each. That keeps a core busy on a machine people work on, and a whole
-    # recall, which uses that core for its own search, gains nothing (6.4 ms with, 6.3 ms without).
+    # Runs that share the runtime's own pool of memory write to the same lines of the cache: two at once then take 1.3
+    # times the processor time each. Long runs need the pool, or they get new pages from the system each time.
+    options.enable_cpu_mem_arena = not beside_others or device != "cpu"
+    # Spinning threads would keep a core busy for 30 ms after each run, on a machine people work on.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if device == "cpu":
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
@@ -178,11 +215,8 @@ def _default_threads() -> int:
 
 
 def threads_beside_others() -> int:
-    """How many threads a run gets in a process with many callers: two runs share the cores.
-
-    Up to 16 tokens one thread is as fast as two and takes two thirds of the processor time.
-    """
-    return max(1, _default_threads() // _RUNS_AT_ONCE)
+    """How many threads a caller of the model gets in a process with many: two callers share the cores."""
+    return max(1, _default_threads() // _CALLERS_AT_ONCE)
 
 
 def runtime_errors() -> tuple[type[Exception], ...]:

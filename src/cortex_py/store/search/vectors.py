@@ -228,10 +228,7 @@ class VectorMatrix:
                 part[:] = self._coarse[rows if chosen is None else chosen[rows]]
                 np.matmul(part, projected, out=scores[rows])
 
-        other = _HELPER.submit(work) if len(blocks) > 1 and not _guard().crowded else None
-        work()
-        if other is not None and not other.cancel():
-            other.result()
+        _HELPER.run_beside(work, 1 if len(blocks) > 1 and not _guard().crowded else 0)
         return scores
 
     def _close(self, scores: Floats, open_places: NDArray[np.bool_]) -> None:
