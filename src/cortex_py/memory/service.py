@@ -739,6 +739,8 @@ class Memories:
 
     def _timed(self, query: Query) -> Page:
         """Run a search, and note how long it took."""
+        if self._pending:
+            self._pending.note_call()
         begun = time.perf_counter()
         page = self._recall.run(query)
         if query.text:

@@ -1,6 +1,6 @@
 """Reads new notes for the graph after their capture was acknowledged: in their order, once, and by any process.
 
-A capture marks its notes as pending in its own transaction. A thread of the process reads them when captures pause;
+A capture marks its notes as pending in its own transaction. A thread of the process reads them when captures and recalls pause;
 so does whatever needs the graph, before it looks, and the next process that opens the home. A note is read as it would
 have been before it was stored: after all earlier ones of its space, and without the later ones. The first to write
 what was read claims the note in that transaction, so nothing is written twice.
@@ -35,9 +35,10 @@ logger = logging.getLogger(__name__)
 # From here on, captures read as many notes as they add, and one more.
 _MOST_PENDING = 5_000
 _BATCH = 16
-_QUIET_SECONDS = 0.1  # without a capture, before the thread begins
+_FEW = 4  # what it reads at a time while calls do not pause
+_QUIET_SECONDS = 0.1  # without a capture or a recall, before the thread begins
 _FIRST_QUIET_SECONDS = 1.0  # the same before the first note that a process reads: a command has ended by then
-_PATIENCE_SECONDS = 2.0  # how long it lets captures go first
+_PATIENCE_SECONDS = 2.0  # how long it lets calls go first
 _LINGER_SECONDS = 5.0  # how long it waits for more
 _FINISH_SECONDS = 2.0  # what a query of the graph spends on what is pending
 _CLOSE_SECONDS = 0.5
@@ -74,7 +75,7 @@ class PendingReading:
         self._news = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
-        self._added_at = 0.0
+        self._called_at = 0.0
         self._paused = False
         self._bulks = 0  # captures of many notes that are under way
         self._is_warm = False  # whether this process has read a note
@@ -94,7 +95,7 @@ class PendingReading:
 
         The capture is stored: what fails here, such as a server that has other spaces, is left for later.
         """
-        self._added_at = time.monotonic()
+        self._called_at = time.monotonic()
         try:
             with self._lock:
                 self._added += count
@@ -120,10 +121,14 @@ class PendingReading:
             with self._lock:
                 self._bulks -= 1
 
+    def note_call(self) -> None:
+        """Let the caller go first: the thread would take the interpreter from it."""
+        self._called_at = time.monotonic()
+
     def take_up(self) -> None:
         """Read what another process left, in the background."""
         if self._count():
-            self._added_at = time.monotonic()
+            self._called_at = time.monotonic()
             self._start()
 
     def finish(self, spaces: Sequence[str]) -> bool:
@@ -231,10 +236,10 @@ class PendingReading:
     def _run(self) -> None:
         while not self._closing.is_set():
             self._news.clear()
-            self._wait_for_a_pause()
+            most = _BATCH if self._wait_for_a_pause() else _FEW
             try:
-                # A batch at a time, so that captures go first again.
-                done = self._closing.is_set() or self._read(None, _BATCH, time.monotonic() + _PATIENCE_SECONDS)
+                # A batch at a time, so that calls go first again.
+                done = self._closing.is_set() or self._read(None, most, time.monotonic() + _PATIENCE_SECONDS)
             except CortexError as error:
                 # A store that is read-only, busy or gone: the next capture, query or process tries again.
                 logger.debug("pending notes were not read: %s", type(error).__name__)
@@ -248,14 +253,15 @@ class PendingReading:
                         self._thread = None
                         return
 
-    def _wait_for_a_pause(self) -> None:
+    def _wait_for_a_pause(self) -> bool:
+        """Wait until there are no calls for a moment; False if that takes too long."""
         until = time.monotonic() + _PATIENCE_SECONDS
         quiet = _QUIET_SECONDS if self._is_warm else _FIRST_QUIET_SECONDS
         while True:
             now = time.monotonic()
-            left = quiet if self._bulks else min(until - now, self._added_at + quiet - now)
+            left = quiet if self._bulks else min(until - now, self._called_at + quiet - now)
             if left <= 0 or self._closing.wait(left):
-                return
+                return self._called_at + quiet <= now
 
 
 # Computes vectors until the function that it is given says stop.
