@@ -55,6 +55,8 @@ TOOL_CONTRACTS: dict[str, dict[str, Any]] = {
 
 # Calls at work at the same time. More would wait for each other, each with a connection and its cache.
 WORKERS = 8
+# Those of them that compute; with a database server, calls mostly wait.
+_COMPUTING = 2
 
 
 class MemoryServer(StatelessServer):
@@ -119,7 +121,8 @@ def build_server(
     server.provider_error_strategy = "raise"
     register_completions(server, cortex)
     subscriptions.register(server)
-    server.direct_calls = DirectCalls(specs, server.kept_tools, server.middleware, server_info(server))
+    at_once = WORKERS if cortex.settings.database_url else _COMPUTING
+    server.direct_calls = DirectCalls(specs, server.kept_tools, server.middleware, server_info(server), at_once)
     add_sdk_middleware(server, server.direct_calls)
     add_sdk_middleware(server, AppViews(cortex))
     add_sdk_middleware(server, RequestLimits(cortex.settings))

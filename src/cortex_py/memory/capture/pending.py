@@ -1,9 +1,9 @@
 """Reads new notes for the graph after their capture was acknowledged: in their order, once, and by any process.
 
-A capture marks its notes as pending in its own transaction. A thread of the process reads them when captures and recalls pause;
-so does whatever needs the graph, before it looks, and the next process that opens the home. A note is read as it would
-have been before it was stored: after all earlier ones of its space, and without the later ones. The first to write
-what was read claims the note in that transaction, so nothing is written twice.
+A capture marks its notes as pending in its own transaction. A thread of the process reads them when captures and
+recalls pause; so does whatever needs the graph, before it looks, and the next process that opens the home. A note is
+read as it would have been before it was stored: after all earlier ones of its space, and without the later ones. The
+first to write what was read claims the note in that transaction, so nothing is written twice.
 """
 
 from __future__ import annotations
