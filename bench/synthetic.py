@@ -6,6 +6,8 @@ models; queries are embedded by the real model, so that its time is part of what
 
 from __future__ import annotations
 
+import random
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from cortex_py import NewMemory
 from cortex_py.embedding.backends.backend import Backend
 
-__all__ = ["BulkBackend", "KnownQueries", "documents", "queries"]
+__all__ = ["BulkBackend", "KnownQueries", "documents", "english", "queries"]
 
 _WORDS = 50_000
 _CLUSTERS = 2_000
@@ -56,6 +58,16 @@ def queries(count: int, seed: int = 11, words: int = 7) -> list[str]:
     """Questions of a few words, the hundred commonest left out, none twice."""
     source = _Zipf(seed)
     return list(islice(dict.fromkeys(source.text(words, skip=100) for _ in range(2 * count)), count))
+
+
+def english(count: int, seed: int = 13, words: int = 40) -> list[str]:
+    """Texts of so many English words, none twice: pieces of the prose in Python's own help."""
+    from pydoc_data.topics import topics
+
+    prose = " ".join(topics[name] for name in sorted(topics) if isinstance(topics[name], str))
+    known = re.findall(r"(?<!\S)[A-Za-z][a-z]*[,.]?(?!\S)", prose)
+    starts = random.Random(seed).sample(range(len(known) - words), count)
+    return [" ".join(known[start : start + words]) for start in starts]
 
 
 class BulkBackend:
