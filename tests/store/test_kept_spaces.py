@@ -359,6 +359,7 @@ def test_of_several_processes_one_writes(home: Path, project: Path) -> None:
 def test_rows_in_groups_give_the_same_answers(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("vectors", "kept_file"):
         monkeypatch.setattr(f"cortex_py.store.search.{module}.GROUPED_FROM", 1)
+    monkeypatch.setattr("cortex_py.store.search.vectors._PROBED", 1.0)
     ids = _fill(home, project, 300)
     with _open(home, project) as cortex:
         # Memory is given back after each search; what this process changed stays.
@@ -368,6 +369,40 @@ def test_rows_in_groups_give_the_same_answers(home: Path, project: Path, monkeyp
         cortex.memories.capture("amber basil")
         assert _answers(cortex) != before
     _same_without_files(home, project)
+
+
+def test_records_that_came_or_went_after_their_space_was_grouped(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("vectors", "kept_file"):
+        monkeypatch.setattr(f"cortex_py.store.search.{module}.GROUPED_FROM", 1)
+    ids = _fill(home, project, 300)
+    with _open(home, project) as cortex:
+        gone = [cortex.memories.get(one).content for one in ids[:2]]
+        cortex.memories.delete(ids[0])
+        cortex.memories.delete(ids[1], hard=True)
+        new = cortex.memories.capture("amber basil tundra").id
+        for query in ("amber basil tundra", *gone):
+            found = [one.memory.id for one in cortex.memories.recall(query, limit=20).results]
+            assert not {*found} & {*ids[:2]}
+            assert query in gone or found[0] == new
+
+
+def test_a_file_of_another_version_is_replaced(home: Path, project: Path, caplog: pytest.LogCaptureFixture) -> None:
+    _fill(home, project)
+    path = _file(home)
+    with path.open("r+b") as changed:
+        changed.seek(len(b"CORTEXKS"))
+        changed.write((1).to_bytes(4, "little"))
+    with _open(home, project) as cortex:
+        assert any(_answers(cortex))
+        assert _segment(cortex)._unkept is None
+    assert "damaged" not in caplog.text
+    with KeptFile.open(_file(home)) as file:
+        file.check()
+    with _open(home, project) as cortex:
+        _answers(cortex)
+        assert _segment(cortex)._unkept == 0
 
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0])

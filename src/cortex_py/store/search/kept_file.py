@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from .vectors import GROUPED_FROM, rows_at
 
-__all__ = ["Arrays", "Damaged", "KeptFile", "KeptSpace"]
+__all__ = ["Arrays", "Damaged", "KeptFile", "KeptSpace", "Outdated"]
 
-_MAGIC, _FORMAT = b"CORTEXKS", 1
+_MAGIC, _FORMAT = b"CORTEXKS", 2
 _PREFIX = struct.Struct("<8sIIII16s")
 _BLOCK = 1 << 16
 _AT_ONCE = 1 << 20
@@ -39,7 +39,7 @@ _MOST_FACTS, _MOST_SUMS = 1 << 20, 1 << 26
 _SPARE_SHARE, _SPARE_LEAST = 8, 4_096
 _PER_CHUNK = ("coarse", "fine", "scale", "place")
 # Arrays that nobody appends to.
-_FIXED = ("place_of", "basis", "steps", "sampled", "names", "tails", "words", "shares")
+_FIXED = ("place_of", "basis", "steps", "sampled", "centres", "bounds", "names", "tails", "words", "shares")
 # Arrays that are checked whenever a file is opened: a wrong place would lead beyond the other arrays.
 _CHECKED = ("place", "branch", "before", "after", *_FIXED)
 # What a purge leaves of a record, where it is not 0.
@@ -75,6 +75,10 @@ class Damaged(Exception):
     """The file is not one of these, or not whole."""
 
 
+class Outdated(Damaged):
+    """Another version of Cortex wrote the file."""
+
+
 class KeptFile:
     """An open file; `facts` and `sums` are the parts before its arrays."""
 
@@ -99,8 +103,10 @@ class KeptFile:
         if len(prefix) < _PREFIX.size:
             raise Damaged("no prefix")
         magic, version, length, many, checksum, token = _PREFIX.unpack(prefix)
-        if magic != _MAGIC or version != _FORMAT or length > _MOST_FACTS or many > _MOST_SUMS:
-            raise Damaged("another format")
+        if magic == _MAGIC and version != _FORMAT:
+            raise Outdated("another format")
+        if magic != _MAGIC or length > _MOST_FACTS or many > _MOST_SUMS:
+            raise Damaged("no file of a space")
         rest = os.pread(descriptor, length + 4 * many, _PREFIX.size)
         if len(rest) != length + 4 * many or zlib.crc32(rest, zlib.crc32(token)) != checksum:
             raise Damaged("wrong checksum of the facts")

@@ -65,7 +65,7 @@ class KeptSpaces:
         token = _setting(session, _key(space))
         if token is None:
             return None
-        from .kept_file import Damaged, KeptFile
+        from .kept_file import Damaged, KeptFile, Outdated
 
         try:
             with KeptFile.open(self.path(space)) as file:
@@ -74,6 +74,8 @@ class KeptSpaces:
                 return file.mapped()
         except OSError as error:
             logger.debug("the file of a space was not used: %s", type(error).__name__)
+        except Outdated:
+            self._remove(space)
         except Damaged:
             self._remove_damaged(space)
         return None
@@ -104,6 +106,9 @@ class KeptSpaces:
 
     def _remove_damaged(self, space: str) -> None:
         logger.warning("the file of a space was damaged; it is written again")
+        self._remove(space)
+
+    def _remove(self, space: str) -> None:
         with suppress(OSError):
             self.path(space).unlink(missing_ok=True)
 

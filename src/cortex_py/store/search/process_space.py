@@ -234,8 +234,10 @@ class Segment:
             if seq != self.seq:
                 return False
             arrays, facts = self.columns.arrays()
-            rows, more, other = matrix.arrays(self.columns.nums)
             shares = self._shares
+        # Nobody waits for the grouping. A chunk that dies meanwhile is of a record that changed after `seq`, and the
+        # process that opens the file reads it again.
+        rows, more, other = matrix.arrays(arrays["nums"])
         arrays |= more
         arrays["words"] = shares.words if shares else np.empty(0, np.uint32)
         arrays["shares"] = shares.shares if shares else np.empty(0, np.float64)
