@@ -58,7 +58,7 @@ def test_a_fork_recalls_with_threads_of_its_own(home: Path, project: Path) -> No
 
 @forks
 def test_a_fork_scans_vectors_with_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_BLOCK", 8)
+    monkeypatch.setattr(vectors, "_BLOCK", 8 * 16)
     sample = np.random.default_rng(7).random((64, 16), np.float32)
     matrix = VectorMatrix(sample, 64)
     places = np.arange(64, dtype=np.int32)

@@ -93,7 +93,8 @@ _DIRECTIONS = 64
 _FINE_SHARE = 0.01
 _FINE_MOST = 6_000
 _BYTE = 127.0
-_BLOCK = 4_096
+_BLOCK = 262_144  # numbers at a time, in rows as long as a vector or its code
+_GROUPED_AT_ONCE = 4_096
 # If fewer than one record in so many is visible, only the chunks of those are compared.
 _SELECTIVE = 5
 # From this many chunks on, rows in a file are in groups: how many, fitted on how many chunks each, in how many rounds.
@@ -109,6 +110,7 @@ _PROBED, _PROBED_VISIBLE = 0.25, 0.5
 _HELPER = Pool(2, "cortex-scan")
 
 Floats = NDArray[np.float32]
+_Rows = range | NDArray[np.int64]
 _T = TypeVar("_T", bound=np.generic)
 _PER_CHUNK = ("coarse", "fine", "scale", "place")
 
@@ -185,9 +187,9 @@ class VectorMatrix:
         # Similar groups side by side too: those that a query is compared with then form fewer parts.
         centres = centres[np.argsort((centres @ centres[:_LEADERS].T).argmax(axis=1), kind="stable")]
         groups = np.empty(len(rows), np.int16)
-        for low in range(0, len(rows), _BLOCK):
-            part = self._coarse[rows[low : low + _BLOCK]] * self._steps
-            groups[low : low + _BLOCK] = (part @ centres.T).argmax(axis=1)
+        for low in range(0, len(rows), _GROUPED_AT_ONCE):
+            part = self._coarse[rows[low : low + _GROUPED_AT_ONCE]] * self._steps
+            groups[low : low + _GROUPED_AT_ONCE] = (part @ centres.T).argmax(axis=1)
         bounds = np.append(0, np.cumsum(np.bincount(groups, minlength=len(centres))))
         return rows[np.argsort(groups, kind="stable")], centres, bounds
 
@@ -244,36 +246,9 @@ class VectorMatrix:
         parts = [range(low, high) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
         return [*parts, range(int(self._bounds[-1]), self._size)]
 
-    def _scan(
-        self,
-        projected: Floats,
-        parts: Sequence[range | NDArray[np.int64]],
-        closed: NDArray[np.bool_] | None = None,
-    ) -> Floats:
-        """Coarse scores of the rows in all parts, in blocks shared between this thread and a helper.
-
-        If no other core is free, or other queries run, this thread computes them all. Closed rows are excluded.
-        """
-        blocks: deque[tuple[int, range | NDArray[np.int64]]] = deque()
-        size = 0
-        for part in parts:
-            blocks.extend((size + low, part[low : low + _BLOCK]) for low in range(0, len(part), _BLOCK))
-            size += len(part)
-        scores = np.empty(size, np.float32)
-
-        def work() -> None:
-            # Bytes become floats one block at a time, in a buffer that fits the processor's cache.
-            floats = np.empty((min(_BLOCK, size), len(projected)), np.float32)
-            while True:
-                try:
-                    at, rows = blocks.popleft()
-                except IndexError:
-                    return
-                part = floats[: len(rows)]
-                part[:] = self._coarse[rows.start : rows.stop] if isinstance(rows, range) else self._coarse[rows]
-                np.matmul(part, projected, out=scores[at : at + len(rows)])
-
-        _HELPER.run_beside(work, 1 if len(blocks) > 1 and not _guard().crowded else 0)
+    def _scan(self, projected: Floats, parts: Sequence[_Rows], closed: NDArray[np.bool_] | None = None) -> Floats:
+        """Coarse scores of the rows in all parts; closed rows are excluded."""
+        scores = _products(self._coarse, projected, parts)
         if closed is not None:
             scores[closed] = -np.inf
         return scores
@@ -303,7 +278,7 @@ class VectorMatrix:
         else:
             rows = _best(scores, keep, len(scores), lambda: scores[:: _stride(len(scores))])
             rows = _rows_of(chosen, rows)
-        fine = self._fine[rows].astype(np.float32) @ query
+        fine = _products(self._fine, query, [rows])
         fine *= self._scale[rows]
         return _best_places(self._place[rows], fine, count)
 
@@ -340,6 +315,50 @@ def _principal_directions(sample: Floats) -> Floats:
 
 def _stride(size: int) -> int:
     return max(1, size // 4_096)
+
+
+def _products(codes: NDArray[np.int8], vector: Floats, parts: Sequence[_Rows]) -> Floats:
+    """The products of the rows in all parts with a vector, in blocks shared between this thread and a helper.
+
+    If no other core is free, or other queries run, this thread computes them all.
+    """
+    size, most = sum(map(len, parts)), max(1, _BLOCK // len(vector))
+    products = np.empty(size, np.float32)
+    blocks = deque(_blocks(parts, most))
+
+    def work() -> None:
+        # Bytes become floats one block at a time, in a buffer that fits the processor's cache.
+        floats = np.empty((min(most, size), len(vector)), np.float32)
+        while True:
+            try:
+                at, block = blocks.popleft()
+            except IndexError:
+                return
+            filled = 0
+            for rows in block:
+                taken = codes[rows.start : rows.stop] if isinstance(rows, range) else codes[rows]
+                floats[filled : filled + len(taken)] = taken
+                filled += len(taken)
+            np.matmul(floats[:filled], vector, out=products[at : at + filled])
+
+    _HELPER.run_beside(work, 1 if len(blocks) > 2 and not _guard().crowded else 0)
+    return products
+
+
+def _blocks(parts: Sequence[_Rows], most: int) -> Iterator[tuple[int, list[_Rows]]]:
+    """The rows of all parts in blocks of at most so many, each with the number of rows before it."""
+    at, block, size = 0, list[_Rows](), 0
+    for part in parts:
+        low = 0
+        while low < len(part):
+            some = part[low : low + most - size]
+            block.append(some)
+            low, size = low + len(some), size + len(some)
+            if size == most:
+                yield at, block
+                at, block, size = at + size, [], 0
+    if block:
+        yield at, block
 
 
 def _rows_of(parts: Sequence[range], indexes: NDArray[np.int64]) -> NDArray[np.int64]:
