@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 from cortex_py import Cortex
+from cortex_py.pools import Pool
 from cortex_py.store.search import vectors
 from cortex_py.store.search.vectors import VectorMatrix
 
@@ -89,3 +92,39 @@ def test_the_last_to_close_leaves_no_thread(home: Path, project: Path, tmp_path:
     with Cortex.open(home, project=project, backend=StubBackend()) as again:
         assert again.memories.recall("rounds").results
     assert _ours() == []
+
+
+def test_work_is_shared_with_helpers_and_ends_with_the_last_of_them() -> None:
+    pool = Pool(2, "cortex-shared")
+    items, done = deque(range(200)), list[int]()
+
+    def work() -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                done.append(items.popleft())
+
+    pool.run_beside(work, 2)
+    assert sorted(done) == list(range(200))
+    pool.close()
+
+
+@pytest.mark.parametrize("fails", ["helper", "caller"])
+def test_a_failure_of_shared_work_reaches_the_caller_after_all_have_stopped(fails: str) -> None:
+    pool = Pool(1, "cortex-shared")
+    begun, at_work = threading.Event(), threading.Semaphore(0)
+
+    def work() -> None:
+        is_helper = threading.current_thread() is not threading.main_thread()
+        if is_helper:
+            begun.set()
+        else:
+            # Otherwise the caller could be done before a helper begins.
+            assert begun.wait(30)
+        if is_helper == (fails == "helper"):
+            raise ValueError(fails)
+        at_work.release()
+
+    with pytest.raises(ValueError, match=fails):
+        pool.run_beside(work, 1)
+    assert at_work.acquire(blocking=False)
+    pool.close()

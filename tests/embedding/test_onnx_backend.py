@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cortex_py.deadline import Limit, apply_limit
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.backends.onnx import OnnxBackend, threads_beside_others
 from cortex_py.embedding.backends.token_batches import group_by_length
 from cortex_py.embedding.install import model_files
-from cortex_py.errors import ModelCorrupt, ModelMissing
+from cortex_py.errors import DeadlineExceeded, ModelCorrupt, ModelMissing
 
 SENTENCE = "Agents keep decisions, patterns, lessons and the reasons behind them in one place. "
 # 3 to about 250 tokens, in no order of length.
@@ -99,6 +100,12 @@ def test_threads_share_a_backend(built: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_long_batch_ends_when_its_time_is_over(int8: OnnxBackend) -> None:
+    with apply_limit(Limit(0.0)), pytest.raises(DeadlineExceeded):
+        int8.embed(MIXED)
+    assert int8.embed(MIXED[:2]).shape == (2, 384)
+
+
 def test_it_loads_when_first_asked_to_embed(built: Path) -> None:
     backend = OnnxBackend(built)
     assert backend.fingerprint == "all-MiniLM-L6-v2:53aa51172d14:int8.1"
