@@ -497,15 +497,16 @@ def near_pairs(
 
     matrix = np.stack(vectors) if vectors else np.empty((0, 1), np.float32)
     found: dict[tuple[int, int], float] = {}
-    nearest = min(_NEAREST, len(vectors) - 1)
     for low in range(0, len(fresh), _ROWS):
         rows = np.asarray(fresh[low : low + _ROWS])
         likeness = matrix[rows] @ matrix.T
         likeness[np.arange(len(rows)), rows] = -1.0
-        columns = np.argpartition(-likeness, nearest - 1, axis=1)[:, :nearest]
-        for row, near in zip(range(len(rows)), columns, strict=True):
-            for column in near[likeness[row, near] >= least].tolist():
-                number = int(rows[row])
+        # Few are near enough; ordering all of the others would take most of the time.
+        for row, near in enumerate(map(np.flatnonzero, likeness >= least)):
+            if len(near) > _NEAREST:
+                near = near[np.argpartition(-likeness[row, near], _NEAREST - 1)[:_NEAREST]]
+            number = int(rows[row])
+            for column in near.tolist():
                 pair = (number, column) if number < column else (column, number)
                 found[pair] = float(likeness[row, column])
         if report:
