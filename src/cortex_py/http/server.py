@@ -84,12 +84,7 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1", shared: SharedPage | None
     guards += [Middleware(BodyLimit, most=MOST_BYTES), Middleware(WellFormed, path=MCP_PATH, answer=answer)]
     stateless = _stateless(settings) or shared is not None
     server = build_server(
-        cortex,
-        known_callers=verify is not None,
-        audited=audited,
-        meter=metrics,
-        sessions=not stateless,
-        beside_others=shared is not None,
+        cortex, known_callers=verify is not None, audited=audited, meter=metrics, sessions=not stateless
     )
     app = server.http_app(
         path=MCP_PATH,

@@ -55,8 +55,8 @@ TOOL_CONTRACTS: dict[str, dict[str, Any]] = {
 
 # Calls at work at the same time. More would wait for each other, each with a connection and its cache.
 WORKERS = 8
-# Those of them that compute, alone and beside other processes; with a database server, calls mostly wait.
-_COMPUTING, _COMPUTING_BESIDE_OTHERS = 2, 1
+# Those of them that compute; with a database server, calls mostly wait.
+_COMPUTING = 2
 
 
 class MemoryServer(StatelessServer):
@@ -73,14 +73,12 @@ def build_server(
     audited: bool | None = None,
     meter: Meter | None = None,
     sessions: bool = True,
-    beside_others: bool = False,
 ) -> MemoryServer:
     """A server over an opened Cortex, with the tools its settings allow.
 
     `known_callers`: a guard in front of it identifies callers, and each may do what their scopes allow. `audited`:
     calls are written into the audit log; by default, if the setting is `on`. `meter` counts what happens. `sessions`:
-    whether a client of the handshake protocol can get notifications after a request. `beside_others`: other processes
-    serve the same port.
+    whether a client of the handshake protocol can get notifications after a request.
 
     The caller closes the Cortex when the server has stopped.
     """
@@ -123,8 +121,7 @@ def build_server(
     server.provider_error_strategy = "raise"
     register_completions(server, cortex)
     subscriptions.register(server)
-    computing = _COMPUTING_BESIDE_OTHERS if beside_others else _COMPUTING
-    at_once = WORKERS if cortex.settings.database_url else computing
+    at_once = WORKERS if cortex.settings.database_url else _COMPUTING
     server.direct_calls = DirectCalls(specs, server.kept_tools, server.middleware, server_info(server), at_once)
     add_sdk_middleware(server, server.direct_calls)
     add_sdk_middleware(server, AppViews(cortex))
