@@ -19,7 +19,7 @@ def test_a_result_is_found_by_its_path_and_compared() -> None:
     by_name = {one.name: one for one in figures.compare("server", LOAD)}
     slow = by_name["50 clients, calls per second over the trivial server"]
     assert (slow.measured, slow.recorded, slow.within) == (0.04, 0.3, False)
-    assert slow.worse == pytest.approx(5)
+    assert slow.worse == pytest.approx(7.5)
     assert by_name["50 clients, captures kept of 1,000"].within
     assert "50 clients, memory at the peak, MB" not in by_name
     assert figures.find({"rows": [["cold", 3], ["warm", 2]]}, ["rows", {"0": "warm"}, 1]) == 2
