@@ -115,12 +115,13 @@ class OnnxBackend:
                 while batches:
                     # Helpers have no deadline and nobody who watches them; the caller has.
                     deadline.check()
-                    batch = batches.popleft()
+                    try:
+                        batch = batches.popleft()
+                    except IndexError:
+                        return  # another thread took the last one
                     vectors[[first + number for number in batch]] = self._run([part[number] for number in batch])
                     done.append(len(batch))
                     report("texts", first + sum(done), len(vectors))
-            except IndexError:
-                return  # another thread took the last one
             except BaseException:
                 batches.clear()
                 raise
