@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -212,3 +213,17 @@ def test_the_thread_reads_when_captures_pause_and_ends(home: Path, project: Path
         thread.join(60)
         assert not thread.is_alive()
         assert pending_in(cortex) == 0
+
+
+def test_the_thread_waits_while_somebody_recalls(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "cortex_py.memory.capture.pending"
+    # It decides at once, and a call counts for an hour.
+    monkeypatch.setattr(f"{module}._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(f"{module}._FIRST_QUIET_SECONDS", 3_600.0)
+    with opened(home, project) as cortex:
+        pending = cortex.memories._pending
+        assert pending is not None
+        pending._called_at = -math.inf
+        assert pending._wait_for_a_pause()
+        cortex.memories.recall("anything")
+        assert not pending._wait_for_a_pause()
