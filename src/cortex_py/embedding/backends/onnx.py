@@ -107,7 +107,10 @@ class OnnxBackend:
 
     def _embed_part(self, part: Sequence[Sequence[int]], vectors: NDArray[np.float32], first: int) -> None:
         """Fill in the vectors of some texts, from the first one on, in this thread and in helpers."""
-        batches = deque(group_by_length([len(ids) for ids in part], self._tokens_per_run))
+        lengths = [len(ids) for ids in part]
+        # Few texts are shared out evenly.
+        most = min(self._tokens_per_run, -(-sum(lengths) // self._threads))
+        batches = deque(group_by_length(lengths, most))
         done: list[int] = []
 
         def work() -> None:
