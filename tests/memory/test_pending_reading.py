@@ -203,6 +203,28 @@ def test_where_too_much_is_pending_captures_read_themselves(
         assert graph_of(cortex) == read_at_once
 
 
+def test_neither_an_import_nor_the_captures_after_it_read(home: Path, project: Path) -> None:
+    with opened(home, project) as cortex:
+        cortex._sessions.pending._most = 10
+        cortex.memories.capture_many([NewMemory(content=f"Note {n} of an import.") for n in range(600)])
+        assert pending_in(cortex) == 600
+        for n in range(10):
+            cortex.memories.capture(f"Zanzibar has shard {n}.")
+        assert pending_in(cortex) == 610
+        cortex.memories.capture("Zanzibar has one shard too many.")
+        assert pending_in(cortex) < 610
+
+
+def test_a_process_that_comes_after_an_import_does_not_read_at_its_captures(home: Path, project: Path) -> None:
+    with opened(home, project) as cortex:
+        cortex.memories.capture_many([NewMemory(content=f"Note {n} of an import.") for n in range(30)])
+    with opened(home, project) as cortex:
+        cortex._sessions.pending._most = 10
+        cortex.memories.capture("Zanzibar has one shard.")
+        cortex.memories.capture("Zanzibar has two shards.")
+        assert pending_in(cortex) == 32
+
+
 @pytest.mark.background_reading
 @pytest.mark.usefixtures("no_lingering")
 def test_the_thread_reads_when_captures_pause_and_ends(home: Path, project: Path) -> None:

@@ -32,8 +32,10 @@ __all__ = ["PendingReading", "PendingVectors"]
 
 logger = logging.getLogger(__name__)
 
-# From here on, captures read as many notes as they add, and one more.
+# From here on, a capture of few notes reads twice as many as it adds, and one more. An import reads none: what it
+# leaves is read when calls pause, and captures after it do not pay for it.
 _MOST_PENDING = 5_000
+_MOST_COUNTED = 1_000_000
 _BATCH = 16
 _FEW = 4  # what it reads at a time while calls do not pause
 _QUIET_SECONDS = 0.1  # without a capture or a recall, before the thread begins
@@ -80,7 +82,8 @@ class PendingReading:
         self._bulks = 0  # captures of many notes that are under way
         self._is_warm = False  # whether this process has read a note
         self._added = 0  # by this process, since it last found nothing pending
-        self._waiting: int | None = None  # an estimate; exact each time that it exceeds the bound
+        self._waiting: int | None = None  # at most so many; exact each time that it exceeds the bound
+        self._allowed = self._most  # the bound: what an import left, and so many more
 
     def use(self, reader: Reader) -> None:
         """Read with this one, unless there is another already: each can read the notes of all spaces."""
@@ -91,7 +94,7 @@ class PendingReading:
         self._store.graph.mark_pending(session, space, nums)
 
     def added(self, count: int) -> None:
-        """Take up what a capture marked; reads some of it at once where too much is pending.
+        """Take up what a capture marked; a capture of few notes reads some at once where too much is pending.
 
         The capture is stored: what fails here, such as a server that has other spaces, is left for later.
         """
@@ -99,16 +102,25 @@ class PendingReading:
         try:
             with self._lock:
                 self._added += count
-                known, self._waiting = self._waiting, (self._waiting or 0) + count
-                if known is None:
-                    self._waiting = self._count()
-                full = self._waiting > self._most
+                full = self._is_full(count)
             self._start()
             if full:
                 self._read(None, 2 * count + 1, time.monotonic() + _FINISH_SECONDS)
-                self._waiting = self._count()
         except StorageError as error:
             logger.warning("new notes were not read for the graph yet: %s", error)
+
+    def _is_full(self, count: int) -> bool:
+        """Whether a capture of so many notes has to read some: too many came since the last import."""
+        if self._waiting is None:
+            self._waiting = self._count()
+            self._allowed = self._waiting + self._most
+            return False
+        self._waiting += count
+        if count > _FEW:
+            self._allowed = self._waiting + self._most
+        elif self._waiting > self._allowed:
+            self._waiting = self._count()
+        return self._waiting > self._allowed
 
     @contextmanager
     def held_back(self) -> Iterator[None]:
@@ -185,7 +197,7 @@ class PendingReading:
                 ]
             if not rows:
                 if spaces is None:
-                    self._added, self._waiting = 0, 0
+                    self._added, self._waiting, self._allowed = 0, 0, self._most
                 return True
             for space, num, memory in rows:
                 if done == most or time.monotonic() >= until:
@@ -224,7 +236,7 @@ class PendingReading:
 
     def _count(self) -> int:
         with as_system(), self._store.database.read() as session:
-            return self._store.graph.count_pending(session, self._most + 1)
+            return self._store.graph.count_pending(session, _MOST_COUNTED)
 
     def _start(self) -> None:
         self._news.set()
