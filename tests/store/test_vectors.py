@@ -71,6 +71,17 @@ def test_growing_far_beyond_the_first_size_keeps_everything(vectors: np.ndarray)
     assert matrix.nearest(vectors[2_950], np.ones(3_000, np.bool_), 1).tolist() == [2_950]
 
 
+@pytest.mark.parametrize("count", [1, 5, 40, 200])
+def test_the_best_places_are_those_of_a_whole_sort(count: int) -> None:
+    random = np.random.default_rng(count)
+    # Few different scores, records with many chunks, and chunks of records that are gone.
+    scores = random.integers(0, 30, 900).astype(np.float32)
+    places = random.integers(-1, 60, 900).astype(np.int32)
+    order = np.argsort(-scores, kind="stable")
+    wanted = list(dict.fromkeys(place for place in places[order].tolist() if place >= 0))[:count]
+    assert module._best_places(places, scores, count).tolist() == wanted
+
+
 # -- in groups, as in the file of a large space ------------------------------------------------------
 
 

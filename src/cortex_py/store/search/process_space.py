@@ -500,11 +500,7 @@ class _ProcessQuery:
         found, columns = self.found, self.found.columns
         places = self._readable(session, places)
         nums = columns.nums[places]
-        index = np.full(columns.size + 1, -1, np.int32)
-        index[places] = np.arange(len(places), dtype=np.int32)
-        # The last slot is addressed by -1, "no neighbour".
-        index[-1] = -1
-        previous, following = columns.neighbours(places)
+        previous, following = (_index_in(places, beside) for beside in columns.neighbours(places))
         open_records, open_length = columns.total_length(self.open_places)
         return SpaceCandidates(
             found.segment.space,
@@ -514,8 +510,8 @@ class _ProcessQuery:
             columns.values("flags", places),
             columns.values("author", places),
             columns.branches(places),
-            index[previous],
-            index[following],
+            previous,
+            following,
             columns.nearness(places, self.scope.near),
             open_records,
             open_length,
@@ -537,3 +533,11 @@ class _ProcessQuery:
             if gone:
                 readable &= np.fromiter((num not in gone for num in every), np.bool_, len(every))
         return places if readable.all() else places[readable]
+
+
+def _index_in(places: NDArray[np.int32], wanted: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Where in the sorted places each of the wanted ones is; -1 if it is not among them."""
+    if not len(places):
+        return wanted
+    index = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+    return np.where(places[index] == wanted, index, -1).astype(np.int32)

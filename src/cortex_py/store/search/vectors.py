@@ -392,12 +392,13 @@ def _best(scores: Floats, count: int, size: int, sample: Callable[[], Floats]) -
 
 def _best_places(places: NDArray[np.int32], scores: Floats, count: int) -> NDArray[np.int32]:
     """The places of the best scores, best first, each once however many of its chunks are among them."""
-    ordered = places[np.argsort(-scores, kind="stable")]
-    # Chunks of records that changed during the search.
-    ordered = ordered[ordered >= 0]
     # The best few chunks nearly always belong to enough different records.
-    for likely in (2 * count, len(ordered)):
-        distinct = dict.fromkeys(ordered[:likely].tolist())
+    for likely in (2 * count, len(scores)):
+        least = np.partition(scores, -likely)[-likely] if likely < len(scores) else -np.inf
+        best = np.flatnonzero(scores >= least)
+        ordered = places[best[np.argsort(-scores[best], kind="stable")]]
+        # Chunks of records that changed during the search have no place.
+        distinct = dict.fromkeys(ordered[ordered >= 0].tolist())
         if len(distinct) >= count:
             break
     return np.fromiter(distinct, np.int32, len(distinct))[:count]
