@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,13 +23,14 @@ from starlette.routing import Route
 from starlette.types import Scope, Send
 
 from ..config import Settings
-from ..errors import InvalidInput
+from ..errors import CortexError, InvalidInput
 from ..mcp.middleware.logs import set_up_logs
 from ..mcp.middleware.telemetry import send_traces
 from ..mcp.posted_calls import PostedCalls
 from ..mcp.sdk_adapter import HttpEndpoint, set_largest_body
 from ..mcp.server import build_server
 from ..mcp.stdio.serve import MOST_BYTES
+from ..security.callers import as_system
 from .access import EVENTS_PATH, MCP_PATH, SESSION_PATH, check_exposure
 from .callers import KnownCallers
 from .connections import ACCEPTS_AT_ONCE, Limits, connection_class
@@ -207,7 +209,19 @@ def serve_http(
             signal.signal(name, stop)
         _tune_process()
         started(*announced_address(host, bound, app.state.page_links))
+        warming = threading.Thread(target=_warm_up, args=(cortex,), name="cortex-warm-up", daemon=True)
+        warming.start()
         server.run(sockets=[bound])
+        warming.join()  # the store is closed next
+
+
+def _warm_up(cortex: Cortex) -> None:
+    """Load what calls need, while clients connect. What fails here fails again in a call, which then says why."""
+    try:
+        with as_system():
+            cortex.memories.warm_up()
+    except CortexError as error:
+        _log.warning("the server begins cold: %s", error)
 
 
 def _tune_process() -> None:

@@ -62,6 +62,7 @@ _TIMES_KEPT = 120
 _AGES = ("1d", "7d", "30d", "1y")
 _MINUTE = 60_000_000  # microseconds
 _FIRST_DAY = date(1970, 1, 1)
+_REHEARSED = "Anna Smith decided on 5 May that the service stores its events in PostgreSQL."
 _FACET_COLUMNS: dict[str, FacetColumn] = {
     "ns": "namespace", "status": "status", "branch": "git_branch", "user": "user_id", "agent": "agent_id",
 }  # fmt: skip
@@ -270,6 +271,14 @@ class Memories:
     def capture_many(self, items: Iterable[NewMemory], *, progress: Progress | None = None) -> list[Memory]:
         """Store many texts; returns the records in order. `progress` is called with (done, total)."""
         return self._notify(self._capture.capture_many(items, progress))
+
+    def warm_up(self) -> None:
+        """Load what captures and recalls need, so that the first take no longer than later ones. Stores nothing."""
+        if self._backend.name == "openai":
+            return  # there is nothing to load, and an endpoint that is away would hold up the start
+        self._recall.run(Query(text=_REHEARSED))
+        self._capture.rehearse(_REHEARSED)
+        self._conflicts.rehearse(_REHEARSED)
 
     def finish_reading(self) -> bool:
         """Read the visible notes that wait for the graph; returns whether none is left after a few seconds."""

@@ -165,6 +165,13 @@ class Capture:
                     progress(len(stored), len(given))
         return stored
 
+    def rehearse(self, content: str) -> None:
+        """Do all that a capture does, but write nothing."""
+        item = NewMemory(content=content)
+        memory = self.draft(item)
+        indexed = embed_if_possible([self.index(memory, self._place.space(memory.domain))], self._backend)
+        self.annotate(self.labeller.label(indexed[0], item))
+
     def _index_batches(
         self, given: Sequence[NewMemory], records: Sequence[Memory], batches: Sequence[slice]
     ) -> Iterator[list[IndexedRecord]]:

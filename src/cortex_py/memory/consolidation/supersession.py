@@ -97,6 +97,12 @@ class ConflictFinder:
                 found.append(Contradiction(other.id, str(difference)))
         return tuple(found[:_REPORTED])
 
+    def rehearse(self, content: str) -> None:
+        """Load what a comparison needs."""
+        from ..comparison.conflicts import conflict
+
+        conflict(_statement(content), _statement(content), 1.0)
+
 
 class LaterConflicts(Sequence[Contradiction]):
     """The contradictions of a memory, looked for when they are first read."""
