@@ -10,8 +10,8 @@ time of reading a note for the graph afterwards, as far as it was still pending.
 Stores are filled with Zipf texts and clustered vectors (see `synthetic.py`); queries are embedded by the real model,
 none twice, and the time of that embedding alone is measured in the same loop. `built_s` is the first recall of the
 first process that searches the store, `first_s` that of a later one. `two_callers` is the throughput of two threads
-over that of one, taken in turns in the same run; `beside_slow` how much longer a recall takes beside a thread that asks
-for a thousand results each time.
+over that of one, taken in turns in the same run, and `two_processes` that of two processes with one thread each;
+`beside_slow` how much longer a recall takes beside a thread that asks for a thousand results each time.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
@@ -59,6 +60,8 @@ def fill(home: Path, size: int) -> float:
     backend = _backend()
     backend.bulk = True
     with Cortex.open(home, project=home, backend=backend) as cortex:
+        # Without a graph: nothing that is measured here depends on it, and reading a million notes takes an hour.
+        cortex.memories._capture.annotator = None
         started = time.perf_counter()
         source = documents(size)
         while batch := list(islice(source, 20_000)):
@@ -106,6 +109,43 @@ def _ask_slowly(cortex: Cortex, done: threading.Event) -> None:
         if done.is_set():
             return
         cortex.memories.recall(text, limit=1_000)
+
+
+def serve_recalls(home: Path) -> dict[str, float]:
+    """In this process: for every line of standard input, so many recalls, and the seconds that they took."""
+    texts = queries(2 * CALLS * ROUNDS + 10, seed=41 + os.getpid())
+    with Cortex.open(home, project=home, backend=_backend()) as cortex:
+        for _ in range(10):
+            cortex.memories.recall(texts.pop())
+        print("ready", flush=True)
+        for _ in sys.stdin:
+            started = time.perf_counter()
+            for _ in range(CALLS):
+                cortex.memories.recall(texts.pop())
+            print(time.perf_counter() - started, flush=True)
+    return {}
+
+
+def several_processes(home: Path) -> dict[str, float]:
+    """Two processes that recall beside one, in turns."""
+    command = [sys.executable, __file__, "--recalls", str(home)]
+    with ExitStack() as running:
+        workers = [
+            running.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            for _ in range(2)
+        ]
+        for worker in workers:
+            assert worker.stdin and worker.stdout
+            running.callback(worker.stdin.close)
+            assert worker.stdout.readline() == "ready\n"
+        rates: dict[int, list[float]] = {1: [], 2: []}
+        for _ in range(ROUNDS):
+            for count, rate in rates.items():
+                for worker in workers[:count]:
+                    print(file=worker.stdin, flush=True)
+                taken = [float(worker.stdout.readline()) for worker in workers[:count] if worker.stdout]
+                rate.append(count * CALLS / max(taken))
+    return {"two_processes": max(rates[2]) / max(rates[1])}
 
 
 def measure(home: Path) -> dict[str, float]:
@@ -182,9 +222,15 @@ def _start_up_ms(code: str) -> float:
 
 
 def main() -> None:
-    parts = {"--measure": measure, "--first": first_recall}
+    parts = {
+        "--measure": measure,
+        "--first": first_recall,
+        "--recalls": serve_recalls,
+        "--processes": several_processes,
+    }
     if sys.argv[1:2] and sys.argv[1] in parts:
-        print(json.dumps(parts[sys.argv[1]](Path(sys.argv[2]))))
+        if figures := parts[sys.argv[1]](Path(sys.argv[2])):
+            print(json.dumps(figures))
         return
     sizes = [int(word) for word in sys.argv[1:]] or list(SIZES)
     rows = []
@@ -194,7 +240,7 @@ def main() -> None:
             home.mkdir()
             loaded = fill(home, size)
             built = _in_fresh_process(home, "--first")
-            figures = _in_fresh_process(home, "--measure") | {"built_s": built["first_s"]}
+            figures = several_processes(home) | _in_fresh_process(home, "--measure") | {"built_s": built["first_s"]}
             figures["file_mb"] = sum(file.stat().st_size for file in home.glob("cortex.db*")) / 1e6
         figures |= {
             "records": size,
@@ -205,9 +251,8 @@ def main() -> None:
         rows.append(figures)
     columns = (
         "records", "embed_p50_ms", "hybrid_p50_ms", "hybrid_p95_ms", "ratio", "p95_ratio", "vector_p50_ms",
-        "text_p50_ms", "built_s", "first_s", "two_callers", "beside_slow", "capture_ms", "made_up_ms", "conflicts_ms",
-        "read_ms",
-        "load_per_s", "memory_mb", "file_mb",
+        "text_p50_ms", "built_s", "first_s", "two_callers", "two_processes", "beside_slow", "capture_ms", "made_up_ms",
+        "conflicts_ms", "read_ms", "load_per_s", "memory_mb", "file_mb",
     )  # fmt: skip
     report.table(columns, [[row[column] for column in columns] for row in rows])
     import_ms = _start_up_ms("import cortex_py") - _start_up_ms("pass")

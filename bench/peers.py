@@ -6,7 +6,8 @@
 
 Each peer is installed by name into an environment of its own (`peer_adapters.py` has the versions). Every finished part
 is kept in `bench/results/peers.json`, and a later run continues there; `--again` begins from nothing. A peer that needs
-longer than `--limit` seconds to be filled to a size has no figure there, and the reason in its place.
+longer than `--limit` seconds to be filled to a size, or would by the rate of the size before, has no figure there, and
+the reason in its place.
 """
 
 from __future__ import annotations
@@ -103,9 +104,12 @@ def growing(name: str, sizes: Sequence[int], limit: float, folder: Path | None) 
     one = peer(name, _fresh(name, "sizes"))
     stored = 0
     failed = ""
+    each = 0.0  # seconds for a record, at the size before
     with _running(one):
         for size in sizes:
-            began = time.monotonic()
+            began, before = time.monotonic(), stored
+            if (expected := each * (size - stored)) > limit and not failed:
+                failed = f"> {limit:,.0f} s: about {expected:,.0f} s at the rate of the first {stored:,} records"
             try:
                 while stored < size and not failed:
                     if time.monotonic() - began > limit:
@@ -119,6 +123,7 @@ def growing(name: str, sizes: Sequence[int], limit: float, folder: Path | None) 
                 yield size, {"reason": failed}
                 continue
             filled = time.monotonic() - began
+            each = filled / max(1, stored - before)
             _settle(one)
             yield size, {"fill_s": filled, **_calls(one, source, asked)}
             stored += STORES
