@@ -108,8 +108,10 @@ def growing(name: str, sizes: Sequence[int], limit: float, folder: Path | None) 
     with _running(one):
         for size in sizes:
             began, before = time.monotonic(), stored
-            if (expected := each * (size - stored)) > limit and not failed:
-                failed = f"> {limit:,.0f} s: about {expected:,.0f} s at the rate of the first {stored:,} records"
+            if (expected := each * (size - stored)) > limit:
+                about = f"about {expected:,.0f} s at the rate of the first {stored:,} records"
+                yield size, {"reason": f"> {limit:,.0f} s: {about}"}
+                continue
             try:
                 while stored < size and not failed:
                     if time.monotonic() - began > limit:
@@ -264,7 +266,7 @@ def _embedder() -> Iterator[None]:
     """The loopback server whose vectors mem0 is given; it is Chroma's environment that runs the model."""
     install(BY_NAME["chromadb"])
     python = PLACE / "chromadb" / "bin" / "python"
-    home = _fresh("chromadb", "embedder")
+    home = _fresh("embedder", "home")  # not among Chroma's own, which are removed after its turn
     environment = peer("chromadb", home).environment()
     process = subprocess.Popen(
         [str(python), WORKER, "embedder"], cwd=home, env=environment, stdout=subprocess.PIPE, text=True
