@@ -10,7 +10,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -140,10 +139,7 @@ def with_personal_counts(memory: Memory, people: Sequence[tuple[int, int]] = ())
         if text:
             found += count_personal_data(text)
     for text in (*memory.tags, *([str(memory.path)] if memory.kind == "file" and memory.path else [])):
-        try:
-            _check_clean(text)
-        except _PersonalData:
-            found += count_personal_data(text)
+        found += count_personal_data(text)
     return replace(memory, personal=tuple(sorted(found.items())))
 
 
@@ -153,17 +149,6 @@ def count_personal_data(text: str, people: NameFinder | None = None) -> Counter[
     from ...security.personal import find_personal_data
 
     return Counter(finding.kind for finding in find_personal_data(text, people))
-
-
-class _PersonalData(Exception):
-    """Keeps the cache from holding a text with personal data."""
-
-
-@lru_cache(maxsize=4_096)
-def _check_clean(text: str) -> None:
-    """Tags, and the paths of files, are repeated often."""
-    if count_personal_data(text):
-        raise _PersonalData
 
 
 def index_record(

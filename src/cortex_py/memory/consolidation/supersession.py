@@ -69,7 +69,7 @@ class NeighbourFinder:
                     return []
                 written = self._store.vectors(session, (space,), [stored[0]])[0]
             with single_threaded():
-                details = self._store.search.candidates(session, scope, (), written, count + 1).details
+                details = self._store.search.nearest(session, scope, written, count + 1)
                 if not details.size:
                     return []
                 nums, cosines = _nearest(details, written, count + 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 from ..secrets.secrets import Finding, Redaction, mask
 from .addresses import find_addresses, find_births
@@ -48,6 +49,7 @@ _RULES: tuple[tuple[int, Callable[[str], Iterable[Span]]], ...] = (
     (1, find_addresses),
 )
 _ROUNDS = 6
+_SHORT = 1_000
 
 
 def find_personal_data(text: str, names: NameFinder | None = None) -> tuple[Finding, ...]:
@@ -55,7 +57,7 @@ def find_personal_data(text: str, names: NameFinder | None = None) -> tuple[Find
     hidden = _MARKER.sub(lambda marker: HIDDEN * len(marker.group()), text) if "[REDACTED:" in text else text
     found: list[Span] = []
     for _ in range(_ROUNDS):  # what one finding hides can leave another in the open
-        more, hidden = _scan(hidden)
+        more, hidden = _scan(hidden) if len(hidden) > _SHORT else _scan_short(hidden)
         if not more:
             break
         found += more
@@ -79,6 +81,31 @@ def _scan(text: str) -> tuple[list[Span], str]:
             text = _hide(text, spans)
             found += spans
     return found, text
+
+
+class _Found(Exception):
+    """Keeps the cache from holding a text with personal data."""
+
+    def __init__(self, spans: list[Span], hidden: str) -> None:
+        super().__init__()
+        self.spans = spans
+        self.hidden = hidden
+
+
+@lru_cache(maxsize=2_048)
+def _check_clean(text: str) -> None:
+    found, hidden = _scan(text)
+    if found:
+        raise _Found(found, hidden)
+
+
+def _scan_short(text: str) -> tuple[list[Span], str]:
+    """The same with a cache: tags and paths are repeated often, and a note is read again when its names are known."""
+    try:
+        _check_clean(text)
+    except _Found as found:
+        return found.spans, found.hidden
+    return [], text
 
 
 def _free(spans: Iterable[Span], text: str) -> Iterator[Span]:

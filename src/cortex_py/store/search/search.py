@@ -276,6 +276,11 @@ class Search:
         spaces = [one.pick(session, query, count) for one in queries]
         return combine_candidates(spaces, self._details(session, spaces), hashes)
 
+    def nearest(self, session: Session, scope: Scope, query: NDArray[np.float32], count: int) -> Details:
+        """What is stored of at least `count` records near a vector, if there are as many, in no certain order."""
+        looked_up = self.look_up(session, scope, (), count)
+        return self._details(session, [one.pick(session, query, count) for one in looked_up])
+
     def forget_all(self) -> None:
         """Drop all caches, after a change outside the change sequences, such as a new model."""
         with self._lock:
