@@ -23,6 +23,8 @@ import report
 
 LENGTHS = (12, 64, 256)
 BATCH = 32
+IMPORTED = 8_000
+CAPTURED = {"12": "12 tokens", "64": "64 tokens", "import": f"64 tokens, {IMPORTED:,} notes"}
 
 
 def _median_ms(call: Callable[[], object], times: int) -> float:
@@ -103,9 +105,11 @@ def main() -> None:
     shares = {}
     for tokens in LENGTHS[:2]:
         shares[str(tokens)] = _capture_share(first, _texts(first, tokens, 1500 if tokens == 12 else 600))
+    # More notes than may wait for the graph.
+    shares["import"] = _capture_share(first, _texts(first, 64, IMPORTED), rounds=1)
     print(
         f"peak {peak / 1e9:.0f} GFLOP/s; capture_many at",
-        ", ".join(f"{s:.2f} of the model ({t} tokens)" for t, s in shares.items()),
+        ", ".join(f"{share:.2f} of the model ({CAPTURED[name]})" for name, share in shares.items()),
     )
     report.write("embedding", {"peak_gflops": peak / 1e9, "rows": rows, "capture_share": shares})
 
