@@ -6,15 +6,19 @@ import http.client
 import os
 import re
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from cortex_py.errors import InvalidInput
+from cortex_py.http.server import bind_ports
 from cortex_py.http.workers import SharedPage
 from cortex_py.mcp.reference.rendering import requests_of
 
@@ -101,6 +105,27 @@ def test_workers_end_with_the_first_process(home: Path, project: Path) -> None:
         workers = _until(lambda: len(_children(server.process.pid)) == 2 and _children(server.process.pid))
         server.process.kill()
         _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+
+
+def test_connections_are_shared_out_among_the_sockets_of_workers() -> None:
+    with ExitStack() as opened:
+        sockets = [opened.enter_context(one) for one in bind_ports("127.0.0.1", 0, 2)]
+        (address,) = {one.getsockname() for one in sockets}
+        for _ in range(60):
+            opened.enter_context(socket.create_connection(address, 10))
+        for one in sockets:
+            one.settimeout(10)
+            # All sixty at one of them would be a chance of one in 10^17; fewer than ten one in 10^8.
+            for _ in range(10):
+                opened.enter_context(one.accept()[0])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_port_of_workers_is_in_use_for_everybody_else(workers: int) -> None:
+    with ExitStack() as opened:
+        first, *_ = [opened.enter_context(one) for one in bind_ports("127.0.0.1", 0, 2)]
+        with pytest.raises(InvalidInput, match="cannot be used"):
+            bind_ports("127.0.0.1", first.getsockname()[1], workers)
 
 
 def test_sessions_and_links_are_shared_and_cannot_be_read_in_the_folder(tmp_path: Path) -> None:

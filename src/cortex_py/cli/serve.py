@@ -89,18 +89,18 @@ def serve_command(context: click.Context, /, http: bool, host: str, port: int, w
 
 def _forked(settings: Settings, folder: str, host: str, port: int, workers: int, needs_token: bool) -> Worker:
     """Bind the port and start the workers; returns in each of them."""
-    from ..http.server import announced_address, bind_port
+    from ..http.server import announced_address, bind_ports
     from ..http.workers import fork_workers
     from ..mcp.middleware.logs import set_up_logs
 
     set_up_logs(settings)
-    bound = bind_port(host, port)
+    sockets = bind_ports(host, port, workers)
     name = Path(folder).absolute().name
 
     def announce(links: PageLinks | None) -> None:
-        _announce(*announced_address(host, bound, links), name, needs_token)
+        _announce(*announced_address(host, sockets[0], links), name, needs_token)
 
-    return fork_workers(settings, workers, bound, announce)
+    return fork_workers(settings, sockets, announce)
 
 
 def _opened(settings: Settings, folder: str) -> Cortex:

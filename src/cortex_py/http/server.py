@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from ..app import Cortex
     from .workers import SharedPage, Worker
 
-__all__ = ["MCP_PATH", "announced_address", "bind_port", "build_app", "serve_http"]
+__all__ = ["MCP_PATH", "announced_address", "bind_port", "bind_ports", "build_app", "serve_http"]
 
 # For connections that stay open after everything has been answered.
 _GRACE_SECONDS = 3
@@ -194,7 +195,7 @@ def serve_http(
             timeout_graceful_shutdown=_GRACE_SECONDS,
             timeout_keep_alive=limits.idle_seconds,
             http=connection_class(limits),
-            # One at a time, where others accept from the same socket.
+            # One at a time, where others may accept from the same socket.
             backlog=1 if worker else ACCEPTS_AT_ONCE,
             lifespan="on",
             ws="none",
@@ -247,13 +248,29 @@ def announced_address(host: str, bound: socket.socket, links: PageLinks | None) 
 
 def bind_port(host: str, port: int) -> socket.socket:
     """A socket on the port. Bound here, so that a port in use gives a plain error."""
+    return _bound(host, port, socket.SO_REUSEADDR)
+
+
+def bind_ports(host: str, port: int, workers: int) -> list[socket.socket]:
+    """A socket for each worker, all on one port; on systems that do not share connections out, the same one for all."""
+    first = bind_port(host, port)
+    if sys.platform != "linux":
+        return [first] * workers
+    # Others could join a port that is shared from the start: another server of this user would get no error.
+    port = first.getsockname()[1]
+    first.close()
+    return [_bound(host, port, socket.SO_REUSEADDR, socket.SO_REUSEPORT) for _ in range(workers)]
+
+
+def _bound(host: str, port: int, *options: int) -> socket.socket:
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # With the protocol named, asyncio switches off Nagle's algorithm, which would delay answers by 40 ms.
         bound = socket.socket(family, kind, socket.IPPROTO_TCP)
         try:
             if os.name == "posix":
-                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                for option in options:
+                    bound.setsockopt(socket.SOL_SOCKET, option, 1)
             bound.bind(address)
             bound.listen(_BACKLOG)
         except OSError:

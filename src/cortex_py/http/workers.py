@@ -1,8 +1,12 @@
 """`cortex serve --http --workers N`: several processes answer on one port.
 
-The first process binds the port and forks the others, which accept connections from the same socket. It serves nothing
-itself: it starts a worker again that has died, and passes on the signal to stop. What the workers must share is in
-the store, or here: the sessions of the page, and which of its links were used.
+The first process binds the port and forks the others. It serves nothing itself: it starts a worker again that has died,
+and passes on the signal to stop. What the workers must share is in the store, or here: the sessions of the page, and
+which of its links were used.
+
+A client stays with the worker that accepted its connection. On Linux each worker has a socket of its own on the port,
+and the system shares the connections out among them; those of a worker that has died wait for its successor. If they
+accepted from one socket, the one that is awake would get nearly all.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -109,7 +113,7 @@ class SharedPage:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """What a worker needs of the first process: the port, what is shared, and whom to notify that it accepts."""
+    """What a worker needs of the first process: its socket, what is shared, and whom to notify that it accepts."""
 
     bound: socket.socket
     page: SharedPage
@@ -117,9 +121,9 @@ class Worker:
 
 
 def fork_workers(
-    settings: Settings, count: int, bound: socket.socket, announce: Callable[[PageLinks | None], None]
+    settings: Settings, sockets: Sequence[socket.socket], announce: Callable[[PageLinks | None], None]
 ) -> Worker:
-    """Start workers. This returns in each of them; the first process watches over them, and ends when they have.
+    """Start a worker on each socket. This returns in each of them; the first process ends when they have.
 
     `announce` is called in the first process once all of them accept connections.
     """
@@ -130,7 +134,7 @@ def fork_workers(
     folder = Path(tempfile.mkdtemp(prefix="cortex-page-"))
     page = SharedPage(folder, page_key(settings))
     try:
-        watch = _Watch(count, bound, page, settings.drain_seconds + _GRACE_SECONDS)
+        watch = _Watch(sockets, page, settings.drain_seconds + _GRACE_SECONDS)
         worker = watch.start_all()
         if worker is None:
             worker = watch.run(lambda: announce(page.links() if settings.auth == "token" else None))
@@ -148,14 +152,13 @@ _is_worker = False
 
 
 class _Watch:
-    """The first process: which workers live, since when, and how often one died early."""
+    """The first process: which workers live, on which socket, since when, and how often one died early."""
 
-    def __init__(self, count: int, bound: socket.socket, page: SharedPage, stop_seconds: float) -> None:
-        self._count = count
-        self._bound = bound
+    def __init__(self, sockets: Sequence[socket.socket], page: SharedPage, stop_seconds: float) -> None:
+        self._sockets = sockets
         self._page = page
         self._stop_seconds = stop_seconds
-        self._born: dict[int, float] = {}
+        self._born: dict[int, tuple[float, socket.socket]] = {}
         self._early = 0
         self._stopping: float | None = None
         self._announced = False
@@ -165,26 +168,29 @@ class _Watch:
         self._alive_read, self._alive_write = os.pipe()
 
     def start_all(self) -> Worker | None:
-        for _ in range(self._count):
-            if worker := self._start():
+        for bound in self._sockets:
+            if worker := self._start(bound):
                 return worker
         return None
 
-    def _start(self) -> Worker | None:
+    def _start(self, bound: socket.socket) -> Worker | None:
         """Fork; what the child needs is returned there."""
         global _is_worker  # a process is one or it is not
         pid = os.fork()
         if pid:
-            self._born[pid] = time.monotonic()
+            self._born[pid] = time.monotonic(), bound
             return None
         _is_worker = True
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, signal.SIG_DFL)
         os.close(self._ready_read)
         os.close(self._alive_write)
+        for other in self._sockets:
+            if other is not bound:
+                other.close()
         threading.Thread(target=_end_with, args=(self._alive_read,), name="cortex-parent", daemon=True).start()
         ready = self._ready_write
-        return Worker(self._bound, self._page, lambda: _write(ready))
+        return Worker(bound, self._page, lambda: _write(ready))
 
     def run(self, announce: Callable[[], None]) -> Worker | None:
         """Watch until all workers have ended; returns in a worker that was started meanwhile."""
@@ -193,25 +199,27 @@ class _Watch:
             while self._born or self._stopping is None:
                 if select.select([self._ready_read], [], [], _LOOK_SECONDS)[0]:
                     accepting += len(os.read(self._ready_read, 1_000))
-                if accepting >= self._count and not self._announced:
+                if accepting >= len(self._sockets) and not self._announced:
                     self._announced = True
                     announce()
-                for status, lived in self._ended():
-                    if worker := self._replace(status, lived):
+                for status, lived, bound in self._ended():
+                    if worker := self._replace(status, lived, bound):
                         return worker
                 if self._stopping is not None and time.monotonic() > self._stopping + self._stop_seconds:
                     self._signal(signal.SIGKILL)
         return None
 
-    def _ended(self) -> Iterator[tuple[int, float]]:
+    def _ended(self) -> Iterator[tuple[int, float, socket.socket]]:
+        """The status of each worker that has ended, how long it lived, and its socket."""
         while self._born:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
             if pid in self._born:
-                yield os.waitstatus_to_exitcode(status), time.monotonic() - self._born.pop(pid)
+                born, bound = self._born.pop(pid)
+                yield os.waitstatus_to_exitcode(status), time.monotonic() - born, bound
 
-    def _replace(self, status: int, lived: float) -> Worker | None:
+    def _replace(self, status: int, lived: float, bound: socket.socket) -> Worker | None:
         if self._stopping is not None:
             return None
         if not self._announced:
@@ -223,7 +231,7 @@ class _Watch:
         self._early = self._early + 1 if lived < _SHORT_LIFE_SECONDS else 0
         if self._early:
             time.sleep(min(_FIRST_PAUSE * 2 ** (self._early - 1), _LONGEST_PAUSE))
-        return self._start() if self._stopping is None else None
+        return self._start(bound) if self._stopping is None else None
 
     def stop(self, number: int) -> None:
         if self._stopping is None:
