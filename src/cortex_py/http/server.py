@@ -213,7 +213,8 @@ def serve_http(
         warming = threading.Thread(target=_warm_up, args=(cortex,), name="cortex-warm-up", daemon=True)
         warming.start()
         server.run(sockets=[bound])
-        warming.join()  # the store is closed next
+        # The store is closed next; one that does not answer is not waited for.
+        warming.join(_GRACE_SECONDS)
 
 
 def _warm_up(cortex: Cortex) -> None:
