@@ -317,7 +317,7 @@ FAN_OUTS: Mapping[str, str] = {
     "all spaces": "A reindex and a move to another engine visit every space.",
     "idle": "Compression takes the records that are idle longest in any space; it runs in the background.",
     "unread": "The graph catches up with the oldest records of any space; it runs in the background.",
-    "how many pending": "Captures read some of them themselves where too many are pending.",
+    "how many pending": "A capture of few notes reads some of them itself where too many are pending.",
     "pending": "New records of any space are read for the graph in their order; it runs in the background.",
     "unchecked": "The check for personal data takes the oldest records of any space; it runs in the background.",
     "all changes": "A page and a subscription watch every space that their caller may read.",
