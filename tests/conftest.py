@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,7 +125,8 @@ def _reading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("cortex_py.memory.capture.pending._FINISH_SECONDS", 60.0)
     monkeypatch.setattr(PendingReading, "_start", lambda _: None)
     if not request.node.get_closest_marker("reads_when_asked"):
-        monkeypatch.setattr(PendingReading, "added", lambda pending, _: pending.read_all(lambda: False))
+        read = lambda pending, _: pending._read(None, None, time.monotonic() + 600)  # noqa: E731
+        monkeypatch.setattr(PendingReading, "added", read)
 
 
 @pytest.fixture

@@ -394,7 +394,7 @@ class Cortex:
         database = self._store.database
         everything = database.leads("upkeep")
         if everything:
-            self._sessions.pending.read_all(stop)
+            self._sessions.pending.take_up()
             self.memories.annotate(stop)
             self.memories.look_for_personal_data(stop)
             self.memories.fill_vectors(stop)

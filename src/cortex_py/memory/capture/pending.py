@@ -138,8 +138,8 @@ class PendingReading:
         self._called_at = time.monotonic()
 
     def take_up(self) -> None:
-        """Read what another process left, in the background."""
-        if self._count():
+        """Read what another process or an import left, in the background and when calls pause."""
+        if self._count(1):
             self._called_at = time.monotonic()
             self._start()
 
@@ -149,11 +149,6 @@ class PendingReading:
             if not self._store.graph.pending(session, spaces, 1):
                 return True
         return self._read(spaces, None, time.monotonic() + _FINISH_SECONDS)
-
-    def read_all(self, stop: Callable[[], bool]) -> None:
-        """Read all that is pending in the store, batch by batch."""
-        while not stop() and not self._read(None, _BATCH, time.monotonic() + _FINISH_SECONDS):
-            pass
 
     def close(self) -> None:
         """Read what this process marked, if that is soon done, and end the thread. The rest stays marked.
@@ -234,9 +229,9 @@ class PendingReading:
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _count(self) -> int:
+    def _count(self, most: int = _MOST_COUNTED) -> int:
         with as_system(), self._store.database.read() as session:
-            return self._store.graph.count_pending(session, _MOST_COUNTED)
+            return self._store.graph.count_pending(session, most)
 
     def _start(self) -> None:
         self._news.set()

@@ -19,7 +19,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from ..database import Database, Row, Session, column, everywhere, in_spaces, rows_among
+from ..database import Database, Row, Session, batched, column, everywhere, in_spaces, rows_among
 from ..rows import index_word, space_word
 from .candidates import Details, Signal, SpaceCandidates, read_details, read_signals
 from .chunk_columns import ChunkColumns
@@ -110,6 +110,7 @@ _KEPT_LEAST, _KEPT_CHANGES, _KEPT_SHARE = 2_000, 1_000, 0.05
 _NEWEST_SECONDS = 60.0
 # If more than this share of the records changed since a file was written, reading everything is quicker.
 _CHANGED_MOST = 0.5
+_CAUGHT_UP_AT_ONCE = 2_048
 # How many times of catching up are remembered, for transactions that began before.
 _CHANGES_MOST = 256
 
@@ -287,8 +288,10 @@ class Segment:
         places = self.columns.places(changed)
         if len(places):
             matrix.forget(places)
-            signals = read_signals(session, self.space, changed)
-            self._add(matrix, [(num, v) for num, chunks in signals.items() for _, v, *_ in chunks])
+            # After an import by another process these are very many, and their vectors take far more than the matrix.
+            for some in batched(changed, _CAUGHT_UP_AT_ONCE):
+                signals = read_signals(session, self.space, some)
+                self._add(matrix, [(num, v) for num, chunks in signals.items() for _, v, *_ in chunks])
 
     def release(self) -> None:
         """Give memory back that a search mapped."""
