@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import gc
 import hmac
 import logging
@@ -31,6 +29,7 @@ from ..mcp.posted_calls import PostedCalls
 from ..mcp.sdk_adapter import HttpEndpoint, set_largest_body
 from ..mcp.server import build_server
 from ..mcp.stdio.serve import MOST_BYTES
+from ..pools import limit_arenas
 from ..security.callers import as_system
 from .access import EVENTS_PATH, MCP_PATH, SESSION_PATH, check_exposure
 from .callers import KnownCallers
@@ -52,7 +51,6 @@ __all__ = ["MCP_PATH", "announced_address", "bind_port", "bind_ports", "build_ap
 _GRACE_SECONDS = 3
 _BACKLOG = 512
 _OBJECTS_A_COLLECTION = 10_000
-_M_ARENA_MAX, _ARENAS = -8, 2  # of glibc's malloc.h
 
 _log = logging.getLogger(__name__)
 
@@ -230,15 +228,13 @@ def _tune_process() -> None:
     """For a process that answers many requests with a few threads.
 
     What was loaded so far stays, so the garbage collector need not look at it again; requests leave few cycles, so it
-    runs less often (it took a tenth of the processor time). The C library keeps freed memory apart for each thread;
-    two such arenas hold less than one for each. The framework's own spans are never sent, so it makes none.
+    runs less often (it took a tenth of the processor time). The framework's own spans are never sent, so it makes none.
     """
     fastmcp.settings.telemetry_mode = "propagation_only"
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_A_COLLECTION)
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, or Windows
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
+    limit_arenas()
 
 
 def announced_address(host: str, bound: socket.socket, links: PageLinks | None) -> tuple[str, str]:

@@ -95,11 +95,13 @@ class _ServerThread(threading.Thread):
 
         from ...app import Cortex
         from ...hooks.warm import serving_hooks
+        from ...pools import limit_arenas
         from ..middleware.logs import set_up_logs
         from ..middleware.telemetry import send_traces
         from ..server import build_server
         from .streams import MessageServer
 
+        limit_arenas()
         set_up_logs(self._settings)
         with send_traces(self._settings), Cortex.from_settings(self._settings, self._project) as cortex:
 

@@ -253,9 +253,12 @@ class MemoryTable:
             self.database.kept_spaces.invalidate(session)
 
     def without_personal_check(self, session: Session, space: str | None, limit: int) -> dict[str, list[int]]:
-        """Records that were not checked for personal data, by space."""
+        """Records of a space, or of all, that were not checked for personal data, by space.
+
+        Of all spaces without the notes that are to be read for the graph soon, which are checked then.
+        """
         if space is None:
-            statement = "SELECT space, num FROM memory WHERE personal IS NULL ORDER BY num LIMIT ?"
+            statement = "SELECT space, num FROM memory WHERE personal IS NULL AND graphed <> 2 ORDER BY num LIMIT ?"
             rows = session.rows(everywhere("unchecked", statement), (limit,))
         else:
             rows = session.rows(
