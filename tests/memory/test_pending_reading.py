@@ -249,3 +249,20 @@ def test_the_thread_waits_while_somebody_recalls(home: Path, project: Path, monk
         assert pending._wait_for_a_pause()
         cortex.memories.recall("anything")
         assert not pending._wait_for_a_pause()
+
+
+def test_upkeep_leaves_pending_notes_to_the_thread_that_waits_for_calls(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PendingReading, "added", lambda self, count: None)
+    taken_up: list[int] = []
+    monkeypatch.setattr(PendingReading, "take_up", lambda self: taken_up.append(self._count(10)))
+    with opened(home, project) as cortex:
+        # Makes the snapshot that is due, for which pending notes would be read.
+        cortex.upkeep()
+        cortex.memories.capture(TEXTS[0])
+        cortex.upkeep()
+        assert taken_up[-1] == 1
+        assert [row[1:] for row in graph_of(cortex)["memory"]] == [(2, None)]
+        assert cortex.memories.finish_reading()
+        assert [row[1] for row in graph_of(cortex)["memory"]] == [1]
