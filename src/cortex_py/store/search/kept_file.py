@@ -10,6 +10,7 @@ It holds no text: names are hashes.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import mmap
@@ -20,6 +21,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,9 @@ from numpy.typing import NDArray
 
 from .vectors import GROUPED_FROM, rows_at
 
-__all__ = ["Arrays", "Damaged", "KeptFile", "KeptSpace", "Outdated"]
+__all__ = ["READ_BY_CHUNK", "READ_BY_PLACE", "Arrays", "Damaged", "KeptFile", "KeptSpace", "Outdated"]
 
-_MAGIC, _FORMAT = b"CORTEXKS", 2
+_MAGIC, _FORMAT = b"CORTEXKS", 3
 _PREFIX = struct.Struct("<8sIIII16s")
 _BLOCK = 1 << 16
 _AT_ONCE = 1 << 20
@@ -44,7 +46,9 @@ _FIXED = ("place_of", "basis", "steps", "sampled", "centres", "bounds", "names",
 _CHECKED = ("place", "branch", "before", "after", *_FIXED)
 # What a purge leaves of a record, where it is not 0.
 _PURGED = dict.fromkeys(("nums", "branch", "confined", "before", "after", "place", "place_of"), -1)
-_READ_BY_PLACE = ("nums", "created", "flags", "author", "branch", "before", "after")
+# What a search reads here and there: no process overwrites the first; it may overwrite the second.
+READ_BY_CHUNK = ("fine", "scale")
+READ_BY_PLACE = ("nums", "created", "flags", "author", "branch", "before", "after")
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -55,20 +59,24 @@ class KeptSpace:
 
     facts: Mapping[str, Any]
     arrays: Arrays
-    memory: mmap.mmap
 
-    def release(self, *, columns: bool) -> None:
-        """Give memory back to the system after a search that read little here and there; the next one maps it again.
+    @property
+    def is_large(self) -> bool:
+        """Whether a search maps much more of the file than it reads."""
+        return bool(self.facts["chunks"] >= GROUPED_FROM)
 
-        In a large file only, of which such a search maps much more than it reads. `columns`: also that of the records,
-        which is possible as long as none of them was overwritten. What was appended lies beyond it.
+    def release(self, names: Sequence[str]) -> None:
+        """Give the memory of some arrays back to the system; what reads them next maps it again.
+
+        No row of them that came from the file may have been overwritten. What was appended lies beyond it.
         """
-        if self.facts["chunks"] < GROUPED_FROM or not hasattr(mmap, "MADV_DONTNEED"):
+        if not hasattr(mmap, "MADV_DONTNEED"):
             return
-        for name in ("fine", "scale", *(_READ_BY_PLACE if columns else ())):
-            kind, at, shape, count = self.facts["arrays"][name]
+        for name in names:
+            kind, _, shape, count = self.facts["arrays"][name]
             size = count * _width(kind, shape) // _BLOCK * _BLOCK
-            self.memory.madvise(mmap.MADV_DONTNEED, self.facts["begin"] + at, size)
+            # Each array begins a block, hence a page.
+            _system().madvise(ctypes.c_void_p(self.arrays[name].ctypes.data), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
 
 
 class Damaged(Exception):
@@ -129,7 +137,7 @@ class KeptFile:
         arrays = self._arrays(memory)
         # A purge is seen here, except in parts that this process wrote to. So a record is looked up in a copy.
         arrays |= {name: arrays[name].copy() for name in _FIXED}
-        return KeptSpace(self.facts, arrays, memory)
+        return KeptSpace(self.facts, arrays)
 
     def check(self) -> None:
         """Raise an error if any array is not what was written."""
@@ -247,6 +255,12 @@ class KeptFile:
             start = at + rows * _width(kind, shape)
             touched.update((start // _BLOCK).tolist(), ((start + _width(kind, shape) - 1) // _BLOCK).tolist())
         return touched
+
+
+@cache
+def _system() -> ctypes.CDLL:
+    """The C library. Other threads go on during its calls, unlike those of `mmap`, which take milliseconds here."""
+    return ctypes.CDLL(None)
 
 
 def _width(kind: str, shape: Sequence[int]) -> int:

@@ -19,12 +19,13 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from ...pools import Pool
 from ..database import Database, Row, Session, batched, column, everywhere, in_spaces, rows_among
 from ..rows import index_word, space_word
 from .candidates import Details, Signal, SpaceCandidates, read_details, read_signals
 from .chunk_columns import ChunkColumns
 from .filters import Scope
-from .kept_file import KeptSpace
+from .kept_file import READ_BY_CHUNK, READ_BY_PLACE, KeptSpace
 from .kept_spaces import KeptSpaces
 from .record_columns import RECORD_COLUMNS, RecordColumns
 from .vectors import VectorMatrix, distinct, stack
@@ -111,6 +112,7 @@ _NEWEST_SECONDS = 60.0
 # If more than this share of the records changed since a file was written, reading everything is quicker.
 _CHANGED_MOST = 0.5
 _CAUGHT_UP_AT_ONCE = 2_048
+_RELEASING = Pool(1, "cortex-release")
 # How many times of catching up are remembered, for transactions that began before.
 _CHANGES_MOST = 256
 
@@ -294,10 +296,15 @@ class Segment:
                 self._add(matrix, [(num, v) for num, chunks in signals.items() for _, v, *_ in chunks])
 
     def release(self) -> None:
-        """Give memory back that a search mapped."""
-        if (mapped := self._mapped) is not None:
-            with self._lock:
-                mapped.release(columns=not self.columns.overwritten)
+        """Give memory back that a search mapped, while the caller goes on."""
+        if (mapped := self._mapped) is not None and mapped.is_large:
+            _RELEASING.submit(partial(self._release, mapped))
+
+    def _release(self, mapped: KeptSpace) -> None:
+        mapped.release(READ_BY_CHUNK)
+        with self._lock:
+            if not self.columns.overwritten:
+                mapped.release(READ_BY_PLACE)
 
     def word_share(self, session: Session, hashes: Sequence[int]) -> NDArray[np.float64]:
         """The approximate share of records that contain each word, from a sample."""
