@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import signal
+import subprocess
+import sys
 import threading
 import warnings
 from collections import deque
@@ -128,3 +131,28 @@ def test_a_failure_of_shared_work_reaches_the_caller_after_all_have_stopped(fail
         pool.run_beside(work, 1)
     assert at_work.acquire(blocking=False)
     pool.close()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only this C library keeps what is freed")
+def test_freed_memory_goes_back_to_the_system_when_it_is_trimmed() -> None:
+    # A block that is still in use above the freed ones keeps the C library from giving them back by itself.
+    program = """
+import ctypes
+from pathlib import Path
+from cortex_py.pools import trim_arenas
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+library = ctypes.CDLL(None)
+library.malloc.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+blocks = [library.malloc(65_536) for _ in range(1_000)]
+for block in blocks:
+    ctypes.memset(block, 1, 65_536)
+for block in blocks[:-1]:
+    library.free(block)
+before = resident()
+trim_arenas()
+assert resident() < before - 10_000, (before, resident())
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

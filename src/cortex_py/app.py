@@ -366,7 +366,10 @@ class Cortex:
         concerns the whole store.
         """
         with as_system():
-            return self._upkeep(stop)
+            try:
+                return self._upkeep(stop)
+            finally:
+                pools.trim_arenas()
 
     def _upkeep(self, stop: Callable[[], bool]) -> CompressionResult:
         self.memories.place.sync_git_state()

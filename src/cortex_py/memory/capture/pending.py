@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
 from ...errors import CortexError, StorageError
-from ...pools import renew_in_forks
+from ...pools import renew_in_forks, trim_arenas
 from ...records import Memory
 from ...security.callers import as_system
 from ...store.database import Session
@@ -258,7 +258,8 @@ class PendingReading:
                 with self._lock:
                     if not self._news.is_set():
                         self._thread = None
-                        return
+                        break
+        trim_arenas()
 
     def _wait_for_a_pause(self) -> bool:
         """Wait until there are no calls for a moment; False if that takes too long."""

@@ -19,7 +19,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from ...pools import Pool
+from ...pools import Pool, trim_arenas
 from ..database import Database, Row, Session, batched, column, everywhere, in_spaces, rows_among
 from ..rows import index_word, space_word
 from .candidates import Details, Signal, SpaceCandidates, read_details, read_signals
@@ -102,7 +102,7 @@ def _in_turn(shares: NDArray[np.float64]) -> list[list[int]]:
 
 # Up to this many visible records, all are ranked; beyond it retrieval picks candidates first.
 SMALL = 1_500
-_BLOCK = 16_384
+_BLOCK = 4_096
 _FIT_ON = 6_000
 _SKETCH_ON = 1_500
 # A file is worth its writing from this many records on, and again after so many changes or this share of the records.
@@ -316,8 +316,13 @@ class Segment:
         return shares.lookup(hashes)
 
     def _load_matrix(self, session: Session) -> VectorMatrix:
-        sampled = read_signals(session, self.space, self._sample(_FIT_ON))
-        vectors = [v for chunks in sampled.values() for _, v, *_ in chunks if v]
+        vectors = [
+            vector
+            for some in batched(self._sample(_FIT_ON), _CAUGHT_UP_AT_ONCE)
+            for chunks in read_signals(session, self.space, some).values()
+            for _, vector, *_ in chunks
+            if vector
+        ]
         (expected,) = session.rows("SELECT count(*) FROM chunk WHERE space = ?", (self.space,))[0]
         matrix = VectorMatrix(stack(vectors, self._dimensions), int(expected))
         num, n = -1, -1
@@ -327,6 +332,8 @@ class Segment:
         ):
             num, n = rows[-1][:2]
             self._add(matrix, [(row[0], row[2]) for row in rows])
+        del vectors, rows
+        trim_arenas()
         return matrix
 
     def _add(self, matrix: VectorMatrix, rows: Sequence[tuple[int, bytes | None]]) -> None:

@@ -199,7 +199,7 @@ class VectorMatrix:
     def append(self, vectors: Floats, places: NDArray[np.int32]) -> None:
         start, end = self._size, self._size + len(vectors)
         self._grow(end)
-        step = 65_536
+        step = 4_096
         for low in range(0, len(vectors), step):
             part = vectors[low : low + step]
             here = slice(start + low, start + low + len(part))
