@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -92,6 +92,9 @@ def single_threaded() -> Iterator[None]:
 _DIRECTIONS = 64
 _FINE_SHARE = 0.01
 _FINE_MOST = 6_000
+# The same of the chunks that a selective filter leaves.
+_FINE_SHARE_CHOSEN = 0.02
+_FINE_LEAST = 1_000
 _BYTE = 127.0
 _BLOCK = 262_144  # numbers at a time, in rows as long as a vector or its code
 _GROUPED_AT_ONCE = 4_096
@@ -270,25 +273,14 @@ class VectorMatrix:
     ) -> NDArray[np.int32]:
         """The best by their whole vectors. The scores are those of all chunks, of the chosen ones, or of parts."""
         keep = min(max(8 * count, int(self._size * _FINE_SHARE)), max(_FINE_MOST, 8 * count))
-        if chosen is None or isinstance(chosen, np.ndarray):
-            rows = _best(scores, keep, self._size, partial(self._sample, scores, chosen))
-            rows = rows if chosen is None else chosen[rows]
-        else:
-            rows = _best(scores, keep, len(scores), lambda: scores[:: _stride(len(scores))])
-            rows = _rows_of(chosen, rows)
+        if isinstance(chosen, np.ndarray):
+            keep = min(keep, max(8 * count, _FINE_LEAST, int(len(chosen) * _FINE_SHARE_CHOSEN)))
+        rows = _best(scores, keep, self._sampled if chosen is None else None)
+        if chosen is not None:
+            rows = chosen[rows] if isinstance(chosen, np.ndarray) else _rows_of(chosen, rows)
         fine = _products(self._fine, query, [rows])
         fine *= self._scale[rows]
         return _best_places(self._place[rows], fine, count)
-
-    def _sample(self, scores: Floats, chosen: NDArray[np.int64] | None) -> Floats:
-        """The scores of a sample of all chunks; -inf for those that are not among the chosen ones."""
-        if chosen is None:
-            return scores[:: _stride(self._size)] if self._sampled is None else scores[self._sampled]
-        rows = np.arange(0, self._size, _stride(self._size)) if self._sampled is None else self._sampled
-        if not len(chosen):
-            return np.full(len(rows), -np.inf, np.float32)
-        at = np.minimum(np.searchsorted(chosen, rows), len(chosen) - 1)
-        return np.where(chosen[at] == rows, scores[at], np.float32(-np.inf))
 
     def _grow(self, needed: int) -> None:
         if needed <= len(self._place):
@@ -377,19 +369,19 @@ def _rows_of(parts: Sequence[range], indexes: NDArray[np.int64]) -> NDArray[np.i
     return rows
 
 
-def _best(scores: Floats, count: int, size: int, sample: Callable[[], Floats]) -> NDArray[np.int64]:
-    """Indexes of about the `count` best finite scores of a matrix with `size` chunks, without sorting everything.
+def _best(scores: Floats, count: int, sample: NDArray[np.int32] | None) -> NDArray[np.int64]:
+    """Indexes of about the `count` best finite scores, without sorting everything.
 
-    `sample` gives the scores of a few of its chunks.
+    `sample` says by which of very many scores a threshold is estimated; None for evenly spaced ones.
     """
-    n = len(scores)
+    size = len(scores)
     if size <= 2 * count:
         return np.flatnonzero(scores > -np.inf)
     if size <= 50_000:
-        rows = np.argpartition(scores, n - count)[n - count :] if n > count else np.arange(n)
+        rows = np.argpartition(scores, size - count)[size - count :]
         return rows[scores[rows] > -np.inf]
     # A threshold from a sample is several times cheaper than partitioning a long array.
-    sampled = sample()
+    sampled = scores[:: _stride(size)] if sample is None else scores[sample]
     rank = max(1, round(len(sampled) * count / size))
     threshold = np.partition(sampled, len(sampled) - rank)[len(sampled) - rank]
     rows = np.flatnonzero(scores >= threshold if threshold > -np.inf else scores > threshold)
