@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import subprocess
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.errors import EntityNotFound
+from cortex_py.memory.capture.capture import StoredRecord
 from cortex_py.memory.capture.pending import PendingReading
-from cortex_py.records import NewMemory
+from cortex_py.records import Memory, NewMemory
 
 from forking import python_command
 from stub_backend import StubBackend
@@ -266,3 +268,28 @@ def test_upkeep_leaves_pending_notes_to_the_thread_that_waits_for_calls(
         assert [row[1:] for row in graph_of(cortex)["memory"]] == [(2, None)]
         assert cortex.memories.finish_reading()
         assert [row[1] for row in graph_of(cortex)["memory"]] == [1]
+
+
+def test_a_process_leaves_notes_to_another_that_reads_them_too(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PendingReading, "added", lambda self, count: None)
+    with opened(home, project) as cortex, opened(home, project) as other:
+        for text in TEXTS[:6]:
+            cortex.memories.capture(text)
+        mine, theirs = cortex._sessions.pending, other._sessions.pending
+        until = time.monotonic() + 60
+        assert mine._reader is not None
+        read_stored, read = mine._reader.read_stored, list[int]()
+
+        def read_while_the_other_does(space: str, num: int, memory: Memory) -> StoredRecord:
+            read.append(num)
+            theirs._read(None, 1, until)
+            return read_stored(space, num, memory)
+
+        monkeypatch.setattr(mine._reader, "read_stored", read_while_the_other_does)
+        assert not mine._read(None, 16, until)
+        assert (len(read), pending_in(cortex)) == (1, 5)
+        # A query of the graph waits until all are read, whoever reads them.
+        assert cortex.memories.finish_reading()
+        assert pending_in(cortex) == 0

@@ -44,6 +44,7 @@ _PATIENCE_SECONDS = 2.0  # how long it lets calls go first
 _LINGER_SECONDS = 5.0  # how long it waits for more
 _FINISH_SECONDS = 2.0  # what a query of the graph spends on what is pending
 _CLOSE_SECONDS = 0.5
+_RIVAL_SECONDS = 2.0  # how long the thread leaves everything to another process that reads as well
 _FORK_WAIT_SECONDS = 5.0
 
 
@@ -81,6 +82,7 @@ class PendingReading:
         self._paused = False
         self._bulks = 0  # captures of many notes that are under way
         self._is_warm = False  # whether this process has read a note
+        self._has_rival = False  # whether another process has just read the same note
         self._added = 0  # by this process, since it last found nothing pending
         self._waiting: int | None = None  # at most so many; exact each time that it exceeds the bound
         self._allowed = self._most  # the bound: what an import left, and so many more
@@ -199,6 +201,8 @@ class PendingReading:
                     return False
                 self._read_one(space, num, memory)
                 done += 1
+                if self._has_rival and most is not None:
+                    return False
 
     def _read_one(self, space: str, num: int, memory: Memory) -> None:
         reader = self._reader
@@ -214,7 +218,8 @@ class PendingReading:
             logger.exception("memory %s could not be read for the graph, which has nothing of it", memory.id)
             stored = reader.unreadable(space, num, memory)
         with self._store.database.write(space, derived=True) as session:
-            if self._store.graph.claim(session, space, num, memory.version):
+            self._has_rival = not self._store.graph.claim(session, space, num, memory.version)
+            if not self._has_rival:
                 reader.write_stored(session, stored)
 
     # -- forks -----------------------------------------------------------------------------------
@@ -254,6 +259,10 @@ class PendingReading:
             except Exception:
                 logger.exception("pending notes were not read")
                 done = True
+            if self._has_rival:
+                # Processes that go on side by side read each note several times, and are slower than one of them.
+                self._has_rival = False
+                self._closing.wait(_RIVAL_SECONDS)
             if done and not self._news.wait(_LINGER_SECONDS):
                 with self._lock:
                     if not self._news.is_set():
