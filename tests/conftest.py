@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: a home, a clock that stands still until told, the real model."""
+"""Fixtures shared by all tests: a home, a clock that a test moves, the real model."""
 
 from __future__ import annotations
 

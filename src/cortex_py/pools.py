@@ -1,7 +1,7 @@
 """Thread pools that start when first used, restart in a forked process, and end with their last user.
 
-Also `load_once`, for what the threads of a process share, and `limit_arenas` and `trim_arenas`, for the memory that
-they keep.
+Also `load_once`, for what the threads of a process share, `limit_arenas` and `trim_arenas`, for the memory that
+they keep, and `call_library`, for calls of the C library.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
-__all__ = ["Pool", "limit_arenas", "load_once", "release", "renew_in_forks", "require", "trim_arenas"]
+__all__ = ["Pool", "call_library", "limit_arenas", "load_once", "release", "renew_in_forks", "require", "trim_arenas"]
 
 _M_ARENA_MAX, _ARENAS = -8, 2  # of glibc's malloc.h
 _T = TypeVar("_T")
@@ -21,15 +21,16 @@ _T = TypeVar("_T")
 
 def limit_arenas() -> None:
     """Let all threads of a server share two heaps of the C library, which keeps freed memory apart for each thread."""
-    _call_allocator("mallopt", _M_ARENA_MAX, _ARENAS)
+    call_library("mallopt", _M_ARENA_MAX, _ARENAS)
 
 
 def trim_arenas() -> None:
     """Give freed memory back to the system, after work that took much of it for a while."""
-    _call_allocator("malloc_trim", 0)
+    call_library("malloc_trim", 0)
 
 
-def _call_allocator(name: str, *arguments: int) -> None:
+def call_library(name: str, *arguments: Any) -> None:
+    """Call a function of the C library, if it has it. Other threads go on meanwhile."""
     import contextlib
     import ctypes
 

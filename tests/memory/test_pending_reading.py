@@ -290,6 +290,6 @@ def test_a_process_leaves_notes_to_another_that_reads_them_too(
         monkeypatch.setattr(mine._reader, "read_stored", read_while_the_other_does)
         assert not mine._read(None, 16, until)
         assert (len(read), pending_in(cortex)) == (1, 5)
-        # A query of the graph waits until all are read, whoever reads them.
+        # A query of the graph waits until all are read, by either process.
         assert cortex.memories.finish_reading()
         assert pending_in(cortex) == 0

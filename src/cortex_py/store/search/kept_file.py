@@ -21,13 +21,13 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...pools import call_library
 from .vectors import GROUPED_FROM, rows_at
 
 __all__ = ["READ_BY_CHUNK", "READ_BY_PLACE", "Arrays", "Damaged", "KeptFile", "KeptSpace", "Outdated"]
@@ -46,7 +46,7 @@ _FIXED = ("place_of", "basis", "steps", "sampled", "centres", "bounds", "names",
 _CHECKED = ("place", "branch", "before", "after", *_FIXED)
 # What a purge leaves of a record, where it is not 0.
 _PURGED = dict.fromkeys(("nums", "branch", "confined", "before", "after", "place", "place_of"), -1)
-# What a search reads here and there: no process overwrites the first; it may overwrite the second.
+# What a search reads here and there. No process overwrites what it has of a chunk; of a record it may.
 READ_BY_CHUNK = ("fine", "scale")
 READ_BY_PLACE = ("nums", "created", "flags", "author", "branch", "before", "after")
 
@@ -76,7 +76,9 @@ class KeptSpace:
             kind, _, shape, count = self.facts["arrays"][name]
             size = count * _width(kind, shape) // _BLOCK * _BLOCK
             # Each array begins a block, hence a page.
-            _system().madvise(ctypes.c_void_p(self.arrays[name].ctypes.data), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
+            start = ctypes.c_void_p(self.arrays[name].ctypes.data)
+            # Not the call that `mmap` has: all threads would wait for it, for milliseconds.
+            call_library("madvise", start, ctypes.c_size_t(size), mmap.MADV_DONTNEED)
 
 
 class Damaged(Exception):
@@ -255,12 +257,6 @@ class KeptFile:
             start = at + rows * _width(kind, shape)
             touched.update((start // _BLOCK).tolist(), ((start + _width(kind, shape) - 1) // _BLOCK).tolist())
         return touched
-
-
-@cache
-def _system() -> ctypes.CDLL:
-    """The C library. Other threads go on during its calls, unlike those of `mmap`, which take milliseconds here."""
-    return ctypes.CDLL(None)
 
 
 def _width(kind: str, shape: Sequence[int]) -> int:

@@ -111,7 +111,7 @@ _KEPT_LEAST, _KEPT_CHANGES, _KEPT_SHARE = 2_000, 1_000, 0.05
 _NEWEST_SECONDS = 60.0
 # If more than this share of the records changed since a file was written, reading everything is quicker.
 _CHANGED_MOST = 0.5
-_CAUGHT_UP_AT_ONCE = 2_048
+_READ_AT_ONCE = 2_048
 _RELEASING = Pool(1, "cortex-release")
 # How many times of catching up are remembered, for transactions that began before.
 _CHANGES_MOST = 256
@@ -291,7 +291,7 @@ class Segment:
         if len(places):
             matrix.forget(places)
             # After an import by another process these are very many, and their vectors take far more than the matrix.
-            for some in batched(changed, _CAUGHT_UP_AT_ONCE):
+            for some in batched(changed, _READ_AT_ONCE):
                 signals = read_signals(session, self.space, some)
                 self._add(matrix, [(num, v) for num, chunks in signals.items() for _, v, *_ in chunks])
 
@@ -318,7 +318,7 @@ class Segment:
     def _load_matrix(self, session: Session) -> VectorMatrix:
         vectors = [
             vector
-            for some in batched(self._sample(_FIT_ON), _CAUGHT_UP_AT_ONCE)
+            for some in batched(self._sample(_FIT_ON), _READ_AT_ONCE)
             for chunks in read_signals(session, self.space, some).values()
             for _, vector, *_ in chunks
             if vector

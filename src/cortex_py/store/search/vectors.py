@@ -92,7 +92,8 @@ def single_threaded() -> Iterator[None]:
 _DIRECTIONS = 64
 _FINE_SHARE = 0.01
 _FINE_MOST = 6_000
-# The same of the chunks that a selective filter leaves.
+# Of the chunks that a selective filter leaves, this share is compared with whole vectors, and at least so many: on
+# 12,000 vectors of the real model these hold 99.7% of the 32 nearest.
 _FINE_SHARE_CHOSEN = 0.02
 _FINE_LEAST = 1_000
 _BYTE = 127.0
