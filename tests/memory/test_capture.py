@@ -15,6 +15,8 @@ from cortex_py.errors import (
     ModelMismatch,
     UnknownNamespace,
 )
+from cortex_py.security import policy
+from cortex_py.security.secrets.secrets import find_secrets
 
 from helpers import FakeClock
 
@@ -103,6 +105,14 @@ def test_a_secret_is_redacted_everywhere_and_the_caller_is_told(cortex: Cortex, 
     cortex.close()
     for file in home.rglob("*"):
         assert not file.is_file() or FAKE_TOKEN.encode() not in file.read_bytes()
+
+
+def test_a_text_is_searched_for_secrets_once(cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "The cache of the build server holds every wheel of a release until its branch is merged. " * 6
+    seen: list[str] = []
+    monkeypatch.setattr(policy, "find_secrets", lambda text: seen.append(text) or find_secrets(text))
+    cortex.memories.capture_many([NewMemory(content=f"{n} {long}", tags=("cache",)) for n in range(3)])
+    assert sorted(text for text in seen if long in text) == [f"{n} {long}" for n in range(3)]
 
 
 def test_under_the_policy_block_a_secret_is_refused_without_being_named(home: Path, project: Path, model) -> None:

@@ -124,10 +124,9 @@ def screen_record(memory: Memory, screen: Screen) -> Memory:
     kept, kinds = screen.fields("memory", {name: getattr(memory, name) for name in _OUTSIDE})
     tags, in_tags = screen.each("tags", memory.tags)
     found = tuple(dict.fromkeys((*kinds, *in_tags)))
+    # Copied even where nothing was removed: the store screens again what is not marked as screened.
     changes: dict[str, Any] = {**kept, "tags": tags, "redactions": found or memory.redactions}
-    # Mostly there is nothing to change, and a copy has many fields.
-    same = all(getattr(memory, name) == value for name, value in changes.items())
-    return memory if same else replace(memory, **changes)
+    return replace(memory, **changes)
 
 
 def with_personal_counts(memory: Memory, people: Sequence[tuple[int, int]] = ()) -> Memory:
