@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import random
 import shutil
@@ -20,6 +21,7 @@ from cortex_py.clock import to_micros
 from cortex_py.encryption import encrypt_home, encryption_of
 from cortex_py.memory.recall.filters import parse_filter
 from cortex_py.sqlite_file import can_encrypt
+from cortex_py.store.search import process_space
 from cortex_py.store.search.filters import View
 from cortex_py.store.search.kept_file import KeptFile
 from cortex_py.store.search.process_space import Segment
@@ -369,6 +371,36 @@ def test_rows_in_groups_give_the_same_answers(home: Path, project: Path, monkeyp
         cortex.memories.capture("amber basil")
         assert _answers(cortex) != before
     _same_without_files(home, project)
+
+
+@pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="the system does not tell which pages are mapped")
+def test_what_a_search_mapped_goes_back_to_the_system(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("vectors", "kept_file"):
+        monkeypatch.setattr(f"cortex_py.store.search.{module}.GROUPED_FROM", 1)
+    monkeypatch.setattr("cortex_py.store.search.kept_file._BLOCK", mmap.PAGESIZE)
+    _fill(home, project, 300)
+    with _open(home, project) as cortex:
+        cortex.memories.recall("amber basil")
+        segment = _segment(cortex)
+        assert segment._mapped is not None
+        rows = segment._mapped.arrays["fine"]
+        pages = 300 * rows.shape[1] // mmap.PAGESIZE
+        process_space._RELEASING.close()  # it finishes what it has to do
+        assert _mapped_pages(rows, pages) == 0
+        rows[:300].sum()
+        assert _mapped_pages(rows, pages) == pages >= 2
+        cortex.memories.recall("heron jade")
+        process_space._RELEASING.close()
+        assert _mapped_pages(rows, pages) == 0
+
+
+def _mapped_pages(array: np.ndarray, pages: int) -> int:
+    """How many of the first pages of an array this process has mapped."""
+    with Path("/proc/self/pagemap").open("rb", buffering=0) as pagemap:
+        pagemap.seek(array.ctypes.data // mmap.PAGESIZE * 8)
+        return int(np.count_nonzero(np.frombuffer(pagemap.read(8 * pages), np.uint64) >> np.uint64(63)))
 
 
 def test_records_that_came_or_went_after_their_space_was_grouped(
