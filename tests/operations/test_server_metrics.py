@@ -45,10 +45,12 @@ def test_a_shared_server_tells_its_numbers_without_names_and_contents(
         call(server.url, f"{SECRET}_tool", {}, **bearer)
         call(server.url, "embedding_generate", {"text": "a text"}, **bearer)
         get(server.url, f"/{SECRET}", **bearer)
-        # What was asked is written down when it was answered, perhaps a moment after that.
+        # What was asked is written down, and has ended, when it was answered, perhaps a moment after that.
         found: dict[tuple[str, ...], float] = {}
         pages = 0
-        while found.get(("cortex_audit_events_total", "written"), 0) < 6 and pages < 1_000:
+        while pages < 1_000 and (
+            found.get(("cortex_audit_events_total", "written"), 0) < 6 or found[("cortex_http_requests_in_flight",)] > 1
+        ):
             status, _, body = get(server.url, "/metrics", **bearer)
             found = _numbers(body.decode())
             pages += 1
