@@ -25,8 +25,19 @@ _LATER = {
 }
 
 
+def turn_back_indexes(session: Session) -> None:
+    """Give an open store of today the indexes that versions before step 20 had."""
+    for statement in migrations.MIGRATIONS[19]:
+        if statement.startswith("CREATE"):
+            session.run(f"DROP INDEX {statement.split()[2]}")
+    for statement in migrations.MIGRATIONS[0]:
+        if statement.startswith(("CREATE INDEX memory_namespace ", "CREATE INDEX memory_branch ")):
+            session.run(statement)
+
+
 def turn_back_spaces(session: Session) -> None:
     """Give an open store of today one change sequence for all spaces, as versions before step 17 had it."""
+    turn_back_indexes(session)
     for table in ("space_change", "kept_request"):
         session.run(f"DROP TABLE IF EXISTS {table}")
     for statement in migrations.MIGRATIONS[0][:2]:

@@ -227,3 +227,33 @@ def test_near_identical_notes_do_not_lower_each_other(cortex: Cortex) -> None:
     scores = [hit.score for hit in cortex.memories.recall("how long are backups kept").results]
     assert min(scores) > 0.3
     assert max(scores) > alone - 0.15
+
+
+_LISTED = ("", "ns:decisions", "ns:decisions,learnings since:1h", "status:archived,active", "before:30m", "tag:odd")
+
+
+def test_a_list_in_pages_is_the_whole_list_in_order(cortex: Cortex, clock: FakeClock) -> None:
+    """Of several domains, namespaces and statuses, with records of the same time."""
+    kept = []
+    for n in range(24):
+        namespace, domain = ("decisions", "learnings", "patterns")[n % 3], ("project", "user")[n % 2]
+        tags, ttl = ["odd"] if n % 2 else [], "30m" if n == 5 else None
+        kept.append(
+            cortex.memories.capture(f"Note {n} of the list", namespace=namespace, domain=domain, tags=tags, ttl=ttl)
+        )
+        if n % 4 == 3:
+            clock.advance(minutes=10)
+    cortex.memories.delete(kept[8].id)
+    cortex.memories.supersede(kept[9].id, kept[11].id)
+    lists = {filter: cortex.memories.recall(filter=filter, limit=100) for filter in _LISTED}
+    for filter, whole in lists.items():
+        shown = [hit.memory for hit in whole.results]
+        assert len(shown) == whole.total > 3, filter
+        assert shown == sorted(shown, key=lambda one: (one.created_at, one.id), reverse=True)
+        pages = [cortex.memories.recall(filter=filter, limit=5, offset=n) for n in range(0, 30, 5)]
+        assert [hit.memory.id for page in pages for hit in page.results] == [one.id for one in shown]
+    # Then counted by the columns of a process that searched; before, by the store itself.
+    cortex.memories.recall("note of the list")
+    assert {filter: cortex.memories.recall(filter=filter, limit=1).total for filter in _LISTED} == {
+        filter: whole.total for filter, whole in lists.items()
+    }

@@ -440,11 +440,12 @@ class Contexts:
         with self._store.database.read() as session:
             branches = self._store.branches.all(session, project.id)
             view = project.memories.place.view(to_micros(self._clock.now()))
-            where = self._store.scope(session, EVERYTHING, view).where
-            found = self._store.memories.newest(session, where, _GRAPH_NODES, branch.id if branch else None)
+            scope = self._store.scope(session, EVERYTHING, view)
+            where, table = scope.where, self._store.memories
+            found = table.newest(session, where, _GRAPH_NODES, branch.id if branch else None)
             total = len(found)
             if total == _GRAPH_NODES:
-                total = self._store.memories.count(session, where, branch.id if branch else None)
+                total = table.count(session, where, branch.id) if branch else self._store.count(session, scope)
             vectors = self._store.vectors(session, where.spaces, [num for num, _ in found])
             entities = self._named(session, project, found)
         kept = [one for one in branches if branch is None or one.id == branch.id]

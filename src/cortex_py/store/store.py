@@ -78,6 +78,12 @@ class Store:
         """What a query with this filter may see, as SQL."""
         return open_scope(self.database, session, filter, view, self._names, self._readable)
 
+    def count(self, session: Session, scope: Scope) -> int:
+        """How many records are visible."""
+        # A process that searched the spaces need not read their records.
+        counted = self.search.count(session, scope) if "search" in vars(self) else None
+        return self.memories.count(session, scope.where) if counted is None else counted
+
     def vectors(self, session: Session, spaces: Sequence[str], nums: Sequence[int]) -> NDArray[np.float32]:
         """One unit vector per record: the mean of its chunks. The records are in these spaces."""
         from .search.candidates import record_vectors

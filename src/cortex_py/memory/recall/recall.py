@@ -221,8 +221,9 @@ class Recall:
         warnings: tuple[str, ...],
     ) -> Page:
         table = self._store.memories
-        wheres = [self._store.scope(session, filter, view).where for view in views]
-        total = sum(table.count(session, where) for where in wheres)
+        scopes = [self._store.scope(session, filter, view) for view in views]
+        wheres = [scope.where for scope in scopes]
+        total = sum(self._store.count(session, scope) for scope in scopes)
         if len(wheres) == 1:
             memories = table.list_page(session, wheres[0], limit, offset)
         else:

@@ -81,7 +81,7 @@ POSTGRES_STEPS = tuple(
 
 
 # Quoted texts come first, so that nothing inside them is replaced.
-_SIGN = re.compile(r"('(?:[^']|'')*')|(\?)|(%)|(\bNOT IN \(\))|(\bIN \(\))|(\+(?=(?:\w+\.)?space\b))")
+_SIGN = re.compile(r"('(?:[^']|'')*')|(\?)|(%)|(\bNOT IN \(\))|(\bIN \(\))|(\+(?=(?:\w+\.)?(?:space|status)\b))")
 _SIGNS = ("", "%s", "%%", "<> ALL('{}')", "= ANY('{}')", "")
 _DEFINITION = re.compile(r"\s*(?:CREATE|ALTER) TABLE\b")
 _TYPES = (

@@ -53,6 +53,8 @@ _QUICK = (
     re.compile(r"\s*ALTER TABLE \"?\w+\"? (ENABLE ROW LEVEL SECURITY$|SET \()"),
     re.compile(r"\s*(CREATE|ALTER|DROP) POLICY\b"),
     re.compile(r"\s*CREATE (OR REPLACE )?FUNCTION\b"),
+    # One that a new index takes the place of.
+    re.compile(r"\s*DROP INDEX \w+$"),
     re.compile(r"\s*INSERT INTO \w+ \([^)]*\) VALUES\b"),
 )
 

@@ -440,6 +440,15 @@ class ProcessSpace:
         places, records = self._by_words(session, found, hashes, open_places, open_records, count)
         return _ProcessQuery(found, scope, open_places, places, records)
 
+    def count(self, session: Session, scope: Scope, seq: int) -> int | None:
+        """How many records are visible; None if the columns have changes that the transaction does not see."""
+        found = self.segment.snapshot(session, seq)
+        if found.seq != found.seen:
+            return None
+        total = int(np.count_nonzero(self._open(session, scope, found.columns)))
+        self.segment.release()
+        return total
+
     def _open(self, session: Session, scope: Scope, columns: RecordColumns) -> NDArray[np.bool_]:
         """The places that a query may see. Most filters are answered by the columns, the others by the numbers of the
         records that have the value, which an index gives without reading the records."""

@@ -276,6 +276,20 @@ class Search:
         spaces = [one.pick(session, query, count) for one in queries]
         return combine_candidates(spaces, self._details(session, spaces), hashes)
 
+    def count(self, session: Session, scope: Scope) -> int | None:
+        """How many records are visible; None where this process holds no columns that tell, and the store has to."""
+        seqs = self.changes(session, scope.spaces)
+        spaces = [space for space in visible(scope.spaces, session.bounds) if seqs[space]]
+        with self._lock:
+            held = [self._in_process.get(space) for space in spaces]
+        total = 0
+        for space, one in zip(spaces, held, strict=True):
+            counted = one.count(session, scope, seqs[space]) if one else None
+            if counted is None:
+                return None
+            total += counted
+        return total
+
     def nearest(self, session: Session, scope: Scope, query: NDArray[np.float32], count: int) -> Details:
         """What is stored of at least `count` records near a vector, if there are as many, in no certain order."""
         looked_up = self.look_up(session, scope, (), count)

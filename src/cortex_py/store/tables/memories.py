@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...clock import from_micros
@@ -50,6 +51,8 @@ _NEXT = (
     "ON CONFLICT (space) DO UPDATE SET seq = space_change.seq + 1 RETURNING seq"
 )
 _NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
+# The live records of a line of work. Without the `+`, SQLite would read all live records of the space.
+_OF_LINE = f"m.space = ? AND m.branch_id = ? AND +m.status IN ({marks(len(LIVE_STATUSES))})"
 # What projects keep of the memories that they used; each condition stands for all places of the id.
 _USES = (
     ("reference", "memory_id IN {ids}"),
@@ -275,31 +278,25 @@ class MemoryTable:
         )
 
     def list_page(self, session: Session, where: Where, limit: int, offset: int) -> list[Memory]:
-        rows = session.rows(
-            f"SELECT {_COLUMNS} FROM memory m WHERE {where.sql} {_NEWEST_FIRST} LIMIT ? OFFSET ?",
-            (*where.params, limit, offset),
-        )
-        return [self._memory(session, row) for row in rows]
+        """Records of a scope, newest first."""
+        nums = self._newest(session, where, limit, offset)
+        memories = self.fetch(session, nums, where.spaces)
+        return [memories[num] for num in nums]
 
     def list_between(
         self, session: Session, where: Where, since: int, before: int, limit: int, offset: int
     ) -> list[Memory]:
         """Records captured in a period, newest first."""
-        rows = session.rows(
-            f"SELECT {_COLUMNS} FROM memory m WHERE {where.sql} AND m.created_at >= ? AND m.created_at < ? "
-            f"{_NEWEST_FIRST} LIMIT ? OFFSET ?",
-            (*where.params, since, before, limit, offset),
-        )
-        return [self._memory(session, row) for row in rows]
+        return self.list_page(session, _captured(where, since, before), limit, offset)
 
     def moments(self, session: Session, where: Where, since: int, before: int, limit: int, offset: int) -> list[int]:
         """When the records of a period were captured, in the order of `list_between`."""
-        return column(
-            session,
-            f"SELECT m.created_at FROM memory m WHERE {where.sql} AND m.created_at >= ? AND m.created_at < ? "
-            f"{_NEWEST_FIRST} LIMIT ? OFFSET ?",
-            (*where.params, since, before, limit, offset),
-        )
+        statement, params = _newest_first(_captured(where, since, before), limit, offset)
+        return [row[1] for row in session.rows(statement, params)]
+
+    def _newest(self, session: Session, where: Where, limit: int, offset: int = 0) -> list[int]:
+        """The numbers of the newest records of a scope, newest first."""
+        return column(session, *_newest_first(where, limit, offset))
 
     def of_branch(
         self, session: Session, project_id: str, branch_id: str, newest: int = -1
@@ -307,8 +304,7 @@ class MemoryTable:
         """The live records of a line of work in order, as (number, change, record): all, or the `newest` ones."""
         found = self._numbered(
             session,
-            f"m.space = ? AND m.branch_id = ? AND m.status IN ({marks(len(LIVE_STATUSES))}) "
-            "ORDER BY m.created_at DESC, m.num DESC LIMIT ?",
+            f"{_OF_LINE} ORDER BY m.created_at DESC, m.num DESC LIMIT ?",
             (project_id, branch_id, *LIVE_STATUSES, newest if newest >= 0 else EVERY_ROW),
         )
         return found[::-1]
@@ -320,19 +316,19 @@ class MemoryTable:
 
         A removed record shows in the count.
         """
-        live = f"m.space = ? AND m.branch_id = ? AND m.status IN ({marks(len(LIVE_STATUSES))})"
         params: tuple[Sql, ...] = (project_id, branch_id, *LIVE_STATUSES, seq)
-        (count,) = session.rows(f"SELECT count(*) FROM memory m WHERE {live} AND m.seq <= ?", params)[0]
-        return count, self._numbered(session, f"{live} AND m.seq > ? ORDER BY m.created_at, m.num", params)
+        (count,) = session.rows(f"SELECT count(*) FROM memory m WHERE {_OF_LINE} AND m.seq <= ?", params)[0]
+        return count, self._numbered(session, f"{_OF_LINE} AND m.seq > ? ORDER BY m.created_at, m.num", params)
 
     def newest(
         self, session: Session, where: Where, limit: int, branch_id: str | None = None
     ) -> list[tuple[int, Memory]]:
         """The newest records of a scope, or of one line of work in it, oldest first, with their numbers."""
-        condition, params = f"{where.sql} {_NEWEST_FIRST} LIMIT ?", (*where.params, limit)
         if branch_id is not None:
-            condition, params = f"m.branch_id = ? AND {condition}", (branch_id, *params)
-        return [(num, memory) for num, _, memory in reversed(self._numbered(session, condition, params))]
+            where = _of_line(where, branch_id)
+        nums = self._newest(session, where, limit)
+        memories = self.fetch(session, nums, where.spaces)
+        return [(num, memories[num]) for num in reversed(nums)]
 
     def of_path(self, session: Session, space: str, path: str) -> list[tuple[int, int, Memory]]:
         """The records of a file, in the order of its lines, as (number, change, record)."""
@@ -345,10 +341,9 @@ class MemoryTable:
         return [(row[-2], row[-1], self._memory(session, row)) for row in rows]
 
     def count(self, session: Session, where: Where, branch_id: str | None = None) -> int:
-        condition, params = where.sql, where.params
         if branch_id is not None:
-            condition, params = f"m.branch_id = ? AND {condition}", (branch_id, *params)
-        return int(session.rows(f"SELECT count(*) FROM memory m WHERE {condition}", params)[0][0])
+            where = _of_line(where, branch_id)
+        return int(session.rows(f"SELECT count(*) FROM memory m WHERE {where.sql}", where.params)[0][0])
 
     def oldest_by_digest(self, session: Session, space: str, digests: Sequence[bytes]) -> dict[bytes, str]:
         """The oldest live record of each digest."""
@@ -509,6 +504,38 @@ class MemoryTable:
     def _drop_parts(self, session: Session, space: str, num: int) -> None:
         session.run("DELETE FROM tag WHERE +space = ? AND num = ?", (space, num))
         session.run("DELETE FROM chunk WHERE space = ? AND num = ?", (space, num))
+
+
+def _newest_first(where: Where, limit: int, offset: int) -> tuple[str, tuple[Sql, ...]]:
+    """The statement that lists the numbers and times of records, newest first.
+
+    Where an index has the parts of a scope in the order of their time, only the head of each is read: under one
+    condition for all of them, the engine would read and sort every record.
+    """
+    keys = "SELECT m.num, m.created_at, m.id FROM memory m WHERE"
+    if not where.parts:
+        return f"{keys} {where.sql} {_NEWEST_FIRST} LIMIT ? OFFSET ?", (*where.params, limit, offset)
+    heads = [
+        f"SELECT * FROM ({keys} {part} {_NEWEST_FIRST} LIMIT ?) AS head{n}" for n, (part, _) in enumerate(where.parts)
+    ]
+    params = (value for _, values in where.parts for value in (*values, offset + limit))
+    return (
+        f"SELECT m.num, m.created_at FROM ({' UNION ALL '.join(heads)}) AS m {_NEWEST_FIRST} LIMIT ? OFFSET ?",
+        (*params, limit, offset),
+    )
+
+
+def _captured(where: Where, since: int, before: int) -> Where:
+    """The records of a scope that were captured in a period."""
+    condition, period = " AND m.created_at >= ? AND m.created_at < ?", (since, before)
+    parts = tuple((sql + condition, (*params, *period)) for sql, params in where.parts)
+    return replace(where, sql=where.sql + condition, params=(*where.params, *period), tagged=None, parts=parts)
+
+
+def _of_line(where: Where, branch_id: str) -> Where:
+    """The records of a scope that are of one line of work, which has an index of its own."""
+    sql = f"{where.sql} AND m.branch_id = ?"
+    return replace(where, sql=sql, params=(*where.params, branch_id), tagged=None, parts=())
 
 
 def _row_values(record: IndexedRecord, seq: int, *, with_space: bool = True) -> tuple[Sql, ...]:
