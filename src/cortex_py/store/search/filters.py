@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
@@ -24,7 +24,7 @@ from ...records import LIVE_STATUSES, Kind, files_space, kind_space
 from ..database import Database, Session, Sql, column, in_spaces, marks
 
 __all__ = [
-    "EVERYTHING", "GROUNDED_WORDS", "Condition", "Filter", "Key", "Names", "Scope", "Value", "View", "Where",
+    "EVERYTHING", "GROUNDED_WORDS", "ByTime", "Condition", "Filter", "Key", "Names", "Scope", "Value", "View", "Where",
     "files_space", "glob_literal_prefix", "glob_matches", "glob_to_regex", "has_glob", "open_scope",
 ]  # fmt: skip
 
@@ -159,8 +159,22 @@ class Names:
     keys: Callable[[str], Sequence[str]]
 
 
-# Conditions with their parameters.
-Parts = tuple[tuple[str, tuple[Sql, ...]], ...]
+@dataclass(frozen=True, slots=True)
+class ByTime:
+    """A condition in parts: of the records that have one value in each of some columns, an index has the time's order.
+
+    `sql` is what else the records must meet.
+    """
+
+    values: Mapping[str, Sequence[str]]
+    sql: str
+    params: tuple[Sql, ...]
+
+    def parts(self) -> Iterator[tuple[str, tuple[Sql, ...]]]:
+        """The condition of each part, with its parameters. No record is in two of them."""
+        sql = " AND ".join((*(f"m.{column} = ?" for column in self.values), self.sql))
+        for values in product(*self.values.values()):
+            yield sql, (*values, *self.params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +188,8 @@ class Where:
     by_number: bool = False
     # For a filter of tags only: the statement that lists the numbers of the records that have them, deleted or not.
     tagged: tuple[str, tuple[Sql, ...]] | None = None
-    # The same condition in parts that have no record in common: an index has the records of a part in the order of
-    # their time. Empty if another index finds the few records that the filter leaves.
-    parts: Parts = ()
+    # None if an index finds the few records that the filter leaves, in another order.
+    by_time: ByTime | None = None
 
 
 @dataclass(slots=True)
@@ -201,7 +214,9 @@ class WhereCompiler:
             # An empty list is not valid SQL on every engine.
             return Where("FALSE", (), ())
         by_time = _values_by_time(filter, spaces)
-        parts = [_Part(in_spaces("m.space", spaces), list(spaces))]
+        by_number = any(one.key in _BY_NUMBER and not one.negated for one in filter.conditions)
+        # With the `+`, SQLite looks up the numbers; without it, it scans the whole space and looks for each among them.
+        parts = [_Part(in_spaces("+m.space" if by_number else "m.space", spaces), list(spaces))]
         if not filter.having("status"):
             # With the `+`, SQLite uses the index of another condition, which leaves fewer records than the status.
             status = "m.status" if by_time else "+m.status"
@@ -211,21 +226,10 @@ class WhereCompiler:
         if not _asks_for_the_dead(filter):
             rest.append(_Part("(m.expires_at IS NULL OR m.expires_at > ?)", [now]))
         rest += [self._condition(one, spaces) for one in filter.conditions if one.key not in by_time]
-        whole = _all_of([*parts, *rest])
-        by_number = any(one.key in _BY_NUMBER and not one.negated for one in filter.conditions)
-        heads = [
-            _all_of(
-                [*(_Part(f"m.{column} = ?", [value]) for column, value in zip(by_time, values, strict=True)), *rest]
-            )
-            for values in product(*by_time.values())
-        ]
+        sql, params = _all_of([*parts, *rest])
+        by_tags = self._by_tags(filter, spaces)
         return Where(
-            whole.sql,
-            tuple(whole.params),
-            tuple(spaces),
-            by_number,
-            self._by_tags(filter, spaces),
-            tuple((one.sql, tuple(one.params)) for one in heads) if by_time else (),
+            sql, params, tuple(spaces), by_number, by_tags, ByTime(by_time, *_all_of(rest)) if by_time else None
         )
 
     def _by_tags(self, filter: Filter, spaces: Sequence[str]) -> tuple[str, tuple[Sql, ...]] | None:
@@ -338,7 +342,7 @@ class WhereCompiler:
 
 
 def _values_by_time(filter: Filter, spaces: Sequence[str]) -> dict[str, Sequence[str]]:
-    """The columns of an index that goes on with the time, with the values of each that a filter allows.
+    """The columns of `ByTime`, with the values of each that a filter allows.
 
     None if the filter names others: theirs are fewer records, which another index finds.
     """
@@ -386,8 +390,8 @@ def _in(column: str, values: Sequence[str]) -> _Part:
     return _Part(f"{column} IN ({marks(len(values))})", list(values))
 
 
-def _all_of(parts: Sequence[_Part]) -> _Part:
-    return _Part(" AND ".join(part.sql for part in parts), [value for part in parts for value in part.params])
+def _all_of(parts: Sequence[_Part]) -> tuple[str, tuple[Sql, ...]]:
+    return " AND ".join(part.sql for part in parts), tuple(value for part in parts for value in part.params)
 
 
 def _any_of(parts: Sequence[_Part]) -> _Part:
@@ -429,11 +433,10 @@ class Scope:
 
     def allowed(self, session: Session, space: str) -> list[int]:
         """Numbers of the visible records of a space."""
-        statement = f"SELECT m.num FROM memory m WHERE m.space = ? AND {self.where.sql}"
-        if self.where.by_number:
-            # Otherwise SQLite scans the whole space and looks each record up in the list.
-            statement = statement.replace("m.space", "+m.space")
-        return column(session, statement, (space, *self.where.params))
+        own = "+m.space" if self.where.by_number else "m.space"
+        return column(
+            session, f"SELECT m.num FROM memory m WHERE {own} = ? AND {self.where.sql}", (space, *self.where.params)
+        )
 
 
 def open_scope(

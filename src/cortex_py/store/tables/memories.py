@@ -509,16 +509,17 @@ class MemoryTable:
 def _newest_first(where: Where, limit: int, offset: int) -> tuple[str, tuple[Sql, ...]]:
     """The statement that lists the numbers and times of records, newest first.
 
-    Where an index has the parts of a scope in the order of their time, only the head of each is read: under one
-    condition for all of them, the engine would read and sort every record.
+    Where an index has parts of a scope in the order of their time, only the head of each is read: under one condition
+    for all of them, the engine would read and sort every record.
     """
     keys = "SELECT m.num, m.created_at, m.id FROM memory m WHERE"
-    if not where.parts:
+    if where.by_time is None:
         return f"{keys} {where.sql} {_NEWEST_FIRST} LIMIT ? OFFSET ?", (*where.params, limit, offset)
-    heads = [
-        f"SELECT * FROM ({keys} {part} {_NEWEST_FIRST} LIMIT ?) AS head{n}" for n, (part, _) in enumerate(where.parts)
-    ]
-    params = (value for _, values in where.parts for value in (*values, offset + limit))
+    heads: list[str] = []
+    params: list[Sql] = []
+    for sql, values in where.by_time.parts():
+        heads.append(f"SELECT * FROM ({keys} {sql} {_NEWEST_FIRST} LIMIT ?) AS head{len(heads)}")
+        params += [*values, offset + limit]
     return (
         f"SELECT m.num, m.created_at FROM ({' UNION ALL '.join(heads)}) AS m {_NEWEST_FIRST} LIMIT ? OFFSET ?",
         (*params, limit, offset),
@@ -528,14 +529,16 @@ def _newest_first(where: Where, limit: int, offset: int) -> tuple[str, tuple[Sql
 def _captured(where: Where, since: int, before: int) -> Where:
     """The records of a scope that were captured in a period."""
     condition, period = " AND m.created_at >= ? AND m.created_at < ?", (since, before)
-    parts = tuple((sql + condition, (*params, *period)) for sql, params in where.parts)
-    return replace(where, sql=where.sql + condition, params=(*where.params, *period), tagged=None, parts=parts)
+    by_time = where.by_time
+    if by_time is not None:
+        by_time = replace(by_time, sql=by_time.sql + condition, params=(*by_time.params, *period))
+    return replace(where, sql=where.sql + condition, params=(*where.params, *period), tagged=None, by_time=by_time)
 
 
 def _of_line(where: Where, branch_id: str) -> Where:
     """The records of a scope that are of one line of work, which has an index of its own."""
     sql = f"{where.sql} AND m.branch_id = ?"
-    return replace(where, sql=sql, params=(*where.params, branch_id), tagged=None, parts=())
+    return replace(where, sql=sql, params=(*where.params, branch_id), tagged=None, by_time=None)
 
 
 def _row_values(record: IndexedRecord, seq: int, *, with_space: bool = True) -> tuple[Sql, ...]:
