@@ -65,6 +65,7 @@ _FIRST_DAY = date(1970, 1, 1)
 _REHEARSED = "Anna Smith decided on 5 May that the service stores its events in PostgreSQL."
 _FACET_COLUMNS: dict[str, FacetColumn] = {
     "ns": "namespace", "status": "status", "branch": "git_branch", "user": "user_id", "agent": "agent_id",
+    "project": "project_id",
 }  # fmt: skip
 
 
@@ -513,12 +514,10 @@ class Memories:
         with self._store.database.read() as session:
             where = self._store.scope(session, parsed, self._place.view(to_micros(now))).where
             counts = self._store.statistics
-            found = {
-                key: tuple(counts.by_column(session, where, column, limit)) for key, column in _FACET_COLUMNS.items()
-            }
+            columns = counts.by_columns(session, where, tuple(_FACET_COLUMNS.values()), limit)
+            found = {key: tuple(values) for key, values in zip(_FACET_COLUMNS, columns, strict=True)}
             named = {one.id: one.name for one in self._store.projects.all(session)}
-            projects = counts.by_column(session, where, "project_id", limit)
-            found["project"] = tuple((named.get(one, one), count) for one, count in projects)
+            found["project"] = tuple((named.get(one, one), count) for one, count in found["project"])
             ages = [to_micros(parse_moment(age, now=now)) for age in _AGES]
             since = counts.since(session, where, ages)
             # An age that adds nothing to a shorter one says nothing.

@@ -292,9 +292,9 @@ CREATE INDEX kept_request_result ON kept_request (space, result);
 -- step 19: of PostgreSQL only: policies that distributed tables can have
 
 -- step 20: lists of a namespace by time, what changed in a line of work, where records are from, and which expire
--- With the columns that say whether a record is visible: counts need not read the records.
+-- With the columns that say whether a record is visible, and those that are counted: counts read no records.
 CREATE INDEX memory_filed ON memory (
-    space, namespace, status, created_at, expires_at, confinement, git_branch);
+    space, namespace, status, created_at, expires_at, confinement, git_branch, user_id, agent_id, project_id);
 DROP INDEX memory_namespace;
 CREATE INDEX memory_of_line ON memory (space, branch_id, seq) WHERE branch_id IS NOT NULL;
 DROP INDEX memory_branch;

@@ -36,14 +36,19 @@ class StatisticsTable:
         )
         return {row[0]: row[1] for row in rows}
 
-    def by_column(self, session: Session, where: Where, column: FacetColumn, limit: int) -> list[tuple[str, int]]:
-        """The most frequent values of a column, each with its number of records."""
-        rows = session.rows(
-            f"SELECT m.{column}, count(*) FROM memory m WHERE {where.sql} AND m.{column} IS NOT NULL "
-            f"GROUP BY m.{column} ORDER BY count(*) DESC, m.{column} LIMIT ?",
-            (*where.params, limit),
-        )
-        return [(row[0], row[1]) for row in rows]
+    def by_columns(
+        self, session: Session, where: Where, columns: Sequence[FacetColumn], limit: int
+    ) -> list[list[tuple[str, int]]]:
+        """The most frequent values of each column, with their numbers of records."""
+        # One look at the records for all columns: together they have few different values.
+        every = ", ".join(f"m.{column}" for column in columns)
+        rows = session.rows(f"SELECT count(*), {every} FROM memory m WHERE {where.sql} GROUP BY {every}", where.params)
+        counts: list[Counter[str]] = [Counter() for _ in columns]
+        for records, *values in rows:
+            for counter, value in zip(counts, values, strict=True):
+                if value is not None:
+                    counter[value] += records
+        return [sorted(one.items(), key=lambda pair: (-pair[1], pair[0]))[:limit] for one in counts]
 
     def since(self, session: Session, where: Where, moments: Sequence[int]) -> list[int]:
         """How many records were captured since each moment."""
