@@ -23,7 +23,7 @@ from cortex_py.memory.recall.filters import parse_filter
 from cortex_py.sqlite_file import can_encrypt
 from cortex_py.store.search import process_space
 from cortex_py.store.search.filters import View
-from cortex_py.store.search.kept_file import KeptFile
+from cortex_py.store.search.kept_file import RUN, KeptFile, KeptSpace
 from cortex_py.store.search.process_space import Segment
 
 from stub_backend import StubBackend
@@ -394,6 +394,24 @@ def test_what_a_search_mapped_goes_back_to_the_system(
         cortex.memories.recall("heron jade")
         process_space._RELEASING.close()
         assert _mapped_pages(rows, pages) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="the system does not tell which pages are mapped")
+def test_what_was_changed_in_mapped_memory_stays(tmp_path: Path) -> None:
+    rows = np.arange(5 * RUN + 3, dtype=np.int64)
+    (tmp_path / "rows").write_bytes(rows.tobytes())
+    with (tmp_path / "rows").open("rb") as file:
+        mapped = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY), np.int64)
+    space = KeptSpace({"chunks": 1, "arrays": {"nums": ("<i8", 0, [], len(rows))}}, {"nums": mapped})
+    pages = RUN * 8 // mmap.PAGESIZE
+    for changed in ((), (2,), (0, 2, 3), (0, 2, 3, 4, 5)):
+        for run in changed:
+            mapped[run * RUN] = rows[run * RUN] = -run
+        assert mapped.sum() == rows.sum()
+        space.release(["nums"], changed)
+        kept = [_mapped_pages(mapped[run * RUN :], pages) for run in range(5)]
+        assert [count > 0 for count in kept] == [run in changed for run in range(5)]
+        assert (mapped == rows).all()
 
 
 def _mapped_pages(array: np.ndarray, pages: int) -> int:

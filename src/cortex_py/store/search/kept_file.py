@@ -18,7 +18,7 @@ import os
 import secrets
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ...pools import call_library
 from .vectors import GROUPED_FROM, rows_at
 
-__all__ = ["READ_BY_CHUNK", "READ_BY_PLACE", "Arrays", "Damaged", "KeptFile", "KeptSpace", "Outdated"]
+__all__ = ["READ_BY_CHUNK", "READ_BY_PLACE", "RUN", "Arrays", "Damaged", "KeptFile", "KeptSpace", "Outdated"]
 
 _MAGIC, _FORMAT = b"CORTEXKS", 3
 _PREFIX = struct.Struct("<8sIIII16s")
@@ -47,6 +47,8 @@ _CHECKED = ("place", "branch", "before", "after", *_FIXED)
 # What a purge leaves of a record, where it is not 0.
 _PURGED = dict.fromkeys(("nums", "branch", "confined", "before", "after", "place", "place_of"), -1)
 # What a search reads here and there. No process overwrites what it has of a chunk; of a record it may.
+# Rows that are whole pages of every array.
+RUN = 1 << 13
 READ_BY_CHUNK = ("fine", "scale")
 READ_BY_PLACE = ("nums", "created", "flags", "author", "branch", "before", "after")
 
@@ -65,20 +67,27 @@ class KeptSpace:
         """Whether a search maps much more of the file than it reads."""
         return bool(self.facts["chunks"] >= GROUPED_FROM)
 
-    def release(self, names: Sequence[str]) -> None:
+    def release(self, names: Sequence[str], changed: Collection[int] = ()) -> None:
         """Give the memory of some arrays back to the system; what reads them next maps it again.
 
-        No row of them that came from the file may have been overwritten. What was appended lies beyond it.
+        `changed` are the runs of `RUN` rows in which a row that came from the file was overwritten: they stay. What was
+        appended lies beyond the file's rows.
         """
         if not hasattr(mmap, "MADV_DONTNEED"):
             return
         for name in names:
             kind, _, shape, count = self.facts["arrays"][name]
-            size = count * _width(kind, shape) // _BLOCK * _BLOCK
+            width = _width(kind, shape)
+            end = count * width // _BLOCK * _BLOCK
             # Each array begins a block, hence a page.
-            start = ctypes.c_void_p(self.arrays[name].ctypes.data)
-            # Not the call that `mmap` has: all threads would wait for it, for milliseconds.
-            call_library("madvise", start, ctypes.c_size_t(size), mmap.MADV_DONTNEED)
+            begin, start = self.arrays[name].ctypes.data, 0
+            for run in [*sorted(changed), None]:
+                stop = end if run is None else min(end, run * RUN * width)
+                if start < stop:
+                    # Not the call that `mmap` has: all threads would wait for it, for milliseconds.
+                    where, size = ctypes.c_void_p(begin + start), ctypes.c_size_t(stop - start)
+                    call_library("madvise", where, size, mmap.MADV_DONTNEED)
+                start = end if run is None else (run + 1) * RUN * width
 
 
 class Damaged(Exception):

@@ -113,6 +113,8 @@ _NEWEST_SECONDS = 60.0
 _CHANGED_MOST = 0.5
 _READ_AT_ONCE = 2_048
 _RELEASING = Pool(1, "cortex-release")
+# Each takes a call of the system for every array.
+_RUNS_MOST = 16
 # How many times of catching up are remembered, for transactions that began before.
 _CHANGES_MOST = 256
 
@@ -303,8 +305,8 @@ class Segment:
     def _release(self, mapped: KeptSpace) -> None:
         mapped.release(READ_BY_CHUNK)
         with self._lock:
-            if not self.columns.overwritten:
-                mapped.release(READ_BY_PLACE)
+            if len(self.columns.overwritten) <= _RUNS_MOST:
+                mapped.release(READ_BY_PLACE, self.columns.overwritten)
 
     def word_share(self, session: Session, hashes: Sequence[int]) -> NDArray[np.float64]:
         """The approximate share of records that contain each word, from a sample."""

@@ -16,6 +16,7 @@ from ...clock import to_micros
 from ...records import LIVE_STATUSES
 from ..database import Row
 from .filters import Condition
+from .kept_file import RUN
 
 __all__ = ["RECORD_COLUMNS", "RecordColumns"]
 
@@ -103,8 +104,8 @@ class RecordColumns:
         self._linked = True
         self._expiring = False
         self._confining = False
-        # Whether a record that was there at first was changed or dropped.
-        self.overwritten = False
+        # The runs of places in which a record that was there at first was changed or dropped.
+        self.overwritten: set[int] = set()
 
     def snapshot(self) -> RecordColumns:
         if not self._linked:
@@ -155,7 +156,7 @@ class RecordColumns:
             if known == _NONE:
                 columns.clear(place)
             else:
-                self.overwritten = True
+                self.overwritten.add(place // RUN)
             self._note_links(place, known == _NONE, live, codes[0], (created_at, num))
             columns.nums[place] = num
             columns.live[place] = live
@@ -198,7 +199,7 @@ class RecordColumns:
     def drop(self, nums: Sequence[int]) -> None:
         """Drop purged records; their places stay empty."""
         for place in self.places(nums).tolist():
-            self.overwritten = True
+            self.overwritten.add(place // RUN)
             self._place_of[self._columns.nums[place]] = _NONE
             self._linked = self._linked and self._columns.branch[place] == _NONE
             self._columns.clear(place)
@@ -229,7 +230,7 @@ class RecordColumns:
             if (columns.created[tail], columns.nums[tail]) > order:
                 self._linked = False
                 return
-            self.overwritten = True
+            self.overwritten.add(tail // RUN)
             columns.after[tail] = place
             columns.before[place] = tail
         self._tails[branch] = place
