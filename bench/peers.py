@@ -5,9 +5,9 @@
     python bench/peers.py --page                                 # write docs/explain/comparison.md and its plot
 
 Each peer is installed by name into an environment of its own (`peer_adapters.py` has the versions). Every finished part
-is kept in `bench/results/peers.json`, and a later run continues there; `--again` begins from nothing. A peer that needs
-longer than `--limit` seconds to be filled to a size, or would by the rate of the size before, has no figure there, and
-the reason in its place.
+is kept in `bench/peers.json`, and a later run continues there; `--again` begins from nothing. A peer that needs longer
+than `--limit` seconds to be filled to a size, or would by the rate of the size before, has no figure there, and the
+reason in its place.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from typing import Any
 import numpy as np
 
 import peer_page
-import report
 from datasets import Collection, locomo, longmemeval
 from peer_adapters import BY_NAME, PLACE, SPECS, WORKER, Peer, PeerError, install, model_folder, peer
 
@@ -47,6 +46,8 @@ WRITERS, WRITES = 4, 200
 LIMIT_SECONDS = 1_800.0
 PARTS = ("start", "writers", "LoCoMo", "LongMemEval", "sizes")
 STORES_FOLDER = PLACE / "stores"
+FILE = Path(__file__).with_name("peers.json")
+ABOUT = "What was measured so far; docs/explain/comparison.md is written from it, and a later run continues here."
 Row = dict[str, Any]
 
 
@@ -345,7 +346,7 @@ class Results:
     """What is measured so far, kept after every part."""
 
     def __init__(self, again: bool) -> None:
-        self.file = report.RESULTS / "peers.json"
+        self.file = FILE
         known = json.loads(self.file.read_text("utf-8")) if self.file.is_file() and not again else {}
         self.peers: dict[str, Row] = known.get("peers", {})
 
@@ -362,7 +363,7 @@ class Results:
         stamp = {"at": f"{datetime.now(UTC):%Y-%m-%d}", "load": os.getloadavg()[0]}
         self.peers[name][part] = found | stamp
         print(f"{name}: {part}: {json.dumps(found)}", flush=True)
-        report.write("peers", {"peers": self.peers})
+        FILE.write_text(json.dumps({"about": ABOUT, "peers": self.peers}, indent=1) + "\n", encoding="utf-8")
 
 
 def measure(name: str, results: Results, chosen: argparse.Namespace) -> None:

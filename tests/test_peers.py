@@ -1,5 +1,6 @@
 """The comparison with other memories: what a process answers, and what the page makes of the figures."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 import peer_page
 from peer_adapters import PeerError, Session
 
+BENCH = Path(peer_page.__file__).parent
 ANSWERS = """
 import json, sys
 print("a word that is no answer", flush=True)
@@ -72,3 +74,9 @@ def test_times_of_a_busy_machine_are_left_out() -> None:
     assert "recall p50, 1,000" not in text
     assert "- resident MB, 1,000: server-memory 60; Cortex 120" in text
     assert "100 MB" in peer_page.plot(_peers(load=9.0))
+
+
+def test_the_page_and_its_plot_are_what_the_kept_results_give() -> None:
+    peers = json.loads((BENCH / "peers.json").read_text("utf-8"))["peers"]
+    assert peer_page.page(peers) == peer_page.PAGE.read_text("utf-8")
+    assert peer_page.plot(peers) == peer_page.PLOT.read_text("utf-8")
