@@ -282,6 +282,8 @@ OPEN = [
     "The project no longer depends on six.",
     "`find_user` returns None unless the name is empty.",
     "`issue_token` and `find_user` both raise `AuthError`.",
+    "Both `dump` and `keep` raise `OSError` on a full disk.",
+    "Both clients raise a timeout error.",
     "`load` re-raises the `OSError`.",
     "Added `q` to `auth.py`.",
     "`auth.py` defines `q`.",

@@ -186,7 +186,7 @@ def _check_raises(scene: Scene) -> Iterator[Check]:
     rows = [decide(_compare_raises(scene, one, errors, denied) for one in able[:4] if name in ("", one.definition.name))
             for name in names]  # fmt: skip
     # "`f` and `g` both raise it": each of them must.
-    yield from [one for row in rows for one in row if not one.holds][:1] or (rows[0] if all(rows) else [])
+    yield from [one for row in rows for one in row if not one.holds][:1] or (rows[0] if rows and all(rows) else [])
 
 
 _BOTH = re.compile(r"\bboth\b", re.I)
