@@ -7,7 +7,7 @@ from pathlib import Path
 from .clock import Clock
 from .config import Settings
 from .embedding.backends.backend import Backend
-from .errors import ConfigurationError, StoreMissing, extra_remedy
+from .errors import ConfigurationError, StoreMissing, extra_remedy, storage_error
 from .graph.values import keys_of
 from .memory.capture.prepare import entity_words
 from .security.callers import current_caller
@@ -29,10 +29,22 @@ def bounds_now() -> Bounds | None:
     return None if caller is None else Bounds(caller.user, caller.rights.read, caller.rights.write)
 
 
+def _make_home(home: Path) -> None:
+    """Make a home that is not there yet. In a repository, git takes no notice of it: what it holds is private."""
+    if home.exists():
+        return
+    try:
+        home.mkdir(parents=True, mode=0o700, exist_ok=True)
+        (home / ".gitignore").write_text("*\n", encoding="ascii")
+    except OSError as error:
+        raise storage_error(error, home) from error
+
+
 def _open_database(settings: Settings, clock: Clock, key: HomeKey | None, new_store: bool) -> Database:
     if not settings.database_url:
         if not new_store:
             _refuse_lost_store(settings.home, settings.database)
+        _make_home(settings.home)
         return open_sqlite(settings.database, clock, key.database if key else None)
     if not settings.database_url.startswith(("postgresql://", "postgres://")):
         raise ConfigurationError(

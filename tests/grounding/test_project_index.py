@@ -22,6 +22,7 @@ from cortex_py.worktree.git.repository import Repository
 
 from forking import python_command
 from helpers import git
+from homes import opened
 
 ONE = "def one():\n    return 1\n"
 TWO = "def two():\n    return 2\n"
@@ -493,3 +494,26 @@ def test_the_answer_does_not_depend_on_process_home_or_way(project: Path, tmp_pa
     first = ask(followed, "1")
     assert "Verification(" in first
     assert ask(tmp_path / "fresh", "2") == first
+
+
+# A home inside the project
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_what_cortex_keeps_is_no_evidence(root: Path, exists: bool) -> None:
+    """An assistant could confirm a claim by repeating it: its words are in the file of the line of work."""
+    home = root / "state"
+    if exists:
+        home.mkdir()  # as an earlier version made it, in the sight of git
+    with opened(home, root) as cortex:
+        branch = cortex.contexts.create_branch("Payments")
+        text = "The billing service retries a failed payment five times."
+        cortex.contexts.append(branch.id, text, "assistant")
+        assert list(home.rglob("memory/*/*.md"))
+        found = cortex.grounding.verify(text)
+        assert found.status != "ACCEPT"
+        assert not [one.path for finding in found.findings for one in finding.evidence if one.path]
+        cortex.contexts.initialize(root, mode="full")
+        scanned = {hit.memory.path for hit in cortex.memories.recall("billing payment", filter="kind:file").results}
+        assert scanned == {"a.py", "deep/b.py", ".gitignore"}
+    assert bool(git(root, "status", "--porcelain")) == exists

@@ -66,10 +66,11 @@ def check_mode(mode: str) -> ScanMode:
 
 
 class Scanner:
-    def __init__(self, store: Store, project: Project, root: Path, capture: FileCapture) -> None:
+    def __init__(self, store: Store, project: Project, root: Path, home: Path, capture: FileCapture) -> None:
         self._store = store
         self._project = project
         self._root = root
+        self._home = home
         self._capture = capture
 
     def run(self, mode: ScanMode, progress: Progress | None = None) -> ScanResult:
@@ -121,7 +122,7 @@ class Scanner:
     ) -> tuple[list[FileRef], dict[str, ScannedFile], FileChoice, Sequence[FileRef]]:
         """The files of the project, those that are stored, and those that a scan takes."""
         # A path with a secret would be stored under another name and never be found again.
-        listed = [file for file in project_files(self._root) if not holds_secret(file.label)]
+        listed = [file for file in project_files(self._root, home=self._home) if not holds_secret(file.label)]
         known = self._known()
         blobs = frozenset(one.blob for one in known.values() if one.whole or mode == "light")
         choice = choose(listed, mode, self._read, known=blobs)

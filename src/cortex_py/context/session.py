@@ -151,7 +151,7 @@ class ProjectSession:
             shared, root = self.shared, self.root
             path = shared.tenant_files.adopt("evidence", self.id, index_name(root)) if root else None
             key = shared.key.database if shared.key else None
-            made = Grounding(path, root, self.repository, self.memories, shared.judge, key)
+            made = Grounding(path, root, self.repository, self.memories, shared.judge, key, shared.settings.home)
             with self._lock:
                 self._grounding = self._grounding or made
         return self._grounding
@@ -165,7 +165,7 @@ class ProjectSession:
             )
         from .scan import Scanner
 
-        return Scanner(self.shared.store, self.record, self.root, self.memories.files)
+        return Scanner(self.shared.store, self.record, self.root, self.shared.settings.home, self.memories.files)
 
     def write_counts(self) -> None:
         """Store the uses and references that were noted in memory."""

@@ -65,8 +65,9 @@ class Grounding:
         memories: Memories,
         judge: ConfiguredJudge,
         key: bytes | None = None,
+        home: Path | None = None,
     ) -> None:
-        """`index` is the index file of the folder `root`, encrypted with `key`.
+        """`index` is the index file of the folder `root`, encrypted with `key`; `home` is the home of Cortex.
 
         `judge` decides claims that the checks leave open.
         """
@@ -74,7 +75,7 @@ class Grounding:
         self._memories = memories
         self._judge = judge
         self._reviewed: dict[str, str] | None = None  # the files as they were at the last review
-        self._index = ProjectIndex(index, root, repository, key) if index and root else None
+        self._index = ProjectIndex(index, root, repository, key, home) if index and root else None
 
     def verify(
         self, text: str, *, evidence_sources: Sequence[str] | None = None, seconds: float | None = None

@@ -73,9 +73,12 @@ def index_name(root: Path) -> str:
 class ProjectIndex:
     """The index of one folder."""
 
-    def __init__(self, path: Path, root: Path, repository: Repository | None, key: bytes | None = None) -> None:
+    def __init__(
+        self, path: Path, root: Path, repository: Repository | None, key: bytes | None = None, home: Path | None = None
+    ) -> None:
         self.file = IndexFile(path, key)
         self.root = root
+        self._home = home
         self.repository = repository
         # A condition instead of a lock, because git may take long and other threads wait only so long.
         self._turn = threading.Condition()
@@ -145,7 +148,9 @@ class ProjectIndex:
     def _read(self, first: Collection[str], stop: Stop) -> None:
         # A file with a secret in its path is left out, as in a scan: it could only be indexed under another name.
         # A path has one slash where the address that it was named after has two.
-        refs = (ref for ref in project_files(self.root) if not holds_secret(ref.label.replace(":/", "://")))
+        refs = (
+            ref for ref in project_files(self.root, home=self._home) if not holds_secret(ref.label.replace(":/", "://"))
+        )
         listed = {ref.label: ref for ref in refs}
         known = IndexReader(self.file).marks()
         gone = [path for path in known if path not in listed]

@@ -57,10 +57,11 @@ class FileRef:
         return os.fsencode(self.path).decode("utf-8", "backslashreplace")
 
 
-def project_files(root: Path, *, max_bytes: int = HUGE) -> list[FileRef]:
+def project_files(root: Path, *, max_bytes: int = HUGE, home: Path | None = None) -> list[FileRef]:
     """All files below a folder that git tracks or would add; without a repository, those not ignored.
 
-    Submodules and nested repositories are left out. Sorted by path.
+    Submodules and nested repositories are left out, and so is the `home` of Cortex: what an assistant said before is no
+    evidence for it. Sorted by path.
     """
     root = root.resolve()
     repository = Repository.discover(root)
@@ -75,7 +76,15 @@ def project_files(root: Path, *, max_bytes: int = HUGE) -> list[FileRef]:
         listing = _Listing(root, max_bytes, algorithm)
         names = [*tracked, *_untracked(below)]
         found = (listing.ref(path, tracked.get(path)) for path in names if listing.is_inside(path))
-    return sorted((ref for ref in found if ref), key=lambda ref: ref.path)
+    own = _folder_below(home, root)
+    return sorted((ref for ref in found if ref and not (own and ref.path.startswith(own))), key=lambda ref: ref.path)
+
+
+def _folder_below(home: Path | None, root: Path) -> str:
+    """How the paths of the files of a home below the root begin; empty for one elsewhere, or that is the root."""
+    if home is None or not (place := home.resolve()).is_relative_to(root) or place == root:
+        return ""
+    return place.relative_to(root).as_posix() + "/"
 
 
 def read_file(root: Path, file: FileRef, *, max_bytes: int = HUGE) -> bytes | None:
