@@ -56,10 +56,10 @@ def _backend() -> BulkBackend:
     return BulkBackend(open_backend(settings=settings))
 
 
-def fill(home: Path, size: int) -> float:
+def fill(home: Path, size: int, project: Path | None = None) -> float:
     backend = _backend()
     backend.bulk = True
-    with Cortex.open(home, project=home, backend=backend) as cortex:
+    with Cortex.open(home, project=project or home, backend=backend) as cortex:
         # Without a graph: nothing that is measured here depends on it, and reading a million notes takes an hour.
         cortex.memories._capture.annotator = None
         started = time.perf_counter()

@@ -16,6 +16,7 @@ ALL = (
     "embedding",
     "retrieval",
     "latency",
+    "tools",
     "server",
     "embedding_service",
     "ontology",

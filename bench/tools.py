@@ -2,7 +2,7 @@
 
     python bench/tools.py                    1,000 and 100,000 records
     python bench/tools.py 1000 1000000       the sizes given
-    python bench/tools.py --home FOLDER      a home that is there already; the calls add a few records to it
+    python bench/tools.py --home FOLDER      a home whose project is the same folder; the calls add a few records to it
 
 Stores are those of `latency.py`. A tool is left out if its cost does not depend on the records of a store: saved
 prompts, embeddings, snapshots. `growth` is the time in the largest store over that in the smallest.
@@ -65,11 +65,11 @@ class Client:
 
 
 @contextmanager
-def _connected(home: Path) -> Iterator[Client]:
+def _connected(home: Path, project: Path) -> Iterator[Client]:
     environment = {**os.environ, "CORTEX_HOME": str(home)}
     command = [sys.executable, "-m", "cortex_py", "serve"]
     with subprocess.Popen(
-        command, cwd=home, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        command, cwd=project, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:
         client = Client(process)
         client.ask("initialize", _HELLO)
@@ -79,10 +79,10 @@ def _connected(home: Path) -> Iterator[Client]:
         process.stdin.close()
 
 
-def _questions(client: Client, home: Path) -> dict[str, Callable[[], object]]:
+def _questions(client: Client, folder: Path) -> dict[str, Callable[[], object]]:
     seed = time.time_ns() % 1_000_000
     words, notes = iter(queries(1_000, seed=seed)), iter(english(1_000, seed=seed))
-    project = client.call("initialize_context", project_path=str(home))["project_id"]
+    project = client.call("initialize_context", project_path=str(folder))["project_id"]
     branch = client.call("create_branch", project_id=project, branch_topic=f"work {seed}")["branch_id"]
     mine = {"project_id": project, "branch_id": branch}
     kept = client.call("subcog_capture", content=next(notes), namespace="learnings", tags=["bench"])["id"]
@@ -108,7 +108,7 @@ def _questions(client: Client, home: Path) -> dict[str, Callable[[], object]]:
         "subcog_status": lambda: call("subcog_status"),
         "subcog_gc, dry run": lambda: call("subcog_gc", dry_run=True),
         "subcog_enrich": lambda: call("subcog_enrich", memory_id=kept),
-        "initialize_context": lambda: call("initialize_context", project_path=str(home)),
+        "initialize_context": lambda: call("initialize_context", project_path=str(folder)),
         "create_branch": lambda: call("create_branch", project_id=project, branch_topic=next(words)),
         "update_memory": lambda: call("update_memory", **mine, content=next(notes), role="assistant"),
         "verify_response": lambda: call("verify_response", project_id=project, response_text=next(notes)),
@@ -122,11 +122,11 @@ def _questions(client: Client, home: Path) -> dict[str, Callable[[], object]]:
     }
 
 
-def measure(home: Path) -> dict[str, float]:
+def measure(home: Path, project: Path) -> dict[str, float]:
     """The median time of each question, in ms; the first call of each, which loads what it needs, is not counted."""
     taken: dict[str, float] = {}
-    with _connected(home) as client:
-        for name, ask in _questions(client, home).items():
+    with _connected(home, project) as client:
+        for name, ask in _questions(client, project).items():
             ask()
             times = []
             for _ in range(ROUNDS):
@@ -139,16 +139,17 @@ def measure(home: Path) -> dict[str, float]:
 
 def main() -> None:
     if sys.argv[1:2] == ["--home"]:
-        report.table(("tool", "ms"), list(measure(Path(sys.argv[2]).resolve()).items()))
+        home = Path(sys.argv[2]).resolve()
+        report.table(("tool", "ms"), list(measure(home, home).items()))
         return
     sizes = [int(word) for word in sys.argv[1:]] or list(SIZES)
     found = {}
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
-            home = Path(folder).resolve() / "home"
-            home.mkdir()
-            fill(home, size)
-            found[size] = measure(home)
+            home, project = Path(folder).resolve() / "home", Path(folder).resolve() / "project"
+            project.mkdir()
+            fill(home, size, project)
+            found[size] = measure(home, project)
     rows = [
         {"tool": tool, **{f"{size:,}": found[size][tool] for size in sizes}, "growth": found[sizes[-1]][tool] / least}
         for tool, least in found[sizes[0]].items()
