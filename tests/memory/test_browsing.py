@@ -7,6 +7,8 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.memory.recall.filters import split_query
 
+from helpers import FakeClock
+
 
 @pytest.mark.parametrize(
     ("text", "words", "filter"),
@@ -47,3 +49,23 @@ def test_looking_up_finds_what_a_recall_finds(cortex: Cortex) -> None:
         cortex.memories.capture(text)
     looked = [hit.memory.id for hit in cortex.memories.look_up("redis port").results]
     assert looked == [hit.memory.id for hit in cortex.memories.recall("redis port").results]
+
+
+def test_tags_of_hidden_memories_do_not_count(cortex: Cortex, clock: FakeClock) -> None:
+    for n in range(6):
+        cortex.memories.capture(f"Note {n} about the build", tags=["build", f"part-{n % 2}"])
+    gone = [
+        cortex.memories.capture("A deleted note", tags=["build", "deleted"]),
+        cortex.memories.capture("An older note", tags=["build", "older"]),
+        cortex.memories.capture("A newer note", tags=["newer"]),
+    ]
+    cortex.memories.capture("A short note", tags=["build", "short"], ttl="10m")
+    cortex.memories.delete(gone[0].id)
+    cortex.memories.supersede(gone[1].id, gone[2].id)
+    clock.advance(minutes=30)
+    wanted = (("build", 6), ("part-0", 3), ("part-1", 3), ("newer", 1))
+    assert cortex.memories.tags() == wanted
+    # Under a filter, the records are looked up one by one.
+    assert cortex.memories.facets()["tag"] == cortex.memories.facets("since:1d")["tag"] == wanted
+    assert cortex.memories.tags("part") == wanted[1:3]
+    assert cortex.memories.status().top_tags == wanted

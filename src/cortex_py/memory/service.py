@@ -475,7 +475,7 @@ class Memories:
                 namespace_counts=namespaces,
                 status_counts=self._store.statistics.by_status(session, scope.spaces),
                 recent_topics=find_topics(self._store, session, scope.where),
-                top_tags=tuple(self._store.statistics.top_tags(session, scope.where, _TOP_TAGS)),
+                top_tags=tuple(self._store.statistics.top_tags(session, scope, _TOP_TAGS)),
                 size_bytes=0 if bound else self._store.database.size_bytes(),
                 model=self._store.settings.get(session, "embedding"),
                 llm_use=()
@@ -502,7 +502,8 @@ class Memories:
         """Tags that begin with a prefix, most used first, each with its number of memories."""
         self._place.sync_git_state()
         with self._store.database.read() as session:
-            return tuple(self._store.statistics.top_tags(session, self._visible(session), limit, prefix.lower()))
+            scope = self._store.scope(session, EVERYTHING, self._place.view(to_micros(self._clock.now())))
+            return tuple(self._store.statistics.top_tags(session, scope, limit, prefix.lower()))
 
     def facets(self, filter: str = "", *, limit: int = 12) -> dict[str, tuple[tuple[str, int], ...]]:
         """What the memories that match a filter have in common: by key of the filter language, the most frequent
@@ -512,8 +513,8 @@ class Memories:
         now = self._clock.now()
         parsed = parse_filter(filter, now=now).filter
         with self._store.database.read() as session:
-            where = self._store.scope(session, parsed, self._place.view(to_micros(now))).where
-            counts = self._store.statistics
+            scope = self._store.scope(session, parsed, self._place.view(to_micros(now)))
+            where, counts = scope.where, self._store.statistics
             columns = counts.by_columns(session, where, tuple(_FACET_COLUMNS.values()), limit)
             found = {key: tuple(values) for key, values in zip(_FACET_COLUMNS, columns, strict=True)}
             named = {one.id: one.name for one in self._store.projects.all(session)}
@@ -524,7 +525,7 @@ class Memories:
             found["since"] = tuple(
                 (age, now) for age, now, before in zip(_AGES, since, (0, *since), strict=False) if now > before
             )
-            found["tag"] = tuple(counts.top_tags(session, where, limit))
+            found["tag"] = tuple(counts.top_tags(session, scope, limit))
             found["grounded"] = tuple(one for one in self._store.verifications.counts(session, where).items() if one[1])
         return {key: values for key, values in found.items() if values}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
@@ -12,9 +12,9 @@ from typing import Literal
 
 from ...clock import from_micros
 from ...records import LIVE_STATUSES
-from ..database import Session, by_space, column, everywhere, marks, rows_among
+from ..database import Row, Session, by_space, column, everywhere, in_spaces, marks, rows_among
 from ..packing import Dictionaries
-from ..search.filters import Where
+from ..search.filters import Scope, Where
 
 __all__ = ["DAY", "NOT_LOOKED_AT", "FacetColumn", "IdleRecord", "StatisticsTable", "UpkeepTable"]
 
@@ -25,6 +25,10 @@ NOT_LOOKED_AT = "not looked at yet"
 FacetColumn = Literal["namespace", "status", "git_branch", "user_id", "agent_id", "project_id"]
 # With the `+`, SQLite uses the index of another condition, which leaves fewer records than the status.
 _LIVE = f"+m.status IN ({marks(len(LIVE_STATUSES))})"
+
+
+def _counted(rows: Iterable[Row]) -> Counter[str]:
+    return Counter({row[0]: row[1] for row in rows})
 
 
 class StatisticsTable:
@@ -86,13 +90,25 @@ class StatisticsTable:
                 found[kind] += count
         return dict(sorted(found.items()))
 
-    def top_tags(self, session: Session, where: Where, limit: int, prefix: str = "") -> list[tuple[str, int]]:
-        rows = session.rows(
-            f"SELECT t.tag, count(*) FROM tag t JOIN memory m ON m.num = t.num AND m.space = +t.space "
-            f"WHERE {where.sql} AND substr(t.tag, 1, ?) = ? GROUP BY t.tag ORDER BY count(*) DESC, t.tag LIMIT ?",
-            (*where.params, len(prefix), prefix, limit),
+    def top_tags(self, session: Session, scope: Scope, limit: int, prefix: str = "") -> list[tuple[str, int]]:
+        """The most frequent tags that begin with a prefix, each with its number of records."""
+        where = scope.where
+        begins, given = ("substr(t.tag, 1, ?) = ?", (len(prefix), prefix)) if prefix else ("TRUE", ())
+        of_records = (
+            "SELECT t.tag, count(*) FROM memory m CROSS JOIN tag t WHERE t.num = m.num AND +t.space = m.space "
+            f"AND {begins} AND {{}} GROUP BY t.tag"
         )
-        return [(row[0], row[1]) for row in rows]
+        if scope.filtered:
+            counts = _counted(session.rows(of_records.format(where.sql), (*given, *where.params)))
+        else:
+            # Nearly all records are visible: quicker than to look each one up is to count all tags, and then those of
+            # the hidden records, which an index tells.
+            mine = in_spaces("t.space", where.spaces)
+            every = f"SELECT t.tag, count(*) FROM tag t WHERE {mine} AND {begins} GROUP BY t.tag"
+            hidden = f"{in_spaces('m.space', where.spaces)} AND NOT COALESCE({where.sql}, FALSE)"
+            counts = _counted(session.rows(every, (*where.spaces, *given)))
+            counts -= _counted(session.rows(of_records.format(hidden), (*given, *where.spaces, *where.params)))
+        return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
     def ids(self, session: Session, where: Where, prefix: str, limit: int) -> list[str]:
         return column(
