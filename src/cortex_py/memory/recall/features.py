@@ -51,7 +51,7 @@ _K1 = 1.2
 _B = 0.75
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Matches:
     """One value per candidate; `best_chunk` is the index of the chunk that matches best.
 
@@ -207,7 +207,7 @@ _MICROS_A_DAY = 86_400_000_000
 _FRAME_SHARE = 0.4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """The signals of one query's candidates, one entry per record.
 
@@ -305,7 +305,7 @@ _ASKED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Background:
     """What the strongest hundred candidates usually look like, for scopes with few records to compare with.
 
@@ -417,7 +417,7 @@ def features(query: QueryTraits, candidates: Candidates, background: Background)
     return rows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RecordKinds:
     """How far each candidate is code, a long record, a note, or a turn of talk.
 
@@ -511,7 +511,7 @@ def longness(log_length: Floats) -> Floats:
     return np.asarray(0.5 + 0.5 * np.tanh(1.5 * (log_length - _LONG_LENGTH)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class QuerySignals:
     """Everything needed to rank one query's candidates."""
 
@@ -627,7 +627,7 @@ def _month_terms(month: int) -> tuple[int, ...]:
     return tuple(term_hash(term) for written in (name, name[:3]) for term in query_terms(written))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
     """For each record: the cosine of its first own chunk, and the largest share of the query that one chunk covers."""
 

@@ -40,7 +40,7 @@ _CROWD = 20.0  # a scope of this size is half-way to having enough candidates to
 _SINGLE = {"vector": ("vector", "vector_window"), "text": ("text", "text_part", "text_window")}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scores:
     """`score` is between 0 and 1 and comparable between queries; `raw` is the value of the fusion itself."""
 
@@ -55,7 +55,7 @@ class Scores:
         return Scores(weight * grown / (1.0 - self.score + grown), self.raw)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RankingModel:
     """The coefficients of the fusions, and of the maps from the value of a fusion to a score."""
 
@@ -111,7 +111,7 @@ class RankingModel:
         return Fused(np.sum([weight * z[MEASURED.index(key)] for key, weight in chosen.items()], axis=0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fused:
     """The value of a fusion for every candidate.
 

@@ -26,7 +26,7 @@ _T = TypeVar("_T", bound=np.generic)
 Signal = list[tuple[bytes, bytes | None, int, int, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Details:
     """Records in the order asked for, their chunks, and the terms of the chunks."""
 
@@ -44,7 +44,7 @@ class Details:
         return len(self.nums)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CandidateSet:
     """The candidates of all spaces, and statistics of the scope they come from.
 
@@ -66,7 +66,7 @@ class CandidateSet:
     word_records: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SpaceCandidates:
     """The candidates of one space. Branches are numbered from 0, and -1 is none.
 

@@ -161,7 +161,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class ByTime:
-    """A condition in parts: of the records that have one value in each of some columns, an index has the time's order.
+    """A condition split into parts. Each part fixes the value of some columns, and an index lists its records by time.
 
     `sql` is what else the records must meet.
     """
@@ -188,7 +188,7 @@ class Where:
     by_number: bool = False
     # For a filter of tags only: the statement that lists the numbers of the records that have them, deleted or not.
     tagged: tuple[str, tuple[Sql, ...]] | None = None
-    # None if an index finds the few records that the filter leaves, in another order.
+    # None if the filter leaves few records, which an index finds in another order.
     by_time: ByTime | None = None
 
 
@@ -344,7 +344,7 @@ class WhereCompiler:
 def _values_by_time(filter: Filter, spaces: Sequence[str]) -> dict[str, Sequence[str]]:
     """The columns of `ByTime`, with the values of each that a filter allows.
 
-    None if the filter names others: theirs are fewer records, which another index finds.
+    Empty if the filter names other columns: few records have their values, and another index finds those.
     """
     values: dict[str, Sequence[str]] = {"space": spaces, "status": LIVE_STATUSES}
     for one in filter.conditions:

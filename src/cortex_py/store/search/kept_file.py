@@ -55,7 +55,7 @@ READ_BY_PLACE = ("nums", "created", "flags", "author", "branch", "before", "afte
 Arrays = dict[str, NDArray[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class KeptSpace:
     """What a file has: facts, and arrays that may be changed and appended to without anybody else noticing."""
 

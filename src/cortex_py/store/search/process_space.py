@@ -48,7 +48,7 @@ _COMMON = 0.04
 _MATCHES_MOST = 600
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WordMatches:
     """Matches of one word: how many records were read, how many of them are in this space, and the visible ones."""
 
@@ -353,7 +353,7 @@ class Segment:
         return [known[i] for i in sorted(picked.tolist())]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SegmentSnapshot:
     """A segment's columns. `seq` is the last change in them, `seen` the last one that the transaction sees."""
 
@@ -375,7 +375,7 @@ class SegmentSnapshot:
         return matrix.nearest(query, np.pad(open_places, (0, more)) if more else open_places, count)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WordShares:
     """The share of records that contain each word, from a sample drawn when there were `size` records."""
 
@@ -500,7 +500,7 @@ class ProcessSpace:
         return [self._space_word] if found.columns.size < newest // 2 else []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _ProcessQuery:
     """The visible places of a segment, and those that were picked; `word_records` is None if all were."""
 

@@ -59,7 +59,7 @@ _STRIDE, _FEW = 270, 16
 _REMEMBERED = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Facts:
     """What is known of a space by sampling."""
 
@@ -157,7 +157,7 @@ class EngineSpace:
         return seen
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _EngineQuery:
     """A query in the space, after its words were looked up."""
 

@@ -101,8 +101,8 @@ class StatisticsTable:
         if scope.filtered:
             counts = _counted(session.rows(of_records.format(where.sql), (*given, *where.params)))
         else:
-            # Nearly all records are visible: quicker than to look each one up is to count all tags, and then those of
-            # the hidden records, which an index tells.
+            # Nearly all records are visible. Counting all tags and subtracting those of hidden records is quicker than
+            # looking up each record; an index tells which are hidden.
             mine = in_spaces("t.space", where.spaces)
             every = f"SELECT t.tag, count(*) FROM tag t WHERE {mine} AND {begins} GROUP BY t.tag"
             hidden = f"{in_spaces('m.space', where.spaces)} AND NOT COALESCE({where.sql}, FALSE)"
