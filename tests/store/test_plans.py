@@ -15,6 +15,7 @@ from cortex_py import Cortex
 from cortex_py.store import sqlite
 
 from homes import opened
+from old_schemas import use_schema
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -113,3 +114,26 @@ def test_a_question_takes_as_many_steps_in_a_large_space(
     few, many = steps
     assert few
     assert many < 3 * few, (steps, statements)
+
+
+def test_a_store_of_the_schema_before_opens_with_the_new_indexes(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as old:
+        use_schema(old, 19)
+        with opened(home, project) as cortex:
+            branch = cortex.contexts.create_branch("A line of work").id
+            cortex.contexts.append(branch, "The first step is done", "assistant")
+            cortex.memories.capture("We chose PostgreSQL", namespace="decisions", source="src/db.py")
+            before = cortex.memories.recall(limit=10)
+    with opened(home, project) as cortex:
+        assert cortex.check() == []
+        assert cortex.memories.recall(limit=10) == before
+        assert cortex.memories.recall(namespace="decisions").total == 1
+        assert cortex.memories.recall("database", filter="path:src/*").total == 1
+        (turn,) = cortex.contexts.content(branch)
+        assert "The first step is done" in str(turn)
+        with cortex._store.database.read() as session:
+            names = {row[0] for row in session.rows("SELECT name FROM sqlite_master WHERE type = 'index'")}
+    assert {"memory_filed", "memory_of_line", "memory_source", "memory_expiring"} <= names
+    assert not {"memory_namespace", "memory_branch"} & names
