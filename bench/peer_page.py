@@ -182,9 +182,9 @@ def page(peers: Peers) -> str:
 
 
 def busy(peers: Peers, part: str = "") -> float:
-    """The load average while a part, or the busiest that has times, was measured; 0 where the machine was quiet."""
+    """The load average while a part, or the busiest that has times, was measured; 0 where it was quiet or not noted."""
     wanted = (part,) if part else ("start", "size ", "writers")
-    loads = [row[name]["load"] for row in peers.values() for name in row if name.startswith(wanted)]
+    loads = [row[name].get("load", 0.0) for row in peers.values() for name in row if name.startswith(wanted)]
     return load if (load := max(loads, default=0.0)) > QUIET else 0.0
 
 
