@@ -9,6 +9,7 @@ import pytest
 
 from cortex_py import Branch, Cortex
 from cortex_py.context.branches.file import parse
+from cortex_py.context.branches.projection import Projection
 from cortex_py.errors import InvalidInput, StorageError
 
 from forking import python_command
@@ -186,6 +187,38 @@ def test_edits_are_taken_in_by_initialize(desk: Cortex, line: Branch, clock: Fak
     _edit(desk, line, "first turn", "first turn, by a person")
     desk.contexts.initialize(mode="none")
     assert _shown(desk, line) == ["first turn, by a person"]
+
+
+def test_initialize_touches_only_files_that_need_it(
+    desk: Cortex, line: Branch, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project may have thousands of lines of work, and each session of a client begins with this call."""
+    lines = [line, *(desk.contexts.create_branch(f"Line {number}") for number in range(4))]
+    for one in lines:
+        _append(desk, one, clock, f"turn of {one.topic}")
+    unchanged, edited, missing, behind, noteless = lines
+    _edit(desk, edited, "turn of", "edited turn of")
+    _file(desk, missing).unlink()
+    with monkeypatch.context() as failing:
+        failing.setattr(Projection, "try_refresh", lambda *_, **__: None)  # as if killed after the commit
+        _append(desk, behind, clock, "another turn")
+    _file(desk, noteless).with_name(f".{noteless.id}.note").unlink()
+    refreshed: list[str] = []
+    plain = Projection.try_refresh
+
+    def noted(self: Projection, branch_id: str, *, whole: bool = False) -> None:
+        refreshed.append(branch_id)
+        plain(self, branch_id, whole=whole)
+
+    with monkeypatch.context() as noting:
+        noting.setattr(Projection, "try_refresh", noted)
+        desk.contexts.initialize(mode="none")
+    assert {*refreshed} == {edited.id, missing.id, behind.id, noteless.id}
+    assert _shown(desk, unchanged) == ["turn of The importer"]
+    assert _shown(desk, edited) == ["edited turn of Line 0"]
+    assert _shown(desk, missing) == ["turn of Line 1"]
+    assert _shown(desk, behind) == ["turn of Line 2", "another turn"]
+    assert _shown(desk, noteless) == ["turn of Line 3"]
 
 
 def test_an_edit_by_another_process_is_taken_in_here(

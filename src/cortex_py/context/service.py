@@ -167,8 +167,7 @@ class Contexts:
         project = self._sessions.current if path is None else self._sessions.at(Path(path))
         with as_project_creator(project.id) if path is not None else nullcontext():
             require_write(project.id)
-            for branch in self.branches(project.id):
-                project.projection.try_refresh(branch.id)
+            project.projection.refresh_all(self.branches(project.id))
             scanned = project.scanner().run(mode, progress)
         if scanned.pending_vectors:
             project.memories.begin_vectors()

@@ -20,6 +20,7 @@ from ...errors import Conflict, CortexError, NotFound
 from ...memory.service import Memories
 from ...records import Branch, Memory, NewMemory
 from ...security.callers import as_system
+from ...store.database import Session
 from ...store.store import Store
 from .file import BranchFile, Entry, ParsedFile, append, check_topic, parse, render
 from .store import BranchFiles
@@ -102,6 +103,24 @@ class Projection:
         except CortexError as error:
             logger.warning("the file of branch %s was not written: %s", branch_id, error)
 
+    def refresh_all(self, branches: Sequence[Branch]) -> None:
+        """As `try_refresh`, for the branches whose file was edited, is missing or is behind the store."""
+        with as_system(), self._store.database.read() as session:
+            behind = [branch.id for branch in branches if not self._is_current(session, branch)]
+        for branch_id in behind:
+            self.try_refresh(branch_id)
+
+    def _is_current(self, session: Session, branch: Branch) -> bool:
+        """Whether a refresh would change nothing. Takes no lock: a project may have thousands of branches."""
+        try:
+            state = self._state(branch.id)
+            if state is None or self._is_touched(branch.id, state):
+                return False
+        except CortexError:
+            return False  # the refresh reports it
+        old, rows = self._store.memories.of_branch_since(session, self._project, branch.id, state.revision)
+        return state.head == _head(branch) and old == state.count and not rows
+
     def sync(self, branch_id: str) -> SyncResult:
         """Apply a person's edits and rewrite the file."""
         with as_system(), self._files.locked(self._project, branch_id):
@@ -115,7 +134,6 @@ class Projection:
         text = self._files.read(self._project, branch_id)
         with self._store.database.read() as session:
             branch = self._store.branches.get(session, self._project, branch_id)
-            listed = any(one.id == branch_id for one in self._store.branches.all(session, self._project))
         valid = False
         if text is not None and branch is not None:
             try:
@@ -127,7 +145,7 @@ class Projection:
                 )
             except CortexError as error:
                 logger.warning("the file of branch %s is not valid: %s", branch_id, error)
-        return BranchCheck(self.path(branch_id), text is not None, valid, branch is not None and listed)
+        return BranchCheck(self.path(branch_id), text is not None, valid, branch is not None)
 
     # -- writing ---------------------------------------------------------------------------------
 
