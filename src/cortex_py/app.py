@@ -24,6 +24,7 @@ from .encryption import Encryption, encryption_of, home_key
 from .errors import AccessDenied, BackupError, ConfigurationError, CortexError, StorageError, StoreReadOnly
 from .events import Events, TenantsChanged
 from .ids import IdMaker
+from .memory.capture.pending import YieldToCalls
 from .memory.compression import CompressionResult
 from .memory.embedding_model import follow_shipped_model
 from .memory.service import Memories
@@ -32,6 +33,7 @@ from .paths import expanded
 from .records import Project
 from .security.callers import as_system, current_caller
 from .store.database import ServerLoad, Vitals
+from .tracing import watch
 
 if TYPE_CHECKING:
     from .access.audit import Audit
@@ -396,16 +398,19 @@ class Cortex:
         """Work on the whole store, which one of the processes that share it does."""
         database = self._store.database
         everything = database.leads("upkeep")
+        # Not where a call may wait for the work, or the work holds what a call needs.
+        yielding = YieldToCalls(self._sessions.pending, stop)
         if everything:
             self._sessions.pending.take_up()
-            self.memories.annotate(stop)
-            self.memories.look_for_personal_data(stop)
+            self.memories.annotate(yielding)
+            self.memories.look_for_personal_data(yielding)
             self.memories.fill_vectors(stop)
             self.hooks.read_imported(stop)
         # Each server makes the snapshots of its own project.
         if not stop() and database.leads(f"snapshots of {self.project.id}"):
-            self.backups.scheduled()
-        packed = self.memories.compress(stop) if everything else CompressionResult(0, 0, 0)
+            with watch("documents", yielding.let_calls_pass):
+                self.backups.scheduled()
+        packed = self.memories.compress(yielding) if everything else CompressionResult(0, 0, 0)
         # Done by every process that has used a large space. Last, because it may take minutes or fail.
         self._store.keep_spaces(stop, check=True)
         self._store.read_codes(stop)

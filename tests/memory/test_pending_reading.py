@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.errors import EntityNotFound
 from cortex_py.memory.capture.capture import StoredRecord
-from cortex_py.memory.capture.pending import PendingReading
+from cortex_py.memory.capture.pending import PendingReading, YieldToCalls
 from cortex_py.records import Memory, NewMemory
 
 from forking import python_command
@@ -239,18 +240,53 @@ def test_the_thread_reads_when_captures_pause_and_ends(home: Path, project: Path
         assert pending_in(cortex) == 0
 
 
-def test_the_thread_waits_while_somebody_recalls(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "cortex_py.memory.capture.pending"
-    # It decides at once, and a call counts for an hour.
-    monkeypatch.setattr(f"{module}._PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(f"{module}._FIRST_QUIET_SECONDS", 3_600.0)
+def test_a_recall_ends_a_pause(home: Path, project: Path) -> None:
     with opened(home, project) as cortex:
-        pending = cortex.memories._pending
-        assert pending is not None
+        pending = cortex._sessions.pending
         pending._called_at = -math.inf
-        assert pending._wait_for_a_pause()
+        # It decides at once, and a call counts for an hour.
+        assert pending.wait_for_a_pause(patience=0.0, quiet=3_600.0)
         cortex.memories.recall("anything")
-        assert not pending._wait_for_a_pause()
+        assert not pending.wait_for_a_pause(patience=0.0, quiet=3_600.0)
+
+
+def test_upkeep_lets_calls_go_first_in_the_middle_of_its_work(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Notes of an older version, a scan for personal data, and a snapshot: each is a long piece of work."""
+    monkeypatch.setattr("cortex_py.memory.capture.pending._STRETCH_SECONDS", 0.0)
+    monkeypatch.setattr("cortex_py.memory.lifecycle._READ_BATCH", 4)
+    seen: list[tuple[int, int]] = []
+
+    def wait(pending: PendingReading, *_: float) -> bool:
+        with pending._store.database.read() as session:
+            seen.extend(session.rows("SELECT sum(graphed = 0), sum(personal IS NULL) FROM memory"))
+        return True
+
+    with opened(home, project) as cortex:
+        cortex.memories.capture_many([NewMemory(content=text) for text in TEXTS[:12]])
+        assert cortex.memories.finish_reading()
+        with cortex._store.database.write() as session:
+            session.run("UPDATE memory SET graphed = 0, personal = NULL")
+        monkeypatch.setattr(PendingReading, "wait_for_a_pause", wait)
+        cortex.upkeep()
+        assert len(cortex.backups.snapshots()) == 1
+    assert [unread for unread, _ in seen[:4]] == [12, 8, 4, 0]
+    assert [unlooked for _, unlooked in seen[4:8]] == [12, 8, 4, 0]
+    # For each record while the snapshot is written, and again while it is read back.
+    assert len(seen[8:]) > 2 * 12
+
+
+def test_a_stretch_of_background_work_is_short(monkeypatch: pytest.MonkeyPatch, home: Path, project: Path) -> None:
+    now, waits = [100.0], list[float]()
+    monkeypatch.setattr("cortex_py.memory.capture.pending.time.monotonic", lambda: now[0])
+    with opened(home, project) as cortex:
+        monkeypatch.setattr(PendingReading, "wait_for_a_pause", lambda *_: waits.append(now[0]))
+        yielding = YieldToCalls(cortex._sessions.pending, lambda: now[0] >= 101.0)
+        while not yielding():
+            now[0] += 1 / 128
+    # At the first step after 50 ms.
+    assert {later - earlier for earlier, later in pairwise(waits)} == {7 / 128}
 
 
 def test_upkeep_leaves_pending_notes_to_the_thread_that_waits_for_calls(

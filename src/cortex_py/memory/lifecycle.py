@@ -52,6 +52,8 @@ __all__ = ["GarbageCollector", "GcResult", "Lifecycle", "ReindexResult", "seek_r
 
 
 _REINDEX_BATCH = 128
+# Records that the graph or a scan for personal data reads between two looks at `stop`: about 50 ms.
+_READ_BATCH = 16
 # Enough for the model to sort by length; a stop waits for a part of it.
 _FILL_BATCH = 192
 
@@ -243,7 +245,7 @@ class Lifecycle:
         annotator, done = self._capture.annotator, 0
         while annotator and not stop():
             with self._store.database.read() as session:
-                before = self._located(session, self._store.graph.unread(session, _REINDEX_BATCH))
+                before = self._located(session, self._store.graph.unread(session, _READ_BATCH))
             if not before:
                 break
             notes = {num: annotator.read(memory) for num, _, _, memory in before}
@@ -265,7 +267,7 @@ class Lifecycle:
         while not stop():
             with self._store.database.read() as session:
                 before = self._located(
-                    session, self._store.memories.without_personal_check(session, space, _REINDEX_BATCH)
+                    session, self._store.memories.without_personal_check(session, space, _READ_BATCH)
                 )
             if not before:
                 break

@@ -39,6 +39,13 @@ class StateDigest:
         self._sum = sha256()
         self.counts: Counter[str] = Counter()
 
+    @classmethod
+    def of(cls, documents: Iterable[Document]) -> StateDigest:
+        made = cls()
+        for document in documents:
+            made.add(document)
+        return made
+
     def add(self, document: Document) -> None:
         self._sum.update(document.line)
         self._sum.update(b"\n")
@@ -167,10 +174,7 @@ def replace_state(
 
 def state_of(store: Store, session: Session, space: str) -> StateDigest:
     """The digest of a space as it is."""
-    state = StateDigest()
-    for document in store.documents.scan(session, space):
-        state.add(document)
-    return state
+    return StateDigest.of(store.documents.scan(session, space))
 
 
 def paired(old: Iterable[Document], new: Iterable[Document]) -> Iterator[tuple[Document | None, Document | None]]:

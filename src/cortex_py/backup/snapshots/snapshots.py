@@ -32,7 +32,7 @@ from ...tracing import reported
 from ..files import exclusive_lock
 from ..source import BackupSource
 from .archive import Manifest, Part, read_manifest, read_parts, verify_archive, write_archive
-from .replacement import StateDigest, documents_in, parts_of, replace_state, state_of
+from .replacement import StateDigest, documents_in, parts_of, replace_state
 
 __all__ = ["RestoreResult", "Retention", "Snapshot", "Snapshots", "ids_to_keep"]
 
@@ -204,10 +204,13 @@ class Snapshots:
             if timedelta(0) <= age < every:
                 return False
         with self._store.database.read() as session:
-            state = state_of(self._store, session, self._source.space)
+            found = reported("documents", self._store.documents.scan(session, self._source.space))
+            if newest is None:
+                return any(one.kind in ("memory", "saved") for one in found)
+            state = StateDigest.of(found)
         if not state.counts["memory"] and not state.counts["saved"]:
             return False
-        return newest is None or newest.facts.get("state_sha256") != state.hexdigest()
+        return newest.facts.get("state_sha256") != state.hexdigest()
 
     # -- reading ---------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from ...store.store import Store
 if TYPE_CHECKING:
     from .capture import StoredRecord
 
-__all__ = ["PendingReading", "PendingVectors"]
+__all__ = ["PendingReading", "PendingVectors", "YieldToCalls"]
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +42,8 @@ _QUIET_SECONDS = 0.1  # without a capture or a recall, before the thread begins
 _FIRST_QUIET_SECONDS = 1.0  # the same before the first note that a process reads: a command has ended by then
 _PATIENCE_SECONDS = 2.0  # how long it lets calls go first
 _LINGER_SECONDS = 5.0  # how long it waits for more
+# Other background work goes on for so long before it lets calls go first, and then waits at most so long for a pause.
+_STRETCH_SECONDS, _YIELD_SECONDS = 0.05, 0.5
 _FINISH_SECONDS = 2.0  # what a query of the graph spends on what is pending
 _CLOSE_SECONDS = 0.5
 _RIVAL_SECONDS = 2.0  # how long the thread leaves everything to another process that reads as well
@@ -138,6 +140,15 @@ class PendingReading:
     def note_call(self) -> None:
         """Let the caller go first: the thread would take the interpreter from it."""
         self._called_at = time.monotonic()
+
+    def wait_for_a_pause(self, patience: float = _PATIENCE_SECONDS, quiet: float = _QUIET_SECONDS) -> bool:
+        """Wait until there are no calls for a moment; False if that takes too long."""
+        until = time.monotonic() + patience
+        while True:
+            now = time.monotonic()
+            left = quiet if self._bulks else min(until - now, self._called_at + quiet - now)
+            if left <= 0 or self._closing.wait(left):
+                return self._called_at + quiet <= now
 
     def take_up(self) -> None:
         """Read what another process or an import left, in the background and when calls pause."""
@@ -248,7 +259,8 @@ class PendingReading:
     def _run(self) -> None:
         while not self._closing.is_set():
             self._news.clear()
-            most = _BATCH if self._wait_for_a_pause() else _FEW
+            quiet = _QUIET_SECONDS if self._is_warm else _FIRST_QUIET_SECONDS
+            most = _BATCH if self.wait_for_a_pause(quiet=quiet) else _FEW
             try:
                 # A batch at a time, so that calls go first again.
                 done = self._closing.is_set() or self._read(None, most, time.monotonic() + _PATIENCE_SECONDS)
@@ -270,15 +282,27 @@ class PendingReading:
                         break
         trim_arenas()
 
-    def _wait_for_a_pause(self) -> bool:
-        """Wait until there are no calls for a moment; False if that takes too long."""
-        until = time.monotonic() + _PATIENCE_SECONDS
-        quiet = _QUIET_SECONDS if self._is_warm else _FIRST_QUIET_SECONDS
-        while True:
-            now = time.monotonic()
-            left = quiet if self._bulks else min(until - now, self._called_at + quiet - now)
-            if left <= 0 or self._closing.wait(left):
-                return self._called_at + quiet <= now
+
+class YieldToCalls:
+    """A `stop` for background work, which asks it between two steps: calls go first after each short stretch of work.
+
+    A thread that computes takes the interpreter from calls, which then take two to three times as long.
+    """
+
+    def __init__(self, pending: PendingReading, stop: Callable[[], bool]) -> None:
+        self._pending = pending
+        self._stop = stop
+        self._until = 0.0
+
+    def __call__(self) -> bool:
+        self.let_calls_pass()
+        return self._stop()
+
+    def let_calls_pass(self, *_done_and_total: int) -> None:
+        """The same for work that cannot be stopped, as what it reports its progress to."""
+        if time.monotonic() >= self._until:
+            self._pending.wait_for_a_pause(_YIELD_SECONDS)
+            self._until = time.monotonic() + _STRETCH_SECONDS
 
 
 # Computes vectors until the function that it is given says stop.
