@@ -146,7 +146,7 @@ class PendingReading:
         until = time.monotonic() + patience
         while True:
             now = time.monotonic()
-            left = quiet if self._bulks else min(until - now, self._called_at + quiet - now)
+            left = min(until - now, self._called_at + quiet - now)
             if left <= 0 or self._closing.wait(left):
                 return self._called_at + quiet <= now
 
@@ -259,6 +259,8 @@ class PendingReading:
     def _run(self) -> None:
         while not self._closing.is_set():
             self._news.clear()
+            while self._bulks and not self._closing.wait(_QUIET_SECONDS):
+                pass
             quiet = _QUIET_SECONDS if self._is_warm else _FIRST_QUIET_SECONDS
             most = _BATCH if self.wait_for_a_pause(quiet=quiet) else _FEW
             try:
