@@ -398,7 +398,7 @@ class Cortex:
         """Work on the whole store, which one of the processes that share it does."""
         database = self._store.database
         everything = database.leads("upkeep")
-        # Not where a call may wait for the work, or the work holds what a call needs.
+        # Not for work that a call may wait for, or that holds a lock which a call needs.
         yielding = YieldToCalls(self._sessions.pending, stop)
         if everything:
             self._sessions.pending.take_up()

@@ -286,7 +286,7 @@ class PendingReading:
 
 
 class YieldToCalls:
-    """A `stop` for background work, which asks it between two steps: calls go first after each short stretch of work.
+    """A `stop` callback for background work that also lets calls go first, after each short stretch of work.
 
     A thread that computes takes the interpreter from calls, which then take two to three times as long.
     """
@@ -301,7 +301,7 @@ class YieldToCalls:
         return self._stop()
 
     def let_calls_pass(self, *_done_and_total: int) -> None:
-        """The same for work that cannot be stopped, as what it reports its progress to."""
+        """Let calls go first. Takes what a progress callback takes, for work that reports progress but never stops."""
         if time.monotonic() >= self._until:
             self._pending.wait_for_a_pause(_YIELD_SECONDS)
             self._until = time.monotonic() + _STRETCH_SECONDS
