@@ -398,7 +398,7 @@ class Cortex:
         """Work on the whole store, which one of the processes that share it does."""
         database = self._store.database
         everything = database.leads("upkeep")
-        # Not for work that a call may wait for, or that holds a lock which a call needs.
+        # Given only to work that no call waits for and that holds no lock which a call needs.
         yielding = YieldToCalls(self._sessions.pending, stop)
         if everything:
             self._sessions.pending.take_up()

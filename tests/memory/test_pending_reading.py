@@ -273,7 +273,7 @@ def test_upkeep_lets_calls_go_first_in_the_middle_of_its_work(
         assert len(cortex.backups.snapshots()) == 1
     assert [unread for unread, _ in seen[:4]] == [12, 8, 4, 0]
     assert [unlooked for _, unlooked in seen[4:8]] == [12, 8, 4, 0]
-    # For each record while the snapshot is written, and again while it is read back.
+    # The rest is the snapshot, which reports each document that it writes or reads back.
     assert len(seen[8:]) > 2 * 12
 
 

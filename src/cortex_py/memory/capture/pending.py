@@ -288,7 +288,7 @@ class PendingReading:
 class YieldToCalls:
     """A `stop` callback for background work that also lets calls go first, after each short stretch of work.
 
-    A thread that computes takes the interpreter from calls, which then take two to three times as long.
+    A thread that computes takes the interpreter from calls, which then take three to four times as long.
     """
 
     def __init__(self, pending: PendingReading, stop: Callable[[], bool]) -> None:
