@@ -34,6 +34,10 @@ class PeerError(Exception):
     """The peer answered with an error, not in time, or not at all."""
 
 
+class RefusedText(PeerError):
+    """The peer does not store this text, for its content; it takes others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spec:
     """One row of the table of versions: `settings` are what it needs to run here, `lacked` is what it did without."""
@@ -298,6 +302,7 @@ class Peer:
     """A running peer: storing, searching and listing by its own calls. Records are known by the harness's keys."""
 
     chunk = 100  # how many records `fill` is given at a time
+    refused = 0  # of the records that it was given so far
 
     def __init__(self, spec: Spec, folder: Path) -> None:
         self.spec, self.folder, self.place = spec, folder, PLACE / spec.name
@@ -400,7 +405,10 @@ class McpPeer(Peer):
 
     def fill(self, items: Items) -> None:
         for key, text in items:
-            self.store(key, text)
+            try:
+                self.store(key, text)
+            except RefusedText:
+                self.refused += 1
 
     def remember(self, id: str, key: str) -> None:
         self.keys[id] = key
@@ -471,10 +479,13 @@ class MemoryService(McpPeer):
         return [str(self.bin / "memory"), "server"]
 
     def store(self, key: str, text: str) -> None:
-        answer = str(self.call("memory_store", content=text))
+        try:
+            answer = str(self.call("memory_store", content=text))
+        except PeerError as error:
+            answer = str(error)
         stored = re.search(r"stored successfully \(hash: ([0-9a-f]+)", answer)
         if not stored:
-            raise PeerError(answer[:300])
+            raise (RefusedText if "Duplicate content detected" in answer else PeerError)(answer[:300])
         self.remember(stored[1], key)
 
     def search(self, query: str, limit: int) -> list[str]:

@@ -7,7 +7,7 @@
 Each peer is installed by name into an environment of its own (`peer_adapters.py` has the versions). Every finished part
 is kept in `bench/peers.json`, and a later run continues there; `--again` begins from nothing. A peer that needs longer
 than `--limit` seconds to be filled to a size, or would by the rate of the size before, has no figure there, and the
-reason in its place.
+reason in its place. Calls are timed once the machine has nothing else to do, or `--patience` seconds later.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -35,7 +35,7 @@ import numpy as np
 
 import peer_page
 from datasets import Collection, locomo, longmemeval
-from peer_adapters import BY_NAME, PLACE, SPECS, WORKER, Peer, PeerError, install, model_folder, peer
+from peer_adapters import BY_NAME, PLACE, SPECS, WORKER, Peer, PeerError, RefusedText, install, model_folder, peer
 
 SIZES = (1_000, 20_000, 100_000)
 STARTS = 5
@@ -44,6 +44,9 @@ QUERIES = 200
 QUERY_SECONDS = 120.0
 WRITERS, WRITES = 4, 200
 LIMIT_SECONDS = 1_800.0
+PATIENCE_SECONDS = 600.0
+# The machine is quiet while so many cores at most are busy for so many seconds.
+QUIET_CORES, QUIET_SECONDS = 0.1, 3.0
 PARTS = ("start", "writers", "LoCoMo", "LongMemEval", "sizes")
 STORES_FOLDER = PLACE / "stores"
 FILE = Path(__file__).with_name("peers.json")
@@ -99,9 +102,10 @@ def start_up(name: str) -> Row:
     return {"start_ms": _ms(taken[1:], 50), "tools": len(tools), "tool_tokens": _tokens(tools)}
 
 
-def growing(name: str, sizes: Sequence[int], limit: float, folder: Path | None) -> Iterator[tuple[int, Row]]:
+def growing(name: str, sizes: Sequence[int], chosen: argparse.Namespace) -> Iterator[tuple[int, Row]]:
     """Fill to each size, then store and recall one by one."""
-    source, asked = notes(folder), questions(folder)
+    limit: float = chosen.limit
+    source, asked = notes(chosen.data), questions(chosen.data)
     one = peer(name, _fresh(name, "sizes"))
     stored = 0
     failed = ""
@@ -128,14 +132,21 @@ def growing(name: str, sizes: Sequence[int], limit: float, folder: Path | None) 
             filled = time.monotonic() - began
             each = filled / max(1, stored - before)
             _settle(one)
-            yield size, {"fill_s": filled, **_calls(one, source, asked)}
+            refused = {"refused": one.refused, "records": stored} if one.refused else {}
+            quiet = _wait_for_quiet(chosen.patience)
+            yield size, {"fill_s": filled, **refused, **quiet, **_calls(one, source, asked)}
             stored += STORES
 
 
 def _calls(one: Peer, source: Iterator[tuple[str, str]], asked: list[str]) -> Row:
     row: Row = {}
     try:
-        taken = [_timed(lambda item=item: one.store(*item)) for item in islice(source, STORES)]
+        taken: list[float] = []
+        for item in islice(source, 3 * STORES):
+            with suppress(RefusedText):
+                taken.append(_timed(lambda item=item: one.store(*item)))
+            if len(taken) == STORES:
+                break
         row["store_p50_ms"] = _ms(taken, 50)
         for _ in range(5):
             one.search(asked.pop(), 10)
@@ -318,6 +329,25 @@ def _settle(one: Peer, seconds: float = 120.0) -> None:
         before = after
 
 
+def _wait_for_quiet(patience: float) -> Row:
+    """Wait until no core has work; how many had some then. Empty if that does not come in time."""
+    deadline = time.monotonic() + patience
+    while True:
+        before = _busy_seconds()
+        time.sleep(QUIET_SECONDS)
+        cores = (_busy_seconds() - before) / QUIET_SECONDS
+        if cores <= QUIET_CORES:
+            return {"load": cores}
+        if time.monotonic() > deadline:
+            return {}
+
+
+def _busy_seconds() -> float:
+    """The time for which the cores of this machine worked, all of them together."""
+    user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
+
+
 def _tree(pid: int, value: Callable[[Path], float]) -> float:
     """The sum of a value over a process and its children."""
     total = 0.0
@@ -361,7 +391,7 @@ class Results:
 
     def keep(self, name: str, part: str, found: Row) -> None:
         stamp = {"at": f"{datetime.now(UTC):%Y-%m-%d}", "load": os.getloadavg()[0]}
-        self.peers[name][part] = found | stamp
+        self.peers[name][part] = stamp | found
         print(f"{name}: {part}: {json.dumps(found)}", flush=True)
         FILE.write_text(json.dumps({"about": ABOUT, "peers": self.peers}, indent=1) + "\n", encoding="utf-8")
 
@@ -391,7 +421,7 @@ def measure(name: str, results: Results, chosen: argparse.Namespace) -> None:
 def _measure_sizes(name: str, results: Results, chosen: argparse.Namespace) -> None:
     missing = sorted(size for size in chosen.sizes if f"size {size}" not in results.peers[name])
     try:
-        for size, row in growing(name, missing, chosen.limit, chosen.data) if missing else ():
+        for size, row in growing(name, missing, chosen) if missing else ():
             results.keep(name, f"size {size}", row)
     except PeerError as error:
         results.keep(name, f"size {missing[0]}", {"reason": str(error)})
@@ -404,6 +434,7 @@ def main() -> int:
     parser.add_argument("--conversations", type=int, default=1_000, help="how many conversations of LoCoMo")
     parser.add_argument("--parts", default=",".join(PARTS), help="what to measure, separated by commas")
     parser.add_argument("--limit", type=float, default=LIMIT_SECONDS, help="seconds to fill to a size, or for a set")
+    parser.add_argument("--patience", type=float, default=PATIENCE_SECONDS, help="seconds to wait for a quiet machine")
     parser.add_argument("--data", type=Path, help="folder of the public data (default ../shared/data)")
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
     parser.add_argument("--page", action="store_true", help="only write docs/explain/comparison.md from the results")
