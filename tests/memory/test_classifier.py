@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from cases import each
 from cortex_py.embedding.backends.backend import Backend
@@ -77,6 +78,17 @@ def test_clear_notes_are_recognised_with_and_without_a_vector(
     assert found.subcategory is None or PARENTS[found.subcategory] == category
     alone = classifier.classify(text, None)
     assert (alone.category, alone.basis, alone.subcategory) == (category, "cues", None)
+
+
+def test_many_notes_get_the_answers_that_each_gets_alone(classifier: Classifier, model: Backend) -> None:
+    texts = [text for text, _ in CLEAR] + ["", "zzzz"]
+    vectors: list[NDArray[np.float32] | None] = list(np.asarray(model.embed(texts), np.float32))
+    vectors[::3] = [None] * len(vectors[::3])
+    for found, text, vector in zip(classifier.classify_many(texts, vectors), texts, vectors, strict=True):
+        alone = classifier.classify(text, vector)
+        assert replace(found, confidence=alone.confidence) == alone
+        assert found.confidence == pytest.approx(alone.confidence)
+    assert classifier.classify_many([], []) == []
 
 
 def test_vectors_of_another_embedding_model_are_left_aside(model: Backend) -> None:

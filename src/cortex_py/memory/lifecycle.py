@@ -164,8 +164,8 @@ class Lifecycle:
         clean = self._capture.screen(changed)
         record = embed_if_possible([self._capture.index(clean, before.space, key)], self._backend)[0]
         if content is not None and clean.kind == "note":
-            category = self._capture.labeller.classify(record).category
-            record = replace(record, memory=replace(record.memory, category=category))
+            (found,) = self._capture.labeller.classify([record])
+            record = replace(record, memory=replace(record.memory, category=found.category))
         annotator = self._capture.annotator
         record, note = self._capture.annotate(record)
         with self._store.database.write(*spaces_to_lock(self._store, self._backend, [record])) as session:

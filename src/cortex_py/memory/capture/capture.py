@@ -157,7 +157,7 @@ class Capture:
         stored: list[Memory] = []
         with self._pending.held_back() if self._pending and len(batches) > 1 else nullcontext():
             for batch, indexed in zip(batches, self._index_batches(given, records, batches), strict=True):
-                filed = [self.labeller.label(one, item) for one, item in zip(indexed, given[batch], strict=True)]
+                filed = self.labeller.label(indexed, given[batch])
                 keys = [None if record.idempotency_key else next_key() for record in filed]
                 keyed = all(record.idempotency_key or key for record, key in zip(filed, keys, strict=True))
                 stored += retry_once(partial(self._write, filed, given[batch], keys), keyed=keyed)
@@ -170,7 +170,7 @@ class Capture:
         item = NewMemory(content=content)
         memory = self.draft(item)
         indexed = embed_if_possible([self.index(memory, self._place.space(memory.domain))], self._backend)
-        self.annotate(self.labeller.label(indexed[0], item))
+        self.annotate(self.labeller.label(indexed, [item])[0])
 
     def _index_batches(
         self, given: Sequence[NewMemory], records: Sequence[Memory], batches: Sequence[slice]

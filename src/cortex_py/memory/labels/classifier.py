@@ -16,7 +16,7 @@ import base64
 import json
 import math
 import unicodedata
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -32,6 +32,7 @@ from ...lazy import regex
 from ...pools import load_once
 from ...records import NewMemory
 from ...store.rows import IndexedRecord
+from ...store.search.vectors import single_threaded
 from ..capture.terms import stem
 from .ontology import CATEGORIES, CATEGORY_NAMES, FALLBACK
 
@@ -131,7 +132,8 @@ class Lexicon:
 
     def __init__(self, among: Container[str] | None = None) -> None:
         self._words: dict[str, tuple[int, ...]] = {}
-        self._pairs: dict[tuple[str, str], tuple[int, ...]] = {}
+        # By the first word of the pair, then by the second.
+        self._pairs: dict[str, dict[str, tuple[int, ...]]] = {}
         self._unspaced: dict[str, tuple[int, ...]] = {}
         self._entries: dict[str, str] = {}
         self._tokens = _Tokens(self._read)
@@ -154,7 +156,8 @@ class Lexicon:
         if _UNSPACED.search(form):
             self._unspaced[form] = tuple({*self._unspaced.get(form, ()), *cues})
         elif second:
-            self._pairs[first, second] = tuple({*self._pairs.get((first, second), ()), *cues})
+            after = self._pairs.setdefault(first, {})
+            after[second] = tuple({*after.get(second, ()), *cues})
         else:
             self._words[form] = tuple({*self._words.get(form, ()), *cues})
 
@@ -164,7 +167,7 @@ class Lexicon:
 
     def read(self, text: str) -> tuple[NDArray[np.float64], set[str]]:
         """The cues of a text, and the stems of all its words, listed or not."""
-        stems: set[str] = set()
+        stems: list[str] = []
         head = text[:HEAD].strip()
         found = [0.0] * len(CUE_NAMES)
         asks = head.endswith(("?", "？"))
@@ -175,24 +178,26 @@ class Lexicon:
                     found[cue] += 1
                     found[len(_GROUPS) + cue] += place < _UNSPACED_OPENING
             head = _UNSPACED.sub(" ", head)
-        count, before = 0, _NOTHING
+        before = _NOTHING
         for place, raw in enumerate(head.split()):
             token = self._tokens[raw]
-            seen = token.seen + self._pairs.get((before.last, token.first), ())
+            seen = token.seen
+            if before.last in self._pairs:
+                seen += self._pairs[before.last].get(token.first, ())
             for cue in seen:
                 found[cue] += 1
                 if place < _OPENING and cue < len(_GROUPS):
                     found[len(_GROUPS) + cue] += 1
             if before.ends_in_digit and (unit := _UNIT_CUES.get(raw.rstrip(".,;:)"))) is not None:
                 found[unit] += 1
-            stems.update(token.stems)
-            count += len(token.stems)
+            stems += token.stems
             before = token
+        count = len(stems)
         # A second occurrence adds less than the first, and a tenth adds nothing.
         result = np.minimum(np.sqrt(found), 2.0)
         opens = "?" in head and _QUESTION_WORD.match(head.lower()) is not None
         result[-len(_WHOLE) :] = float(asks), float(opens), max(0.0, 1.0 - count / 12), min(2.0, count / 40)
-        return result, stems
+        return result, set(stems)
 
     def entries(self, text: str) -> Iterator[str]:
         """The entries of the words in a text, possibly repeated, as `among` takes them."""
@@ -200,12 +205,13 @@ class Lexicon:
         yield from (self._entries[piece] for piece in self._unspaced if piece in head)
         stems = [stem for raw in _UNSPACED.sub(" ", head).split() for stem in _stems(raw)]
         yield from (self._entries[stem] for stem in stems if stem in self._words)
-        yield from (self._entries["_".join(pair)] for pair in pairwise(stems) if pair in self._pairs)
+        pairs = ((first, second) for first, second in pairwise(stems) if second in self._pairs.get(first, ()))
+        yield from (self._entries["_".join(pair)] for pair in pairs)
 
     def _read(self, raw: str) -> _Token:
         stems = _stems(raw)
         seen = [cue for stem in stems for cue in self._words.get(stem, ())]
-        seen += [cue for pair in pairwise(stems) for cue in self._pairs.get(pair, ())]
+        seen += [cue for first, second in pairwise(stems) for cue in self._pairs.get(first, {}).get(second, ())]
         bare = raw.rstrip(".,;:?")
         if not bare.isalpha() or not bare[1:].islower():
             patterns = _DIGIT_PATTERNS + _PATTERNS if _DIGIT.search(raw) else _PATTERNS
@@ -383,15 +389,34 @@ class Classifier:
 
     def classify(self, text: str, vector: NDArray[np.float32] | None) -> Classification:
         """The entry that fits best. For a long text, pass the vector of its beginning."""
-        (found, known), unit = self._model.read(text), self._unit(vector)
-        shares = self._model.words.shares(known)
-        if unit is None:
-            alone = self._model.cues_alone
-            said = shares @ alone.words[known]
-            return _answer(by_category(softmax(alone.logits(found, said) / alone.temperature)), None)
-        model = self._model.with_vector
-        parts = softmax(model.with_vectors(found, shares @ model.words[known], unit) / model.temperature)
-        return _answer(by_category(parts), parts)
+        return self.classify_many([text], [vector])[0]
+
+    @single_threaded()
+    def classify_many(
+        self, texts: Sequence[str], vectors: Sequence[NDArray[np.float32] | None]
+    ) -> list[Classification]:
+        """The same for many texts at once, which takes half the time."""
+        units = [self._unit(vector) for vector in vectors]
+        read = [self._model.read(text) for text in texts]
+        answers: dict[int, Classification] = {}
+        alone, both = self._model.cues_alone, self._model.with_vector
+        if rows := [row for row, unit in enumerate(units) if unit is None]:
+            found, said = self._gathered([read[row] for row in rows], alone)
+            parts = softmax(alone.logits(found, said) / alone.temperature)
+            answers |= zip(rows, [_answer(one, None) for one in by_category(parts)], strict=True)
+        if chosen := [(row, unit) for row, unit in enumerate(units) if unit is not None]:
+            found, said = self._gathered([read[row] for row, _ in chosen], both)
+            logits = both.with_vectors(found, said, np.stack([unit for _, unit in chosen]))
+            parts = softmax(logits / both.temperature)
+            named = zip(by_category(parts), parts, strict=True)
+            answers |= zip([row for row, _ in chosen], [_answer(*one) for one in named], strict=True)
+        return [answers[row] for row in range(len(texts))]
+
+    def _gathered(self, read: Sequence[tuple[Floats, Places]], model: CueModel) -> tuple[Floats, NDArray[np.float32]]:
+        """The features of texts, a row each, and what their words contribute."""
+        table = self._model.words
+        said = np.stack([table.shares(known) @ model.words[known] for _, known in read])
+        return np.stack([found for found, _ in read]), said
 
     def _unit(self, vector: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
         if vector is None or not self._reads_vectors:
@@ -507,19 +532,29 @@ class Labeller:
     def _classifier_of_words(self) -> Classifier:
         return Classifier("")
 
-    def label(self, record: IndexedRecord, item: NewMemory) -> IndexedRecord:
-        """The record with what the caller left open. Parts of files have no category."""
-        memory = record.memory
-        if memory.kind == "file" or (memory.category and item.namespace):
-            return record
-        found = self.classify(record)
-        namespace = memory.namespace if item.namespace else namespace_for(found) or memory.namespace
-        return replace(record, memory=replace(memory, category=memory.category or found.category, namespace=namespace))
+    def label(self, records: Sequence[IndexedRecord], items: Sequence[NewMemory]) -> list[IndexedRecord]:
+        """The records with what their callers left open. Parts of files have no category."""
+        labelled = list(records)
+        open_rows = [
+            row
+            for row, (record, item) in enumerate(zip(records, items, strict=True))
+            if record.memory.kind != "file" and not (record.memory.category and item.namespace)
+        ]
+        for row, found in zip(open_rows, self.classify([records[row] for row in open_rows]), strict=True):
+            record, item = records[row], items[row]
+            memory = record.memory
+            namespace = memory.namespace if item.namespace else namespace_for(found) or memory.namespace
+            memory = replace(memory, category=memory.category or found.category, namespace=namespace)
+            labelled[row] = replace(record, memory=memory)
+        return labelled
 
-    def classify(self, record: IndexedRecord) -> Classification:
-        """What a record is about; the beginning of a long one decides."""
-        vector = record.chunks[0].vector if record.chunks else None
-        indexed = record.memory.content[: record.chunks[-1].past] if record.chunks else record.memory.content
-        if vector is None:
-            return self._classifier_of_words.classify(indexed, None)
-        return self._classifier.classify(indexed, np.frombuffer(vector, np.float32))
+    def classify(self, records: Sequence[IndexedRecord]) -> list[Classification]:
+        """What each record is about; the beginning of a long one decides."""
+        if not records:
+            return []
+        texts = [one.memory.content[: one.chunks[-1].past] if one.chunks else one.memory.content for one in records]
+        stored = [one.chunks[0].vector if one.chunks else None for one in records]
+        vectors = [None if vector is None else np.frombuffer(vector, np.float32) for vector in stored]
+        # Without any vector, the fingerprint of the model is not needed, and there may be no model.
+        classifier = self._classifier_of_words if all(one is None for one in vectors) else self._classifier
+        return classifier.classify_many(texts, vectors)
