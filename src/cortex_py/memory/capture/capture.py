@@ -149,14 +149,11 @@ class Capture:
             else item
             for item in items
         ]
-        records = [self.draft(item, git_branch, linked) for item in given]
-        for domain, kind in {(record.domain, record.kind) for record in records}:
-            self._place.writable_space(domain, kind)
-        self._check_branches(records)
         batches = [slice(low, low + _BATCH) for low in range(0, len(given), _BATCH)]
+        draft = partial(self.draft, git_branch=git_branch, linked=linked)
         stored: list[Memory] = []
         with self._pending.held_back() if self._pending and len(batches) > 1 else nullcontext():
-            for batch, indexed in zip(batches, self._index_batches(given, records, batches), strict=True):
+            for batch, indexed in zip(batches, self._index_batches(given, batches, draft), strict=True):
                 filed = self.labeller.label(indexed, given[batch])
                 keys = [None if record.idempotency_key else next_key() for record in filed]
                 keyed = all(record.idempotency_key or key for record, key in zip(filed, keys, strict=True))
@@ -173,20 +170,42 @@ class Capture:
         self.annotate(self.labeller.label(indexed, [item])[0])
 
     def _index_batches(
-        self, given: Sequence[NewMemory], records: Sequence[Memory], batches: Sequence[slice]
+        self, given: Sequence[NewMemory], batches: Sequence[slice], draft: Callable[[NewMemory], Memory]
     ) -> Iterator[list[IndexedRecord]]:
-        """The batches with their vectors, each embedded while the previous one is written."""
-        indexed = (
-            [
-                self.index(record, self._place.space(record.domain, record.kind), item.idempotency_key)
-                for item, record in zip(given[batch], records[batch], strict=True)
-            ]
-            for batch in batches
-        )
+        """The batches with their vectors, each embedded while the previous one is written.
+
+        The first is embedded while the others are checked. Nothing is handed out before all are, so that none is
+        written if one of them is refused.
+        """
+        if not batches:
+            return
+        first, rest = batches[0], slice(_BATCH, None)
+
+        def indexed() -> Iterator[list[IndexedRecord]]:
+            records = self._drafted(given[first], draft)
+            yield self._indexed(given[first], records)
+            records += self._drafted(given[rest], draft)
+            for batch in batches[1:]:
+                yield self._indexed(given[batch], records[batch])
+
         if len(batches) == 1:
-            yield embed_if_possible(next(indexed), self._backend)
+            yield embed_if_possible(next(indexed()), self._backend)
         else:
-            yield from embed_ahead(indexed, self._backend)
+            yield from embed_ahead(indexed(), self._backend)
+
+    def _drafted(self, given: Sequence[NewMemory], draft: Callable[[NewMemory], Memory]) -> list[Memory]:
+        """The records for what a caller gave, which may all be stored where they belong."""
+        records = [draft(item) for item in given]
+        for domain, kind in {(record.domain, record.kind) for record in records}:
+            self._place.writable_space(domain, kind)
+        self._check_branches(records)
+        return records
+
+    def _indexed(self, given: Sequence[NewMemory], records: Sequence[Memory]) -> list[IndexedRecord]:
+        return [
+            self.index(record, self._place.space(record.domain, record.kind), item.idempotency_key)
+            for item, record in zip(given, records, strict=True)
+        ]
 
     def index(self, memory: Memory, space: str, idempotency_key: str | None = None) -> IndexedRecord:
         """Index a record, without vectors."""
@@ -455,7 +474,10 @@ def embed_ahead(drafts: Iterable[list[IndexedRecord]], backend: Backend) -> Iter
 
 
 def work_ahead(batches: Iterable[_Given], work: Callable[[_Given], _Done]) -> Iterator[_Done]:
-    """The results of some work on batches; a thread does one while the caller uses the last and makes the next."""
+    """The results of some work on batches; a thread does one while the caller uses the last and makes the next.
+
+    A result is handed out once the batch after it was made.
+    """
     # Where the caller is interrupted, the model does not finish the batch first.
     limit = Limit.within(current_limit())
 
