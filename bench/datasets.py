@@ -43,6 +43,7 @@ class DatasetMissing(FileNotFoundError):
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path} is absent: put the public data files there or name their folder in CORTEX_BENCH_DATA")
+        self.filename = path
 
 
 @dataclass(frozen=True, slots=True)
