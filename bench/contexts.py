@@ -1,4 +1,5 @@
-"""Projects and lines of work: scanning a large repository, packing idle records, switching branches, appending.
+"""Projects and lines of work: scanning a large repository, calls while the vectors of such a scan are computed, packing
+idle records, switching branches, appending.
 
     python bench/contexts.py                  everything, with 5,000 files
     python bench/contexts.py 1200 scan        so many files, and only the parts named
@@ -20,7 +21,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -33,12 +34,15 @@ from cortex_py.worktree.code.syntax import analyse
 
 import datasets
 import report
+from synthetic import english, queries
 
 FILES = 5_000
 LARGEST = 7_000
-PARTS = ("scan", "packing", "switching", "appending")
+PARTS = ("scan", "beside", "packing", "switching", "appending")
 SAMPLE = 1_536
 BATCH = 192
+NOTES, RECALLS, CAPTURES = 300, 30, 10  # in the store beside the files; in each round of calls
+PAUSE_SECONDS = 0.02
 SWITCHES = 20
 APPENDS = 500
 
@@ -169,6 +173,48 @@ def scan(folder: Path, count: int) -> dict[str, object]:
         "share_of_processor_time": cpu_share,
         "second_share": again["seconds"] / first["seconds"],
     }
+
+
+# -- calls beside a scan ---------------------------------------------------------------------------
+
+
+def beside(folder: Path, count: int) -> dict[str, object]:
+    """Recalls and captures, one after the other, in a process that computes the vectors of a scan meanwhile."""
+    root = folder / "repository"
+    root.mkdir()
+    build_repository(root, count)
+    texts = [query for seed in range(40) for query in queries(RECALLS, seed=seed)]
+    notes = english(40 * CAPTURES + NOTES, seed=3)
+    alone: list[tuple[float, float]] = []
+    during: list[tuple[float, float]] = []
+    with Cortex.open(folder / "home", project=root) as cortex:
+        cortex.memories.capture_many([NewMemory(content=notes.pop()) for _ in range(NOTES)])
+
+        def round_of_calls() -> tuple[float, float]:
+            recalls = [_paced_ms(lambda: cortex.memories.recall(texts.pop())) for _ in range(RECALLS)]
+            captures = [_paced_ms(lambda: cortex.memories.capture(notes.pop())) for _ in range(CAPTURES)]
+            return statistics.median(recalls), statistics.median(captures)
+
+        round_of_calls()
+        alone += [round_of_calls() for _ in range(3)]
+        cortex.contexts.initialize(root, "full")
+        while texts and cortex.memories.status().pending_vectors:
+            during.append(round_of_calls())
+    # The last round began beside the vectors and may have ended without.
+    during = during[:-1]
+    result: dict[str, object] = {"files": count, "rounds": len(during)}
+    for n, name in enumerate(("recall", "capture")):
+        before, busy = (statistics.median(pair[n] for pair in rounds) for rounds in (alone, during))
+        result |= {f"{name}_alone_ms": before, f"{name}_beside_ms": busy, f"{name}_ratio": busy / before}
+    report.table(list(result), [list(result.values())])
+    return result
+
+
+def _paced_ms(call: Callable[[], object]) -> float:
+    time.sleep(PAUSE_SECONDS)
+    started = time.perf_counter()
+    call()
+    return (time.perf_counter() - started) * 1e3
 
 
 # -- packing -------------------------------------------------------------------------------------
@@ -303,8 +349,9 @@ def main() -> None:
         print(f"\n{name}")
         with tempfile.TemporaryDirectory() as folder:
             work = {"packing": packing, "switching": switching, "appending": appending}
+            counted = {"scan": scan, "beside": beside}
             place = Path(folder).resolve()
-            result[name] = scan(place, count) if name == "scan" else work[name](place)
+            result[name] = counted[name](place, count) if name in counted else work[name](place)
     report.write("contexts", result)
 
 

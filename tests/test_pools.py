@@ -12,13 +12,14 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.pools import Pool
+from cortex_py.pools import Pool, is_in_background, work_in_background
 from cortex_py.store.search import vectors
 from cortex_py.store.search.vectors import VectorMatrix
 
@@ -45,6 +46,26 @@ def _in_a_fork(work: Callable[[], bool]) -> int:
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have priorities of their own on Linux")
+def test_those_who_help_in_the_background_let_others_go_first_and_help_nobody_else() -> None:
+    pool = Pool(2, "cortex-test")
+
+    def here() -> tuple[bool, int]:
+        return is_in_background(), os.getpriority(os.PRIO_PROCESS, 0)
+
+    usual = here()
+
+    def behind() -> list[tuple[bool, int]]:
+        work_in_background()
+        return [here(), pool.submit(here).result()]
+
+    with ThreadPoolExecutor(1) as one:
+        assert one.submit(behind).result() == [(True, max(10, usual[1]))] * 2
+    assert pool.submit(here).result() == here() == usual
+    pool.close()
+    assert not any(name.startswith("cortex-test") for name in _ours())
 
 
 @forks

@@ -1,22 +1,46 @@
 """Thread pools that start when first used, restart in a forked process, and end with their last user.
 
-Also `load_once`, for what the threads of a process share, `limit_arenas` and `trim_arenas`, for the memory that
-they keep, and `call_library`, for calls of the C library.
+Also `work_in_background`, for threads that nobody waits for, `load_once`, for what the threads of a process share,
+`limit_arenas` and `trim_arenas`, for the memory that they keep, and `call_library`, for calls of the C library.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
-__all__ = ["Pool", "call_library", "limit_arenas", "load_once", "release", "renew_in_forks", "require", "trim_arenas"]
+__all__ = [
+    "Pool", "call_library", "is_in_background", "limit_arenas", "load_once", "release", "renew_in_forks", "require",
+    "trim_arenas", "work_in_background",
+]  # fmt: skip
 
 _M_ARENA_MAX, _ARENAS = -8, 2  # of glibc's malloc.h
+_NICENESS = 10
+_thread = threading.local()
 _T = TypeVar("_T")
+
+
+def work_in_background() -> None:
+    """From now on, let other threads have the cores before this one, and before the threads of pools that help it.
+
+    Only for threads that compute: one that holds the lock of a file would make others wait for it.
+    """
+    _thread.in_background = True
+    # Elsewhere a thread has no priority of its own, or one that could not be set in this way.
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, max(_NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
+def is_in_background() -> bool:
+    """Whether this thread works in the background."""
+    return getattr(_thread, "in_background", False)
 
 
 def limit_arenas() -> None:
@@ -31,7 +55,6 @@ def trim_arenas() -> None:
 
 def call_library(name: str, *arguments: Any) -> None:
     """Call a function of the C library, if it has it. Other threads go on meanwhile."""
-    import contextlib
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, or Windows
@@ -90,7 +113,7 @@ class load_once(Generic[_T]):  # noqa: N801  # a decorator
 
 
 class Pool:
-    """A thread pool that a process shares."""
+    """A thread pool that a process shares. Work in the background has threads of its own, which stay there."""
 
     def __init__(self, workers: int, name: str) -> None:
         self._workers = workers
@@ -101,13 +124,17 @@ class Pool:
 
     def renew(self) -> None:
         self._lock = threading.Lock()
-        self._executor: ThreadPoolExecutor | None = None
+        self._executors: dict[bool, ThreadPoolExecutor] = {}
 
     def submit(self, work: Callable[[], _T]) -> Future[_T]:
+        in_background = is_in_background()
         with self._lock:
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(self._workers, self._name)
-            return self._executor.submit(work)
+            executor = self._executors.get(in_background)
+            if executor is None:
+                begin = work_in_background if in_background else None
+                executor = ThreadPoolExecutor(self._workers, self._name, initializer=begin)
+                self._executors[in_background] = executor
+            return executor.submit(work)
 
     def run_beside(self, work: Callable[[], None], helpers: int) -> None:
         """Call `work` here and in so many threads of the pool as are free; returns when none of them is at it.
@@ -125,8 +152,8 @@ class Pool:
     def close(self) -> None:
         """Finish pending work and end the threads; the next use starts new ones."""
         with self._lock:
-            executor, self._executor = self._executor, None
-        if executor is not None:
+            executors, self._executors = self._executors, {}
+        for executor in executors.values():
             executor.shutdown()
 
 

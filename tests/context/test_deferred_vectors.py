@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cortex_py import Cortex
 from cortex_py.context import scan
 from cortex_py.memory import lifecycle
+from cortex_py.pools import is_in_background
 
 from helpers import git
 from hook_runs import wait_for
@@ -85,6 +86,25 @@ def test_the_process_that_scanned_computes_the_vectors_in_the_background(
         assert thread is not None
         thread.join(60)
         assert cortex.memories.status().pending_vectors == 0
+
+
+def test_the_model_computes_them_in_the_background_and_never_what_a_caller_waits_for(
+    home: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "_DEFERRED_BYTES", 1000)
+    seen: set[tuple[bool, bool]] = set()  # whether it was a part of a file, and whether in the background
+
+    class Noting(StubBackend):
+        def embed(self, texts: Sequence[str], *, normalize: bool = True) -> NDArray[np.float32]:
+            seen.update(("mill" in text, is_in_background()) for text in texts)
+            return super().embed(texts, normalize=normalize)
+
+    with Cortex.open(home, project=tree, backend=Noting()) as cortex:
+        cortex.contexts.initialize(mode="full")
+        cortex.memories.fill_vectors()
+        cortex.memories.capture("The grain comes by barge.")
+        cortex.memories.recall("Where is the water wheel?")
+    assert seen == {(True, True), (False, False)}
 
 
 def test_a_record_that_changes_while_its_vector_is_computed_gets_the_right_one(

@@ -332,7 +332,7 @@ class Lifecycle:
             with self._store.database.read() as session:
                 total = memories.count_without_vectors(session, [space])
         outlined = False
-        for batch, made in work_ahead(self._empty_chunks(space, stop), self._embed_chunks):
+        for batch, made in work_ahead(self._empty_chunks(space, stop), self._embed_chunks, in_background=True):
             # The model is recorded for the whole store.
             known = self._store.known_model == self._backend.fingerprint
             with self._store.database.write(*((space,) if known else ()), derived=True) as session:

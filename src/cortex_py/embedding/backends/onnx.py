@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from ... import deadline
 from ...errors import EmbeddingError
-from ...pools import Pool
+from ...pools import Pool, is_in_background
 from ...tracing import report
 from ..install import model_files
 from ..install.model_files import DIMENSIONS, MAX_TOKENS, MODEL_NAME, Manifest, Precision
@@ -78,7 +78,8 @@ class OnnxBackend:
         self._device = device
         self._tokens_per_run = _TOKENS_PER_RUN if device == "cpu" else _TOKENS_PER_CUDA_RUN
         self._loading = threading.Lock()
-        # One more than a batch uses, so that a query passes beside it.
+        # One more than a batch uses, so that a query passes beside it. Runs in the background do not count: a caller
+        # that waited for one would wait for a thread to which all others are preferred.
         self._running = threading.Semaphore(self._threads + 1)
         self._session: onnxruntime.InferenceSession | None = None
 
@@ -150,7 +151,7 @@ class OnnxBackend:
         for row, tokens in enumerate(batch):
             ids[row, : len(tokens)] = tokens
             mask[row, : len(tokens)] = 1
-        with self._running:
+        with contextlib.nullcontext() if is_in_background() else self._running:
             vectors: NDArray[np.float32] = session.run(None, {"ids": ids, "mask": mask})[0]
         return vectors
 

@@ -19,6 +19,7 @@ from ...deadline import Limit, apply_limit, current_limit
 from ...embedding.backends.backend import Backend
 from ...errors import BranchNotFound, Conflict, InvalidInput
 from ...ids import IdMaker
+from ...pools import work_in_background
 from ...records import LIVE_STATUSES, Memory, NewMemory
 from ...security.callers import current_caller
 from ...security.policy import Screen
@@ -473,10 +474,12 @@ def embed_ahead(drafts: Iterable[list[IndexedRecord]], backend: Backend) -> Iter
     return work_ahead(drafts, lambda batch: embed_if_possible(batch, backend))
 
 
-def work_ahead(batches: Iterable[_Given], work: Callable[[_Given], _Done]) -> Iterator[_Done]:
+def work_ahead(
+    batches: Iterable[_Given], work: Callable[[_Given], _Done], *, in_background: bool = False
+) -> Iterator[_Done]:
     """The results of some work on batches; a thread does one while the caller uses the last and makes the next.
 
-    A result is handed out once the batch after it was made.
+    A result is handed out once the batch after it was made. With `in_background` calls have the cores first.
     """
     # Where the caller is interrupted, the model does not finish the batch first.
     limit = Limit.within(current_limit())
@@ -485,7 +488,8 @@ def work_ahead(batches: Iterable[_Given], work: Callable[[_Given], _Done]) -> It
         with apply_limit(limit):
             return work(batch)
 
-    with ThreadPoolExecutor(1, "cortex-embed") as pool, closing(limit):
+    begin = work_in_background if in_background else None
+    with ThreadPoolExecutor(1, "cortex-embed", initializer=begin) as pool, closing(limit):
         waiting: Future[_Done] | None = None
         for batch in batches:
             started = pool.submit(copy_context().run, limited, batch)
