@@ -361,6 +361,11 @@ class Cortex:
 
         return diagnose(self)
 
+    @property
+    def answering(self) -> Callable[[], contextlib.AbstractContextManager[None]]:
+        """Makes a context for the answer to a call: background work of this process waits meanwhile, within limits."""
+        return self._sessions.pending.answering
+
     def upkeep(self, stop: Callable[[], bool] = lambda: False) -> CompressionResult:
         """Background work: sync with git, index the project, extract old memories into the graph, pack idle ones.
 

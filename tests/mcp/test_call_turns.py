@@ -1,10 +1,19 @@
-"""Few calls compute at the same time, and a long one does not keep the others waiting."""
+"""Few calls compute at once, a long one does not keep the others waiting, and background work waits for all of them."""
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
+import pytest
+
+from cortex_py import Cortex
 from cortex_py.mcp.middleware.calls import Turns
+from cortex_py.mcp.server import build_server
+from cortex_py.memory.service import Memories, MemoryStatus
+
+from clients import MODES, connected
+from stub_backend import StubBackend
 
 
 def test_no_more_calls_compute_at_once_than_have_a_turn() -> None:
@@ -72,3 +81,29 @@ def test_a_failed_or_cancelled_call_gives_its_turn_back_once() -> None:
         second.cancel()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_background_work_waits_while_any_tool_answers(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    paused: list[bool] = []
+    read = Memories.status
+
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+
+        def is_paused() -> bool:
+            return cortex._sessions.pending.wait_for_a_pause(patience=0.0, quiet=0.0)
+
+        def status(self: Memories) -> MemoryStatus:
+            paused.append(is_paused())
+            return read(self)
+
+        monkeypatch.setattr(Memories, "status", status)
+        with connected(build_server(cortex), mode) as caller:
+            assert is_paused()
+            caller.call("subcog_status")
+            assert paused == [False]
+            assert is_paused()
+            caller.refused("subcog_get", memory_id="0" * 40)
+            assert is_paused()

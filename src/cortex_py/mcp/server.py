@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Any
 
 import anyio
@@ -25,7 +25,7 @@ from .families.graph.tools import GraphTools
 from .families.memory.tools import MemoryTools
 from .families.memory_tool.tools import MemoryFileTools
 from .families.prompts.tools import PromptTools
-from .families.tool import make_tool
+from .families.tool import WhileAnswering, make_tool
 from .help_pages import INSTRUCTIONS
 from .middleware.access import AccessGuard, require_scope
 from .middleware.apps import AppViews
@@ -114,7 +114,7 @@ def build_server(
         "embedding": CortexPyMCPTools(cortex.embeddings, _caller_name),
         "memory_tool": MemoryFileTools(cortex),
     }
-    _add_tools(server, specs, families, portable=portable)
+    _add_tools(server, specs, families, portable=portable, while_answering=cortex.answering)
     register_resources(server, resources)
     server.add_provider(SavedPrompts(cortex))
     # A busy store is an error, not an empty list.
@@ -167,9 +167,17 @@ def create_mcp_server(service: EmbeddingService | None = None) -> FastMCP[Any]:
 
 
 def _add_tools(
-    server: StatelessServer, specs: Sequence[ToolSpec], families: Mapping[str, object], *, portable: bool
+    server: StatelessServer,
+    specs: Sequence[ToolSpec],
+    families: Mapping[str, object],
+    *,
+    portable: bool,
+    while_answering: WhileAnswering = nullcontext,
 ) -> None:
-    server.keep_tools(make_tool(spec, getattr(families[spec.family], spec.method), portable=portable) for spec in specs)
+    functions = [(spec, getattr(families[spec.family], spec.method)) for spec in specs]
+    server.keep_tools(
+        make_tool(spec, function, portable=portable, while_answering=while_answering) for spec, function in functions
+    )
 
 
 def _lifespan(

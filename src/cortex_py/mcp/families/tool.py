@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -31,7 +32,7 @@ from .embedding.models import ToolErrorResponse
 if TYPE_CHECKING:
     from ...app import Cortex
 
-__all__ = ["Cancelled", "FamilyTools", "make_tool", "require_argument", "run_long"]
+__all__ = ["Cancelled", "FamilyTools", "WhileAnswering", "make_tool", "require_argument", "run_long"]
 
 _T = TypeVar("_T")
 
@@ -53,10 +54,16 @@ def require_argument(value: _T | None, field: str) -> _T:
     return value
 
 
-def make_tool(spec: ToolSpec, function: Callable[..., Any], *, portable: bool) -> Tool:
+# A context for the answer to a call.
+WhileAnswering = Callable[[], AbstractContextManager[None]]
+
+
+def make_tool(
+    spec: ToolSpec, function: Callable[..., Any], *, portable: bool, while_answering: WhileAnswering = nullcontext
+) -> Tool:
     """A tool that calls the function, which returns an `Answer`, or a text that is the whole answer."""
     key = (spec.name, portable, getattr(function, "__func__", function))
-    answering = _as_tool_function(function)
+    answering = _as_tool_function(function, while_answering)
     if key not in _described:
         _described[key] = _describe(spec, function, answering, portable=portable)
     description, answering.__annotations__, answering.__signature__ = _described[key]  # type: ignore[attr-defined]
@@ -93,20 +100,20 @@ def _describe(
     return tool.model_copy(update={"fn": None}), tool.fn.__annotations__, inspect.signature(tool.fn)
 
 
-def _as_tool_function(function: Callable[..., Any]) -> Callable[..., Any]:
+def _as_tool_function(function: Callable[..., Any], while_answering: WhileAnswering) -> Callable[..., Any]:
     """The same function, with its answer as a result of the protocol."""
     if inspect.iscoroutinefunction(function):
 
         @wraps(function)
         async def answer_later(*args: Any, **kwargs: Any) -> ToolResult:
-            with expected_errors(ToolError):
+            with expected_errors(ToolError), while_answering():
                 return _result(await function(*args, **kwargs))
 
         return answer_later
 
     @wraps(function)
     def answer(*args: Any, **kwargs: Any) -> ToolResult:
-        with expected_errors(ToolError):
+        with expected_errors(ToolError), while_answering():
             return _result(function(*args, **kwargs))
 
     return answer

@@ -81,6 +81,8 @@ class PendingReading:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._called_at = 0.0
+        self._calls = 0  # that are being answered
+        self._counting = threading.Lock()
         self._paused = False
         self._bulks = 0  # captures of many notes that are under way
         self._is_warm = False  # whether this process has read a note
@@ -141,14 +143,26 @@ class PendingReading:
         """Let the caller go first: the thread would take the interpreter from it."""
         self._called_at = time.monotonic()
 
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Let the caller go first until the end of the block."""
+        with self._counting:
+            self._calls += 1
+        try:
+            yield
+        finally:
+            self.note_call()
+            with self._counting:
+                self._calls -= 1
+
     def wait_for_a_pause(self, patience: float = _PATIENCE_SECONDS, quiet: float = _QUIET_SECONDS) -> bool:
         """Wait until there are no calls for a moment; False if that takes too long."""
         until = time.monotonic() + patience
         while True:
             now = time.monotonic()
-            left = min(until - now, self._called_at + quiet - now)
+            left = min(until - now, quiet if self._calls else self._called_at + quiet - now)
             if left <= 0 or self._closing.wait(left):
-                return self._called_at + quiet <= now
+                return not self._calls and self._called_at + quiet <= now
 
     def take_up(self) -> None:
         """Read what another process or an import left, in the background and when calls pause."""
