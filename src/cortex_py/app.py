@@ -410,7 +410,7 @@ class Cortex:
             self.memories.annotate(yielding)
             self.memories.look_for_personal_data(yielding)
             self.memories.fill_vectors(stop)
-            self.hooks.read_imported(stop)
+            self.hooks.read_imported(yielding)
         # Each server makes the snapshots of its own project.
         if not stop() and database.leads(f"snapshots of {self.project.id}"):
             with watch("documents", yielding.let_calls_pass):

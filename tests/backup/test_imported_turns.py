@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from import_kinds import claude_line, lines
+
+from cortex_py.hooks.staging import ImportedTurnReader
+from cortex_py.memory.capture.pending import PendingReading
 
 from helpers import FakeClock
 from homes import opened
@@ -46,6 +50,28 @@ def test_decisions_and_preferences_are_staged_once_and_in_steps(
         cortex.backups.import_from([path])
         cortex.upkeep()
         assert len(cortex.review.staged()) == 2
+
+
+def test_calls_go_first_while_imported_turns_are_read(
+    home: Path, project: Path, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cortex_py.hooks.staging._IMPORTED_AT_ONCE", 4)
+    monkeypatch.setattr("cortex_py.memory.capture.pending._STRETCH_SECONDS", 0.0)
+    done: list[str] = []
+    save = ImportedTurnReader._save_position
+
+    def saved(reader: ImportedTurnReader, after: int) -> None:
+        done.append("read")
+        save(reader, after)
+
+    with opened(home, project, clock) as cortex:
+        cortex.backups.import_from([conversation(tmp_path, copies=3)])
+        monkeypatch.setattr(ImportedTurnReader, "_save_position", saved)
+        monkeypatch.setattr(PendingReading, "wait_for_a_pause", lambda *_: done.append("waited"))
+        cortex.upkeep()
+    first = done.index("read")
+    assert done.count("read") == 3
+    assert done[first - 1 : first + 6] == ["waited", "read"] * 3 + ["waited"]
 
 
 def test_staging_from_imports_can_be_switched_off(home: Path, project: Path, tmp_path: Path, clock: FakeClock) -> None:

@@ -45,6 +45,7 @@ STAGED_TAG = "from-session"
 _CONFIDENCE = "confidence-"
 _MODEL_TAG = "found-by-model"  # and not by the gate, so that there is no measured confidence
 _AT_ONCE = 50  # turns between two savings of the position
+_IMPORTED_AT_ONCE = 10  # the same of imported ones, where calls go first in between
 _MOST_TURNS = 5_000  # of one call
 _MOST_SESSIONS = 200
 _NEAR = 6  # memories that a passage is compared with
@@ -249,7 +250,9 @@ class ImportedTurnReader(TurnReader):
             after = self._load_position() if held else 0
             while held and count < most and time.monotonic() < until and not stop():
                 with self._store.database.read() as session:
-                    nums = self._store.memories.numbers_after(session, self._space, after, min(_AT_ONCE, most - count))
+                    nums = self._store.memories.numbers_after(
+                        session, self._space, after, min(_IMPORTED_AT_ONCE, most - count)
+                    )
                     rows = self._store.memories.by_numbers(session, self._space, nums)
                 if not nums:
                     break
