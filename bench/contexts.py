@@ -179,7 +179,7 @@ def scan(folder: Path, count: int) -> dict[str, object]:
 
 
 def beside(folder: Path, count: int) -> dict[str, object]:
-    """Recalls and captures, one after the other, in a process that computes the vectors of a scan meanwhile."""
+    """Recalls and captures, one after the other, in a process that computes the vectors of a scan, and afterwards."""
     root = folder / "repository"
     root.mkdir()
     build_repository(root, count)
@@ -196,10 +196,11 @@ def beside(folder: Path, count: int) -> dict[str, object]:
             return statistics.median(recalls), statistics.median(captures)
 
         round_of_calls()
-        alone += [round_of_calls() for _ in range(3)]
         cortex.contexts.initialize(root, "full")
-        while texts and cortex.memories.status().pending_vectors:
+        while cortex.memories.status().pending_vectors:
             during.append(round_of_calls())
+        # With the same files in the store.
+        alone += [round_of_calls() for _ in range(3)]
     # The last round began beside the vectors and may have ended without.
     during = during[:-1]
     result: dict[str, object] = {"files": count, "rounds": len(during)}
