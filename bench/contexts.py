@@ -42,6 +42,7 @@ PARTS = ("scan", "beside", "packing", "switching", "appending")
 SAMPLE = 1_536
 BATCH = 192
 NOTES, RECALLS, CAPTURES = 300, 30, 10  # in the store beside the files; in each round of calls
+MOST_ROUNDS, MOST_BESIDE = 30, 600  # of calls, and of files that are scanned beside them
 PAUSE_SECONDS = 0.02
 SWITCHES = 20
 APPENDS = 500
@@ -182,10 +183,11 @@ def beside(folder: Path, count: int) -> dict[str, object]:
     """Recalls and captures, one after the other, in a process that computes the vectors of a scan, and afterwards."""
     root = folder / "repository"
     root.mkdir()
+    count = min(count, MOST_BESIDE)
     build_repository(root, count)
-    texts = [query for seed in range(40) for query in queries(RECALLS, seed=seed)]
-    notes = english(40 * CAPTURES + NOTES, seed=3)
-    alone: list[tuple[float, float]] = []
+    rounds = MOST_ROUNDS + 4  # one before the scan and three after it
+    texts = [query for seed in range(rounds) for query in queries(RECALLS, seed=seed)]
+    notes = english(rounds * CAPTURES + NOTES, seed=3)
     during: list[tuple[float, float]] = []
     with Cortex.open(folder / "home", project=root) as cortex:
         cortex.memories.capture_many([NewMemory(content=notes.pop()) for _ in range(NOTES)])
@@ -197,15 +199,17 @@ def beside(folder: Path, count: int) -> dict[str, object]:
 
         round_of_calls()
         cortex.contexts.initialize(root, "full")
-        while cortex.memories.status().pending_vectors:
+        while cortex.memories.status().pending_vectors and len(during) < MOST_ROUNDS:
             during.append(round_of_calls())
+        cortex.memories.fill_vectors()
         # With the same files in the store.
-        alone += [round_of_calls() for _ in range(3)]
+        alone = [round_of_calls() for _ in range(3)]
     # The last round began beside the vectors and may have ended without.
     during = during[:-1]
+    assert during, "The scan was over too soon: name more files."
     result: dict[str, object] = {"files": count, "rounds": len(during)}
     for n, name in enumerate(("recall", "capture")):
-        before, busy = (statistics.median(pair[n] for pair in rounds) for rounds in (alone, during))
+        before, busy = (statistics.median(pair[n] for pair in pairs) for pairs in (alone, during))
         result |= {f"{name}_alone_ms": before, f"{name}_beside_ms": busy, f"{name}_ratio": busy / before}
     report.table(list(result), [list(result.values())])
     return result
