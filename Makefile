@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images often set it; then every process compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup serve test test-slow lint format bench soak soak-citus fuzz conformance train snapshot reference plugins session clients trace profile dist docs lock clean
+.PHONY: help setup serve test test-slow lint format bench soak soak-citus fuzz conformance train snapshot reference plugins session clients silence trace profile dist docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -94,6 +94,10 @@ session: setup  ## record two sessions with hooks again and draw them as docs/pi
 clients: setup  ## try the plugins with the real Claude Code, Codex and Gemini CLI (from npm)
 	$(BIN)/python tools/check_clients.py
 
+# A test compares the file with the locked versions.
+silence: setup $(MADE)/dev  ## look at what each package does by itself (with strace), for tools/silence.json
+	$(BIN)/python tools/silence.py
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -104,7 +108,7 @@ $(MADE)/runtime: requirements.txt requirements-build.txt pyproject.toml | $(VENV
 	@# Bytecode only of what is imported: all of it would take 50 MB and half the time of the install.
 	$(BIN)/python -m pip install -q --no-compile --require-hashes -r requirements.txt -r requirements-build.txt
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
-	$(BIN)/python -c "import cortex_py.app, cortex_py.cli, cortex_py.http.server, onnxruntime"
+	$(BIN)/python -c "import cortex_py.app, cortex_py.cli, cortex_py.http.server; from cortex_py.embedding.backends.runtime import import_onnxruntime; import_onnxruntime()"
 	@touch $@
 
 $(MADE)/dev: requirements-dev.txt $(MADE)/runtime

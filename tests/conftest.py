@@ -54,6 +54,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             "Install it (Debian: apt-get install chromium) and run them with: pytest -m browser",
             yellow=True,
         )
+    if any("no strace" in str(one.longrepr) for one in terminalreporter.getreports("skipped")):
+        terminalreporter.write_line(
+            "LEFT OUT: the tests that nothing is sent anywhere, because this machine has no strace. "
+            "Install it (Debian: apt-get install strace) and run them with: pytest tests/security/test_silence.py",
+            yellow=True,
+        )
 
 
 @pytest.fixture(autouse=True)

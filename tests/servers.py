@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -59,10 +59,15 @@ def http_server(
     own_interpreter: bool = False,
     descriptors: int | None = None,
     log: Path | None = None,
+    under: Sequence[str] = (),
     **variables: str,
 ) -> Iterator[HttpServer]:
-    """A server on a port of loopback, with so many descriptors and its log in a file where these are given."""
-    command = serve_command("--http", "--port", "0", *options, own_interpreter=own_interpreter or bool(descriptors))
+    """A server on a port of loopback, with so many descriptors and its log in a file where these are given.
+
+    `under`: the words of a program that starts it and becomes it.
+    """
+    own_interpreter |= bool(descriptors or under)
+    command = [*under, *serve_command("--http", "--port", "0", *options, own_interpreter=own_interpreter)]
     if descriptors:
         command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
     with (log or Path(os.devnull)).open("wb") as errors:

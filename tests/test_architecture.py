@@ -193,6 +193,26 @@ def test_no_engine_word_outside_its_module() -> None:
         assert "import apsw" not in module.read_text("utf-8"), module
 
 
+def test_onnxruntime_is_imported_at_one_place() -> None:
+    """By itself it reports to its maker; `embedding/backends/runtime.py` forbids that before the import."""
+    root = SOURCE.parents[1]
+    modules = [one for name in ("src", "bench", "tools", "training", "tests") for one in (root / name).rglob("*.py")]
+    assert [one for one in modules if "onnxruntime" in _outside(one)] == [SOURCE / "embedding/backends/runtime.py"]
+
+
+def _outside(module: Path) -> set[str]:
+    """Topmost packages from elsewhere that a module imports, by a statement or by name."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(node.module or "")
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            found |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
+    return {name.split(".")[0] for name in found}
+
+
 def test_a_home_in_a_path_is_put_in_at_one_place() -> None:
     """For the home of an unknown user pathlib raises an error that has no place in our tree of errors."""
     users = [module.name for module in MODULES if ".expanduser(" in module.read_text("utf-8")]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 
 import numpy as np
-import onnxruntime
 import pytest
 
 from cases import each
+from cortex_py.embedding.backends.runtime import import_onnxruntime
 from cortex_py.embedding.install.onnx_writer import FLOAT, GraphWriter, Message
 from cortex_py.embedding.install.weights import parse_safetensors
 
@@ -41,7 +41,7 @@ def test_the_runtime_runs_what_is_written() -> None:
     shifted = graph.node("Add", product, graph.constant("w.0", np.array(0.5, dtype=np.float32)))
     summed = graph.node("ReduceMean", shifted, keepdims=1)
     model = graph.model([("x", FLOAT, ("n", 2))], (summed, FLOAT, (1, 1)))
-    session = onnxruntime.InferenceSession(_bytes(model), providers=["CPUExecutionProvider"])
+    session = import_onnxruntime().InferenceSession(_bytes(model), providers=["CPUExecutionProvider"])
     x = np.array([[1, 2], [3, 4]], dtype=np.float32)
     assert session.run(None, {"x": x})[0] == pytest.approx((x @ weights + 0.5).mean())
 

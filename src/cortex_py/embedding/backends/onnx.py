@@ -28,14 +28,15 @@ from ...tracing import report
 from ..install import model_files
 from ..install.model_files import DIMENSIONS, MAX_TOKENS, MODEL_NAME, Manifest, Precision
 from ..wordpiece import WordPiece
+from .runtime import import_onnxruntime
 from .token_batches import group_by_length
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnxruntime
     from numpy.typing import NDArray
 
     from ...config import Device
+    from .runtime import InferenceSession
 
 __all__ = ["OnnxBackend", "open_session", "runtime_errors", "threads_beside_others"]
 
@@ -81,7 +82,7 @@ class OnnxBackend:
         # One more than a batch uses, so that a query passes beside it. Runs in the background do not count: a caller
         # that waited for one would wait for a thread to which all others are preferred.
         self._running = threading.Semaphore(self._threads + 1)
-        self._session: onnxruntime.InferenceSession | None = None
+        self._session: InferenceSession | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -155,15 +156,14 @@ class OnnxBackend:
             vectors: NDArray[np.float32] = session.run(None, {"ids": ids, "mask": mask})[0]
         return vectors
 
-    def _loaded_session(self) -> onnxruntime.InferenceSession:
+    def _loaded_session(self) -> InferenceSession:
         with self._loading:
             if self._session is None:
                 with ThreadPoolExecutor(1, "cortex-check") as pool:
                     # Checked against the manifest of the reported fingerprint: a replaced graph is refused.
                     checked = pool.submit(model_files.checked_graph, self._models_dir, self._manifest)
                     # What else a first call needs is loaded meanwhile.
-                    import onnxruntime  # noqa: F401
-
+                    import_onnxruntime()
                     _ = self._tokeniser
                     graph = checked.result()
                 self._session = open_session(graph, 1, self._device, beside_others=True)
@@ -177,13 +177,12 @@ def open_session(
     *,
     rewrite: bool = False,
     beside_others: bool = False,
-) -> onnxruntime.InferenceSession:
+) -> InferenceSession:
     """Load a graph. `rewrite` lets the runtime fuse what its author did not; that ties numbers to its version.
 
     `beside_others`: several short runs of the graph are made at once.
     """
-    import onnxruntime
-
+    onnxruntime = import_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or _default_threads()
     options.log_severity_level = 3
@@ -226,8 +225,7 @@ def threads_beside_others() -> int:
 
 def runtime_errors() -> tuple[type[Exception], ...]:
     """The runtime's own errors have no common base; these are the ones that a graph or its input can cause."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as runtime
-
+    runtime = import_onnxruntime().capi.onnxruntime_pybind11_state
     return (
         runtime.Fail,
         runtime.InvalidArgument,

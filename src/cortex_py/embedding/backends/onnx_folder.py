@@ -25,10 +25,10 @@ from .token_batches import embed_batches
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnxruntime
     from numpy.typing import NDArray
 
     from ...config import Device
+    from .runtime import InferenceSession
 
 __all__ = ["OnnxFolderBackend", "Signature", "Slot", "read_signature"]
 
@@ -59,7 +59,7 @@ class OnnxFolderBackend:
         self._device = device
         self._loading = threading.Lock()
         self._running = threading.Semaphore(_RUNS_AT_ONCE)
-        self._session: onnxruntime.InferenceSession | None = None
+        self._session: InferenceSession | None = None
         self.model_name = folder.resolve().name
         self.max_tokens = self._folder.max_tokens
         self.dimensions = self._output.shape[-1] or self._folder.dimensions
@@ -103,9 +103,7 @@ class OnnxFolderBackend:
             [*weights, self._folder.tokeniser_file], self.max_tokens, self._folder.pooling, self._output.name
         )
 
-    def _run(
-        self, session: onnxruntime.InferenceSession, ids: NDArray[np.int64], mask: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    def _run(self, session: InferenceSession, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
         import numpy as np
 
         given = {_IDS: ids, _MASK: mask, _SEGMENTS: np.zeros_like(ids)}
@@ -125,7 +123,7 @@ class OnnxFolderBackend:
             )
         return found
 
-    def _loaded_session(self) -> onnxruntime.InferenceSession:
+    def _loaded_session(self) -> InferenceSession:
         with self._loading:
             if self._session is None:
                 from .onnx import open_session

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from ...errors import EmbeddingError, ModelMissing
 from ...paths import expanded
 from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest_files, drop_surrogates, find_folder
+from .runtime import refuse_telemetry
 from .token_batches import embed_batches
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ class SentenceTransformersBackend:
 
     def _load(self) -> SentenceTransformer:
         folder = self._folder()
+        refuse_telemetry()
         with _faults(self.model_name), _quiet():
             import torch
             from sentence_transformers import SentenceTransformer

@@ -26,10 +26,10 @@ from ...errors import ConfigurationError, ModelCorrupt, extra_remedy
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnxruntime
     from numpy.typing import NDArray
     from tokenizers import Encoding, Tokenizer
 
+    from ...embedding.backends.runtime import InferenceSession
     from .judge import Question
 
 __all__ = ["EntailmentModel"]
@@ -77,7 +77,7 @@ class _Window:
 
 @dataclass(frozen=True, slots=True)
 class _Runtime:
-    session: onnxruntime.InferenceSession
+    session: InferenceSession
     tokeniser: Tokenizer
 
 
@@ -151,9 +151,7 @@ class EntailmentModel:
                     pair = tokeniser.post_process(piece, claim)
                     yield _Window(number, pair.ids, pair.type_ids)
 
-    def _probabilities(
-        self, windows: Sequence[_Window], session: onnxruntime.InferenceSession
-    ) -> list[tuple[float, float]]:
+    def _probabilities(self, windows: Sequence[_Window], session: InferenceSession) -> list[tuple[float, float]]:
         """For each window, how likely it supports the claim and how likely it contradicts it."""
         import numpy as np
 
@@ -174,7 +172,7 @@ class EntailmentModel:
             return [(likely, 0.0) for likely in entailed]
         return list(zip(entailed, shares[:, self._labels.contradicted].tolist(), strict=True))
 
-    def _run(self, session: onnxruntime.InferenceSession, batch: Sequence[_Window]) -> NDArray[np.float64]:
+    def _run(self, session: InferenceSession, batch: Sequence[_Window]) -> NDArray[np.float64]:
         import numpy as np
 
         shape = (len(batch), max(len(window.ids) for window in batch))
