@@ -323,6 +323,7 @@ class Peer:
             "HF_HUB_OFFLINE": "1",
             "ANONYMIZED_TELEMETRY": "False",
             "MEM0_TELEMETRY": "False",
+            "ORT_DISABLE_TELEMETRY": "1",
         }
 
     def command(self) -> list[str]:
