@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +64,15 @@ def test_the_default_install_is_small() -> None:
     # What pip unpacks, without the bytecode that it writes beside it. The wheels of Linux are the largest.
     files = [file for name in LOCKED for file in _files(name) if file.suffix != ".pyc"]
     assert sum(file.size or 0 for file in files) <= 230_000_000
+
+
+def test_each_package_was_looked_at_in_its_locked_version() -> None:
+    """Run `make silence`, read what it prints, and correct docs/explain/dependencies.md where it is no longer so."""
+    tool = runpy.run_path(str(ROOT / "tools" / "silence.py"))
+    looked = json.loads((ROOT / "tools" / "silence.json").read_text("utf-8"))
+    assert {name: one["version"] for name, one in looked.items()} == tool["locked"]()
+    page = (ROOT / "docs/explain/dependencies.md").read_text("utf-8")
+    assert [name for name, one in looked.items() if one["seen"] and f"`{name}`" not in page] == []
 
 
 def _files(name: str) -> list[importlib.metadata.PackagePath]:
