@@ -84,7 +84,7 @@ def _talk(name: str, words: str) -> str | None:
 
 def locked() -> dict[str, str]:
     """Each package that an installation may have, with its version: the default one, a server's, and the extras."""
-    found = {name: version for file in ("", "-server") for name, (version, _) in _entries(file).items()}
+    found = {name: version for file in ("-server", "") for name, (version, _) in _entries(file).items()}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     wanted = {_plain(re.split(r"[\[<>=;~! ]", one)[0]) for extra in _EXTRAS for one in project[extra]}
     development, before = _entries("-dev"), 0
