@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["expanded", "open_regular", "read_regular", "user_data_folder"]
+__all__ = ["expanded", "find_program", "open_regular", "read_regular", "search_path", "user_data_folder"]
 
 _FLAGS = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -24,6 +24,21 @@ def expanded(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def search_path() -> str:
+    """The search path for programs, without relative entries: those name files of the folder one happens to be in."""
+    path = os.environ.get("PATH", os.defpath)
+    return os.pathsep.join(entry for entry in path.split(os.pathsep) if Path(entry).is_absolute())
+
+
+def find_program(name: str) -> str | None:
+    """The absolute path of a program, never one in the present folder."""
+    # Imported here: it is not light, and a hook needs no program.
+    import shutil
+
+    found = shutil.which(name, path=search_path())
+    return found if found and Path(found).is_absolute() else None
 
 
 def user_data_folder() -> Path:

@@ -264,11 +264,13 @@ def _commands_that_help(cortex: Cortex, branch: str) -> Iterator[None]:
 
 
 def _hook_command() -> list[str]:
-    import shutil
     import sys
 
-    found = shutil.which("cortex")
-    start = [found] if found else [sys.executable, "-m", "cortex_py"]
+    from ..paths import find_program
+
+    found = find_program("cortex")
+    # git runs the hook in the repository, which may have a folder `cortex_py`.
+    start = [found] if found else [sys.executable, "-P", "-m", "cortex_py"]
     return [*start, "branch", "arrived"]
 
 

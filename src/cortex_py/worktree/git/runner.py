@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import signal
 import stat
 import subprocess
@@ -31,7 +30,7 @@ from pathlib import Path
 from typing import IO
 
 from ...errors import GitFailed
-from ...paths import expanded, read_regular
+from ...paths import expanded, find_program, read_regular, search_path
 
 __all__ = ["Answer", "find_repository_folder", "git_dir_of", "git_lines", "has_git", "run_git", "split_lines"]
 
@@ -174,7 +173,7 @@ class _Place:
 
 
 def has_git() -> bool:
-    return _program() is not None
+    return find_program("git") is not None
 
 
 def run_git(
@@ -339,7 +338,7 @@ class _Command:
 
 def _command(folder: Path, arguments: Sequence[str], settings: Sequence[str]) -> _Command | None:
     """The command that asks a repository and runs nothing of its own; None where there is none."""
-    program, place = _program(), _place_at(folder)
+    program, place = find_program("git"), _place_at(folder)
     if program is None or place is None or place.has_special_file():
         return None
     config = place.read_config()
@@ -390,26 +389,11 @@ def _build(program: str, place: _Place, config: bytes, arguments: Sequence[str],
     given = [word for one in (*_OVERRIDES, bare, *hooks, *settings) for word in ("-c", one)]
     words = (program, "-C", str(place.folder), "--no-pager", "--literal-pathspecs", *given, name)
     environment = {key: value for key, value in os.environ.items() if key in _KEPT or not _DROPPED.fullmatch(key)}
-    environment |= _FORCED | {"PATH": _search_path(), "GIT_CEILING_DIRECTORIES": str(place.folder.parent)}
+    environment |= _FORCED | {"PATH": search_path(), "GIT_CEILING_DIRECTORIES": str(place.folder.parent)}
     if place.is_tree and _WORK_TREE.search(config):
         # The repository's settings could point to another working tree, such as a home folder.
         environment["GIT_WORK_TREE"] = str(place.folder)
     return _Command((*words, *_COMPARING.get(name, ()), *arguments[1:]), environment, place)
-
-
-@lru_cache(maxsize=8)
-def _absolute(path: str) -> str:
-    return os.pathsep.join(entry for entry in path.split(os.pathsep) if Path(entry).is_absolute())
-
-
-def _search_path() -> str:
-    """The search path for programs, without relative entries."""
-    return _absolute(os.environ.get("PATH", os.defpath))
-
-
-def _program() -> str | None:
-    found = shutil.which("git", path=_search_path())
-    return found if found and Path(found).is_absolute() else None
 
 
 # -- Running it ------------------------------------------------------------------------------------
