@@ -173,19 +173,33 @@ def test_the_clients_own_command_is_used_where_there_is_one(
     programs = user / "bin"
     programs.mkdir()
     program = programs / "claude"
-    program.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(user / "calls"))}\n', "utf-8")
+    # It follows what lies in the folder where it is started, as some clients do.
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {shlex.quote(str(user / "calls"))}\npwd >> {shlex.quote(str(user / "folders"))}\n',
+        "utf-8",
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.chdir(project)
     (claude,) = chosen_clients(())
     setup = Setup(home, project)
     first = next(iter(setup.install(claude)))
     assert first.state == "done"
-    (user / ".claude.json").write_text('{"mcpServers": {"cortex": {"command": "x", "args": []}}}', "utf-8")
+    command, *arguments = setup.server_words(claude)
+    entry = {"type": "stdio", "command": command, "args": arguments, "env": {}}
+    (user / ".claude.json").write_text(json.dumps({"mcpServers": {"cortex": entry}}), "utf-8")
+    assert next(iter(setup.install(claude))).state == "unchanged"
     next(iter(setup.uninstall(claude)))
     *_, added, removed = (user / "calls").read_text("utf-8").splitlines()
     assert added.startswith("mcp add --scope user cortex -- /")
     assert added.endswith(f"serve --home {home}")
     assert removed == "mcp remove --scope user cortex"
+    # In a project its file is written here: the program would follow a link that leads out of the project.
+    called = (user / "calls").read_text("utf-8")
+    assert next(iter(Setup(home, project, "project").install(claude))).detail == str(project / ".mcp.json")
+    assert (user / "calls").read_text("utf-8") == called
+    next(iter(check_client(claude, home, project)))
+    assert set((user / "folders").read_text("utf-8").split()) == {str(user)}
 
 
 def test_only_clients_that_are_there_are_set_up(user: Path) -> None:
@@ -210,13 +224,11 @@ def test_the_doctor_runs_hooks_and_server_as_the_client_would(
     assert all(one.well for one in found.values()), found
     assert "cortex" in found["MCP server"].detail
     assert "answers in" in found["sessionStart"].detail
-    (user / ".cursor/hooks.json").write_text(
-        (user / ".cursor/hooks.json")
-        .read_text("utf-8")
-        .replace("hook cursor stop", "nohook cursor stop; exit 3; : hook cursor stop"),
-        "utf-8",
-    )
-    assert not {one.name: one for one in check_client(cursor, home, project)}["stop"].well
+    written = (user / ".cursor/hooks.json").read_text("utf-8")
+    (user / ".cursor/hooks.json").write_text(written.replace("hook cursor stop", "hook cursor stop --verbose"), "utf-8")
+    (stop,) = [one for one in check_client(cursor, home, project) if one.name == "stop"]
+    assert not stop.well
+    assert "not ours, not run" in stop.detail
 
 
 def test_the_command_prints_exactly_what_it_did(user: Path, home: Path, project: Path) -> None:

@@ -32,7 +32,7 @@ from cortex_py.backup.transfer.readers.files import source_files
 from cortex_py.backup.transfer.readers.records import SourceRecord
 from cortex_py.backup.transfer.readers.registry import readers, recognise
 from cortex_py.backup.vault.header import KdfLimits, read_header
-from cortex_py.clients.json_edit import read_json, remove_member, set_member
+from cortex_py.clients.json_edit import read_json, remove, set_member
 from cortex_py.context.branches import file as branch_file
 from cortex_py.embedding.wordpiece import WordPiece
 from cortex_py.errors import CortexError, InvalidInput
@@ -362,12 +362,14 @@ def _client_settings(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     try:
         content = read_json(text)
+        if not isinstance(content, dict) or "cortex" in content or not text.strip():
+            return
+        done = set_member(text, ("cortex",), {"a": [1]})
     except ValueError:
         return
-    if isinstance(content, dict) and "cortex" not in content and text.strip():
-        done = set_member(text, ("cortex",), {"a": [1]})
+    else:
         assert read_json(done) == {**content, "cortex": {"a": [1]}}
-        assert read_json(remove_member(done, ("cortex",))) == content
+        assert read_json(remove(done, ("cortex",))) == content
 
 
 TARGETS: dict[str, Target] = {

@@ -41,8 +41,8 @@ _CHOICES = "a = accept, e = edit, d = drop, Enter = later, q = stop"
 def install_command(clients: tuple[str, ...], scope: Scope, dry_run: bool, session: CommandSession) -> None:
     """Set up CLIENTS, or all that are found: MCP server, hooks, instructions, skill.
 
-    A client's own command is used where it has one; otherwise its files are edited, and a copy of each is kept. Doing
-    it again changes nothing.
+    For you, a client's own command is used where it has one; otherwise its files are edited, and a copy of each is
+    kept. In a project, a file that a link puts outside it is left alone. Doing it again changes nothing.
     """
     _each(clients, scope, dry_run, session, lambda setup, client: setup.install(client))
     if not dry_run and not session.as_json:

@@ -108,7 +108,9 @@ def supersede_command(older: str, newer: str, session: CommandSession) -> None:
 
 
 @command("doctor")
-@click.option("--clients", is_flag=True, help="Run the hooks and the server of each client as the client does.")
+@click.option(
+    "--clients", is_flag=True, help="Run the hooks and the server that `cortex install` wrote for each client."
+)
 @with_session
 def doctor_command(clients: bool, session: CommandSession) -> None:
     """Check the store and the model; show the homes, the clients that use them, and what other machines get."""

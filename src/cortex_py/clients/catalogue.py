@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..hooks.dialects import CLIENTS as HOOK_CLIENTS
-from ..paths import expanded
+from ..paths import expanded, find_program
 
-__all__ = ["CATALOGUE", "SERVER", "TEXTS", "Client", "Scope", "find_client", "hook_entries", "text_of"]
+__all__ = ["CATALOGUE", "SERVER", "TEXTS", "Client", "Scope", "find_client", "hook_entries", "hook_lines", "text_of"]
 
 Scope = Literal["user", "project"]
 SERVER = "cortex"
@@ -56,9 +56,7 @@ class Client:
         return project / text if text.startswith("./") else _user_path(text)
 
     def is_installed(self) -> bool:
-        from shutil import which
-
-        return bool(self.program and which(self.program)) or any(map(_is_there, self.signs))
+        return bool(self.program and find_program(self.program)) or any(map(_is_there, self.signs))
 
 
 def _is_there(sign: str) -> bool:
@@ -193,6 +191,12 @@ def hook_entries(client: str, command: Callable[[str], str]) -> dict[str, dict[s
             matcher = {"tool": _FILE_TOOLS, "start": _STARTS}.get(hook.kind, {}).get(client)
             found[hook.name] = {"matcher": matcher, **one} if matcher else one
     return found
+
+
+def hook_lines(hook: Any) -> list[Any]:
+    """The command lines of one hook in a client's file, whatever its client calls them."""
+    names = ("command", "bash", "powershell")
+    return [hook[name] for name in names if name in hook] if isinstance(hook, dict) else []
 
 
 def text_of(name: str) -> str:

@@ -1,24 +1,31 @@
-"""`cortex doctor --clients`: runs the hooks and the server of each client as it would, and says what arrives."""
+"""`cortex doctor --clients`: runs the hooks and the server that `cortex install` wrote, and says what arrives.
+
+A repository may bring the files of clients. So only commands that are word for word those of this installation are
+run, and nothing else that stands beside them in a file, such as variables; all other commands are shown.
+"""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..echo import clean_text
 from ..hooks.dialects import CLIENTS as HOOK_CLIENTS
 from ..hooks.dialects import Hook
-from .catalogue import CATALOGUE, Client, Scope
-from .install import Setup
+from ..paths import find_program
+from .catalogue import CATALOGUE, Client, Scope, hook_lines
+from .install import Setup, read_text
 from .json_edit import read_json
-from .programs import run_line, run_words
+from .programs import own_folder, run_words
 
 __all__ = ["ClientCheck", "ClientState", "check_client", "client_states"]
 
 _SCOPES: tuple[Scope, ...] = ("user", "project")
+_MOST_SHOWN = 300
 _HANDSHAKE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -50,16 +57,14 @@ class ClientState:
 
 def client_states(home: Path, project: Path) -> list[ClientState]:
     """All known clients."""
+    setups = [Setup(home, project, scope) for scope in _SCOPES]
     return [
         ClientState(
             client.name,
             client.key,
             client.is_installed(),
-            any(True for _ in _servers(client, home, project)),
-            any(
-                path is not None and any(True for _ in _lines(client, path))
-                for path in (client.place(client.hooks, scope, project) for scope in _SCOPES if client.hooks)
-            ),
+            any(setup.server_entry(client) for setup in setups),
+            any(_lines(client, setup) for setup in setups),
         )
         for client in CATALOGUE
     ]
@@ -68,82 +73,90 @@ def client_states(home: Path, project: Path) -> list[ClientState]:
 def check_client(client: Client, home: Path, project: Path) -> Iterator[ClientCheck]:
     """All that can be checked about a client without starting a session in it; what is not set up is no fault."""
     if client.program:
-        version = run_words([client.program, "--version"], folder=project)
-        said = version.output.strip().splitlines()[:1]
-        yield ClientCheck(client.name, "version", True, said[0] if said and version.code == 0 else "not on the PATH")
-    servers = list(_servers(client, home, project))
-    if not servers:
-        yield ClientCheck(client.name, "MCP server", True, f"not set up; run: cortex install {client.key}")
-    for place, entry in servers:
-        yield _check_server(client, place, entry, project)
-    yield from _check_hooks(client, project)
+        program = find_program(client.program)
+        version = run_words([program, "--version"], folder=own_folder()) if program else None
+        said = version.output.strip().splitlines()[:1] if version and version.code == 0 else []
+        yield ClientCheck(client.name, "version", True, _shown(said[0]) if said else "not on the PATH")
+    setups = [Setup(home, project, scope) for scope in _SCOPES]
+    servers = [_check_server(client, setup, entry) for setup in setups if (entry := setup.server_entry(client))]
+    yield from servers or [ClientCheck(client.name, "MCP server", True, _missing(client))]
+    if client.hooks:
+        hooks = [one for setup in setups for one in _check_hooks(client, setup)]
+        yield from hooks or [ClientCheck(client.name, "hooks", True, _missing(client))]
     if client.caveat:
         yield ClientCheck(client.name, "known", True, client.caveat)
 
 
-def _servers(client: Client, home: Path, project: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    for scope in _SCOPES:
-        path = client.place(client.servers, scope, project)
-        entry = Setup(home, project, scope).server_entry(client, path) if path else None
-        if path and entry:
-            yield path, entry
+def _missing(client: Client) -> str:
+    return f"not set up; run: cortex install {client.key}"
 
 
-def _check_server(client: Client, place: Path, entry: dict[str, Any], project: Path) -> ClientCheck:
-    """Start the server as the entry says, and shake hands."""
-    command, arguments = entry.get("command"), entry.get("args", [])
-    if not isinstance(command, str) or not isinstance(arguments, list):
+def _check_server(client: Client, setup: Setup, entry: dict[str, Any]) -> ClientCheck:
+    """Start our server, and shake hands, if it is what the entry names."""
+    place = _shown(str(client.place(client.servers, setup.scope, setup.project)))
+    words = setup.server_words(client)
+    if "command" not in entry:
         return ClientCheck(client.name, "MCP server", True, f"{place}: an address, which is not tried")
-    variables = {str(name): str(value) for name, value in (entry.get("env") or {}).items()}
-    words = [command, *map(str, arguments)]
-    done = run_words(words, folder=project, given=json.dumps(_HANDSHAKE) + "\n", variables=variables)
+    named = [entry["command"], *(entry["args"] if isinstance(entry.get("args"), list) else ())]
+    if named != words:
+        return _not_run(client, "MCP server", place, " ".join(one for one in named if isinstance(one, str)))
+    done = run_words(words, folder=setup.project, given=json.dumps(_HANDSHAKE) + "\n")
     try:
         info = json.loads(done.output.splitlines()[0])["result"]["serverInfo"]
-        return ClientCheck(client.name, "MCP server", True, f"{place}: {info['name']} {info['version']} answers")
+        said = f"{place}: {info['name']} {info['version']} answers"
     except (ValueError, LookupError, TypeError):
-        return ClientCheck(client.name, "MCP server", False, f"{place}: no handshake. {done.problem}")
+        return ClientCheck(client.name, "MCP server", False, f"{place}: no handshake. {_shown(done.problem)}")
+    beside = setup.beside(client, entry)
+    without = f", tried without what is not ours: {_shown(', '.join(beside))}" if beside else ""
+    # What stands beside our words in a project may come from anybody, and a client uses it.
+    return ClientCheck(client.name, "MCP server", not beside or setup.scope == "user", said + without)
 
 
-def _check_hooks(client: Client, project: Path) -> Iterator[ClientCheck]:
-    if client.hooks is None:
-        return
-    found = False
-    for scope in _SCOPES:
-        path = client.place(client.hooks, scope, project)
-        for hook, line in _lines(client, path) if path else ():
-            found = True
-            yield _check_hook(client, hook, line, project)
-    if not found:
-        yield ClientCheck(client.name, "hooks", True, f"not set up; run: cortex install {client.key}")
+def _check_hooks(client: Client, setup: Setup) -> Iterator[ClientCheck]:
+    place = _shown(str(client.place(client.hooks, setup.scope, setup.project)))
+    for hook, lines in _lines(client, setup):
+        ours = setup.hook_line(client, hook.name)
+        if ours in lines:
+            yield _check_hook(client, hook, setup.hook_words(client, hook.name), setup.project)
+        others = [line for line in lines if line != ours]
+        if others:
+            more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+            yield _not_run(client, hook.name, place, others[0], more)
 
 
-def _lines(client: Client, path: Path) -> Iterator[tuple[Hook, str]]:
-    """The command lines of our hooks in a client's file."""
+def _lines(client: Client, setup: Setup) -> list[tuple[Hook, list[str]]]:
+    """By hook, the different command lines in a client's file that look like ours."""
+    path = client.place(client.hooks, setup.scope, setup.project)
     try:
-        hooks = read_json(path.read_text("utf-8"))["hooks"]
+        hooks = read_json(read_text(path, setup.scope) or "")["hooks"] if path else {}
     except (OSError, ValueError, LookupError, TypeError):
-        return
-    for hook in HOOK_CLIENTS[client.key]:
-        text = json.dumps(hooks.get(hook.name, []))
-        for item in json.loads(text):
-            for one in item.get("hooks", [item]):
-                line = one.get("command") or one.get("bash") or ""
-                if f" hook {client.key} " in line:
-                    yield hook, line
+        return []
+    found = []
+    for hook in HOOK_CLIENTS.get(client.key, ()) if isinstance(hooks, dict) else ():
+        items = hooks.get(hook.name)
+        inner = [
+            one
+            for item in (items if isinstance(items, list) else ())
+            for one in (item["hooks"] if isinstance(item, dict) and isinstance(item.get("hooks"), list) else [item])
+        ]
+        lines = [line for one in inner for line in hook_lines(one) if isinstance(line, str)]
+        if like := [line for line in dict.fromkeys(lines) if f" hook {client.key} " in line]:
+            found.append((hook, like))
+    return found
 
 
-def _check_hook(client: Client, hook: Hook, line: str, project: Path) -> ClientCheck:
-    """Run a hook with an event of no session, so that nothing is kept of it."""
+def _check_hook(client: Client, hook: Hook, words: Sequence[str], project: Path) -> ClientCheck:
+    """Run our hook with an event of no session, so that nothing is kept of it."""
     sent = {"cwd": str(project), "workspace_roots": [str(project)], "hook_event_name": hook.name, "source": "startup"}
     begun = time.monotonic()
-    done = run_line(line, folder=project, given=json.dumps(sent))
+    done = run_words(words, folder=project, given=json.dumps(sent))
     milliseconds = 1e3 * (time.monotonic() - begun)
     try:
         body = json.loads(done.output)
     except ValueError:
         body = None
     if done.code != 0 or not isinstance(body, dict):
-        return ClientCheck(client.name, hook.name, False, f"no answer. {done.problem}")
+        return ClientCheck(client.name, hook.name, False, f"no answer. {_shown(done.problem)}")
     if not hook.takes_context:
         arrives = "keeps the turn; the client takes no context here"
     elif "cortex-memory" in done.output:
@@ -151,3 +164,12 @@ def _check_hook(client: Client, hook: Hook, line: str, project: Path) -> ClientC
     else:
         arrives = "gives nothing here"
     return ClientCheck(client.name, hook.name, True, f"answers in {milliseconds:.0f} ms, {arrives}")
+
+
+def _not_run(client: Client, name: str, place: str, line: str, more: str = "") -> ClientCheck:
+    return ClientCheck(client.name, name, False, f"{place}: not ours, not run: {_shown(line)}{more}")
+
+
+def _shown(text: str) -> str:
+    """The text in one line, not too long, without secrets and with what a terminal would act on spelled out."""
+    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in clean_text(text, _MOST_SHOWN))
