@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["expanded", "find_program", "open_regular", "read_regular", "search_path", "user_data_folder"]
+__all__ = ["expanded", "find_program", "open_regular", "read_regular", "read_whole", "search_path", "user_data_folder"]
 
 _FLAGS = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -71,14 +71,21 @@ def open_regular(path: Path | bytes, *, follow: bool = True) -> BinaryIO:
 def read_regular(path: Path | bytes, most_bytes: int, *, follow: bool = True) -> bytes | None:
     """The content of a regular file; None if it is missing, unreadable or larger than `most_bytes`."""
     try:
-        with open_regular(path, follow=follow) as file:
-            if os.fstat(file.fileno()).st_size > most_bytes:
-                return None
-            data = file.read(most_bytes + 1)
+        return read_whole(path, most_bytes, follow=follow)
     except (OSError, ValueError):
         # ValueError: the path contains a NUL.
         return None
-    return data if len(data) <= most_bytes else None
+
+
+def read_whole(path: Path | bytes, most_bytes: int, *, follow: bool = True) -> bytes:
+    """The content of a regular file; OSError for anything else, and for more than `most_bytes`."""
+    with open_regular(path, follow=follow) as file:
+        # A file without content can claim any size, and memory would be taken for it.
+        is_larger = os.fstat(file.fileno()).st_size > most_bytes
+        data = b"" if is_larger else file.read(most_bytes + 1)
+    if is_larger or len(data) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes")
+    return data
 
 
 def _check(facts: os.stat_result) -> None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..paths import read_regular
 from ..version import __version__
 from .sqlite_revision import read_revision
 
@@ -20,13 +21,14 @@ __all__ = ["branch_of", "forget_prepared", "main_checkout", "read_head", "read_p
 
 _MOST_BYTES = 64_000
 _MOST_LEVELS = 64
+_MOST_POINTER = 4_096
 
 
 def read_head(folder: Path) -> str:
     """What is checked out in a folder, as git's HEAD file has it; empty outside a repository."""
     with suppress(OSError, ValueError):
         if git := _git_folder(folder):
-            return (git[1] / "HEAD").read_text("utf-8")[:1_024].strip()
+            return _pointer(git[1] / "HEAD")
     return ""
 
 
@@ -35,8 +37,8 @@ def main_checkout(folder: Path) -> Path | None:
     with suppress(OSError, ValueError):
         if git := _git_folder(folder):
             place, inner = git
-            known = inner.parent.name == "worktrees" and Path((inner / "gitdir").read_text("utf-8")[:4_096].strip())
-            if known and known.samefile(place / ".git") and inner.parents[1].name == ".git":
+            known = _pointer(inner / "gitdir") if inner.parent.name == "worktrees" else ""
+            if known and Path(known).samefile(place / ".git") and inner.parents[1].name == ".git":
                 return inner.parents[2].resolve()
     return None
 
@@ -45,11 +47,16 @@ def _git_folder(folder: Path) -> tuple[Path, Path] | None:
     """The root of the checkout that a folder is in, and the folder of its git files."""
     for place in (folder, *folder.parents)[:_MOST_LEVELS]:
         git = place / ".git"
-        if git.is_file():
-            git = place / git.read_text("utf-8")[:4_096].removeprefix("gitdir:").strip()
+        if git.is_file() and (name := _pointer(git).removeprefix("gitdir:").strip()):
+            git = place / name
         if git.is_dir():
             return place, git
     return None
+
+
+def _pointer(path: Path) -> str:
+    """The line in a small file of git; empty where something else stands in its place."""
+    return (read_regular(path, _MOST_POINTER) or b"").decode("utf-8").strip()
 
 
 def branch_of(head: str) -> str:
@@ -67,9 +74,7 @@ def read_prepared(home: Path, folder: Path, now: float) -> dict[str, Any] | None
     """The prepared start of a session in a folder (`text` and `ids`), if it is still right."""
     try:
         path = _path(home, folder)
-        if path.stat().st_size > _MOST_BYTES:
-            return None
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        found: dict[str, Any] = json.loads(read_regular(path, _MOST_BYTES) or b"")
         same = (found["version"], found["folder"], found["head"]) == (__version__, str(folder), read_head(folder))
         if same and now < found["until"] and found["revision"] == read_revision(home / "cortex.db"):
             return found
