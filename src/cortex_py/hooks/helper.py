@@ -60,13 +60,13 @@ class _Helper:
 
     def run(self) -> int:
         """Listen first and load meanwhile: a hook that comes in between waits no longer than its own deadline."""
-        keeping = threading.Thread(target=self._keep)
+        keeping = threading.Thread(target=self._keep, daemon=True)
         keeping.start()
         try:
             if self._settings.hook_idle_seconds:
                 self._listener.listen(self._is_over, self._loader.start)
         finally:
-            keeping.join()
+            keeping.join(_LOAD_SECONDS)
             if self._loader.ident:
                 self._loader.join(_LOAD_SECONDS)
             if self._loaded.done() and not self._loaded.exception():

@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 _MOST_BYTES = 1_000_000
 _MOST_AT_ONCE = 16
+# Far above what a hook takes: past it, one hangs, and neither other hooks nor the end of the process wait for it.
+_LONGEST_HOOK = 60.0
 _READ_SECONDS = 2.0
 _CONFIRM_SECONDS = 2.0
 _POLL_SECONDS = 0.5
@@ -197,13 +199,16 @@ class HookListener:
                 if self._stop.is_set():
                     return
                 raise
-            self._slots.acquire()
-            threading.Thread(target=self._serve, args=(connection,), name="cortex-hook", daemon=True).start()
+            if self._slots.acquire(timeout=_POLL_SECONDS):
+                threading.Thread(target=self._serve, args=(connection,), name="cortex-hook", daemon=True).start()
+            else:
+                # A hook that nobody serves keeps its turn by itself.
+                connection.close()
 
     def _read_turns(self, over: threading.Event) -> None:
         """Read the turns that were kept, in the background, out of the way of hooks."""
         while not over.wait(_READ_EVERY_SECONDS):
-            if not self._unread or self._busy:
+            if not self._unread or not self.idle_seconds:
                 continue
             self._unread = False
             try:
@@ -221,14 +226,16 @@ class HookListener:
 
     @property
     def idle_seconds(self) -> float:
-        """How long nothing has been asked; 0 while something is."""
-        return 0.0 if self._busy else time.monotonic() - self._last
+        """How long nothing has been asked; 0 while something is, unless that hangs."""
+        idle = time.monotonic() - self._last
+        return 0.0 if self._busy and idle < _LONGEST_HOOK else idle
 
     # -- one hook --------------------------------------------------------------------------------
 
     def _serve(self, connection: socket.socket) -> None:
         with self._count:
             self._busy += 1
+            self._last = time.monotonic()
         try:
             with connection:
                 connection.settimeout(_READ_SECONDS)

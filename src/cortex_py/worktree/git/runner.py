@@ -50,6 +50,8 @@ _MOST_CONFIG = 1_000_000
 _MOST_CONFIG_FILES = 50
 _MOST_POINTER = 10_000
 _MOST_LISTED = 16_000_000
+# Far above an index of a million files, the largest of the files that git holds in memory as a whole.
+_LARGEST = 400_000_000
 _MOST_FILTERS = 100
 _LONGEST_FILTER = 200
 _FILTER_KEYS = ("clean", "smudge", "process")
@@ -160,7 +162,7 @@ class _Place:
         return b"\n".join(found.values())
 
     def has_special_file(self) -> bool:
-        """Whether something that is no file stands where git would read one to its end."""
+        """Whether something that is no file, or a huge one, stands where git would read one to its end."""
         # Plain texts, for speed: this comes before every question.
         own, common = str(self.git_dir), str(self.common_dir)
         if any(_is_special(f"{own}/{name}") for name in _OWN_FILES):
@@ -318,12 +320,12 @@ def _named_files(config: bytes, folders: Sequence[Path]) -> list[Path]:
 
 
 def _is_special(path: str) -> bool:
-    """Whether reading a path could go on for ever; a folder cannot be read at all."""
+    """Whether reading a path could go on for ever or take all memory; a folder cannot be read at all."""
     try:
-        mode = os.stat(path).st_mode  # noqa: PTH116 - a plain text, for speed
+        facts = os.stat(path)  # noqa: PTH116 - a plain text, for speed
     except (OSError, ValueError):
         return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return facts.st_size > _LARGEST if stat.S_ISREG(facts.st_mode) else not stat.S_ISDIR(facts.st_mode)
 
 
 # -- What to run -----------------------------------------------------------------------------------
