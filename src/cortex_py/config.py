@@ -18,7 +18,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from .errors import ConfigurationError
-from .paths import expanded, user_data_folder
+from .paths import expanded, read_whole, user_data_folder
 
 __all__ = [
     "AuditWhen",
@@ -71,6 +71,7 @@ Stateless = Literal["auto", "on", "off"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
+_MOST_BYTES = 1_000_000
 _SWITCH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
@@ -429,7 +430,7 @@ def _find_models(own: Path, settings: Settings) -> Path:
 
 def _from_file(path: Path) -> dict[str, object]:
     try:
-        text = path.read_text(encoding="utf-8")
+        data = read_whole(path, _MOST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
@@ -440,8 +441,8 @@ def _from_file(path: Path) -> dict[str, object]:
             f"{path} cannot be read: {error.strerror}.", remedy="Check its permissions."
         ) from error
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return tomllib.loads(data.decode("utf-8"))
+    except ValueError as error:
         raise ConfigurationError(f"{path} is not valid TOML: {error}.", remedy="Mend or remove it.") from error
 
 

@@ -6,8 +6,8 @@ import errno
 import os
 import stat
 import sys
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 __all__ = ["expanded", "find_program", "open_regular", "read_regular", "read_whole", "search_path", "user_data_folder"]
 
@@ -52,7 +52,7 @@ def user_data_folder() -> Path:
     return expanded(place) / "cortex"
 
 
-def open_regular(path: Path | bytes, *, follow: bool = True) -> BinaryIO:
+def open_regular(path: Path | bytes, *, follow: bool = True) -> BufferedReader:
     """Open a regular file for reading; OSError for anything else, without waiting for it.
 
     Without `follow`, a symbolic link at the end of the path is an error too.

@@ -22,6 +22,7 @@ from weakref import WeakSet
 import apsw
 
 from .errors import ConfigurationError, StorageError, StoreBusy, StoreReadOnly, storage_error
+from .paths import open_regular
 
 __all__ = ["CIPHER", "SqliteFile", "can_encrypt", "check_library", "connect", "is_plain", "remove"]
 
@@ -56,7 +57,7 @@ def can_encrypt() -> bool:
 def is_plain(path: Path) -> bool:
     """Whether the file exists and is not encrypted."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(len(_PLAIN_START)) == _PLAIN_START
     except FileNotFoundError:
         return False

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from ..clock import Clock
 from ..config import Settings
 from ..errors import AccessDenied, ConfigurationError, InvalidInput
-from ..paths import expanded
+from ..paths import expanded, read_whole
 from ..remote import is_loopback
 from ..security.callers import Caller, check_name
 from ..security.rights import parse_scopes
@@ -253,8 +253,7 @@ def key_fetcher(source: str) -> Callable[[], bytes]:
 
 def _from_file(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.read(_MOST_BYTES + 1)
+        return read_whole(path, _MOST_BYTES)
     except OSError as error:
         raise KeysUnavailable(f"{path}: {error.strerror}") from error
 

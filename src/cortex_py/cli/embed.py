@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import CortexError, InvalidInput
+from .input import read_input
 from .options import CommandSession, command, with_session
 from .output import say
 from .progress import progress_bar
@@ -57,7 +57,7 @@ def _named_texts(texts: Sequence[str], file: Path | None, whole: bool) -> list[t
     if given:
         return [(f"text {number}", text) for number, text in enumerate(texts, 1)]
     source = str(file) if file else "standard input"
-    content = _decoded(file.read_bytes() if file else sys.stdin.buffer.read(), source)
+    content = _decoded(read_input(file), source)
     if whole:
         return [(source, content)]
     lines = [line.removesuffix("\r") for line in content.removesuffix("\n").split("\n")] if content else []

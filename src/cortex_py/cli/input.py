@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
 from ..errors import InvalidInput
+from ..paths import read_whole
 from .output import note, visible
 
-__all__ = ["ask_home_passphrase", "confirm", "new_passphrase", "read_text"]
+__all__ = ["ask_home_passphrase", "confirm", "new_passphrase", "read_input", "read_text"]
+
+
+_MOST_INPUT = 100_000_000
+_LONGEST_LINE = 100_000
 
 
 def ask_home_passphrase() -> str:
@@ -20,7 +26,7 @@ def new_passphrase() -> str:
     """A new passphrase: asked for twice on a terminal, else one line of standard input."""
     if sys.stdin.isatty():
         return str(click.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True))
-    text = sys.stdin.readline().rstrip("\r\n")
+    text = sys.stdin.readline(_LONGEST_LINE).rstrip("\r\n")
     if not text:
         raise InvalidInput("No passphrase was given.", remedy="Give one line on standard input.", field="passphrase")
     return text
@@ -32,7 +38,24 @@ def read_text(words: str | None) -> str:
         return words
     if sys.stdin.isatty():
         note("Type the text; end it with Ctrl-D on a line of its own.")
-    return sys.stdin.buffer.read().decode("utf-8", "replace")
+    return read_input().decode("utf-8", "replace")
+
+
+def read_input(file: Path | None = None) -> bytes:
+    """All of a file, or of standard input where none is named."""
+    try:
+        if file is not None:
+            return read_whole(file, _MOST_INPUT)
+        data = sys.stdin.buffer.read(_MOST_INPUT + 1)
+    except OSError as error:
+        raise InvalidInput(
+            f"{file or 'Standard input'} cannot be read: {error.strerror}.",
+            remedy="Name a regular file, or give the text on standard input.",
+            field="file",
+        ) from error
+    if len(data) > _MOST_INPUT:
+        raise InvalidInput(f"Standard input is larger than {_MOST_INPUT:,} bytes.", remedy="Give less at once.")
+    return data
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..grounding.verification import Verification, describe_evidence
-from .input import read_text
+from .input import read_input, read_text
 from .options import CommandSession, command, with_session
 from .output import SHORT_ID, print_json, print_table, say, score_colour, verdict_colour
 
@@ -41,7 +41,7 @@ def verify_command(
         return
     if file and text is not None:
         raise click.UsageError("Give a text or a file, not both.")
-    said = file.read_bytes().decode("utf-8", "replace") if file else read_text(text)
+    said = read_input(file).decode("utf-8", "replace") if file else read_text(text)
     with session.open(needs_model=True) as cortex:
         found = cortex.grounding.verify(said, evidence_sources=list(evidence) or None)
     if session.as_json:

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..paths import read_whole
 from .frame import Quote, frame, quote
 from .prepared import branch_of, main_checkout, read_head
 from .selection import LONGEST_QUOTE, certain, limits
@@ -27,6 +28,7 @@ _FEWEST_TERMS = 3
 _QUERY_CHARACTERS = 2_000
 _CHARACTERS_PER_TOKEN = 3  # of quotations; low, so that the budget is kept
 _TOKENS = 400
+_MOST_SETTINGS = 1_000_000
 _READ = 8_000  # characters of a long note
 _LOOKED_CLOSER = 10  # notes
 _PASSAGE = 300  # characters, about the length of a short note
@@ -96,7 +98,7 @@ def _passage(content: str, words: frozenset[str], length: int) -> str:
 def _settings(home: Path) -> dict[str, Any] | None:
     """The settings in the file of a home; None where only a warm process may answer."""
     try:
-        content = tomllib.loads((home / "config.toml").read_text("utf-8"))
+        content = tomllib.loads(read_whole(home / "config.toml", _MOST_SETTINGS).decode("utf-8"))
     except FileNotFoundError:
         content = {}
     except (OSError, ValueError):

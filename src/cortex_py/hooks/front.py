@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..paths import expanded
+from ..paths import expanded, read_regular
 from ..version import __version__
 from .dialects import CLIENTS, Hook, answer, find_hook, read_event
 from .prepared import read_prepared
@@ -28,6 +28,7 @@ _DEADLINE_MS = 150
 _STARTED_MS = 40
 _MOST_INPUT = 4_000_000
 _MOST_ANSWER = 1_000_000
+_MOST_ADDRESS = 10_000
 _LONGEST_LOG = 200_000
 _MOST_HANDED = 60_000  # bytes; a pipe takes them without waiting for its reader
 
@@ -155,8 +156,8 @@ def _without_home(arguments: list[str]) -> tuple[list[str], Path]:
 def _read_address(home: Path) -> dict[str, Any]:
     """Where the warm process of a home listens; empty if there is none."""
     try:
-        found = json.loads((home / "hooks" / "address").read_text("utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(read_regular(home / "hooks" / "address", _MOST_ADDRESS) or b"{}")
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 

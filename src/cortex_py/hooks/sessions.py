@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..paths import read_regular
+
 __all__ = ["GivenMemories", "GivenTo", "session_of"]
 
 _MOST_IDS = 2_000
@@ -91,9 +93,8 @@ class GivenMemories:
 
     def _content(self, path: Path) -> dict[str, Any]:
         try:
-            with path.open("rb") as file:
-                found = json.loads(file.read(_MOST_BYTES))
-        except (OSError, ValueError):
+            found = json.loads(read_regular(path, _MOST_BYTES) or b"{}")
+        except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
 

@@ -27,6 +27,7 @@ from ..memory.comparison.conflicts import conflict
 from ..memory.comparison.likeness import differences, judge
 from ..memory.comparison.statements import Statement, read_statement
 from ..memory.service import Memories
+from ..paths import read_whole
 from ..records import Contradiction, Memory, NewMemory
 from .gate import Passage, SessionState, default_gate
 from .turns import Turn, forget_turns, read_turns
@@ -48,6 +49,7 @@ _AT_ONCE = 50  # turns between two savings of the position
 _IMPORTED_AT_ONCE = 10  # the same of imported ones, where calls go first in between
 _MOST_TURNS = 5_000  # of one call
 _MOST_SESSIONS = 200
+_MOST_STATE = 64_000_000  # bytes
 _NEAR = 6  # memories that a passage is compared with
 _CONTAINED = 0.8  # share of a passage's words that a memory has, from which on it says nothing new
 _LONGEST_SOURCE = 200
@@ -179,7 +181,7 @@ class TurnReader:
     def _load(self) -> str:
         """The position behind what was read. What is known of open sessions comes from the last process."""
         try:
-            content: dict[str, Any] = json.loads(self._file.read_text("utf-8"))
+            content: dict[str, Any] = json.loads(read_whole(self._file, _MOST_STATE))
             if not self._states:
                 self._states = {session: SessionState(**state) for session, state in content["sessions"].items()}
             return str(content["position"])

@@ -29,6 +29,7 @@ from pathlib import Path
 
 from ..config import Settings
 from ..errors import InvalidInput
+from ..paths import read_whole
 from .sessions import IDLE_SECONDS, MOST_SESSIONS, PageLinks, PageSession, PageSessions, page_key
 
 __all__ = ["SharedPage", "SharedSessions", "Worker", "fork_workers"]
@@ -36,6 +37,7 @@ __all__ = ["SharedPage", "SharedSessions", "Worker", "fork_workers"]
 _log = logging.getLogger(__name__)
 
 _NONCE = 12
+_MOST_BYTES = 100_000
 _TOUCH_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
 _GRACE_SECONDS = 10.0
@@ -69,7 +71,7 @@ class SharedSessions(PageSessions):
 
         path = self._folder / digest
         try:
-            used_at, content = path.stat().st_mtime, path.read_bytes()
+            used_at, content = path.stat().st_mtime, read_whole(path, _MOST_BYTES)
             csrf, token = json.loads(
                 AESGCM(self._key).decrypt(content[:_NONCE], content[_NONCE:], digest.encode()).decode()
             )

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from ..clock import Clock, SystemClock, in_utc
 from ..config import Settings
 from ..errors import InvalidInput, LicenceInvalid, LicenseRequired, storage_error
+from ..paths import read_whole
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -300,8 +301,7 @@ def _write_new(path: Path, data: bytes) -> None:
 
 def _read_key_file(path: Path, name: str) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.read(_LONGEST_KEY_FILE)
+        return read_whole(path, _LONGEST_KEY_FILE)
     except OSError as error:
         raise LicenceInvalid(
             f"The key file {path} cannot be read: {error.strerror or error}.",

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 from ..errors import ConfigurationError, StorageError, storage_error
+from ..paths import open_regular
 
 __all__ = ["KeyFile"]
 
@@ -54,7 +55,7 @@ class KeyFile:
 
     def _from_file(self) -> bytes | None:
         try:
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
                 mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
                 text = file.read(1_000)
         except FileNotFoundError:

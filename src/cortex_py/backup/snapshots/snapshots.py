@@ -24,6 +24,7 @@ from ...errors import (
     SnapshotNotFound,
     storage_error,
 )
+from ...paths import read_regular
 from ...security.home_key import HomeKey
 from ...security.policy import ScreenedText
 from ...store.documents.memories import check_memory
@@ -74,6 +75,7 @@ _FORM_VERSION = 1
 _ID = re.compile(r"snapshot_\d{8}_\d{6}(?:_\d{1,4})?\Z")
 _NO_WORDS = ScreenedText("")
 _DESCRIPTION_MOST = 2_000
+_MOST_MARKS = 10_000_000
 _MANUAL, _AUTOMATIC, _SAFETY = "manual", "automatic", "safety"
 
 
@@ -379,8 +381,8 @@ class Snapshots:
 
     def _marks(self) -> dict[str, str]:
         try:
-            found = json.loads((self.folder / ".verified").read_bytes())
-        except (OSError, ValueError):
+            found = json.loads(read_regular(self.folder / ".verified", _MOST_MARKS) or b"{}")
+        except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from ...errors import ConfigurationError, extra_remedy
-from ...paths import expanded
+from ...paths import expanded, read_whole
 from ...remote import is_loopback
 from .target import (
     StoredObject,
@@ -50,6 +50,7 @@ __all__ = ["BUCKET_OPTIONS", "Bucket", "BucketTarget", "open_store", "require_li
 
 
 _USUAL_REGION = "us-east-1"
+_MOST_CREDENTIALS = 1_000_000
 BUCKET_OPTIONS = {"s3": ("endpoint", "region", "path_style"), "gs": ("endpoint",), "az": ("endpoint",)}
 # Nothing can listen on port 0.
 _NOWHERE = "http://127.0.0.1:0"
@@ -186,7 +187,7 @@ def _service_account(environment: Mapping[str, str]) -> str:
             field="GOOGLE_APPLICATION_CREDENTIALS",
         )
     try:
-        text = text or expanded(path or "").read_text(encoding="utf-8")
+        text = text or read_whole(expanded(path or ""), _MOST_CREDENTIALS).decode("utf-8")
         known = json.loads(text)
     except (OSError, ValueError):
         known = None
@@ -311,7 +312,7 @@ def _section(environment: Mapping[str, str], variable: str, usual: str, title: s
     # Without interpolation: a secret may contain a percent sign.
     parser = configparser.RawConfigParser(default_section="")
     try:
-        parser.read_string(path.read_text(encoding="utf-8"))
+        parser.read_string(read_whole(path, _MOST_CREDENTIALS).decode("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, configparser.Error):

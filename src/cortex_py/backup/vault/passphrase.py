@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...config import Settings
 from ...errors import ConfigurationError, extra_remedy, storage_error
+from ...paths import open_regular
 
 __all__ = ["KEYRING_NAME", "drop_from_keyring", "from_file", "from_keyring", "keep_in_keyring", "passphrase_of"]
 
@@ -43,7 +44,7 @@ def from_file(path: Path | None, field: str = "passphrase_file") -> str:
     if path is None:
         return ""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             mode = stat.S_IMODE(path.stat().st_mode)
             data = file.read(_LONGEST_FILE + 1)
     except OSError as error:

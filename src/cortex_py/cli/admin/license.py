@@ -11,6 +11,7 @@ import click
 from ...clock import SystemClock, iso
 from ...config import Settings, load_settings
 from ...errors import LicenceInvalid, LicenseRequired
+from ...paths import read_whole
 from ..input import read_text
 from ..options import CommandSession, group, with_session
 from ..output import print_json, say
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ...licensing.licence import Licence, Tier
 
 __all__ = ["license_command"]
+
+_LONGEST_FILE = 64_000
 
 _PUBLIC = click.option(
     "--public-key", type=click.Path(path_type=Path, dir_okay=False), help="Key to check by (default: the setting)."
@@ -154,7 +157,7 @@ def _settings(file: str | None, public_key: Path | None, home: str | None) -> Se
         token = read_text(None)
     elif file is not None:
         try:
-            token = Path(file).read_bytes().decode("utf-8", "replace")
+            token = read_whole(Path(file), _LONGEST_FILE).decode("utf-8", "replace")
         except OSError as error:
             raise LicenceInvalid(f"{file} cannot be read: {error.strerror}.", field="file") from error
     if token is not None and not token.strip():

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...errors import ConfigurationError, ModelCorrupt, ModelMissing, extra_remedy
-from ...paths import expanded
+from ...paths import expanded, open_regular, read_whole
 from ..wordpiece import WordPiece
 
 __all__ = ["DEFAULT_MODEL", "Digest", "ModelFolder", "Tokeniser", "digest_files", "drop_surrogates", "find_folder"]
@@ -26,6 +26,7 @@ DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 # The limit if a model does not state how many tokens it reads.
 _MOST_TOKENS = 512
+_MOST_DESCRIPTION = 64_000_000
 _PLAIN_MODULES = ("Transformer", "Pooling", "Normalize")
 
 
@@ -74,7 +75,7 @@ def find_folder(model: str) -> Path | None:
         for cache in _hub_caches():
             stored = cache / f"models--{name.replace('/', '--')}"
             try:
-                snapshot = stored / "snapshots" / (stored / "refs" / "main").read_text("utf-8").strip()
+                snapshot = stored / "snapshots" / read_whole(stored / "refs" / "main", 1_000).decode("utf-8").strip()
             except (OSError, UnicodeDecodeError):
                 continue
             if (snapshot / "config.json").is_file():
@@ -187,7 +188,7 @@ class ModelFolder:
         """The content of a file, empty if there is none; a list comes as the value of `list`."""
         path = self.path / name
         try:
-            content = json.loads(path.read_text("utf-8"))
+            content = json.loads(read_whole(path, _MOST_DESCRIPTION))
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, ValueError) as error:
@@ -241,7 +242,7 @@ def _whole(value: object) -> int:
 
 def _opened(path: Path) -> io.BufferedReader:
     try:
-        return path.open("rb")
+        return open_regular(path)
     except OSError as error:
         raise ModelMissing(f"The model file {path} cannot be read: {error.strerror}.") from error
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError, EmbeddingError, ModelCorrupt, ModelMissing
+from ...paths import open_regular
 from .model_folder import Digest, ModelFolder, digest_files
 from .token_batches import embed_batches
 
@@ -225,7 +226,7 @@ class Signature:
 def read_signature(path: Path) -> Signature:
     """Raises ModelMissing where there is no such file, ModelCorrupt where it is no ONNX file."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             # Let go together with the last view into it.
             content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         return _signature(content)

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ...errors import ModelCorrupt, ModelInstallFailed, ModelMissing
+from ...paths import open_regular, read_whole
 
 if TYPE_CHECKING:
     from .onnx_writer import Message
@@ -65,6 +66,7 @@ PRECISIONS: tuple[Precision, ...] = ("int8", "fp32")
 
 # Increase this by hand whenever the graph computes other numbers; a test checks the graphs' digests.
 _RECIPE = 1
+_MOST_MANIFEST = 100_000
 
 _FETCH_AGAIN_SECONDS = 24 * 3600
 _INSTALL = "Run `cortex model install`."
@@ -135,7 +137,7 @@ def read_manifest(models_dir: Path, precision: Precision, name: str = MODEL_NAME
     """Raises ModelMissing if the precision is not installed, ModelCorrupt if it cannot be read."""
     path = models_dir / name / f"{precision}.json"
     try:
-        return Manifest(**json.loads(path.read_text("utf-8")))
+        return Manifest(**json.loads(read_whole(path, _MOST_MANIFEST)))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ModelMissing(
             f"The model {name} ({precision}) is not installed in {models_dir}.",
@@ -269,7 +271,7 @@ def _replace(path: Path, parts: Iterable[bytes | memoryview]) -> str:
 @contextlib.contextmanager
 def _readable(path: Path) -> Iterator[io.BufferedReader]:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             yield file
     except OSError as error:
         raise ModelCorrupt(

