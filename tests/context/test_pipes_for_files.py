@@ -12,6 +12,7 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.errors import CortexError
+from odd_files import KINDS, put
 
 from helpers import git
 from stub_backend import StubBackend
@@ -33,7 +34,6 @@ FILES = (
     ".cortex/prompts/review.md",
     ".cortex/templates/plan.md",
 )
-KINDS = ("pipe", "link to a pipe", "link to a device", "socket", "folder")
 
 
 def soon(call: Callable[[], _T]) -> _T:
@@ -54,18 +54,6 @@ def soon(call: Callable[[], _T]) -> _T:
     if failed:
         raise failed[0]
     return found[0]
-
-
-def put(path: Path, kind: str, pipe: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "socket":
-        os.mknod(path, 0o140600)
-    elif kind == "folder":
-        path.mkdir()
-    else:
-        path.symlink_to(pipe if kind == "link to a pipe" else "/dev/zero")
 
 
 def work_in(home: Path, project: Path) -> None:
@@ -97,8 +85,18 @@ def test_what_is_no_file_is_not_there(
         git(project, "commit", "-q", "-m", "first")
         (project / "deeper" / "other.py").write_text("def three():\n    return 3\n")
     for name in FILES:
-        put(project / name, kind, tmp_path / "pipe")
+        # The rules of a repository are read by git, which stops at a huge file.
+        if not (kind == "huge file" and is_repository and name.endswith(".gitignore")):
+            put(project / name, kind, tmp_path / "pipe")
     soon(lambda: work_in(home, project))
+
+
+def test_where_git_stops_at_a_huge_file_the_error_is_clear(home: Path, project: Path, tmp_path: Path) -> None:
+    git(project, "init", "-q", "-b", "main")
+    put(project / ".gitignore", "huge file", tmp_path / "pipe")
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+        with pytest.raises(CortexError, match="git"):
+            soon(lambda: cortex.contexts.initialize(project, "full"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,7 +109,7 @@ def test_a_branch_file_that_is_no_file_is_a_clear_error(home: Path, project: Pat
         for path in (file, note):
             path.unlink()
             put(path, kind, tmp_path / "pipe")
-        with pytest.raises(CortexError, match="not a plain file"):
+        with pytest.raises(CortexError, match=r"not a plain file|larger than"):
             soon(lambda: cortex.contexts.sync(line))
 
 
