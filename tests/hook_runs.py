@@ -13,7 +13,7 @@ from typing import Any
 
 from cortex_py.hooks.dialects import Hook
 
-__all__ = ["DATABASE", "answer_schema", "context_of", "processes_of", "run_hook", "wait_for"]
+__all__ = ["DATABASE", "answer_schema", "context_of", "peak_memory", "processes_of", "run_hook", "wait_for"]
 
 DATABASE = "We use PostgreSQL with JSONB for the event store, because joins matter more than write speed"
 SECONDS = 60.0
@@ -40,6 +40,12 @@ def processes_of(home: Path) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def peak_memory(process: int) -> int:
+    """The most bytes of memory that a process has held at a time."""
+    status = (Path("/proc") / str(process) / "status").read_text()
+    return 1_024 * int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
 
 
 def run_hook(

@@ -94,9 +94,11 @@ def test_what_is_no_file_is_not_there(
 def test_where_git_stops_at_a_huge_file_the_error_is_clear(home: Path, project: Path, tmp_path: Path) -> None:
     git(project, "init", "-q", "-b", "main")
     put(project / ".gitignore", "huge file", tmp_path / "pipe")
-    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
-        with pytest.raises(CortexError, match="git"):
-            soon(lambda: cortex.contexts.initialize(project, "full"))
+    with (
+        Cortex.open(home, project=project, backend=StubBackend()) as cortex,
+        pytest.raises(CortexError, match="git"),
+    ):
+        soon(lambda: cortex.contexts.initialize(project, "full"))
 
 
 @pytest.mark.parametrize("kind", KINDS)

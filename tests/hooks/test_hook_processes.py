@@ -2,11 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import jsonschema
@@ -16,8 +19,10 @@ from cortex_py import Cortex
 from cortex_py.hooks.dialects import CLIENTS
 from cortex_py.hooks.turns import read_turns
 from cortex_py.hooks.warm import address_file
+from odd_files import KINDS, put
 
-from hook_runs import DATABASE, answer_schema, context_of, processes_of, run_hook, wait_for
+from helpers import git
+from hook_runs import DATABASE, answer_schema, context_of, peak_memory, processes_of, run_hook, wait_for
 from servers import http_server, stdio_server
 
 QUESTION = "Which database do we use for the event store?"
@@ -179,6 +184,66 @@ def test_a_start_is_given_from_what_was_prepared_while_nothing_is_warm(filled: C
     second = run_hook(home, "codex", "SessionStart", _sent(repository), CORTEX_HOOK_IDLE_SECONDS="0")
     assert second.stdout == b"{}\n"
     wait_for(lambda: not processes_of(home))
+
+
+def _odd_checkouts(top: Path, places: Sequence[str]) -> list[Path]:
+    """Folders that came unpacked, each with something else in the place of one file that hooks or git read there.
+
+    A place in `tree` is one of a linked working tree, which the file `.git` of the folder leads to.
+    """
+    top.mkdir()
+    os.mkfifo(top / "pipe")
+    found = []
+    for number, (place, kind) in enumerate(product(places, KINDS)):
+        folder = top / str(number)
+        git(top, "init", "-q", "-b", "main", str(folder))
+        if place.startswith(".git/worktrees"):
+            git(folder, "commit", "-q", "--allow-empty", "-m", "begin")
+            git(folder, "worktree", "add", "-q", "-b", "side", str(folder / "tree"))
+        odd = folder / place
+        if odd.is_dir():
+            shutil.rmtree(odd)
+        odd.unlink(missing_ok=True)
+        put(odd, kind, top / "pipe")
+        found.append(folder / "tree" if place.startswith(".git/worktrees") else folder)
+    return found
+
+
+@pytest.mark.slow
+def test_folders_with_odd_files_stop_no_hooks_of_others_and_take_no_memory(
+    filled: Cortex, repository: Path, tmp_path: Path
+) -> None:
+    home = filled.settings.home
+    pointers = _odd_checkouts(tmp_path / "few", [".git", ".git/HEAD"])
+    places = (
+        *(".git", ".git/HEAD", ".git/config", ".git/refs/heads/main", ".git/commondir", ".gitignore"),
+        *(".git/worktrees/tree/HEAD", ".git/worktrees/tree/gitdir", ".git/worktrees/tree/commondir"),
+        *(".cortex/prompts/start.md", "README.md", "pyproject.toml"),
+    )
+    odd = _odd_checkouts(tmp_path / "many", places)
+
+    def ask(folder: Path, **variables: str) -> bytes:
+        sent = _sent(folder, session_id=str(folder), prompt=f"{QUESTION} {folder}")
+        return run_hook(home, "codex", "UserPromptSubmit", sent, deadline_ms=2_000, **variables).stdout
+
+    with ThreadPoolExecutor(4) as pool:
+        # Where no process is warm, each hook reads by itself, and starts a helper for its turn.
+        assert set(pool.map(lambda one: ask(one, CORTEX_HOOK_IDLE_SECONDS="0"), pointers)) == {b"{}\n"}
+        wait_for(lambda: not processes_of(home))
+        run_hook(home, "codex", "SessionStart", _sent(repository), CORTEX_HOOK_IDLE_SECONDS="8")
+        wait_for(address_file(home).exists)
+        first = _sent(repository, session_id="first")
+        assert DATABASE in context_of(run_hook(home, "codex", "UserPromptSubmit", first).stdout)
+        helper = json.loads(address_file(home).read_text("utf-8"))["pid"]
+        before = peak_memory(helper)
+        assert set(pool.map(ask, odd)) == {b"{}\n"}
+    last = _sent(repository, session_id="last")
+    assert DATABASE in context_of(run_hook(home, "codex", "UserPromptSubmit", last).stdout)
+    assert json.loads(address_file(home).read_text("utf-8"))["pid"] == helper
+    assert peak_memory(helper) - before < 300_000_000
+    wait_for(lambda: not processes_of(home))
+    assert not any(processes_of(folder) for folder in (*pointers, *odd))
+    assert {turn.session for _, turn in read_turns(home)} >= {str(folder) for folder in (*pointers, *odd)}
 
 
 @pytest.mark.slow
