@@ -160,11 +160,10 @@ class ModelFolder:
     def tokeniser(self) -> Tokeniser:
         path = self.tokeniser_file
         if path.name == "vocab.txt":
-            with _opened(path) as file:
-                pieces = file.read().decode("utf-8", "replace").removesuffix("\n").split("\n")
             try:
+                pieces = read_whole(path, _MOST_DESCRIPTION).decode("utf-8", "replace").removesuffix("\n").split("\n")
                 return WordPiece(pieces)
-            except (KeyError, ValueError) as error:
+            except (OSError, KeyError, ValueError) as error:
                 raise ModelCorrupt(f"{path} is not the vocabulary of a BERT model.") from error
         if not find_spec("tokenizers"):
             raise ConfigurationError(
@@ -206,8 +205,8 @@ class _FileTokeniser:
         from tokenizers import Tokenizer
 
         try:
-            self._whole = Tokenizer.from_file(str(path))
-            self._cut = Tokenizer.from_file(str(path))
+            data = read_whole(path, _MOST_DESCRIPTION)
+            self._whole, self._cut = Tokenizer.from_buffer(data), Tokenizer.from_buffer(data)
         except Exception as error:  # the package raises no narrower class
             raise ModelCorrupt(f"The tokeniser {path} cannot be read: {error}") from error
         # Many published files fix short lengths and padding.

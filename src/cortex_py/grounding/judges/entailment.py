@@ -23,6 +23,7 @@ from ...embedding.backends.model_folder import ModelFolder, drop_surrogates
 from ...embedding.backends.onnx_folder import Signature, Slot, read_signature
 from ...embedding.backends.token_batches import group_by_length
 from ...errors import ConfigurationError, ModelCorrupt, extra_remedy
+from ...paths import read_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +52,7 @@ _TOKENS_PER_RUN = 1024
 _RUNS_AT_ONCE = 2
 _FEWEST_TOKENS = 32
 _OVERLAP = 64
+_MOST_TOKENISER = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +322,7 @@ def _read_tokeniser(path: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 
     try:
-        tokeniser = Tokenizer.from_file(str(path))
+        tokeniser = Tokenizer.from_buffer(read_whole(path, _MOST_TOKENISER))
     except Exception as error:  # the package raises no narrower class
         raise ModelCorrupt(f"The tokeniser {path} cannot be read: {error}") from error
     # Files in circulation have short lengths and fixed padding baked in.
