@@ -58,6 +58,14 @@ def test_a_file_that_is_none_is_named_in_the_error(
 
 
 @pytest.mark.slow
+def test_a_table_of_one_endless_line_is_left_out(home: Path, project: Path, tmp_path: Path) -> None:
+    put(tmp_path / "odd.csv", "huge file", tmp_path)
+    done = ended(home, project, "import", str(tmp_path / "odd.csv"))
+    assert "longer than" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("words", [("status",), ("hook", "codex", "SessionStart")])
 def test_settings_that_are_no_file_stop_nothing_for_ever(

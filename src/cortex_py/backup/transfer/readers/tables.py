@@ -18,6 +18,7 @@ from .records import FieldMap, Found, Skipped, SourceEntity, SourceRecord, Sourc
 __all__ = ["CsvTables", "JsonObjects", "MemoryServerGraph"]
 
 _FIELD_MOST = 16_000_000
+_LINE_MOST = 4 * _FIELD_MOST
 _FIELDS = ("content", "namespace", "source", "path", "summary", "category", "tags", "created_at", "id")
 
 
@@ -63,7 +64,7 @@ class CsvTables:
             try:
                 first = file.head.split(b"\n", 1)[0]
                 mark = max(",;\t|", key=lambda one: first.count(one.encode()))
-                yield from self._rows(csv.DictReader(text, delimiter=mark, strict=True), file)
+                yield from self._rows(csv.DictReader(_lines(text), delimiter=mark, strict=True), file)
             except UnicodeDecodeError:
                 yield Skipped("", "it is not UTF-8")
             finally:
@@ -114,6 +115,13 @@ def _record(value: object, file: SourceFile, place: str, line: int, fields: Fiel
         shown=item.source,
         ignored=ignored,
     )
+
+
+def _lines(text: io.TextIOWrapper) -> Iterator[str]:
+    while line := text.readline(_LINE_MOST):
+        if len(line) == _LINE_MOST:
+            raise csv.Error(f"longer than {_LINE_MOST:,} characters")
+        yield line
 
 
 class MemoryServerGraph:
