@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import pytest
@@ -187,11 +188,39 @@ def test_the_remote_is_origin_else_the_first_by_name(tmp_path: Path) -> None:
     assert repository(root).remote_url() == "git@example.org:o.git"
 
 
-def test_a_shorthand_for_an_address_is_written_out(tmp_path: Path) -> None:
+def test_only_the_user_may_have_addresses_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make(tmp_path / "r")
-    git(root, "config", "url.https://example.org/.insteadOf", "ex:")
     git(root, "remote", "add", "origin", "ex:org/repo.git")
+    git(root, "config", "url.https://example.org/private/.insteadOf", "ex:org/")
+    (tmp_path / "more").write_text('[url "https://example.org/private/"]\n\tinsteadOf = ex:org/\n')
+    git(root, "config", "include.path", str(tmp_path / "more"))
+    assert repository(root).remote_url() == "ex:org/repo.git"
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "global"))
+    (tmp_path / "global").write_text('[url "https://example.org/"]\n\tinsteadOf = ex:\n')
     assert repository(root).remote_url() == "https://example.org/org/repo.git"
+
+
+def test_a_remote_in_an_included_file_is_not_the_repositorys_own(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    (tmp_path / "more").write_text('[remote "origin"]\n\turl = https://example.org/private.git\n')
+    git(root, "config", "include.path", str(tmp_path / "more"))
+    assert repository(root).remote_url() is None
+    git(root, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    git(root, "remote", "add", "own", "https://example.org/own.git")
+    assert repository(tmp_path / "side").remote_url() == "https://example.org/own.git"
+
+
+def test_commits_count_as_held_by_their_contents(tmp_path: Path) -> None:
+    root = make(tmp_path / "r")
+    commit = git(root, "rev-parse", "HEAD")
+    assert repository(root).landmarks() == [commit]
+    assert repository(root).held([commit, "0" * 40, "no commit", git(root, "rev-parse", "HEAD^{tree}")]) == [commit]
+    forged = root / ".git" / "objects" / commit[:2] / commit[2:]
+    text = zlib.decompress(forged.read_bytes()).replace(b"first", b"other")
+    forged.chmod(0o644)
+    forged.write_bytes(zlib.compress(text))
+    assert git(root, "rev-list", "HEAD") == commit
+    assert repository(root).held([commit]) == []
 
 
 def test_a_remote_without_an_address_is_none(tmp_path: Path) -> None:

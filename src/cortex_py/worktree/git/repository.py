@@ -7,8 +7,11 @@ make every memory stale.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +31,12 @@ _MOST_PACKED = 256_000_000
 _HEADS = "refs/heads/"
 _REMOTES = "refs/remotes/"
 _BRANCH_FILE = regex(r"ref: (refs/heads/[^\x00-\x20\x7f\ufffd]+)\Z")
-_FETCH_LINE = regex(r"(?P<name>\S+)\t(?P<url>.*) \(fetch\)(?: \[[^\]]*\])?\Z")
+_WORK_TREE = re.compile(rb"^\s*worktree\s*=([^\r\n]*)$", re.IGNORECASE | re.MULTILINE)
+_ADDRESSES = r"^(remote\..*\.url|url\..*\.insteadof)$"
+_OBJECT = re.compile(rb"([0-9a-f]{40,64}) (\w+) (\d+)\n")
+# Of a history, from its newest commit on.
+_MOST_HISTORY = 100_000
+_MOST_COMMITS_BYTES = 16_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +104,91 @@ class Repository:
             return self._ask_head()
         return Head(ref.removeprefix(_HEADS), commit)
 
+    def belongs_to(self, top: Path) -> bool:
+        """Whether the git folder that a folder leads to is that folder's own: git has each of them name the other.
+
+        `top` is where git is asked. Anybody can write a file named `.git`, but only the owner of a git folder what is
+        in it.
+        """
+        if self.is_linked:
+            text = read_text(self.git_dir / "gitdir")
+            tree = (self.git_dir / text).parent if text else None
+            is_known = tree is not None and _is_same(tree, self.root)
+            return is_known and _is_same(self.git_dir.parent, self.common_dir / "worktrees") and (
+                _is_same(top, self.root) or _is_same(top, self.git_dir)
+            )  # fmt: skip
+        if _is_same(top, self.git_dir) or _is_same(top, self.git_dir.parent):
+            return True
+        config = read_regular(self.git_dir / "config", _MOST_TEXT) or b""
+        named = [os.fsdecode(value.strip().strip(b'"')) for value in _WORK_TREE.findall(config)]
+        return len(named) == 1 and _is_same(self.git_dir / named[0], top)
+
     def remote_url(self) -> str | None:
-        """The address of `origin`, else of the first remote by name, after git's own rewriting."""
-        lines = self.lines("remote", "-v")
-        found = [match for line in lines if (match := _FETCH_LINE.match(line))]
-        # git prints a remote without an address with its name as the address.
-        urls = {match["name"]: match["url"] for match in found if match["url"] != match["name"]}
-        return urls.get("origin") or next((urls[name] for name in sorted(urls)), None)
+        """The address of `origin`, else of the first remote by name, from the repository's own file of settings.
+
+        Addresses are rewritten (`insteadOf`) as the user and the system say, not as the repository does.
+        """
+        answer = run_git(self.root, "config", "-z", "--show-scope", "--show-origin", "--get-regexp", _ADDRESSES)
+        # Status 1 only says that nothing matched.
+        if answer is None or answer.returncode not in (0, 1):
+            raise self._silent("config")
+        urls: dict[str, str] = {}
+        rewritten: list[tuple[str, str]] = []
+        fields = decode_output(answer.stdout).split("\0")
+        for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+            key, _, value = entry.partition("\n")
+            name = key.partition(".")[2].rpartition(".")[0]
+            if key.startswith("url."):
+                rewritten += [(value, name)] if value and scope in ("global", "system") else []
+            # A file that the settings include has the same scope.
+            elif scope == "local" and value and _is_same(self.root / origin.removeprefix("file:"), self._settings):
+                urls.setdefault(name, value)
+        url = urls.get("origin") or next((urls[name] for name in sorted(urls)), None)
+        fitting = [pair for pair in rewritten if url and url.startswith(pair[0])]
+        if url is None or not fitting:
+            return url
+        start, instead = max(fitting, key=lambda pair: len(pair[0]))
+        return instead + url.removeprefix(start)
+
+    @property
+    def _settings(self) -> Path:
+        return self.common_dir / "config"
+
+    def landmarks(self) -> list[str]:
+        """Commits to know a clone of this history by: the oldest one, HEAD, and others at growing distances from it."""
+        most = f"--max-count={_MOST_HISTORY}"
+        answer = run_git(self.root, "rev-list", "--first-parent", most, "HEAD", "--")
+        history = answer.stdout.decode("ascii", "replace").split() if answer and answer.returncode == 0 else []
+        places = [0, *(2**power for power in range(17))]
+        chosen = [*history[-1:], *(history[place] for place in places if place < len(history))]
+        return self.held(dict.fromkeys(chosen))
+
+    def held(self, commits: Iterable[str]) -> list[str]:
+        """Those of the commits whose contents are here. git itself does not compare contents with the name."""
+        wanted = [commit for commit in commits if COMMIT.match(commit)]
+        if not wanted:
+            return []
+        answer = run_git(
+            self.root,
+            *("cat-file", "--batch"),
+            settings=("core.useReplaceRefs=false",),
+            stdin="".join(f"{commit}\n" for commit in wanted).encode(),
+            most_bytes=_MOST_COMMITS_BYTES,
+        )
+        found = set()
+        data, at = answer.stdout if answer else b"", 0
+        while at < len(data):
+            if (head := _OBJECT.match(data, at)) is None:
+                at = data.find(b"\n", at) + 1 or len(data)
+                continue
+            name, kind, size = head.groups()
+            content = data[head.end() : head.end() + int(size)]
+            at = head.end() + int(size) + 1
+            make = hashlib.sha1 if len(name) == 40 else hashlib.sha256
+            whole = b"%b %b\0%b" % (kind, size, content)
+            if kind == b"commit" and make(whole, usedforsecurity=False).hexdigest() == name.decode():
+                found.add(name.decode())
+        return [commit for commit in wanted if commit in found]
 
     def root_commit(self) -> str | None:
         """The oldest commit without a parent that HEAD descends from."""
@@ -294,6 +380,12 @@ class _Config:
         if owners:
             return [rest.removeprefix(f"{max(owners, key=len)}/")]
         return [rest.partition("/")[2] or rest]
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    with suppress(OSError, ValueError):
+        return one.samefile(other)
+    return False
 
 
 def _branch_ref(text: str | None) -> str | None:
