@@ -1,5 +1,6 @@
 """A prompt while no process is warm: answered by words from the file of the store."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,28 @@ def test_a_linked_worktree_is_the_same_project(filled: Cortex, repository: Path,
     other.mkdir()
     (other / ".git").write_bytes((tmp_path / "side" / ".git").read_bytes())
     assert answer_cold(home, _event(other))[1] == []
+
+
+def test_a_repository_inside_the_project_is_another_one(filled: Cortex, repository: Path, home: Path) -> None:
+    inner = repository / "vendor" / "theirs"
+    inner.mkdir(parents=True)
+    assert answer_cold(home, _event(inner))[1]
+    git(inner, "init", "-q")
+    assert answer_cold(home, _event(inner))[1] == []
+    (inner / "src").mkdir()
+    assert answer_cold(home, _event(inner / "src"))[1] == []
+
+
+def test_a_worktree_with_relative_names_is_the_same_project(
+    filled: Cortex, repository: Path, home: Path, tmp_path: Path
+) -> None:
+    memory = filled.memories.listed("ns:decisions", 1)[0]
+    side = tmp_path / "side"
+    git(repository, "worktree", "add", "-q", "-b", "side", str(side))
+    inner = repository / ".git" / "worktrees" / "side"
+    (side / ".git").write_text(f"gitdir: {os.path.relpath(inner, side)}\n")
+    (inner / "gitdir").write_text(f"{os.path.relpath(side / '.git', inner)}\n")
+    assert answer_cold(home, _event(side))[1] == [memory.id]
 
 
 @pytest.mark.parametrize("text", ["", "ok, go on", "/clear", "Which bakery in Lisbon sells the best custard tarts?"])

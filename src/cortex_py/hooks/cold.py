@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..paths import read_whole
 from .frame import Quote, frame, quote
-from .prepared import branch_of, main_checkout, read_head
+from .prepared import branch_of, read_head, roots_of
 from .selection import LONGEST_QUOTE, certain, limits
 from .sessions import GivenMemories, session_of
 
@@ -49,8 +49,9 @@ def find_cold(home: Path, event: dict[str, Any], floor: float) -> tuple[list[Fou
         return [], frozenset()
     folder = Path(str(event["cwd"])).resolve()
     branch = branch_of(read_head(folder))
-    roots = [place for place in (folder, *folder.parents, main_checkout(folder)) if place]
-    found, weights = search_file(home / "cortex.db", roots, terms, git_branch=branch, now=time.time(), least=floor)
+    found, weights = search_file(
+        home / "cortex.db", roots_of(folder), terms, git_branch=branch, now=time.time(), least=floor
+    )
     closer = (_looked_closer(note, weights) for note in found[:_LOOKED_CLOSER])
     ordered = sorted((note for note in closer if note.share >= floor), key=lambda note: -note.share)
     return ordered, frozenset(terms)

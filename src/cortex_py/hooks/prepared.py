@@ -17,7 +17,7 @@ from ..paths import read_regular
 from ..version import __version__
 from .sqlite_revision import read_revision
 
-__all__ = ["branch_of", "forget_prepared", "main_checkout", "read_head", "read_prepared", "write_prepared"]
+__all__ = ["branch_of", "forget_prepared", "read_head", "read_prepared", "roots_of", "write_prepared"]
 
 _MOST_BYTES = 64_000
 _MOST_LEVELS = 64
@@ -32,15 +32,22 @@ def read_head(folder: Path) -> str:
     return ""
 
 
-def main_checkout(folder: Path) -> Path | None:
-    """The root of the repository that a folder is a linked worktree of, if that repository knows it; else None."""
+def roots_of(folder: Path) -> list[Path]:
+    """The folders that the project of a folder may have as its root: those up to the top of the checkout around it.
+
+    For a linked worktree also the main checkout, if each of them names the other; for a plain folder only itself.
+    """
     with suppress(OSError, ValueError):
-        if git := _git_folder(folder):
-            place, inner = git
-            known = _pointer(inner / "gitdir") if inner.parent.name == "worktrees" else ""
-            if known and Path(known).samefile(place / ".git") and inner.parents[1].name == ".git":
-                return inner.parents[2].resolve()
-    return None
+        if (git := _git_folder(folder)) is None:
+            return [folder]
+        place, inner = git
+        found = [folder, *folder.parents][: len(folder.parts) - len(place.parts) + 1]
+        if inner.parent.name == "worktrees" and inner.parents[1].name == ".git":
+            # A relative name begins at the folder of the file that it is in.
+            named = inner / _pointer(inner / "gitdir")
+            found += [inner.parents[2].resolve()] if named.samefile(place / ".git") else []
+        return found
+    return []
 
 
 def _git_folder(folder: Path) -> tuple[Path, Path] | None:
