@@ -280,8 +280,6 @@ READERS = {
     "mcp/reference/tools_page.py": "comes with the package",
     "store/migrations.py": "comes with the package",
     "web/assets.py": "comes with the package",
-    "clients/checks.py": "the settings of a client",
-    "clients/install.py": "the settings of a client",
 }
 _CONSTANT = re.compile(r"\b_?[A-Z][A-Z_]+\b|__file__|resources\.")
 _READ_MODES = re.compile(r"'(?:r|[rwa]b?\+)")

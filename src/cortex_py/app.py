@@ -68,7 +68,14 @@ class Cortex:
     """One memory, opened. Use it as a context manager, or call `close`."""
 
     def __init__(
-        self, settings: Settings, folder: Path, backend: Backend, clock: Clock, *, new_store: bool = False
+        self,
+        settings: Settings,
+        folder: Path,
+        backend: Backend,
+        clock: Clock,
+        *,
+        new_store: bool = False,
+        join: bool = False,
     ) -> None:
         self.settings = settings
         self._clock = clock
@@ -91,7 +98,7 @@ class Cortex:
             with as_system():
                 with contextlib.suppress(StoreReadOnly):
                     follow_shipped_model(self._store, backend)
-                self._own = self._sessions.own = self._sessions.at(folder)
+                self._own = self._sessions.own = self._sessions.at(folder, join=join)
                 self._sessions.settle_files()
                 self._sessions.pending.take_up()
         except BaseException:
@@ -108,15 +115,17 @@ class Cortex:
         backend: Backend | None = None,
         clock: Clock | None = None,
         new_store: bool = False,
+        join: bool = False,
         **settings: Any,
     ) -> Cortex:
         """Open the memory in `home` (default `CORTEX_HOME`, else `~/.cortex`) for the project at a path.
 
-        `new_store` creates a store even where the home had one that is gone. Further keyword arguments are settings.
+        `new_store` creates a store even where the home had one that is gone. `join` vouches for the folder: it joins
+        the project that it names, even if that does not know it. Further keyword arguments are settings.
         Nothing heavy is loaded before it is needed.
         """
         chosen = load_settings(home, database_url=database_url, **settings)
-        return cls.from_settings(chosen, project, backend=backend, clock=clock, new_store=new_store)
+        return cls.from_settings(chosen, project, backend=backend, clock=clock, new_store=new_store, join=join)
 
     @classmethod
     def from_settings(
@@ -127,6 +136,7 @@ class Cortex:
         backend: Backend | None = None,
         clock: Clock | None = None,
         new_store: bool = False,
+        join: bool = False,
     ) -> Cortex:
         """Open the memory that these settings describe."""
         model = backend or open_backend(settings=settings)
@@ -136,7 +146,7 @@ class Cortex:
                 remedy="Set embedding_dimensions.",
                 field="embedding_dimensions",
             )
-        return cls(settings, expanded(project), model, clock or SystemClock(), new_store=new_store)
+        return cls(settings, expanded(project), model, clock or SystemClock(), new_store=new_store, join=join)
 
     @property
     def _session(self) -> ProjectSession:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forking import cortex_command
-from helpers import MODELS
+from helpers import MODELS, git
 
 
 def run(home: Path, project: Path, *words: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -102,6 +102,21 @@ def test_init_prepares_a_project(home: Path, project: Path) -> None:
     told = as_json(home, project, "init")
     assert told["model_installed"] is True
     assert told["project_id"] == as_json(home, project, "status")["project_id"]
+
+
+def test_a_folder_that_only_names_a_project_joins_it_by_hand(home: Path, project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for folder in (project, other):
+        git(folder, "init", "-q")
+        git(folder, "remote", "add", "origin", "https://example.org/team/app.git")
+    run(home, project, "capture", "kept for the project")
+    known = as_json(home, project, "status")["project_id"]
+    assert as_json(home, other, "status")["project_id"] != known
+    for command in ("status", "init"):
+        assert "cortex init --join" in run(home, other, command).stderr
+    assert "1 memory" in run(home, other, "init", "--join", "--mode", "none").stderr
+    assert as_json(home, other, "status")["project_id"] == known
 
 
 def test_model_info_tells_what_is_installed(home: Path, project: Path) -> None:

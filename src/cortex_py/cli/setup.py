@@ -40,13 +40,19 @@ _WORDS_BYTES = 500_000.0
 )
 @click.option("--background", is_flag=True, help="Leave the scan to the server of this project.")
 @click.option("--new-store", is_flag=True, help="Begin an empty store, though the home had one that is gone.")
+@click.option("--join", is_flag=True, help="Use the memories of the project that this folder names; only for your own.")
 @with_session
-def init_command(mode: ScanMode, background: bool, new_store: bool, session: CommandSession) -> None:
+def init_command(mode: ScanMode, background: bool, new_store: bool, join: bool, session: CommandSession) -> None:
     """Register the project, install the embedding model if it is missing, and scan the project's files.
 
     A scan that was stopped goes on where it was; a repeated one reads only what changed.
     """
-    with session.open(needs_model=True, new_store=new_store) as cortex:
+    with session.open(needs_model=True, new_store=new_store, join=join) as cortex:
+        if cortex.contexts.apart:
+            note(cortex.contexts.apart)
+        elif join:
+            held = counted(cortex.memories.status().total_count, "memory")
+            note(f"This folder belongs to the project {cortex.project.name} ({cortex.project.id}), which has {held}.")
         problem = model_problem(cortex.backend)
         if mode == "full":
             background = background or _estimate(cortex, session)

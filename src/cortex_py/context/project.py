@@ -1,31 +1,27 @@
 """Which project a folder belongs to: the same answer from every clone, working tree and sub-folder.
 
-The identity comes from the git remote, or from the folder where there is none. `resolve_project` finds the stored
-project for it, also after the project was moved or has gained a remote.
+The identity comes from the git remote, or from the folder where there is none. That is a claim: anybody can write it
+into the folder that they hand out. `context.claims` decides whether a stored project accepts it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISDIR
 
-from ..clock import Clock, to_micros
-from ..errors import InvalidInput, StoreReadOnly
+from ..errors import InvalidInput
 from ..git_remotes import RemoteAddress, normalise_path, normalise_remote
 from ..paths import read_regular
-from ..records import Project
-from ..security.callers import as_system, current_caller
-from ..security.path_access import path_refusal, resolve_outside_kernel
-from ..security.permission import may_create_project, may_read, require_write
-from ..security.policy import Screen
-from ..store.database import Session
+from ..security.callers import as_system
+from ..security.path_access import resolve_outside_kernel
+from ..security.permission import may_read
 from ..store.store import Store
 from ..worktree.git.repository import Repository
+from ..worktree.git.runner import find_repository_folder
 
 __all__ = [
     "ProjectIdentity",
@@ -33,13 +29,12 @@ __all__ = [
     "existing_folder",
     "folders_of",
     "git_stamp",
+    "has_own_objects",
     "identify",
     "identify_repository",
     "matches_moved",
-    "resolve_project",
+    "project_repository",
 ]
-
-logger = logging.getLogger(__name__)
 
 _ID_DIGITS = 12
 _MAX_HOPS = 8
@@ -55,7 +50,8 @@ class ProjectIdentity:
 
     `root` is the main working tree, the folder of a bare repository, or the plain folder. `remote` is the normalised
     address, which cannot hold credentials. `root_commit` is set only where there is no remote, to recognise the
-    repository after it was moved.
+    repository after it was moved. `repository` is the one that belongs to the folder; `is_borrowed` says that git finds
+    one there that belongs to another folder.
     """
 
     id: str
@@ -63,6 +59,14 @@ class ProjectIdentity:
     remote: str | None
     name: str
     root_commit: str | None = None
+    repository: Repository | None = field(default=None, compare=False, repr=False)
+    is_borrowed: bool = field(default=False, compare=False)
+
+    @property
+    def apart(self) -> ProjectIdentity:
+        """The same folder as a project of its own, under an id that no remote and no path gives."""
+        name = self.root.name or str(self.root)
+        return replace(self, id=_apart_id(self.root), remote=None, name=name, root_commit=None)
 
 
 def identify(path: Path) -> ProjectIdentity:
@@ -75,7 +79,26 @@ def identify_repository(place: Path, repository: Repository | None) -> ProjectId
     """The project of an existing folder, by the repository around it; None where there is none."""
     if repository is None:
         return ProjectIdentity(_digest(normalise_path(str(place))), place, None, place.name or str(place))
-    return _of_repository(repository, _MAX_HOPS)
+    found = _of_repository(repository, _MAX_HOPS)
+    top = find_repository_folder(place) or place
+    if repository.belongs_to(top):
+        return replace(found, repository=repository)
+    # What the other folder's git files say of their working tree holds for that one.
+    return replace(found, root=top, is_borrowed=True)
+
+
+def project_repository(folder: Path, project_id: str) -> Repository | None:
+    """The repository around a folder of a project; none for a project of its own that borrows another's."""
+    repository = Repository.discover(folder)
+    top = find_repository_folder(folder) or folder
+    is_apart = repository is not None and not repository.belongs_to(top) and project_id == _apart_id(top)
+    return None if is_apart else repository
+
+
+def has_own_objects(repository: Repository) -> bool:
+    """Whether a repository has its objects in its own folder: it borrows none from others, by alternates or links."""
+    objects = (repository.common_dir / "objects").resolve()
+    return all(one.is_relative_to(repository.common_dir) for one in (objects, *_reached([objects], {})))
 
 
 def folders_of(repository: Repository | None) -> list[Path]:
@@ -85,8 +108,12 @@ def folders_of(repository: Repository | None) -> list[Path]:
     """
     if repository is None:
         return []
-    found = dict.fromkeys([repository.root, repository.git_dir, repository.common_dir])
-    waiting = [repository.git_dir, repository.common_dir]
+    own = (repository.root, repository.git_dir, repository.common_dir)
+    return list(_reached([repository.git_dir, repository.common_dir], dict.fromkeys(own)))
+
+
+def _reached(waiting: list[Path], found: dict[Path, None]) -> dict[Path, None]:
+    """The folders in `found`, and all that links and alternates below those in `waiting` lead to."""
     left = _MOST_ENTRIES
     while waiting:
         folder = waiting.pop()
@@ -96,13 +123,13 @@ def folders_of(repository: Repository | None) -> list[Path]:
             continue
         left -= len(entries) + 1
         if left < 0:
-            return [_EVERYTHING]
+            return {_EVERYTHING: None}
         waiting += [Path(one.path) for one in entries if one.is_dir(follow_symlinks=False)]
         led = [Path(one.path).resolve() for one in entries if one.is_symlink()]
         led += _borrowed(folder) if any(one.name == "alternates" for one in entries) else []
         waiting += [one for one in led if one not in found and one != _EVERYTHING]
         found.update(dict.fromkeys(led))
-    return list(found)
+    return found
 
 
 def _borrowed(info: Path) -> list[Path]:
@@ -137,49 +164,6 @@ def matches_moved(identity: ProjectIdentity, *, stored_root: str, stored_root_co
         and identity.root_commit == stored_root_commit
         and not old.exists()
     )
-
-
-def resolve_project(store: Store, found: ProjectIdentity, clock: Clock, screen: Screen) -> Project:
-    """The stored project for a folder. It is written only if it is new or has changed.
-
-    A caller needs the right to write to it. A new project belongs to the caller's organisation, to which they need the
-    right to write. A path_refusal does not reveal whether the project is stored.
-    """
-    caller = current_caller()
-    with as_system(), store.database.read() as session:
-        known = store.projects.get(session, found.id) or _find_moved(store, session, found, screen)
-    if not may_create_project() if known is None else not may_read(known.id):
-        raise path_refusal("project")
-    if known is not None:
-        require_write(known.id)
-    if known == Project(found.id, str(found.root), found.remote, found.name):
-        return known  # screened when it was stored
-    remote = None if found.remote is None else screen.found(found.remote)
-    project = Project(known.id if known else found.id, screen.found(str(found.root)), remote, screen.found(found.name))
-    if project != known:
-        try:
-            with as_system(), store.database.write() as session:
-                store.projects.save(session, project, found.root_commit, to_micros(clock.now()))
-                if known is None and caller is not None:
-                    store.tenants.put_project(session, project.id, caller.org, restricted=False)
-        except StoreReadOnly:
-            logger.debug("the store is read-only: the project is not stored")
-    return project
-
-
-def _find_moved(store: Store, session: Session, found: ProjectIdentity, screen: Screen) -> Project | None:
-    """A project whose identity changed: it was moved, or its repository has gained a remote."""
-    if found.remote and (known := store.projects.by_remote(session, screen.found(found.remote))):
-        return known
-    candidates = [
-        project
-        for project, commit in store.projects.without_remote(session, screen.found(found.root.name))
-        if project.root
-        and (
-            project.root == str(found.root) or matches_moved(found, stored_root=project.root, stored_root_commit=commit)
-        )
-    ]
-    return candidates[0] if len(candidates) == 1 else None
 
 
 class StoredProjects:
@@ -253,6 +237,10 @@ def _folder_name(root: Path, *, is_git_folder: bool) -> str:
     """The name of the folder, or of the one around a hidden git folder."""
     shown = root.parent if is_git_folder and root.name.startswith(".") else root
     return shown.name.removesuffix(".git") or str(root)
+
+
+def _apart_id(root: Path) -> str:
+    return _digest(f"\0{root}")
 
 
 def _digest(identity: str) -> str:

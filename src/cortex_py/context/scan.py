@@ -48,6 +48,7 @@ class ScanResult:
     left_out: Mapping[str, int]
     pending_vectors: int = 0  # contexts that are found by words, and by meaning once their vectors are computed
     pending_outlines: int = 0  # those of them that are the first of their file, which come first
+    apart: str = ""  # why the folder is not in the project that it names
 
 
 @dataclass(frozen=True, slots=True)

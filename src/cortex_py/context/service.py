@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,6 +126,11 @@ class Contexts:
         """The current project."""
         return self._sessions.current.record
 
+    @property
+    def apart(self) -> str:
+        """Why the current folder is not in the project that it names; empty where it is, or names none."""
+        return self._sessions.current.apart
+
     def projects(self) -> list[Project]:
         """All projects of the store that the caller may read."""
         with self._store.database.read() as session:
@@ -133,11 +138,10 @@ class Contexts:
 
     def project_at(self, path: str | Path) -> Project:
         """The stored project that a folder belongs to."""
+        from .claims import find_claim
         from .project import identify
 
-        found = identify(self._sessions.places.check(path))
-        with self._store.database.read() as session:
-            project = self._store.projects.get(session, found.id)
+        project = find_claim(self._store, identify(self._sessions.places.check(path)), self._sessions.screen).project
         if project is not None and may_read(project.id):
             return project
         if current_caller() is not None:
@@ -171,7 +175,7 @@ class Contexts:
             scanned = project.scanner().run(mode, progress)
         if scanned.pending_vectors:
             project.memories.begin_vectors()
-        return scanned
+        return replace(scanned, apart=project.apart) if project.apart else scanned
 
     def estimate_scan(self, mode: ScanMode = "full") -> ScanEstimate:
         """What `initialize` would read of the current project; nothing is stored."""

@@ -39,8 +39,16 @@ from ..store.store import Store
 from ..worktree.git.repository import Repository
 from .branches.projection import Projection
 from .branches.store import BranchFiles
+from .claims import resolve_project
 from .git_follower import GitFollower
-from .project import StoredProjects, existing_folder, folders_of, git_stamp, identify_repository, resolve_project
+from .project import (
+    StoredProjects,
+    existing_folder,
+    folders_of,
+    git_stamp,
+    identify_repository,
+    project_repository,
+)
 from .suggestions.usage_log import ReferenceLog
 from .summary.service import Summaries
 
@@ -69,7 +77,7 @@ def open_session(
     A caller that knows the repository around the folder gives it, so that git is not asked again.
     """
     store, backend, settings, clock, ids = shared.store, shared.backend, shared.settings, shared.clock, shared.ids
-    repository = repository or (Repository.discover(folder) if folder else None)
+    repository = repository or (project_repository(folder, record.id) if folder else None)
     events = Events()
 
     git = GitFollower(store, clock, settings, events, record.id, repository)
@@ -113,6 +121,8 @@ class ProjectSession:
     summaries: Summaries
     projection: Projection
     references: ReferenceLog
+    # The project that the folder names without being known there, which keeps its memories from it.
+    refused: Project | None = field(default=None, init=False)
     _grounding: Grounding | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -124,6 +134,16 @@ class ProjectSession:
     def root(self) -> Path | None:
         """Where the project's files begin: the working tree, or the folder itself where there is none."""
         return self.repository.root if self.repository and not self.repository.is_bare else self.folder
+
+    @property
+    def apart(self) -> str:
+        """Why the folder is not in the project that it names; empty where it is, or names none."""
+        if (other := self.refused) is None:
+            return ""
+        return (
+            f"This folder names the project {other.name} ({other.remote or other.root or other.id}), but holds none of "
+            "its history: its memories are kept apart. If it is yours, run in it: cortex init --join"
+        )
 
     @cached_property
     def graph(self) -> Graph:
@@ -324,10 +344,10 @@ class ProjectSessions:
         require_write(found.id)
         return found
 
-    def at(self, folder: Path) -> ProjectSession:
+    def at(self, folder: Path, *, join: bool = False) -> ProjectSession:
         """The session of the project that a folder belongs to; a new project is stored.
 
-        A caller must be allowed to write there.
+        A caller must be allowed to write there. With `join`, a person vouches for what the folder says it belongs to.
         """
         place = self.places.check(folder, "project")
         # The folder itself, not the project's root: a linked worktree has a git branch of its own.
@@ -336,7 +356,10 @@ class ProjectSessions:
         found = identify_repository(place, repository)
         if current_caller() is not None and not self._allows(place, found.root, *folders_of(repository)):
             raise path_refusal("project")
-        return self._session(resolve_project(self.store, found, self.clock, self.screen), place, repository)
+        resolved = resolve_project(self.store, found, self.clock, self.screen, join=join)
+        session = self._session(resolved.project, place, found.repository)
+        session.refused = resolved.refused
+        return session
 
     def of(self, project_id: str) -> ProjectSession:
         """The session of a stored project. `ProjectNotFound` also for one that the caller may not read."""

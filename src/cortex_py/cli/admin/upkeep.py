@@ -22,7 +22,9 @@ __all__ = ["distribute_command", "gc_command", "migrate_command", "reindex_comma
 def status_command(session: CommandSession) -> None:
     """Show what the memory holds here."""
     with session.open() as cortex:
-        status = cortex.memories.status()
+        status, apart = cortex.memories.status(), cortex.contexts.apart
+    if apart:
+        note(apart)
     if session.as_json:
         print_json(status)
         return

@@ -58,6 +58,13 @@ class ProjectTable:
             (project.id, project.root, project.remote, project.name, root_commit, at, at),
         )
 
+    def leave(self, session: Session, root: str, project_id: str, at: int) -> None:
+        """Take a folder from projects without a remote, except from the one that it belongs to now."""
+        session.run(
+            "UPDATE project SET root = NULL, updated_at = ? WHERE root = ? AND remote IS NULL AND id <> ?",
+            (at, root, project_id),
+        )
+
     def get(self, session: Session, project_id: str) -> Project | None:
         rows = session.rows(f"SELECT {_PROJECT} FROM project WHERE id = ?", (project_id,))
         return project_from(rows[0]) if rows else None

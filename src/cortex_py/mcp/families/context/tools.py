@@ -58,6 +58,8 @@ class ContextTools(FamilyTools):
             )
         if scanned.pending_vectors:
             message += f"; found by words now, and by meaning once {scanned.pending_vectors} vectors are computed"
+        if scanned.apart:
+            message += f". {scanned.apart}"
         return answers.InitializeAnswer.from_record(
             scanned,
             project_id=scanned.project.id,
