@@ -70,6 +70,19 @@ def test_a_link_works_once_and_gives_a_strict_cookie(home: Path, project: Path) 
         assert "set-cookie" not in again.headers
 
 
+@pytest.mark.parametrize(
+    ("method", "headers"),
+    [("HEAD", {}), ("OPTIONS", {}), ("GET", {"Sec-Purpose": "prefetch;prerender"}), ("GET", {"X-Purpose": "preview"})],
+)
+def test_looking_ahead_does_not_spend_a_link(home: Path, project: Path, method: str, headers: dict[str, str]) -> None:
+    with _client(home, project) as (_, client):
+        link = page_address("", client.app.state.page_links)  # type: ignore[attr-defined]
+        ahead = client.request(method, link, headers=headers)
+        assert ahead.status_code == 401
+        assert "set-cookie" not in ahead.headers
+        assert client.get(link).status_code == 303
+
+
 @pytest.mark.parametrize("code", ["", "1.2.3", "9999999999.aa.", "9999999999.aa.00", "é.ü.ñ", "." * 50])
 def test_a_forged_link_opens_nothing(home: Path, project: Path, code: str) -> None:
     with _client(home, project) as (_, client):

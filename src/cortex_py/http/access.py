@@ -14,7 +14,7 @@ from ..security.rights import Scope
 
 __all__ = [
     "API", "CHANGE_SCOPES", "EVENTS_PATH", "MCP_PATH", "OPEN_PATHS", "PAGE_SCOPES", "SESSION_PATH", "SHORTEST_TOKEN",
-    "STATIC_PATH", "VIEW_PATHS", "check_exposure", "is_open", "is_page", "page_scope", "route_of",
+    "STATIC_PATH", "VIEW_PATHS", "check_exposure", "is_open", "is_page", "page_scope", "route_of", "takes_long_texts",
 ]  # fmt: skip
 
 MCP_PATH = "/mcp"
@@ -87,6 +87,14 @@ PAGE_SCOPES: Mapping[str, Scope] = MappingProxyType(
 CHANGE_SCOPES: Mapping[str, Scope] = MappingProxyType({f"{API}/memories/{{id}}": "write"})
 SHORTEST_TOKEN = 16
 
+# The routes that take texts of any length; every other one is content with a short body.
+_LONG_TEXTS = frozenset(
+    (
+        MCP_PATH, "/embed", "/embeddings", "/v1/embeddings",
+        f"{API}/memories/{{id}}", f"{API}/memory-tool", f"{API}/check",
+    )
+)  # fmt: skip
+
 _READING = ("GET", "HEAD", "OPTIONS")
 
 
@@ -118,6 +126,11 @@ def is_page(path: str) -> bool:
     """Whether a path belongs to the page that people look at: one of its views, or the interface behind them."""
     route = route_of(path)
     return route is not None and (route in VIEW_PATHS or route.startswith(f"{API}/"))
+
+
+def takes_long_texts(path: str) -> bool:
+    """Whether a request to a path may have a large body."""
+    return route_of(path) in _LONG_TEXTS
 
 
 def page_scope(path: str, method: str = "GET") -> Scope | None:

@@ -1,8 +1,9 @@
 """What every request passes before it reaches the server, outermost first:
 
 its line in the log (`RequestLog`), the count and bound of requests at work (`DrainGuard`), clean headers
-(`TrimmedHeaders`), the token where one is set (`BearerToken`; known callers are in `callers`), a bound on its body
-(`BodyLimit`), and a check that it is a message of the protocol (`WellFormed`).
+(`TrimmedHeaders`), one host and origin that can be read in one way only (`PlainHost`), the token where one is set
+(`BearerToken`; known callers are in `callers`), bounds on its body (`BodyLimit`), and a check that it is a message of
+the protocol (`WellFormed`).
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from ..mcp.middleware.logs import REQUEST_ID
 from ..mcp.stdio.frames import Malformed, error_line, read_frame
 from ..security.rate_limit import TokenBuckets
 from ..tracing import span
-from .access import EVENTS_PATH, MCP_PATH, is_open, route_of
+from .access import EVENTS_PATH, MCP_PATH, is_open, route_of, takes_long_texts
 
 __all__ = [
-    "HTTP_METHODS", "BearerToken", "BodyLimit", "DrainGuard", "DrainState", "RequestLog", "TrimmedHeaders",
-    "WellFormed", "WrongTokens", "bearer", "error_response", "read_whole_body",
+    "HTTP_METHODS", "MOST_HELD_BYTES", "SMALL_BODY_BYTES", "BearerToken", "BodyLimit", "DrainGuard", "DrainState",
+    "PlainHost", "RequestLog", "TrimmedHeaders", "WellFormed", "WrongTokens", "bearer", "error_response",
+    "read_whole_body",
 ]  # fmt: skip
 
 HTTP_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
@@ -42,6 +44,12 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # Answered while the server drains too, so that operators and load balancers can follow.
 _ALWAYS = frozenset(("/health/live", "/health/ready", "/metrics"))
 _TICK_SECONDS = 0.02
+
+# A body on a route that takes no long texts: a form, a decision, a list of ids.
+SMALL_BODY_BYTES = 16_384
+# The bodies that a process holds at one time, together. Four of the largest fit; without a bound, as many as there are
+# requests at work would: 12 GB. What is made of a body takes a few times its size.
+MOST_HELD_BYTES = 256_000_000
 
 _WRONG_TOKENS_A_MINUTE = 30
 _PAUSE_SECONDS = 1.0
@@ -238,28 +246,43 @@ class BearerToken:
 
 
 class BodyLimit:
-    """Refuses bodies larger than a bound, by their announced and by their actual size."""
+    """Refuses bodies larger than the bound of their route, by their announced and by their actual size.
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    It also bounds what all requests hold together. A small body is always taken: the bound on requests at work is
+    enough for those, and whoever sends large ones must not keep out everybody else.
+    """
+
+    def __init__(
+        self, app: ASGIApp, most: int, small: int = SMALL_BODY_BYTES, most_held: int = MOST_HELD_BYTES
+    ) -> None:
+        """`most` is for the routes that take long texts, `small` for all others."""
         self._app = app
         self._most = most
+        self._small = min(small, most)
+        self._most_held = most_held
+        self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        announced = Headers(scope=scope).get("content-length", "0")
-        if announced.isdigit() and int(announced) > self._most:
-            await self._refusal()(scope, receive, send)
+        most = self._most if takes_long_texts(scope["path"]) else self._small
+        announced = Headers(scope=scope).get("content-length", "")
+        refusal = self._refusal(int(announced), 0, most) if announced.isdigit() else None
+        if refusal is not None:
+            await refusal(scope, receive, send)
             return
         taken, answered = 0, False
 
         async def receive_counted() -> Message:
             nonlocal taken
             message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > self._most:
-                raise _TooLarge
+            if more := len(message.get("body", b"")):
+                refusal = self._refusal(more, taken, most)
+                if refusal is not None:
+                    raise _Refused(refusal)
+                taken += more
+                self._held += more
             return message
 
         async def send_noted(message: Message) -> None:
@@ -269,17 +292,28 @@ class BodyLimit:
 
         try:
             await self._app(scope, receive_counted, send_noted)
-        except _TooLarge:
+        except _Refused as refused:
             if not answered:
-                await self._refusal()(scope, receive, send)
+                await refused.answer(scope, receive, send)
+        finally:
+            # Until here, the application may hold the body or what it made of it.
+            self._held -= taken
 
-    def _refusal(self) -> JSONResponse:
-        error = {"code": -32600, "message": f"The body is larger than {self._most} bytes."}
-        return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status_code=413)
+    def _refusal(self, more: int, taken: int, most: int) -> JSONResponse | None:
+        """Why a request that has sent `taken` bytes may not send so many more; None if it may."""
+        if taken + more > most:
+            error = {"code": -32600, "message": f"The body is larger than {most} bytes."}
+            return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status_code=413)
+        if taken + more > self._small and self._held + more > self._most_held:
+            message = "This server holds as many large requests as it can. Nothing was done; try again."
+            return error_response(503, "TOO_MANY_BODIES", message, {"Retry-After": "1"})
+        return None
 
 
-class _TooLarge(Exception):
-    pass
+class _Refused(Exception):
+    def __init__(self, answer: JSONResponse) -> None:
+        super().__init__()
+        self.answer = answer
 
 
 class TrimmedHeaders:
@@ -291,6 +325,33 @@ class TrimmedHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        await self._app(scope, receive, send)
+
+
+# One name or address, and a port. Readers that are content with less disagree on what `127.0.0.1:1@name` names.
+_HOST = r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?"
+_ONE_HOST = re.compile(_HOST)
+_ONE_ORIGIN = re.compile(rf"null|[A-Za-z][A-Za-z0-9+.-]{{0,30}}://{_HOST}")
+
+
+class PlainHost:
+    """Refuses a host or origin that comes twice, or not in its plain form; the framework compares what is left."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            hosts, origins = headers.getlist("host"), headers.getlist("origin")
+            if len(hosts) != 1 or not _ONE_HOST.fullmatch(hosts[0]):
+                answer = error_response(400, "BAD_HOST", "Send one header Host, as NAME or NAME:PORT.")
+                await answer(scope, receive, send)
+                return
+            if len(origins) > 1 or not all(map(_ONE_ORIGIN.fullmatch, origins)):
+                answer = error_response(403, "BAD_ORIGIN", "Send one header Origin at most, as SCHEME://NAME:PORT.")
+                await answer(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
 

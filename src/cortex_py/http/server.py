@@ -36,7 +36,16 @@ from .callers import KnownCallers
 from .connections import ACCEPTS_AT_ONCE, Limits, connection_class
 from .embeddings import embedding_routes
 from .events import change_events
-from .middleware import BearerToken, BodyLimit, DrainGuard, DrainState, RequestLog, TrimmedHeaders, WellFormed
+from .middleware import (
+    BearerToken,
+    BodyLimit,
+    DrainGuard,
+    DrainState,
+    PlainHost,
+    RequestLog,
+    TrimmedHeaders,
+    WellFormed,
+)
 from .monitoring import HttpMetrics, Readiness, health_routes
 from .page import page_routes
 from .sessions import PageGuard, PageLinks, PageSessions, SessionPage, accepts_token, page_address, page_key
@@ -70,6 +79,7 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1", shared: SharedPage | None
         Middleware(RequestLog),
         Middleware(DrainGuard, draining=draining, most_requests=limits.requests, most_streams=limits.streams),
         Middleware(TrimmedHeaders),
+        Middleware(PlainHost),
     ]
     page = _page_sessions(cortex, shared)
     guards.append(Middleware(PageGuard, sessions=page.sessions, has_tokens=page.has_tokens))

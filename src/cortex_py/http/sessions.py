@@ -42,7 +42,6 @@ CSRF_HEADER = "Cortex-CSRF"
 _LINK_SECONDS = 600
 IDLE_SECONDS = 12 * 3600.0
 MOST_SESSIONS = 1_000
-_LONGEST_FORM = 10_000
 _LONGEST_NONCE = 200
 _READING = ("GET", "HEAD", "OPTIONS")
 
@@ -244,7 +243,7 @@ class SessionPage:
         code, nonce = query.get("code", [""])[0], query.get("nonce", [""])[0]
         if nonce and self._links is not None:
             return JSONResponse({"run": self._links.run, "proof": self._links.proof(nonce[:_LONGEST_NONCE])})
-        if code and self._links is not None:
+        if code and self._links is not None and _opens(scope):
             if self._links.redeem(code):
                 return self._signed_in(scope, self._token)
             return html_response(sign_in_page(takes_token=self._accepts is not None, spent_link=True), 401)
@@ -259,7 +258,7 @@ class SessionPage:
         if scope["method"] != "POST" or self._accepts is None:
             return error_response(405, "METHOD_NOT_ALLOWED", "Run `cortex ui` for a link to the page.")
         body = await read_whole_body(receive) or b""
-        token = parse_qs(body[:_LONGEST_FORM].decode("utf-8", "replace")).get("token", [""])[0].strip()
+        token = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0].strip()
         is_right: bool = await anyio.to_thread.run_sync(self._accepts, token)
         if is_right:
             return self._signed_in(scope, token)
@@ -298,6 +297,12 @@ def _cookie(scope: Scope) -> str | None:
     except CookieError:
         return None
     return found.value if found else None
+
+
+def _opens(scope: Scope) -> bool:
+    """Whether somebody opens an address. Previews, scanners and browsers that look ahead must not spend a link."""
+    purposes = [Headers(scope=scope).get(name, "") for name in ("sec-purpose", "purpose", "x-purpose", "x-moz")]
+    return scope["method"] == "GET" and not any("pre" in purpose.lower() for purpose in purposes)
 
 
 def _same_origin(scope: Scope) -> bool:
