@@ -47,6 +47,7 @@ def test_a_hook_uses_the_standard_library_alone(tmp_path: Path, monkeypatch: pyt
     loaded = _modules_after(f"{code}\nprint()") - before
     assert {name for name in loaded if name.startswith("cortex_py")} == {
         "cortex_py",
+        "cortex_py.ownership",
         "cortex_py.paths",
         "cortex_py.version",
         "cortex_py.hooks",

@@ -7,6 +7,7 @@ ignored. A field of `Settings` or `ToolBound` is the whole declaration of a sett
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tomllib
@@ -17,7 +18,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from .errors import ConfigurationError
+from .errors import ConfigurationError, StoreDenied
+from .ownership import open_folders, shut_out_others
 from .paths import expanded, read_whole, user_data_folder
 
 __all__ = [
@@ -70,6 +72,8 @@ AuditWhen = Literal["auto", "on", "off"]
 Stateless = Literal["auto", "on", "off"]
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+
+_log = logging.getLogger(__name__)
 
 _MOST_BYTES = 1_000_000
 _SWITCH = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
@@ -408,12 +412,29 @@ def load_settings(
     """Settings for a home: its file, the environment, then the arguments that are not None."""
     variables = os.environ if environment is None else environment
     folder = expanded(home or variables.get("CORTEX_HOME") or "~/.cortex").absolute()
+    _keep_to_owner(folder)
     own = folder / "models"
     settings = Settings(home=folder, models_dir=own)
     settings = _apply(settings, _from_file(folder / "config.toml"), str(folder / "config.toml"))
     settings = _apply(settings, _from_environment(variables), "the environment")
     settings = _apply(settings, {k: v for k, v in overrides.items() if v is not None}, "the arguments")
     return settings if settings.models_dir != own else replace(settings, models_dir=_find_models(own, settings))
+
+
+def _keep_to_owner(home: Path) -> None:
+    """Refuse a home whose settings others can write, or mend it where it is ours."""
+    for folder in open_folders(home):
+        try:
+            mended = shut_out_others(folder)
+        except OSError:
+            mended = False
+        if not mended:
+            raise StoreDenied(
+                f"Other users of this machine can put files into {folder}, and so decide what Cortex does.",
+                remedy="Let its owner alone write there, as with chmod 700, or set CORTEX_HOME elsewhere.",
+            )
+        if folder not in open_folders(home):  # some file systems keep no permissions
+            _log.warning("everybody could write into %s; now its owner can. Look at config.toml there.", folder)
 
 
 def shared_models_dir() -> Path:
@@ -425,7 +446,15 @@ def _find_models(own: Path, settings: Settings) -> Path:
     """The first place that has all-MiniLM-L6-v2: the home, the user's data folder, Cortex's own environment."""
     shared = shared_models_dir()
     places = (own, shared, Path(sys.prefix) / "share" / "cortex" / "models")
-    return next((place for place in places if any(place.glob(f"*/{settings.precision}.json"))), shared)
+    return next((place for place in places if _has_model(place, settings)), shared)
+
+
+def _has_model(place: Path, settings: Settings) -> bool:
+    try:
+        return any(place.glob(f"*/{settings.precision}.json"))
+    except OSError:
+        # A folder that cannot be entered. If it is the home, opening the store reports that better.
+        return False
 
 
 def _from_file(path: Path) -> dict[str, object]:

@@ -52,6 +52,16 @@ def test_nothing_in_a_stored_text_acts_on_the_terminal(shell: Shell) -> None:
     assert HOSTILE in shell.text("get", id)
 
 
+@pytest.mark.parametrize("format", ["jsonl", "server-memory", "mem0"])
+def test_nothing_in_an_export_acts_on_the_terminal(shell: Shell, format: str) -> None:
+    shell.text("capture", HOSTILE)
+    shown = at_terminal(shell, "export", "--format", format).screen
+    assert "Title" in shown
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(shown)
+    piped = at_terminal(shell, "export", "--format", format, pipe=True).piped
+    assert {"\x9b", "\u202e"} <= set(piped)
+
+
 @pytest.mark.slow
 def test_colours_only_where_they_are_wanted(shell: Shell) -> None:
     shell.text("capture", "Lunch is at noon")

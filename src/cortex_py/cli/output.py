@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import unicodedata
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from datetime import datetime
@@ -111,11 +112,20 @@ def _leave() -> None:
 
 
 class _StandardOutput:
-    """Standard output for the library to write bytes to; a pipe that is closed is no error of its own."""
+    """Standard output for the library to write texts to as bytes: made visible on a terminal.
+
+    A pipe that is closed is no error of its own.
+    """
+
+    def __init__(self) -> None:
+        # Characters of several bytes may come in parts.
+        self._decoder = getincrementaldecoder("utf-8")("replace") if sys.stdout.isatty() else None
 
     def write(self, data: bytes) -> int:
+        shown = visible(self._decoder.decode(data)).encode() if self._decoder else data
         try:
-            return sys.stdout.buffer.write(data)
+            sys.stdout.buffer.write(shown)
+            return len(data)
         except BrokenPipeError:
             _leave()
             raise

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ..ownership import open_folders
 from ..paths import expanded, read_regular
 from ..version import __version__
 from .dialects import CLIENTS, Hook, answer, find_hook, read_event
@@ -68,6 +69,8 @@ class _Work:
             self._ask(event)
         except (OSError, ValueError, LookupError, TypeError) as error:
             self.fault = f"no warm process ({type(error).__name__})"
+            if open_folders(self.home):
+                return  # what is there may not be ours either; the helper mends the home, or refuses it
             if self.hook.kind == "start":
                 self._take_prepared(event)
             elif self.hook.kind == "prompt" and self.hook.takes_context and not self.kept:
@@ -154,7 +157,9 @@ def _without_home(arguments: list[str]) -> tuple[list[str], Path]:
 
 
 def _read_address(home: Path) -> dict[str, Any]:
-    """Where the warm process of a home listens; empty if there is none."""
+    """Where the warm process of a home listens; empty if there is none, or if somebody else may have written it."""
+    if open_folders(home):
+        return {}
     try:
         found = json.loads(read_regular(home / "hooks" / "address", _MOST_ADDRESS) or b"{}")
     except ValueError:
