@@ -1,5 +1,7 @@
 """The error tree and its wire forms."""
 
+import pytest
+
 import cortex_py.errors as errors
 from cortex_py.errors import WIRE_FORMS, CortexError, wire_form
 
@@ -31,3 +33,24 @@ def test_the_documented_codes_are_used() -> None:
     assert wire_form(errors.BranchNotFound("x")).cortex == "BRANCH_NOT_FOUND"
     assert wire_form(errors.StoreFull("x")).cortex == "STORAGE_ERROR"
     assert wire_form(errors.ContentTooLarge("x")).embedding == "TEXT_TOO_LONG"
+
+
+def test_a_caller_elsewhere_is_not_told_where_the_store_is(caplog: pytest.LogCaptureFixture) -> None:
+    known = errors.StoreFull("The disk that holds /home/ada/.cortex is full.", remedy="Free some space.")
+    before = errors.CALLED_FROM_ELSEWHERE.set(True)
+    try:
+        told = [
+            errors.StoreFull("The disk that holds /home/ada/.cortex is full.", remedy="Free some space in /home."),
+            errors.StoreCorrupt("/home/ada/.cortex/cortex.db is damaged."),
+            errors.ModelMissing("Nothing in /home/ada/models."),
+        ]
+        unsure = errors.StoreUnavailable(
+            "db.example went away.", remedy="Look before you repeat it.", perhaps_written=True
+        )
+        assert str(errors.InvalidInput("/your/path is no folder.")) == "/your/path is no folder."
+    finally:
+        errors.CALLED_FROM_ELSEWHERE.reset(before)
+    assert "/home" in str(known)
+    assert not any("/home" in str(one) for one in told)
+    assert str(unsure) == "The store of this server cannot be reached. Look before you repeat it."
+    assert caplog.text.count("/home/ada") == 3

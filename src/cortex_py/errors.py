@@ -58,12 +58,15 @@ A message names the thing, what is wrong with it, and what to do next. It may qu
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from .echo import clean_text
 
 __all__ = [
+    "CALLED_FROM_ELSEWHERE",
     "WIRE_FORMS",
     "AccessDenied",
     "AmbiguousId",
@@ -126,13 +129,25 @@ __all__ = [
 _FAULTS_SHOWN = 5
 _LONGEST_FIELD = 200
 
+# Set while a request of a caller who signed in with a token is answered: they may sit anywhere.
+CALLED_FROM_ELSEWHERE: ContextVar[bool] = ContextVar("called_from_elsewhere", default=False)
+
+_log = logging.getLogger(__name__)
+
 
 class CortexError(Exception):
     """Base of all errors that a caller may expect. Its texts are made fit to show when they are read."""
 
+    # What a caller elsewhere is told in place of a message that names addresses and folders of the server.
+    _elsewhere: str | None = None
+    _remedy_elsewhere = "The server's log has the details."
+
     def __init__(self, message: str, *, remedy: str | None = None, field: str | None = None) -> None:
         # Not as an argument of the exception, which others show as it is.
         super().__init__()
+        if self._elsewhere and CALLED_FROM_ELSEWHERE.get():
+            _log.error("%s: %s %s", type(self).__name__, clean_text(message), clean_text(remedy or ""))
+            message, remedy = self._elsewhere, self._remedy_elsewhere
         self._message = message
         self._remedy = remedy
         self._field = field
@@ -312,16 +327,20 @@ class DeadlineExceeded(CortexError):
 
 
 class StorageError(CortexError):
-    pass
+    _elsewhere: str | None = "The store of this server failed."
 
 
-class StoreBusy(StorageError): ...
+class StoreBusy(StorageError):
+    _elsewhere = "The store of this server is busy."
+    _remedy_elsewhere = "Nothing was written; try again."
 
 
-class StoreFull(StorageError): ...
+class StoreFull(StorageError):
+    _elsewhere = "The disk behind the store of this server is full."
 
 
-class StoreReadOnly(StorageError): ...
+class StoreReadOnly(StorageError):
+    _elsewhere = "The store of this server cannot be written."
 
 
 class StoreDenied(StorageError): ...
@@ -342,7 +361,12 @@ class StoreTooNew(StorageError): ...
 class StoreUnavailable(StorageError):
     """The database went away. `perhaps_written`: it broke while a change was made final, which may have happened."""
 
+    _elsewhere = "The store of this server cannot be reached."
+    _remedy_elsewhere = "Nothing was written; try again."
+
     def __init__(self, message: str, *, remedy: str, perhaps_written: bool = False) -> None:
+        if perhaps_written:
+            self._remedy_elsewhere = remedy  # it names no place, and says what must be looked at
         super().__init__(message, remedy=remedy)
         self.perhaps_written = perhaps_written
 
@@ -368,10 +392,12 @@ class EmbeddingError(CortexError):
     pass
 
 
-class ModelMissing(EmbeddingError): ...
+class ModelMissing(EmbeddingError):
+    _elsewhere = "The embedding model of this server is missing."
 
 
-class ModelCorrupt(EmbeddingError): ...
+class ModelCorrupt(EmbeddingError):
+    _elsewhere = "The embedding model of this server is damaged."
 
 
 class ModelMismatch(EmbeddingError): ...

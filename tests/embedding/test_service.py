@@ -465,3 +465,17 @@ def test_a_closed_service_makes_no_new_vectors_and_opens_no_file(generator: Pyth
     assert service.generate("a").metadata.source == "cache"
     assert [file.name for file in home.iterdir()] == ["v.db"]
     service.close()
+
+
+def test_the_counts_of_a_tenant_do_not_show_what_others_embed() -> None:
+    now = "one"
+    with EmbeddingService(Pythagoras(), rate_limit=0, tenant=lambda: now) as service:
+        service.generate("a text")
+        before = service.health()
+        now = "two"
+        service.batch(["the text of another", "and one more"])
+        assert service.generate("a text").metadata.cache_metrics == Metrics(cache_misses=3)
+        now = "one"
+        assert service.health() == before
+        assert service.generate("a text").metadata.cache_metrics == Metrics(cache_hits=1, cache_misses=1)
+        assert (service.all_metrics, service.cache_size) == (Metrics(cache_hits=1, cache_misses=4), 4)

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -24,6 +25,29 @@ from stub_backend import StubBackend
 pytestmark = pytest.mark.sqlite_only  # it starts a server of its own
 
 TOKEN = "a-long-enough-token-0123"
+
+
+@pytest.mark.slow
+def test_callers_are_not_told_where_the_database_is_and_the_log_is(home: Path, project: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with (
+        running_server() as postgres,
+        postgres.database() as url,
+        http_server(
+            home, project, log=log, CORTEX_DATABASE_URL=url, CORTEX_TOKEN=TOKEN, CORTEX_DATABASE_RETRY_SECONDS="0"
+        ) as server,
+    ):
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        name = urlsplit(url).path.strip("/")
+        assert call(server.url, "subcog_status", {}, **bearer)[0] == 200
+        postgres.stop()
+        status, _, body = get(server.url, "/status", **bearer)
+        told = body.decode() + str(call(server.url, "subcog_status", {}, **bearer)[2])
+        postgres.start()  # its database is dropped at the end
+        assert status == 503
+        assert told.count("The store of this server cannot be reached.") == 2
+        assert not [place for place in (str(postgres.folder), name, "port") if place in told]
+        assert name in log.read_text()
 
 
 @pytest.mark.slow

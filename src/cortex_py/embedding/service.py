@@ -12,7 +12,7 @@ import platform
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -60,6 +60,9 @@ class Metrics:
     cache_hits: int = 0
     cache_misses: int = 0
     rate_limited: int = 0
+
+    def plus(self, hits: int = 0, misses: int = 0, refused: int = 0) -> Metrics:
+        return Metrics(self.cache_hits + hits, self.cache_misses + misses, self.rate_limited + refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,9 @@ class EmbeddingService:
         self.guard = Guard(max_text_length, max_texts, profile)
         self._clock = clock or SystemClock()
         self._batcher = Batcher(self.backend)
-        self._metrics = Metrics()
+        # What one tenant does must not show in the counts of another; the empty name is for callers without one.
+        self._metrics: dict[str, Metrics] = {}
+        self._all_metrics = Metrics()
         self._lock = threading.Lock()
         self._process: int | None = None
 
@@ -223,15 +228,28 @@ class EmbeddingService:
             platform=platform.system(),
             backends_available=available_backends(self.backend.name),
             rate_limit=self._limiter.limit,
-            cache_size=self._cache.count(),
+            # Of the cache that tenants share, each is told what they put there.
+            cache_size=self.metrics.cache_misses if self._tenant() else self.cache_size,
             metrics=self.metrics,
             problem=problem,
         )
 
     @property
     def metrics(self) -> Metrics:
+        """The counts of the tenant of the current call."""
         with self._lock:
-            return self._metrics
+            return self._metrics.get(self._tenant(), Metrics())
+
+    @property
+    def all_metrics(self) -> Metrics:
+        """The counts of all tenants together, for the operator."""
+        with self._lock:
+            return self._all_metrics
+
+    @property
+    def cache_size(self) -> int:
+        """The number of cached vectors, of all tenants."""
+        return self._cache.count()
 
     @property
     def crowded(self) -> bool:
@@ -274,7 +292,7 @@ class EmbeddingService:
             self._cache.put_many(made)
             found = {**found, **made}
         hits = sum(key in asked.found for key in asked.keys)
-        metrics = self._counted(hits, len(asked.keys) - hits)
+        metrics = self._count(hits, len(asked.keys) - hits)
         tokens = [self.backend.count_tokens(text) for text in asked.texts]
         vectors = np.stack([found[key] for key in asked.keys])
         source: Source = "generator" if not hits else "mixed" if asked.fresh else "cache"
@@ -309,18 +327,15 @@ class EmbeddingService:
         try:
             self._limiter.take(caller)
         except CortexError:
-            with self._lock:
-                self._metrics = replace(self._metrics, rate_limited=self._metrics.rate_limited + 1)
+            self._count(refused=1)
             raise
 
-    def _counted(self, hits: int, misses: int) -> Metrics:
+    def _count(self, hits: int = 0, misses: int = 0, refused: int = 0) -> Metrics:
+        tenant = self._tenant()
         with self._lock:
-            self._metrics = replace(
-                self._metrics,
-                cache_hits=self._metrics.cache_hits + hits,
-                cache_misses=self._metrics.cache_misses + misses,
-            )
-            return self._metrics
+            self._all_metrics = self._all_metrics.plus(hits, misses, refused)
+            counted = self._metrics[tenant] = self._metrics.get(tenant, Metrics()).plus(hits, misses, refused)
+            return counted
 
 
 def _opened(name: str | None) -> Backend:

@@ -20,7 +20,7 @@ from ..mcp.middleware.telemetry import Meter
 from ..security.callers import Caller, acting_as
 from ..security.rate_limit import TokenBuckets
 from .access import MCP_PATH, is_open, page_scope, route_of
-from .middleware import WrongTokens, bearer, error_response
+from .middleware import WrongTokens, bearer, error_response, for_callers_elsewhere
 
 if TYPE_CHECKING:
     from ..access.service import Verifier
@@ -57,6 +57,10 @@ class KnownCallers:
         if scope["type"] != "http" or is_open(scope["path"]):
             await self._app(scope, receive, send)
             return
+        with for_callers_elsewhere():
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller: Caller | None = None
         try:
             caller = await anyio.to_thread.run_sync(self._known, bearer(scope), limiter=self._checking)

@@ -16,7 +16,8 @@ import math
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
@@ -24,7 +25,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..errors import RateLimited
+from ..errors import CALLED_FROM_ELSEWHERE, RateLimited
 from ..mcp.middleware.logs import REQUEST_ID
 from ..mcp.stdio.frames import Malformed, error_line, read_frame
 from ..security.rate_limit import TokenBuckets
@@ -34,7 +35,7 @@ from .access import EVENTS_PATH, MCP_PATH, is_open, route_of, takes_long_texts
 __all__ = [
     "HTTP_METHODS", "MOST_HELD_BYTES", "SMALL_BODY_BYTES", "BearerToken", "BodyLimit", "DrainGuard", "DrainState",
     "PlainHost", "RequestLog", "TrimmedHeaders", "WellFormed", "WrongTokens", "bearer", "error_response",
-    "read_whole_body",
+    "for_callers_elsewhere", "read_whole_body",
 ]  # fmt: skip
 
 HTTP_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
@@ -242,7 +243,18 @@ class BearerToken:
                     response = await self._wrong.answer(scope, response)
                 await response(scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+        with for_callers_elsewhere():
+            await self._app(scope, receive, send)
+
+
+@contextmanager
+def for_callers_elsewhere() -> Iterator[None]:
+    """Around a request of whoever has a token: errors of the store do not tell them where it is."""
+    before = CALLED_FROM_ELSEWHERE.set(True)
+    try:
+        yield
+    finally:
+        CALLED_FROM_ELSEWHERE.reset(before)
 
 
 class BodyLimit:

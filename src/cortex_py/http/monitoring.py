@@ -198,8 +198,7 @@ class _ServiceCollector(Collector):
         yield from ()
 
     def collect(self) -> Iterator[Metric]:
-        health = self._service.health()
-        counted = health.metrics
+        counted = self._service.all_metrics
         yield CounterMetricFamily("cortex_embedding_cache_hits", "Texts whose vector was known.", counted.cache_hits)
         yield CounterMetricFamily(
             "cortex_embedding_cache_misses", "Texts whose vector had to be made.", counted.cache_misses
@@ -207,7 +206,7 @@ class _ServiceCollector(Collector):
         yield CounterMetricFamily(
             "cortex_embedding_rate_limited", "Requests refused by the rate limit.", counted.rate_limited
         )
-        yield GaugeMetricFamily("cortex_embedding_cache_size", "Vectors in the cache.", health.cache_size)
+        yield GaugeMetricFamily("cortex_embedding_cache_size", "Vectors in the cache.", self._service.cache_size)
         yield GaugeMetricFamily(
             "cortex_embedding_model_loaded", "Whether the model is in memory.", int(self._service.backend.loaded)
         )
