@@ -57,6 +57,16 @@ def test_events_tell_who_did_what_when_and_to_which(cortex: Cortex, clock: FakeC
     assert cortex.audit.verify().events == 2
 
 
+def test_a_method_that_a_client_made_up_is_kept_short_plain_and_without_secrets(cortex: Cortex) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    cortex.audit.record(ANN, f"mcp:{secret}", "ok")
+    cortex.audit.record(ANN, "mcp:\x1b[2J\n\u202e" + "x" * 1_000, "ok")
+    long, first = (entry.event.action for entry in cortex.audit.list())
+    assert first.startswith("mcp:[REDACTED:")
+    assert long.startswith("mcp:[2Jxxx")
+    assert len(long) <= 201
+
+
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize(
     ("statement", "at"),

@@ -58,7 +58,19 @@ def test_a_secret_is_never_written(home: Path, policy: str) -> None:
         secrets=policy,
     )
     assert all(SECRET.encode() not in file.read_bytes() for file in turns_folder(home).iterdir())
+
     assert [turn.text.startswith("The token is [REDACTED:") for _, turn in read_turns(home)] == [True, False]
+
+
+@pytest.mark.parametrize("field", ["id", "session", "turn", "source", "tool"])
+def test_a_name_that_a_client_gives_is_short_plain_and_without_secrets(home: Path, field: str) -> None:
+    _keep(home, _event(**{"text": "one", field: f"a {SECRET} name"}))
+    _keep(home, _event(**{"id": "2", "text": "two", field: "a \x1b[2J\n\u202ename" + "e" * 5_000}))
+    assert all(SECRET.encode() not in file.read_bytes() for file in turns_folder(home).iterdir())
+    first, second = (getattr(turn, field) for _, turn in read_turns(home))
+    assert first.startswith("a [REDACTED:")
+    assert second.startswith("a [2Jnamee")
+    assert len(second) == 200
 
 
 def test_what_cortex_gave_is_not_kept(home: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..clock import Clock
+from ..echo import clean_text
 from ..errors import StorageError, StoreCorrupt
 from ..security.audit import (
     BEGINNING,
@@ -33,6 +34,11 @@ _MOST_IDS = 100
 _LONGEST = 200
 # Ids of records, projects and branches. Anything else could be content and is left out.
 _ID = re.compile(r"[0-9a-f]{8,64}|(?:branch|proj|project|snap|ctx|session)[-_][A-Za-z0-9_-]{4,80}")
+
+
+def _one_line(text: str) -> str:
+    """A text as the log keeps it: without secrets, because a client may call a method whatever it likes."""
+    return "".join(one for one in clean_text(text, _LONGEST) if one.isprintable())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +80,8 @@ class Audit:
             user=caller.user if caller else None,
             agent=caller.agent if caller else None,
             via=caller.via if caller else via,
-            action=action[:_LONGEST],
-            outcome=outcome[:_LONGEST],
+            action=_one_line(action),
+            outcome=_one_line(outcome),
             project=project if project and _ID.fullmatch(project) else None,
             ids=tuple(dict.fromkeys(id for id in ids if _ID.fullmatch(id)))[:_MOST_IDS],
         )

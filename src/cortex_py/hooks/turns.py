@@ -69,6 +69,10 @@ class Turn:
 _FIELDS = {one.name: one.type for one in fields(Turn)}
 _ROLES = {"prompt": "user", "answer": "assistant", "tool": "tool", "compact": "event", "end": "event"}
 _SCREENED = ("text", "command", "path", "cwd", "git_branch")
+# Short names that the client gives; the digest of a screened one keeps two of them apart.
+_NAMES = ("id", "client", "session", "turn", "source", "tool")
+_LONGEST_NAME = 200
+_MOST_OF_NAME = 2_000  # a secret that would be cut is found whole
 
 
 def turns_folder(home: Path) -> Path:
@@ -84,11 +88,18 @@ def turns_of(event: Mapping[str, Any], screen: Screen, *, at: str, given: tuple[
         name: value for name, value in event.items() if name in _FIELDS and isinstance(value, str | bool)
     }
     values |= {name: screen.prose(without_given(str(values[name]))) for name in _SCREENED if values.get(name)}
+    values |= {name: _plain_name(str(values[name]), screen) for name in _NAMES if values.get(name)}
     values |= {"role": role, "at": at, "given": given, "event": event["kind"] if role == "event" else ""}
     turn = Turn(**values)
     # An end without a session ends nothing.
     matters = turn.session if role == "event" else turn.text.strip() or turn.failed
     return [turn] if matters else []
+
+
+def _plain_name(text: str, screen: Screen) -> str:
+    """A name on one line, without secrets."""
+    line = "".join(one for one in text[:_MOST_OF_NAME] if one.isprintable())
+    return screen.name(line)[:_LONGEST_NAME]
 
 
 def append_turn(home: Path, turn: Turn, key: HomeKey | None = None) -> None:
