@@ -1,5 +1,7 @@
 """The error tree and its wire forms."""
 
+import errno
+
 import pytest
 
 import cortex_py.errors as errors
@@ -54,3 +56,24 @@ def test_a_caller_elsewhere_is_not_told_where_the_store_is(caplog: pytest.LogCap
     assert not any("/home" in str(one) for one in told)
     assert str(unsure) == "The store of this server cannot be reached. Look before you repeat it."
     assert caplog.text.count("/home/ada") == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "ulimit -n"),
+        (MemoryError(), "ulimit -v"),
+        (RuntimeError("can't start new thread"), "ulimit -v"),
+        (ImportError("a.so: failed to map segment from shared object"), "ulimit -v"),
+    ],
+)
+def test_what_the_system_refuses_for_want_of_more_has_advice_however_deep(error: Exception, word: str) -> None:
+    try:
+        try:
+            raise error
+        except Exception as inner:
+            raise AttributeError("module 'numpy' has no attribute 'float32'") from inner
+    except AttributeError as outer:
+        assert word in (errors.advice_on_limits(outer) or "")
+    assert errors.advice_on_limits(ValueError("a bug")) is None
+    assert "ulimit -n" in str(errors.storage_error(OSError(errno.EMFILE, "x"), "cortex.db"))

@@ -120,6 +120,7 @@ __all__ = [
     "UnknownNamespace",
     "WireForm",
     "WrongKey",
+    "advice_on_limits",
     "extra_remedy",
     "storage_error",
     "wire_form",
@@ -458,10 +459,33 @@ def extra_remedy(extra: str) -> str:
     return f"In the checkout of Cortex: pip install '.[{extra}]'. From a wheel: pip install 'THE_WHEEL.whl[{extra}]'."
 
 
+_TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
+_NO_MEMORY_WORDS = ("Cannot allocate memory", "failed to map segment", "can't start new thread", "bad_alloc", "NoMem")
+_FILES = "This process has as many files open as it may. Raise the limit, as with `ulimit -n 1024`, and repeat."
+_MEMORY = "There is not enough memory. Close other programs or raise the limit (`ulimit -v`), and repeat."
+
+
+def advice_on_limits(error: BaseException) -> str | None:
+    """What to do, if an error or one behind it says that the system gives this process no more; else None."""
+    seen: list[BaseException] = []
+    behind: BaseException | None = error
+    while behind is not None and behind not in seen:
+        seen.append(behind)
+        if isinstance(behind, OSError) and behind.errno in _TOO_MANY_FILES:
+            return _FILES
+        words = f"{type(behind).__name__} {behind}"
+        if isinstance(behind, MemoryError) or any(one in words for one in _NO_MEMORY_WORDS):
+            return _MEMORY
+        behind = behind.__cause__ or behind.__context__
+    return None
+
+
 def storage_error(error: OSError, path: object) -> StorageError:
     """An error of the operating system as one of ours, with what to do about it."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFull(f"The disk that holds {path} is full.", remedy="Free some space and repeat.")
+    if error.errno in _TOO_MANY_FILES:
+        return StorageError(f"{path} cannot be opened.", remedy=_FILES)
     if error.errno == errno.EROFS:
         return StoreReadOnly(f"{path} is on a read-only file system.", remedy="Set CORTEX_HOME elsewhere.")
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -14,7 +14,7 @@ from cortex_py.cli import _COMMANDS
 from timing import MINUTE
 
 from helpers import git
-from servers import http_server
+from servers import http_server, serve_environment
 from shell import Shell
 
 # What to run of a module of commands; its help where nothing stands here.
@@ -74,3 +74,16 @@ def test_whoever_stands_for_a_forked_process_takes_it_along(home: Path, project:
         server.process.stdout.read()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((str(place.hostname), place.port or 0), timeout=MINUTE)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of processes")
+@pytest.mark.parametrize("words", [("status",), ("capture", "a note")])
+def test_a_process_without_files_left_says_what_to_do(home: Path, project: Path, words: tuple[str, ...]) -> None:
+    limited = ["sh", "-c", 'ulimit -n 6; exec "$@"', "sh", sys.executable, "-m", "cortex_py", *words]
+    done = subprocess.run(
+        limited, cwd=project, env=serve_environment(home), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "ulimit -n 1024" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert 'File "' not in done.stderr

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..echo import cleaner_for, format_trace
-from ..errors import CortexError, wire_form
+from ..errors import CortexError, advice_on_limits, wire_form
 from ..version import __version__
 from .options import CommandGroup, command_session
 from .output import say
@@ -196,6 +196,10 @@ def main() -> None:
             say(f"More: cortex help {type(error).__name__}", err=True)
         sys.exit(wire_form(error).exit_code)
     except Exception as error:  # noqa: BLE001  # the interpreter would print it with the data it quotes
+        if advice := advice_on_limits(error):
+            # Nothing is imported for this: that takes what there is not.
+            sys.stderr.write(f"Error: {advice}\n")
+            sys.exit(1)
         say(_shown(format_trace(error)), err=True)
         sys.exit(1)
 
