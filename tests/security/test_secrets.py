@@ -526,3 +526,45 @@ def test_a_hundred_kilobytes_of_anything_take_little_time(piece: str) -> None:
 def test_time_grows_with_the_text_and_not_faster(piece: str) -> None:
     # Eight times the text: a quadratic search would take 64 times as long.
     assert growth(lambda size: find_secrets(piece * (size // len(piece))), 4_000, 32_000) < 24
+
+
+_PHRASE = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+
+
+@pytest.mark.parametrize(
+    ("text", "secret", "kind"),
+    [
+        ("use fw_3ZJk8sQ1mNvT5xYbC7dPqR2w here", "fw_3ZJk8sQ1mNvT5xYbC7dPqR2w", "fireworks-key"),
+        *[
+            (f"{one} .", one, "nostr-key")
+            for one in ("nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5",)
+        ],
+        ("# .pgpass\ndb.internal:5432:shop:ann:Tr0ub4dor7x\n", "Tr0ub4dor7x", "password"),
+        ("*:*:*:ann:Tr0ub4dor7x", "Tr0ub4dor7x", "password"),
+        ("Das Passwort lautet Sommer2024!", "Sommer2024!", "password"),
+        ("Das Kennwort ist Sommer2024!", "Sommer2024!", "password"),
+        (f"seed phrase: {_PHRASE}", _PHRASE, "seed-phrase"),
+        (f"My recovery phrase is {_PHRASE}.", _PHRASE, "seed-phrase"),
+    ],
+)
+def test_further_secrets_are_found_whole(text: str, secret: str, kind: str) -> None:
+    (found,) = find_secrets(text)
+    assert (text[found.start : found.end], found.kind) == (secret, kind)
+    assert find_secrets(redact(text).text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das Passwort ist falsch, das Kennwort ist erforderlich.",
+        "Das Passwort ist notwendig",
+        "src/app.py:5432:17:error:undefined1",
+        "fw_update fw_version_check_before_flash",
+        f"the list begins with {_PHRASE}",
+        "The seed phrase is what people write down when they begin, and nothing else opens the wallet",
+        "a mnemonic is easy when people know that each letter stands for one single word here",
+        "postgres:5432:shop:ann:$PGPASSWORD",
+    ],
+)
+def test_what_only_looks_like_these_is_left(text: str) -> None:
+    assert find_secrets(text) == ()

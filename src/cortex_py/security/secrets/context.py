@@ -19,7 +19,7 @@ from .values import (
     looks_like_token,
 )
 
-__all__ = ["find_in_commands", "find_in_headers", "find_in_manifests", "find_in_urls"]
+__all__ = ["find_in_commands", "find_in_headers", "find_in_manifests", "find_in_urls", "find_seed_phrases"]
 
 _URL_LOGIN = regex(
     r"""://(?P<user>[^\s:/@?#"'`<>\[\]()]{0,120}+):(?P<password>[^\s/"'`<>]{1,200})@(?=(?P<host>[\w\[$%{][\w.-]{0,80}))"""
@@ -151,3 +151,17 @@ def find_in_manifests(text: str) -> Iterator[Span]:
                 if looks_like_token(value, quoted=True) or looks_like_password(value, quoted=True):
                     yield at + entry.start("value"), at + entry.end("value"), "secret"
         at += len(document) + 3
+
+
+# As many words as BIP 39 allows, of the lengths of its list, behind a name of such a phrase and alone in their sentence.
+_SEED_PHRASE = regex(
+    r"(?:(?:seed|recovery|mnemonic|wallet)[ _-]phrase|mnemonic)(?: is| =|=| was)?:?\s{1,4}[\x22'`]?"
+    r"(?P<secret>(?:[a-z]{3,8} ){11}(?:(?:[a-z]{3,8} ){3}){0,4}[a-z]{3,8})(?![a-z ])"
+)
+
+
+def find_seed_phrases(text: str, lower: str) -> Iterator[Span]:
+    """The words from which a wallet is made again. Without their name in front, they are not told from other words."""
+    for match in _SEED_PHRASE.finditer(lower):
+        if text[slice(*match.span("secret"))].islower():
+            yield *match.span("secret"), "seed-phrase"

@@ -40,6 +40,7 @@ ALPHABETS = {
     "Q": ascii_letters + digits + "%+/=_-",
     "S": ascii_letters + digits + "-",
     "T": "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
+    "V": "qpzry9x8gf2tvdw0s3jn54khce6mua7l",
     "U": ascii_uppercase + digits,
     "W": ascii_letters + digits + "_-",
     "X": digits + "abcdefABCDEF",

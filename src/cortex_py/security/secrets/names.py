@@ -82,7 +82,7 @@ _AFTER_NAME = regex(
     (?P<operator>
         :[ \t]{0,4}+[a-z&][a-z0-9_&<>\[\]|.?]{0,30}+[ \t]{0,4}+=(?![=>])
       | ,?\s{0,40}["']?value["']?[ \t]?[:=]
-      | [:?!+|~]{0,2}={1,3}>? | -> | [:：]{1,2} | > | , | \( | (?:is|was)(?=[ \t:])
+      | [:?!+|~]{0,2}={1,3}>? | -> | [:：]{1,2} | > | , | \( | (?:is|was|lautet|ist)(?=[ \t:])
       | (?<=[ \t])(?=\\?["'`])
     )
     [ \t]{0,12}+(?:(?<!,)\\?\n[ \t]{0,12}(?=["']))?
@@ -104,7 +104,7 @@ _SHORTEST_VALUE = 5
 _MARKS = frozenset("!@#$%^&*+=?~|\\{}[]()<>;,")
 _CALL_MARKS = frozenset("();=")
 _FORMATTED = frozenset({"f", "F", "rf", "fr", "$", "$@", "@$"})
-_SAID = frozenset({"is", "was"})
+_SAID = frozenset({"is", "was", "lautet", "ist"})
 
 
 def find_assigned(text: str, lower: str) -> Iterator[Span]:

@@ -159,6 +159,10 @@ def _scan(text: str) -> Iterator[Span]:
         if "authorization" in lower or "bearer" in lower or "basic" in lower:
             yield from find_in_headers(text, lower)
         yield from find_assigned(text, lower)
+        if "phrase" in lower or "mnemonic" in lower:
+            from .context import find_seed_phrases
+
+            yield from find_seed_phrases(text, lower)
     if longest >= _SHORTEST_RUN:
         from .names import find_random_near_names
 
