@@ -139,7 +139,7 @@ _log = logging.getLogger(__name__)
 class CortexError(Exception):
     """Base of all errors that a caller may expect. Its texts are made fit to show when they are read."""
 
-    # What a caller elsewhere is told in place of a message that names addresses and folders of the server.
+    # What a caller elsewhere gets in place of a message that names addresses and folders of the server.
     _elsewhere: str | None = None
     _remedy_elsewhere = "The server's log has the details."
 

@@ -15,7 +15,7 @@ __all__ = ["open_folders", "shut_out_others"]
 def open_folders(home: Path) -> list[Path]:
     """The folders of a home into which somebody else can put files.
 
-    Whoever shares the group of a folder was let in by its owner: volumes of containers are given to processes that way.
+    Those who share the group of a folder were let in by its owner: volumes of containers are given to processes so.
     The superuser may do anything as it is, so for them all owners are alike.
     """
     if os.name != "posix":
@@ -27,7 +27,7 @@ def open_folders(home: Path) -> list[Path]:
         try:
             facts = folder.stat()
         except OSError:
-            continue  # it is not there yet, or whoever opens it says why it cannot be used
+            continue  # it is not there yet, or the one who opens it says why it cannot be used
         shared = facts.st_mode & stat.S_IWGRP and facts.st_gid in groups
         if facts.st_mode & stat.S_IWOTH or not (own == 0 or facts.st_uid in (0, own) or shared):
             found.append(folder)

@@ -228,7 +228,7 @@ class EmbeddingService:
             platform=platform.system(),
             backends_available=available_backends(self.backend.name),
             rate_limit=self._limiter.limit,
-            # Of the cache that tenants share, each is told what they put there.
+            # Of the cache that tenants share, each sees what they put there.
             cache_size=self.metrics.cache_misses if self._tenant() else self.cache_size,
             metrics=self.metrics,
             problem=problem,

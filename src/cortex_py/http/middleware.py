@@ -249,7 +249,7 @@ class BearerToken:
 
 @contextmanager
 def for_callers_elsewhere() -> Iterator[None]:
-    """Around a request of whoever has a token: errors of the store do not tell them where it is."""
+    """Around a request with a token: errors of the store do not say where it is."""
     before = CALLED_FROM_ELSEWHERE.set(True)
     try:
         yield
@@ -261,7 +261,7 @@ class BodyLimit:
     """Refuses bodies larger than the bound of their route, by their announced and by their actual size.
 
     It also bounds what all requests hold together. A small body is always taken: the bound on requests at work is
-    enough for those, and whoever sends large ones must not keep out everybody else.
+    enough for those, and a client that sends large ones must not keep out everybody else.
     """
 
     def __init__(

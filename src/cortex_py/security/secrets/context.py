@@ -153,7 +153,7 @@ def find_in_manifests(text: str) -> Iterator[Span]:
         at += len(document) + 3
 
 
-# As many words as BIP 39 allows, of the lengths of its list, behind a name of such a phrase and alone in their sentence.
+# As many words as BIP 39 allows, as long as those of its list, behind a name of such a phrase and with nothing after.
 _SEED_PHRASE = regex(
     r"(?:(?:seed|recovery|mnemonic|wallet)[ _-]phrase|mnemonic)(?: is| =|=| was)?:?\s{1,4}[\x22'`]?"
     r"(?P<secret>(?:[a-z]{3,8} ){11}(?:(?:[a-z]{3,8} ){3}){0,4}[a-z]{3,8})(?![a-z ])"
@@ -161,7 +161,7 @@ _SEED_PHRASE = regex(
 
 
 def find_seed_phrases(text: str, lower: str) -> Iterator[Span]:
-    """The words from which a wallet is made again. Without their name in front, they are not told from other words."""
+    """The words from which a wallet is made again. Without their name in front, they are words like others."""
     for match in _SEED_PHRASE.finditer(lower):
         if text[slice(*match.span("secret"))].islower():
             yield *match.span("secret"), "seed-phrase"
