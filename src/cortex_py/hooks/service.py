@@ -20,7 +20,8 @@ from ..errors import ConfigurationError, CortexError
 from ..memory.capture.chunking import Chunk, snippet
 from ..memory.capture.terms import leading_query_terms, stop_words
 from ..records import NEVER_INJECTED_TAG, PINNED_TAG, STALE_TAG, Branch, Hit, Memory
-from .frame import Quote, fit, frame, neutralise, quote
+from ..security.quoting import neutralise
+from .frame import Quote, fit, frame, quote
 from .prepared import read_head, write_prepared
 from .selection import LONGEST_QUOTE, MOST_GIVEN, Limits, certain, limits, quoted
 from .sessions import GivenMemories, GivenTo, session_of
@@ -291,7 +292,7 @@ class Hooks:
     def _standing(self, project: ProjectSession, branch: Branch, tokens: int) -> str:
         """The summary of a line of work; statements that a check did not find true are marked."""
         found: BranchSummary = project.summaries.of(branch, tokens)
-        return f"Line of work {branch.id}: {neutralise(found.summary.text)}"
+        return neutralise(f"Line of work {branch.id}: {found.summary.text}")
 
     def _important(self, project: ProjectSession, branch: Branch | None) -> list[Memory]:
         """What is pinned, then blockers, decisions and patterns, each in the order of their records."""

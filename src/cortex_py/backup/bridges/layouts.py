@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from ...errors import InvalidInput
 from ...prompts.structured import yaml_mapping
 from ...records import JsonValue, NewMemory
+from ...security.quoting import QUOTED, neutralise, without_unseen
 from ...store.documents.document import Document
 from ..transfer.markdown import Note, memory_name, moment_text, name_words, read_note, tag_list
 from ..transfer.readers.notes import tags_in
@@ -282,7 +283,7 @@ class ClaudeMemory:
             line
             for found in _SECTION.finditer(text)
             for line in found.group(1).splitlines()
-            if line.strip() and not _ENTRY.match(line)
+            if line.strip() not in ("", QUOTED) and not _ENTRY.match(line)
         ]
         rest = _SECTION.sub("", text).strip("\n")
         return "\n".join(filter(None, (rest, *strays)))
@@ -328,8 +329,8 @@ class ClaudeMemory:
     def build_index(self, free: str, ranked: Sequence[tuple[str, Document]]) -> Index:
         """The index with as many lines of the list as fit; files that the free text names have none."""
         named = self.linked(free)
-        most = _LINES_MOST - free.count("\n") - 5
-        size = len(free.encode("utf-8", "replace")) + len(_BEGIN) + len(_END) + 16
+        most = _LINES_MOST - free.count("\n") - 6
+        size = len(free.encode("utf-8", "replace")) + len(_BEGIN) + len(QUOTED) + len(_END) + 17
         lines: dict[str, str] = {}
         for path, memory in ranked:
             if path in named or path.removesuffix(".md") in named:
@@ -341,7 +342,7 @@ class ClaudeMemory:
             lines[path] = line
         parts = [free] if free else []
         if lines:
-            parts.append("\n".join((_BEGIN, *lines.values(), _END)))
+            parts.append("\n".join((_BEGIN, QUOTED, *lines.values(), _END)))
         return Index("\n\n".join(parts) + "\n" if parts else "", lines)
 
     def line(self, path: str, memory: Document) -> str:
@@ -354,10 +355,11 @@ class ClaudeMemory:
 
 
 def description(memory: Document) -> str:
-    """What a memory is about, in one line: its summary, or the beginning of its text."""
+    """What a memory is about, in one line: its summary, or the beginning of its text, as hooks quote it."""
     data = memory.data
     text = data["summary"] or next((line for line in data["content"].splitlines() if _MARK.sub("", line).strip()), "")
-    return _cut(_SPACE.sub(" ", _MARK.sub("", text[:2_000])).strip() or data["namespace"], 200)
+    line = _cut(_SPACE.sub(" ", _MARK.sub("", without_unseen(text[:2_000]))).strip(), 200)
+    return neutralise(line) or data["namespace"]
 
 
 def _cut(text: str, most: int) -> str:

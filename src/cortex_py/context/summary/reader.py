@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...memory.capture.terms import query_terms
-from .instructions import instructs
+from ...security.quoting import instructs
 from .sentences import Sentence
 
 __all__ = [
