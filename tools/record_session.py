@@ -153,6 +153,8 @@ def _second_session(client: Client) -> list[Line]:
     lines.append(Line("command", "~/shop $ cortex review | cut -f 2,5"))
     for _, namespace, _, _, content in (row.split("\t") for row in rows):
         lines += _wrap("output", content, f"{namespace:12}")
+    lines.append(Line("command", "~/shop $ cortex review --accept-all"))
+    client.cortex("review", "--accept-all")
 
     lines += [Line("note", ""), Line("note", "# The second session is given the decision at its start,")]
     lines.append(Line("command", "~/shop $ claude"))

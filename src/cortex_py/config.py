@@ -224,6 +224,11 @@ class Settings:
         False,
         "whether the [language model](../guides/llm.md) reads the turns that hooks keep, without secrets",
     )
+    hook_unreviewed: bool = _setting(
+        False,
+        "whether hooks give memories that wait for a [review](../guides/hooks.md#what-becomes-a-memory) too, but none "
+        "that commands, names an address, claims a permission, or was said after a tool fetched something",
+    )
     hook_templates: tuple[str, ...] = _setting(
         (), "saved templates that lay out what hooks give: `start=NAME`, `prompt=NAME`, `tool=NAME`"
     )

@@ -26,6 +26,7 @@ def ids(cortex: Cortex) -> list[str]:
 
 
 def test_a_script_lists_accepts_edits_and_drops(shell: Shell, ids: list[str]) -> None:
+    assert "to be reviewed\t3: cortex review" in shell.text("status")
     listed = shell.json("review")
     assert [(one["id"], one["confidence"]) for one in listed] == [(id, 0.91) for id in reversed(ids)]
     assert shell.json("review", "--accept", ids[0], "--content", "No pushes to main") == {
@@ -36,6 +37,7 @@ def test_a_script_lists_accepts_edits_and_drops(shell: Shell, ids: list[str]) ->
     assert shell.json("review", "--drop", ids[1]) == {"accepted": [], "dropped": [ids[1]]}
     assert shell.json("review", "--accept-all") == {"accepted": [ids[2]], "dropped": []}
     assert shell.json("review") == []
+    assert "to be reviewed" not in shell.text("status")
     again = shell.run("review", "--accept", ids[2])
     assert (again.returncode, "does not wait for a review" in again.stderr) == (6, True)
 

@@ -240,12 +240,6 @@ def test_a_review_accepts_edits_and_drops(filled: Cortex, spool: Spool) -> None:
         filled.review.drop(kept.id)
 
 
-def test_what_is_not_reviewed_is_marked_where_it_is_given(filled: Cortex, spool: Spool, repository: Path) -> None:
-    spool.add("user", SAID)
-    (memory,) = filled.hooks.read_turns().staged
-    assert f"id {memory.id[:12]}, not reviewed)" in filled.hooks.session_start(repository).text
-
-
 def test_a_running_server_reads_what_hooks_keep(filled: Cortex, repository: Path, home: Path) -> None:
     git(repository, "checkout", "-q", "-b", "topic")
     with serving_hooks(filled):

@@ -22,7 +22,11 @@ SERVER = "cortex"
 TEXTS = Path(__file__).with_name("texts")
 
 # The events that a client is asked to report, with what narrows them. Each costs a process, so few tools count.
-_FILE_TOOLS = {"claude-code": "Read|Edit|Write|MultiEdit|NotebookEdit|Bash", "codex": "Bash|apply_patch"}
+# The tools whose use is reported to hooks: those of files, and those that may bring something from outside.
+_TOOLS = {
+    "claude-code": "Read|Edit|Write|MultiEdit|NotebookEdit|Bash|WebFetch|WebSearch|mcp__.*",
+    "codex": "Bash|apply_patch|mcp__.*",
+}
 _STARTS = {"claude-code": "startup|resume|clear|compact", "codex": "startup|resume|clear|compact"}
 _SECONDS = 5
 
@@ -188,7 +192,7 @@ def hook_entries(client: str, command: Callable[[str], str]) -> dict[str, dict[s
             one: dict[str, Any] = {"hooks": [{"type": "command", "command": line, "timeout": seconds}]}
             if client == "gemini":
                 one["hooks"][0]["name"] = f"cortex-{hook.name.lower()}"
-            matcher = {"tool": _FILE_TOOLS, "start": _STARTS}.get(hook.kind, {}).get(client)
+            matcher = {"tool": _TOOLS, "start": _STARTS}.get(hook.kind, {}).get(client)
             found[hook.name] = {"matcher": matcher, **one} if matcher else one
     return found
 

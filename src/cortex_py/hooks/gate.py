@@ -66,6 +66,7 @@ class SessionState:
     trouble: bool = False  # somebody complained, or a tool failed, at any time
     failed: bool = False  # a tool failed since the last prompt
     fixed: bool = False  # and after that, the same program succeeded
+    fetched: bool = False  # a tool brought something from outside since the last prompt
     # Not written to disk: the program or tool that failed last, what it said, and the files that were changed since.
     program: str = ""
     failure: str = ""
@@ -81,12 +82,13 @@ class SessionState:
             self.prompt_asks = asks
             self.prompt_complains = bool(_WHY.search(turn.text) or COMPLAINT.search(turn.text))
             self.trouble = self.trouble or self.prompt_complains
-            self.failed = self.fixed = False
+            self.failed = self.fixed = self.fetched = False
             self.changed = []
         elif turn.role == "assistant":
             self.answer_asks = asks
 
     def _follow_tool(self, turn: Turn) -> None:
+        self.fetched = self.fetched or turn.fetched
         if turn.failed:
             self.failed = self.trouble = True
             self.fixed = False

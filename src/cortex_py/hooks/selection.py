@@ -7,17 +7,22 @@ Standard library only: the search without a warm process uses them too.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from ..records import NEVER_INJECTED_TAG, STALE_TAG
+from ..security.quoting import instructs, plain
 from .frame import Quote, fit, frame, quote
 
 if TYPE_CHECKING:
-    from ..records import Hit
+    from ..records import Hit, Memory
 
-__all__ = ["LONGEST_QUOTE", "MOST_GIVEN", "Limits", "certain", "limits", "quoted"]
+__all__ = ["FETCHED_TAG", "LONGEST_QUOTE", "MOST_GIVEN", "Limits", "certain", "limits", "may_be_given", "quoted"]
+
+FETCHED_TAG = "after-fetch"  # of what was said after a tool fetched something
 
 MOST_GIVEN = 5
 LONGEST_QUOTE = 700  # characters
@@ -26,6 +31,14 @@ _CHARACTERS_PER_TOKEN = 4
 _READ = 50_000  # characters of a long memory
 
 _Found = TypeVar("_Found")
+# What a planted text needs: a command, an address or a permission. Wide, because a person can accept what is sound.
+_RISKY = re.compile(
+    r"\b(?:always|never|must|should|shall|ha(?:ve|s) to|needs? to|please|make sure|do(?: not|n['’]t)|run|"
+    r"execute|install|call|open|visit|send|post|upload|download|fetch|use|add|set|delete|remove|curl|sudo|may|can|"
+    r"allow\w*|approv\w*|permi(?:t|ss)\w*|authori[sz]\w*|confirm\w*|trust\w*|without asking|localhost|dot)\b|"
+    r"[`$@\\]|://|::|\[\.|\w[.。][^\W\d]\w|\d\.\d+\.\d|\w:\d",
+    re.IGNORECASE,
+)
 
 
 class Limits(NamedTuple):
@@ -33,6 +46,19 @@ class Limits(NamedTuple):
 
     floor: float
     margin: float
+
+
+def may_be_given(memory: Memory, *, unreviewed: bool) -> bool:
+    """Whether a memory may be given to a session unasked.
+
+    What nobody reviewed may not. With `unreviewed` it may, unless a text from outside would gain by it.
+    """
+    if {NEVER_INJECTED_TAG, STALE_TAG}.intersection(memory.tags):
+        return False
+    if memory.status != "pending":
+        return True
+    text = plain(f"{memory.content}\n{memory.summary or ''}")
+    return unreviewed and FETCHED_TAG not in memory.tags and not (_RISKY.search(text) or instructs(text))
 
 
 @cache

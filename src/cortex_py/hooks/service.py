@@ -19,11 +19,11 @@ from ..context.summary.service import BranchSummary
 from ..errors import ConfigurationError, CortexError
 from ..memory.capture.chunking import Chunk, snippet
 from ..memory.capture.terms import leading_query_terms, stop_words
-from ..records import NEVER_INJECTED_TAG, PINNED_TAG, STALE_TAG, Branch, Hit, Memory
+from ..records import PINNED_TAG, Branch, Hit, Memory
 from ..security.quoting import neutralise
 from .frame import Quote, fit, frame, quote
 from .prepared import read_head, write_prepared
-from .selection import LONGEST_QUOTE, MOST_GIVEN, Limits, certain, limits, quoted
+from .selection import LONGEST_QUOTE, MOST_GIVEN, Limits, certain, limits, may_be_given, quoted
 from .sessions import GivenMemories, GivenTo, session_of
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class Hooks:
         self._given = GivenMemories(sessions.settings.home)
         floor, measured = sessions.settings.hook_floor_percent, limits("warm")
         self._limits = measured._replace(floor=floor / 100) if floor else measured
+        # What waits for a review takes no place of what may be given.
+        self._notes = "kind:note" if sessions.settings.hook_unreviewed else "kind:note status:active"
         self._lock = threading.Lock()
         self._projects: OrderedDict[str, tuple[float, ProjectSession | None]] = OrderedDict()
         self._contradicted: OrderedDict[tuple[str, int], bool] = OrderedDict()
@@ -124,7 +126,7 @@ class Hooks:
         project = self._project(folder)
         if project is None or not _has_subject(text):
             return []
-        return project.memories.related(text[:_QUERY_CHARACTERS], 2 * MOST_GIVEN, mode="hybrid", filter="kind:note")
+        return project.memories.related(text[:_QUERY_CHARACTERS], 2 * MOST_GIVEN, mode="hybrid", filter=self._notes)
 
     def tool_used(
         self, folder: str | Path, *, session: str = "", path: str = "", command: str = "", output: str = "",
@@ -136,14 +138,14 @@ class Hooks:
             return NOTHING
         if failed and output.strip():
             query = f"{command[:200]}\n{output[-600:]}".strip()
-            filter = f"kind:note ns:{_SOLUTIONS}"
+            filter = f"{self._notes} ns:{_SOLUTIONS}"
             hits = project.memories.related(query, _MOST_TRAPS, mode="hybrid", filter=filter)
             return self._choose("tool", project, hits, self._limits, session, _TOOL_TOKENS)
         relative = _relative(project, path)
         if not relative:
             return NOTHING
         escaped = relative.replace("\\", "\\\\").replace('"', '\\"')
-        traps = project.memories.listed(f'kind:note ns:{_TRAPS} path:"{escaped}"', _MOST_TRAPS)
+        traps = project.memories.listed(f'{self._notes} ns:{_TRAPS} path:"{escaped}"', _MOST_TRAPS)
         hits = [Hit(one, 1.0, 1.0, _snippet_of(one.content)) for one in traps]
         return self._choose("tool", project, hits, Limits(0.0, 0.0), session, _TOOL_TOKENS)
 
@@ -210,7 +212,8 @@ class Hooks:
     def prepare(self, folder: str | Path) -> None:
         """Keep the start of a session in a folder for when no process is warm."""
         project = self._project(folder)
-        if project is None or self._sessions.key is not None or self._settings.database_url:
+        # A hook that finds the text reads no settings, so it holds reviewed memories alone.
+        if project is None or self._sessions.key or self._settings.database_url or self._settings.hook_unreviewed:
             return
         revision = project.memories.revision()
         found = self.session_start(folder, source="prepared")
@@ -297,21 +300,24 @@ class Hooks:
     def _important(self, project: ProjectSession, branch: Branch | None) -> list[Memory]:
         """What is pinned, then blockers, decisions and patterns, each in the order of their records."""
         here = project.git.git_branch()
-        pinned = filter(_may_be_given, project.memories.listed(f"kind:note tag:{PINNED_TAG}", _MOST_PINNED))
+        pinned = filter(self._may_be_given, project.memories.listed(f"{self._notes} tag:{PINNED_TAG}", _MOST_PINNED))
         chosen = sorted(pinned, key=lambda one: (one.created_at, one.id))
         for namespace, most in _SHOWN_AT_START.items():
-            found = project.memories.listed(f"kind:note ns:{namespace}", _LISTED)
-            listed = [one for one in found if _may_be_given(one) and one not in chosen]
+            found = project.memories.listed(f"{self._notes} ns:{namespace}", _LISTED)
+            listed = [one for one in found if self._may_be_given(one) and one not in chosen]
             near = [one for one in listed if _is_near(one, branch, here)]
             rest = [one for one in listed if one not in near]
             chosen += sorted((*near, *rest)[:most], key=lambda one: (one.created_at, one.id))
         return chosen
 
+    def _may_be_given(self, memory: Memory) -> bool:
+        return may_be_given(memory, unreviewed=self._settings.hook_unreviewed)
+
     def _choose(
         self, kind: str, project: ProjectSession, hits: Sequence[Hit], least: Limits, session: str, tokens: int
     ) -> Injection:
         given = set(self._given.ids(session)) if session else set()
-        allowed = [hit for hit in hits if hit.score >= least.floor and _may_be_given(hit.memory)]
+        allowed = [hit for hit in hits if hit.score >= least.floor and self._may_be_given(hit.memory)]
         # An outdated memory must not keep its successor out by a slightly better score.
         current = [(hit.score, hit) for hit in allowed if not self._is_contradicted(project, hit.memory)]
         sound = [hit for hit in certain(current, least) if hit.memory.id not in given][:MOST_GIVEN]
@@ -320,13 +326,14 @@ class Hooks:
         return self._laid_out(kind, project, memories, fitting, "", tokens)
 
     def _is_contradicted(self, project: ProjectSession, memory: Memory) -> bool:
-        """Whether a newer memory says otherwise."""
+        """Whether a newer memory says otherwise; one that nobody reviewed hides nothing either."""
         key = (memory.id, project.memories.revision())
         with self._lock:
             known = self._contradicted.get(key)
         if known is None:
             others = project.memories.visible([one.memory_id for one in project.memories.conflicts(memory.id)])
-            known = any(one.created_at > memory.created_at for one in others.values())
+            newer = (one for one in others.values() if one.created_at > memory.created_at)
+            known = any(one.status != "pending" or self._may_be_given(one) for one in newer)
             with self._lock:
                 self._contradicted[key] = known
                 while len(self._contradicted) > _MOST_CHECKED:
@@ -403,10 +410,6 @@ def _relative(project: ProjectSession, path: str) -> str:
     with suppress(ValueError, OSError, RuntimeError):
         return place.resolve().relative_to(root.resolve()).as_posix()
     return ""
-
-
-def _may_be_given(memory: Memory) -> bool:
-    return not {NEVER_INJECTED_TAG, STALE_TAG}.intersection(memory.tags)
 
 
 def _is_near(memory: Memory, branch: Branch | None, here: str | None) -> bool:

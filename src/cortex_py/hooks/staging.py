@@ -30,6 +30,7 @@ from ..memory.service import Memories
 from ..paths import read_whole
 from ..records import Contradiction, Memory, NewMemory
 from .gate import Passage, SessionState, default_gate
+from .selection import FETCHED_TAG
 from .turns import Turn, forget_turns, read_turns
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class TurnReader:
         self._states: dict[str, SessionState] = {}
         # What failed and then succeeded before an answer, by the turn of the answer.
         self._failures: dict[str, str] = {}
+        # Answers before which a tool brought something from outside.
+        self._fetched: set[str] = set()
 
     def read(self, pause: Callable[[], bool] = lambda: True, most: int = _MOST_TURNS) -> Reading:
         """Read turns that nobody has read. `pause` is called before each and may wait; False ends the reading."""
@@ -135,6 +138,8 @@ class TurnReader:
             del self._states[next(iter(self._states))]
         if turn.role == "assistant" and (repaired := state.repaired()):
             self._failures[turn.id] = repaired
+        if turn.role == "assistant" and state.fetched:
+            self._fetched.add(turn.id)
         found = default_gate().read(turn, state)
         if turn.role == "event" and turn.event == "end":
             self._states.pop(session, None)
@@ -145,13 +150,14 @@ class TurnReader:
     def _stage(self, found: Sequence[tuple[Turn, Passage]]) -> list[Memory]:
         staged = []
         failures, self._failures = self._failures, {}
+        fetched, self._fetched = self._fetched, set()
         vectors = self._embed([passage.text for _, passage in found]) if found else ()
         for (turn, passage), vector in zip(found, vectors, strict=True):
             with suppress(CortexError):  # a text that is refused is not kept; a folder may be gone
                 project = self._project(turn.cwd)
                 if project and not self._is_known(project.memories, passage.text, vector, turn.given):
                     failure = failures.get(turn.id, "") if passage.namespace == "learnings" else ""
-                    item = _new_memory(turn, passage, failure)
+                    item = _new_memory(turn, passage, failure, fetched=turn.id in fetched)
                     (memory,) = project.memories.capture_many([item])
                     staged.append(memory)
         return staged
@@ -204,11 +210,11 @@ def _speaks_against(known: Statement, said: Statement) -> bool:
     return any(one.left and one.right for one in differences(known, said)) or bool(conflict(known, said, 1.0))
 
 
-def _new_memory(turn: Turn, passage: Passage, failure: str) -> NewMemory:
+def _new_memory(turn: Turn, passage: Passage, failure: str, *, fetched: bool) -> NewMemory:
     return NewMemory(
         content=f"{passage.text}\nSeen as: {failure}" if failure else passage.text,
         namespace=passage.namespace,
-        tags=(STAGED_TAG, *_confidence_tag(passage.confidence)),
+        tags=(STAGED_TAG, *_confidence_tag(passage.confidence), *((FETCHED_TAG,) if fetched else ())),
         source=f"{turn.client}/{turn.session}/{turn.turn or turn.id}"[:_LONGEST_SOURCE],
         git_branch=turn.git_branch or None,
         status="pending",

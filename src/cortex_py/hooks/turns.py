@@ -65,7 +65,13 @@ class Turn:
     # Ids of the memories that this session was given before, whose words are nothing new.
     given: tuple[str, ...] = ()
 
+    @property
+    def fetched(self) -> bool:
+        """Whether a tool brought something from outside the project; any tool of another server may."""
+        return bool(_FETCHES.search(f"{self.tool} {self.command}"))
 
+
+_FETCHES = re.compile(r"web|fetch|brows|mcp|https?|curl|wget|://", re.IGNORECASE)
 _FIELDS = {one.name: one.type for one in fields(Turn)}
 _ROLES = {"prompt": "user", "answer": "assistant", "tool": "tool", "compact": "event", "end": "event"}
 _SCREENED = ("text", "command", "path", "cwd", "git_branch")
@@ -92,7 +98,7 @@ def turns_of(event: Mapping[str, Any], screen: Screen, *, at: str, given: tuple[
     values |= {"role": role, "at": at, "given": given, "event": event["kind"] if role == "event" else ""}
     turn = Turn(**values)
     # An end without a session ends nothing.
-    matters = turn.session if role == "event" else turn.text.strip() or turn.failed
+    matters = turn.session if role == "event" else turn.text.strip() or turn.failed or turn.fetched
     return [turn] if matters else []
 
 

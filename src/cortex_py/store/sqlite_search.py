@@ -1,8 +1,9 @@
 """A search by words in the file of a store, for a process that has no time to open the store: it loads little.
 
-The file is opened read-only, by the SQLite that the store uses too. Only notes of one project are found, by the share
-of a query's words that they have, rare words counting for more. An encrypted file, or one of another version, has no
-results. The weights of the words come along, so that the caller can look closer at long notes.
+The file is opened read-only, by the SQLite that the store uses too. Only notes of one project are found, and none that
+waits for a review, by the share of a query's words that they have, rare words counting for more. An encrypted file, or
+one of another version, has no results. The weights of the words come along, so that the caller can look closer at long
+notes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _FEWEST = 2  # words that a result has
 _PROJECT = "SELECT id FROM project WHERE root IN ({}) ORDER BY length(root) DESC LIMIT 1"
 _NOTES = (
     "SELECT num, id, namespace, status, created_at, content FROM memory WHERE num IN ({}) AND space = ? "
-    "AND kind = 'note' AND status IN ('active', 'pending') AND (expires_at IS NULL OR expires_at > ?) "
+    "AND kind = 'note' AND status = 'active' AND (expires_at IS NULL OR expires_at > ?) "
     "AND (confinement IS NULL OR git_branch = ?) AND content <> '' AND NOT EXISTS "
     "(SELECT 1 FROM tag t WHERE t.space = memory.space AND t.num = memory.num "
     f"AND t.tag IN ('{NEVER_INJECTED_TAG}', '{STALE_TAG}'))"

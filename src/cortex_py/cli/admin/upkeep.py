@@ -28,6 +28,7 @@ def status_command(session: CommandSession) -> None:
     if session.as_json:
         print_json(status)
         return
+    waiting = status.status_counts.get("pending", 0)
     rows = [
         ("project", f"{status.project_name} ({status.project_id})"),
         ("path", status.path or "-"),
@@ -35,6 +36,7 @@ def status_command(session: CommandSession) -> None:
         ("memories", str(status.total_count)),
         ("by namespace", ", ".join(f"{name} {count}" for name, count in status.namespace_counts.items()) or "-"),
         ("by status", ", ".join(f"{name} {count}" for name, count in status.status_counts.items()) or "-"),
+        *([("to be reviewed", f"{waiting}: cortex review")] if waiting else []),
         ("recent topics", ", ".join(status.recent_topics) or "-"),
         ("top tags", ", ".join(f"{tag} {count}" for tag, count in status.top_tags) or "-"),
         ("grounding", ", ".join(f"{name} {count}" for name, count in status.grounding_counts.items()) or "-"),

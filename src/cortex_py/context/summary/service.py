@@ -70,10 +70,12 @@ class Summaries:
         with self._store.database.read() as session:
             text, seq = self._store.branches.summary(session, self._project, branch_id)
             state = _loaded(text)
-            same, rows = self._store.memories.of_branch_since(session, self._project, branch_id, seq)
+            # A summary is given to models unasked, so what waits for a review is not in it.
+            memories = self._store.memories
+            same, rows = memories.of_branch_since(session, self._project, branch_id, seq, reviewed=True)
             if same != state.turns:
                 # A turn has changed or gone: read the branch from its start.
-                state, rows = EMPTY, self._store.memories.of_branch(session, self._project, branch_id)
+                state, rows = EMPTY, memories.of_branch(session, self._project, branch_id, reviewed=True)
             seq = max([change for _, change, _ in rows], default=seq)
             checked = [memory.id for _, _, memory in rows if memory.grounding is not None]
             results = self._store.verifications.results(session, self._project, checked)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...clock import from_micros
-from ...records import LIVE_STATUSES, Memory, Version
+from ...records import LIVE_STATUSES, Memory, Status, Version
 from ..database import (
     EVERY_ROW,
     Database,
@@ -53,6 +53,7 @@ _NEXT = (
 _NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
 # The live records of a line of work. Without the `+`, SQLite would read all live records of the space.
 _OF_LINE = f"m.space = ? AND m.branch_id = ? AND +m.status IN ({marks(len(LIVE_STATUSES))})"
+_REVIEWED: tuple[Status, ...] = ("active", "active")  # in place of the live ones
 # What projects keep of the memories that they used; each condition stands for all places of the id.
 _USES = (
     ("reference", "memory_id IN {ids}"),
@@ -299,24 +300,27 @@ class MemoryTable:
         return column(session, *_newest_first(where, limit, offset))
 
     def of_branch(
-        self, session: Session, project_id: str, branch_id: str, newest: int = -1
+        self, session: Session, project_id: str, branch_id: str, newest: int = -1, *, reviewed: bool = False
     ) -> list[tuple[int, int, Memory]]:
-        """The live records of a line of work in order, as (number, change, record): all, or the `newest` ones."""
+        """The live records of a line of work in order, as (number, change, record): all, or the `newest` ones.
+
+        With `reviewed`, those that wait for a review are left out.
+        """
         found = self._numbered(
             session,
             f"{_OF_LINE} ORDER BY m.created_at DESC, m.num DESC LIMIT ?",
-            (project_id, branch_id, *LIVE_STATUSES, newest if newest >= 0 else EVERY_ROW),
+            (project_id, branch_id, *(_REVIEWED if reviewed else LIVE_STATUSES), newest if newest >= 0 else EVERY_ROW),
         )
         return found[::-1]
 
     def of_branch_since(
-        self, session: Session, project_id: str, branch_id: str, seq: int
+        self, session: Session, project_id: str, branch_id: str, seq: int, *, reviewed: bool = False
     ) -> tuple[int, list[tuple[int, int, Memory]]]:
         """How many live records of a branch are unchanged since a change sequence, and the others as in `of_branch`.
 
         A removed record shows in the count.
         """
-        params: tuple[Sql, ...] = (project_id, branch_id, *LIVE_STATUSES, seq)
+        params: tuple[Sql, ...] = (project_id, branch_id, *(_REVIEWED if reviewed else LIVE_STATUSES), seq)
         (count,) = session.rows(f"SELECT count(*) FROM memory m WHERE {_OF_LINE} AND m.seq <= ?", params)[0]
         return count, self._numbered(session, f"{_OF_LINE} AND m.seq > ? ORDER BY m.created_at, m.num", params)
 
