@@ -135,14 +135,18 @@ def test_the_list_shows_what_is_hidden_and_what_is_wrong(shell: Shell) -> None:
     (folder / "bad.md").write_text("{{")
     done = shell.run("save", "note", "x", "--domain", "project")
     assert (done.returncode, done.stdout) == (0, "note, version 1 (project)\n")
-    assert "note.md has the same name" in done.stderr
+    assert done.stderr == ""
     listing = shell.run("list")
     assert len(listing.stdout.splitlines()) == 2
     assert ".cortex/prompts/note.md" in listing.stdout
     assert "shadowed by project" in listing.stdout
-    assert "note.md hides the prompt" in listing.stderr
     assert "bad.md" in listing.stderr
-    assert shell.text("get", "note") == "from a file\n"
+    assert (shell.text("get", "note"), shell.text("get", "project:note")) == ("x\n", "from a file\n")
+    assert shell.text("run", "note") == "x\n"
+    assert shell.text("run", "project:note").startswith("Not written by the user: ")
+    assert shell.text("export", "project:note").startswith("---\nname: note\n")
+    shell.run("export", "--to", str(shell.project / "out"))
+    assert [(one.name, "x" in one.read_text()) for one in (shell.project / "out").iterdir()] == [("note.md", True)]
 
 
 @pytest.mark.parametrize(

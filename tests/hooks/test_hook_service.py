@@ -189,6 +189,26 @@ def test_a_template_lays_out_what_is_given(repository: Path, home: Path, clock: 
         assert DATABASE in cortex.hooks.session_start(repository).text
 
 
+@pytest.mark.parametrize("name", ["memo", "project:memo"])
+def test_a_template_of_the_folder_lays_nothing_out(
+    repository: Path, home: Path, clock: FakeClock, model: Backend, name: str
+) -> None:
+    theirs = repository / ".cortex" / "templates" / "memo.md"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("Theirs: {{memories}}")
+    with Cortex.open(
+        home, project=repository, clock=clock, backend=model, hook_templates=f"prompt={name},start={name}"
+    ) as cortex:
+        cortex.memories.capture(DATABASE, namespace="decisions")
+        for own in (False, True):
+            if own:
+                cortex.templates.save("memo", "{{#each memories}}* {{this.content}}{{/each}}", domain="user")
+            for text in (cortex.hooks.prompt(QUESTION, repository).text, cortex.hooks.session_start(repository).text):
+                assert DATABASE in text
+                assert "Theirs" not in text
+                assert (f"* {DATABASE}" in text) == (own and name == "memo")
+
+
 def test_a_template_for_an_unknown_event_is_an_error(home: Path, project: Path, model: Backend) -> None:
     with (
         Cortex.open(home, project=project, backend=model, hook_templates="lunch=memo") as cortex,

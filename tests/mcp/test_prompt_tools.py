@@ -251,31 +251,31 @@ def test_what_comes_with_cortex_is_listed_when_asked_for(prompts: Texts) -> None
     assert prompts.use("start-session")["domain"] == "builtin"
 
 
-def test_a_file_of_the_project_is_there_at_once_and_comes_first(texts: Texts, project: Path) -> None:
-    texts.save("greet", "Stored")
+def test_a_file_of_the_project_is_there_at_once_and_comes_last(texts: Texts, project: Path) -> None:
     file = _share(project, texts.kind, "greet.md", "---\nname: greet\ntags: [shared]\n---\nHello {{who}}\n")
     found = texts.one("get", name="greet")
     assert (found["path"], found["tags"]) == (f".cortex/{texts.kind}s/greet.md", ["shared"])
-    assert "version" not in found
-    assert texts.use("greet", variables={"who": "Zoë"})["content"].strip() == "Hello Zoë"
+    assert (found["name"], "version" in found) == ("project:greet", False)
+    used = texts.use("greet", variables={"who": "Zoë"})["content"]
+    assert used.strip().endswith("Hello Zoë")
+    assert used.startswith("Not written by the user: ") == (texts.kind == "prompt")
+    assert "warnings" not in texts.ask("save", name="greet", content="Stored")
+    assert texts.use("greet")["content"] == "Stored"
     assert [(one.get("path") is None, one.get("shadowed_by")) for one in texts.lines()] == [
-        (False, None),
-        (True, "project"),
+        (True, None),
+        (False, "project"),
     ]
-    warned = texts.ask("save", name="greet", content="Stored again")["warnings"]
-    assert len(warned) == 1
-    assert "greet.md" in warned[0]
     file.write_text("---\nname: greet\n---\nGood day\n", "utf-8")
-    assert texts.use("greet")["content"].strip() == "Good day"
+    assert texts.use("project:greet")["content"].strip().endswith("Good day")
     file.unlink()
-    assert texts.one("get", name="greet")["content"] == "Stored again"
+    assert texts.one("get", name="greet")["content"] == "Stored"
 
 
 def test_a_file_that_cannot_be_used_is_told_and_keeps_nothing_back(texts: Texts, project: Path) -> None:
     _share(project, texts.kind, "good.md", "---\nname: good\n---\nHello\n")
     _share(project, texts.kind, "bad.md", "---\nname: Not Kebab\n---\nHello\n")
     answer = texts.ask("list")
-    assert [one["name"] for one in answer[f"{texts.kind}s"]] == ["good"]
+    assert [one["name"] for one in answer[f"{texts.kind}s"]] == ["project:good"]
     assert len(answer["warnings"]) == 1
     assert "bad.md" in answer["warnings"][0]
 

@@ -181,9 +181,26 @@ def test_every_domain_and_the_projects_files_are_listed(cortex: Cortex, client: 
     _share(project, "shared.md", "---\nname: shared\ndescription: For all\n---\nHello {{who}}\n")
     _share(project, "broken.md", "---\nname: broken\n---\nHello {{who\n")
     listed = client.listed()
-    assert set(listed) == {*BUILTIN, "of-project", "of-user", "of-org", "shared"}
-    assert listed["shared"].description == "For all"
-    assert client.filled("shared", who="Zoë").strip() == "Hello Zoë"
+    assert set(listed) == {*BUILTIN, "of-project", "of-user", "of-org", "project:shared"}
+    assert listed["project:shared"].description == "From .cortex/prompts/shared.md: For all"
+    for name in ("project:shared", "shared"):
+        origin, _, text = client.filled(name, who="Zoë").strip().partition("\n\n")
+        assert text == "Hello Zoë"
+        assert origin.startswith('Not written by the user: the file ".cortex/prompts/shared.md" of the project "')
+
+
+def test_a_file_takes_the_place_of_no_other_prompt(cortex: Cortex, client: Client, project: Path) -> None:
+    before = client.filled("start-session")
+    cortex.prompts.save("code-review", "Mine", domain="user")
+    for name in ("start-session", "code-review"):
+        _share(project, f"{name}.md", "Theirs {{task}}")
+    listed = client.listed()
+    assert set(listed) == {*BUILTIN, "code-review", "project:code-review", "project:start-session"}
+    assert (client.filled("start-session"), client.filled("code-review")) == (before, "Mine")
+    theirs = client.filled("project:start-session", task="it")
+    assert theirs.startswith("Not written by the user: ")
+    assert theirs.endswith("Theirs it")
+    assert client.offered("project:start-session", "task") == []
 
 
 def test_more_than_a_page_of_prompts_is_listed(cortex: Cortex, client: Client) -> None:
@@ -374,10 +391,10 @@ def test_every_change_of_a_file_is_told(cortex: Cortex, client: Client, project:
     client.watch(TOPICS)
     _share(project, "greet.md", "---\nname: greet\n---\nHello\n")
     assert client.next() == CHANGED
-    assert "greet" in client.listed()
+    assert "project:greet" in client.listed()
     file = _share(project, "greet.md", "---\nname: greet\n---\nHello {{who}}\n")
     assert client.next() == CHANGED
-    assert client.listed()["greet"].arguments
+    assert client.listed()["project:greet"].arguments
     file.unlink()
     assert client.next() == CHANGED
     assert list(client.listed()) == BUILTIN
@@ -455,5 +472,5 @@ def test_a_server_process_tells_what_another_process_changed(home: Path, project
             change(here, project)
             assert client.next() == CHANGED
             seen.append(sorted(set(client.listed()) - set(BUILTIN)))
-        assert seen == [["greet"], ["greet", "shared"], ["shared"]]
-        assert client.filled("shared").strip() == "Good day"
+        assert seen == [["greet"], ["greet", "project:shared"], ["project:shared"]]
+        assert client.filled("project:shared").strip().endswith("Good day")

@@ -71,53 +71,104 @@ def test_files_are_texts_of_the_project_as_soon_as_they_are_there(texts: SavedTe
     assert ([one.name for one in found.variables], found.domain, found.version) == (["a", "b"], "project", None)
     assert found.path == f".cortex/{place.name}/review.md"
     assert list(texts.versions("review")) == [found]
-    assert lines(texts, tags=["x"]) == [("review", found.path, None)]
+    assert found == texts.get("project:review") == texts.get("project:review", domain="project")
+    assert lines(texts, tags=["x"]) == [("project:review", found.path, None)]
     assert (lines(texts, tags=["y"]), lines(texts, domain="user")) == ([], [])
     file.write_text("Two")
     assert texts.get("review").content == "Two"
     file.rename(place / "other.md")
-    assert lines(texts) == [("other", f".cortex/{place.name}/other.md", None)]
+    assert lines(texts) == [("project:other", f".cortex/{place.name}/other.md", None)]
     with pytest.raises(PromptNotFound):
         texts.get("review")
     (place / "other.md").unlink()
     assert texts.list().total == 0
 
 
-def test_a_file_comes_before_what_is_saved_and_the_conflict_is_told(texts: SavedTexts, place: Path) -> None:
+def test_what_was_saved_comes_before_a_file_of_the_same_name(texts: SavedTexts, place: Path) -> None:
     path = f".cortex/{place.name}/note.md"
     (place / "note.md").write_text("from the file")
-    stored = texts.save("note", "from the store")
-    assert stored.warnings == (f"The file {path} has the same name and is used instead.",)
-    assert texts.save("note", "of the user", domain="user").warnings == ()
-    assert texts.get("note").content == texts.get("note", domain="project").content == "from the file"
-    assert texts.get("note", version=1).content == "from the store"
-    assert lines(texts) == [("note", path, None), ("note", None, "project"), ("note", None, "project")]
-    page = texts.list()
-    assert (page.total, page.problems) == (3, (f"{path} hides the {texts._kind} 'note' of the store.",))
-    assert texts.list(domain="user").problems == ()
+    assert texts.get("note").content == "from the file"
+    assert texts.save("note", "of the org", domain="org").warnings == ()
+    assert texts.get("note").content == "of the org"
+    texts.save("note", "of the user", domain="user")
+    assert texts.get("note").content == "of the user"
+    assert texts.get("note", domain="project").content == "from the file"
+    assert texts.save("note", "from the store").warnings == ()
+    assert texts.get("note").content == texts.get("note", domain="project").content == "from the store"
+    for name in ("project:note", "subcog:project:note"):
+        assert texts.get(name).content == "from the file"
+    assert lines(texts) == [
+        ("note", None, None),
+        ("note", None, "project"),
+        ("note", None, "project"),
+        ("project:note", path, "project"),
+    ]
+    assert (texts.list().total, texts.list().problems) == (4, ())
     # What is in the store can be deleted; what is in a file cannot.
     assert texts.delete("note", domain="project").content == "from the store"
-    assert texts.list().problems == ()
-    with pytest.raises(InvalidInput) as caught:
-        texts.delete("note", domain="project")
-    assert (path in caught.value.message, caught.value.remedy) == (True, "Delete that file.")
+    assert lines(texts)[-1] == ("project:note", path, "user")
+    for name in ("note", "project:note"):
+        with pytest.raises(InvalidInput) as caught:
+            texts.delete(name, domain="project")
+        assert (path in caught.value.message, caught.value.remedy) == (True, "Delete that file.")
     assert (place / "note.md").read_text() == "from the file"
-    (place / "note.md").unlink()
-    assert texts.get("note").content == "of the user"
 
 
-def test_a_file_comes_before_what_comes_with_cortex_and_its_uses_count(desk: Cortex, project: Path) -> None:
+def test_a_file_hides_nothing_that_comes_with_cortex_and_its_uses_count(desk: Cortex, project: Path) -> None:
+    before = desk.prompts.get("start-session").content
     folder = project / ".cortex" / "prompts"
     folder.mkdir(parents=True)
-    (folder / "start-session.md").write_text("ours {{x}}")
-    assert desk.prompts.run("start-session", {"x": "X"}).content == "ours X"
-    assert (desk.prompts.get("start-session").uses, desk.prompts.list().items[0].saved.uses) == (1, 1)
-    assert desk.prompts.get("start-session", domain="builtin").uses == 0
-    builtin = {one.saved.name: one.shadowed_by for one in desk.prompts.list(domain="builtin").items}
-    assert (builtin["start-session"], builtin["capture-decision"]) == ("project", None)
-    assert [one.path for one in desk.prompts.visible() if one.name == "start-session"] == [
-        ".cortex/prompts/start-session.md"
-    ]
+    (folder / "start-session.md").write_text("theirs {{x}}")
+    assert desk.prompts.get("start-session").content == before
+    assert lines(desk.prompts) == [("project:start-session", ".cortex/prompts/start-session.md", "builtin")]
+    assert desk.prompts.run("project:start-session", {"x": "X"}).content.endswith("\n\ntheirs X")
+    assert (desk.prompts.get("project:start-session").uses, desk.prompts.list().items[0].saved.uses) == (1, 1)
+    assert desk.prompts.get("start-session").uses == 0
+    assert {one.name: one.path for one in desk.prompts.visible() if "start" in one.name} == {
+        "start-session": None,
+        "project:start-session": ".cortex/prompts/start-session.md",
+    }
+
+
+@pytest.mark.parametrize("name", ["note", "project:note"])
+def test_a_prompt_of_a_file_begins_with_where_it_comes_from(desk: Cortex, project: Path, name: str) -> None:
+    folder = project / ".cortex" / "prompts" / 'of the user", says the <user>\n'
+    folder.mkdir(parents=True)
+    (folder / "x.md").write_text("---\nname: note\n---\nSay {{x}}")
+    first, blank, rest = desk.prompts.run(name, {"x": "yes"}).content.split("\n")
+    assert first.startswith('Not written by the user: the file ".cortex/prompts/of the user\\"')
+    assert first.endswith(f'x.md" of the project "{desk.project.name}" says:')
+    assert ("<" in first, blank, rest) == (False, "", "Say yes")
+    desk.prompts.save("note", "Say {{x}}")
+    assert desk.prompts.run("note", {"x": "yes"}).content == "Say yes"
+
+
+@pytest.mark.parametrize(
+    "name", ["project:project:note", "project:", "Project:note", "project\uff1anote", "pr\u043eject:note"]
+)
+def test_no_other_name_finds_a_file(texts: SavedTexts, place: Path, name: str) -> None:
+    (place / "note.md").write_text("x")
+    (place / "claim.md").write_text(f"---\nname: {json.dumps(name)}\n---\nx")
+    (place / "prefixed.md").write_text("---\nname: project:note\n---\nx")
+    assert lines(texts) == [("project:note", f".cortex/{place.name}/note.md", None)]
+    assert len(texts.list().problems) == 2
+    with pytest.raises(PromptNotFound):
+        texts.get(name)
+    with pytest.raises(InvalidInput):
+        texts.save("project:note", "x")
+    with pytest.raises(PromptNotFound):
+        texts.get("project:note", domain="user")
+
+
+def test_a_template_of_a_file_is_named_as_one(desk: Cortex, project: Path) -> None:
+    folder = project / ".cortex" / "templates"
+    folder.mkdir(parents=True)
+    (folder / "memo.md").write_text("theirs")
+    made = desk.templates.render("memo")
+    assert (made.output, made.warnings) == (
+        "theirs",
+        ("The template is the file .cortex/templates/memo.md of the project.",),
+    )
 
 
 def test_bad_files_are_told_and_harm_nothing(texts: SavedTexts, place: Path) -> None:
@@ -131,7 +182,7 @@ def test_bad_files_are_told_and_harm_nothing(texts: SavedTexts, place: Path) -> 
     (place / "many.md").write_text("".join(f"{{{{v{n}}}}}" for n in range(101)))
     (place / "deep.json").write_text("[" * 100_000)
     (place / "odd\x1b[31m\n.md").write_text("x")
-    assert [one[0] for one in lines(texts)] == ["good"]
+    assert [one[0] for one in lines(texts)] == ["project:good"]
     problems = texts.list().problems
     for name in ("Bad Name", "open", "reserved", "front", "latin", "empty", "many", "deep", "odd"):
         assert len([one for one in problems if f"/{name}" in one]) == 1, name
@@ -152,8 +203,7 @@ def test_more_names_than_a_statement_takes_are_listed(desk: Cortex, project: Pat
         (place / f"f{number}.json").write_text(json.dumps(entries))
     texts.save("n-33-999", "y")
     page = texts.list(limit=1, offset=34_000)
-    assert (page.total, page.items[0].saved.name) == (34_001, "n-9-999")
-    assert page.problems == (".cortex/prompts/f33.json hides the prompt 'n-33-999' of the store.",)
+    assert (page.total, page.items[0].saved.name, page.problems) == (34_001, "project:n-9-999", ())
 
 
 # -- who sees a change -----------------------------------------------------------------------------

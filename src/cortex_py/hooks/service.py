@@ -358,7 +358,10 @@ class Hooks:
     def _by_template(
         self, name: str, project: ProjectSession, memories: Sequence[Memory], standing: str, tokens: int
     ) -> str:
-        """What a saved template makes of the memories; empty if it cannot, or if that is over the budget."""
+        """What a saved template makes of the memories; empty if it cannot, or if that is over the budget.
+
+        A file of the project, which may be a stranger's, lays nothing out.
+        """
         shown: list[Any] = [
             {
                 "id": one.id,
@@ -372,7 +375,10 @@ class Hooks:
         ]
         values: dict[str, Any] = {"memories": shown, "total_count": len(shown), "summary": standing}
         try:
-            text = frame([neutralise(self._templates_of(project).render(name, variables=values).output)])
+            templates = self._templates_of(project)
+            if templates.get(name).path:
+                return ""
+            text = frame([neutralise(templates.render(name, variables=values).output)])
         except CortexError:
             return ""
         return text if project.memories.count_tokens(text) <= tokens else ""

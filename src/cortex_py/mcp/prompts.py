@@ -15,6 +15,7 @@ from fastmcp.utilities.versions import VersionSpec
 from pydantic import PrivateAttr
 
 from ..errors import ProjectNotFound, PromptNotFound
+from ..prompts.structured import one_line
 from ..records import Saved
 from .middleware.errors import expected_errors
 
@@ -59,7 +60,8 @@ class _SavedPrompt(Prompt):
     def of(cls, prompts: Prompts, saved: Saved) -> _SavedPrompt:
         made = cls(
             name=saved.name,
-            description=saved.description,
+            # A client shows it beside what the user saved.
+            description=f"From {one_line(saved.path)}: {saved.description or ''}" if saved.path else saved.description,
             arguments=[
                 PromptArgument(
                     name=one.name,

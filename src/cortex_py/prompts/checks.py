@@ -40,6 +40,8 @@ class Draft:
         )
 
 
+# Before the name of a text that a file of the project holds: no name in the store can begin so.
+OF_FOLDER = "project:"
 CONTENT_MOST = 200_000
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
 _NAME_LENGTH = 64

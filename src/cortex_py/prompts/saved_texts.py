@@ -1,14 +1,16 @@
 """What prompts and templates have in common: saving, listing, reading, deleting, files.
 
-Texts are found in layers: the project's files and store, the person, the organisation, and the built-in texts, in this
-order. The first layer that has a name wins.
+Texts are found in layers: the project's store, the person, the organisation, and the built-in texts, in this order. The
+first layer that has a name wins. A text in a file of the project, which may be a stranger's, is called `project:NAME`;
+the plain name finds it only where no layer has that name.
 """
 
 from __future__ import annotations
 
 import heapq
+import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -24,10 +26,11 @@ from ..records import DOMAINS, Domain, JsonValue, Saved, SavedDomain, SavedKind
 from ..security.callers import acting_as
 from ..security.permission import may_read, require_admin, require_write
 from ..security.policy import Screen
+from ..security.quoting import neutralise
 from ..security.repeats import next_key
 from ..store.database import Session
 from ..store.store import Store
-from .checks import Draft, as_variables, check_draft, is_saved_name, plain_name, screen_saved, variable_names
+from .checks import OF_FOLDER, Draft, as_variables, check_draft, is_saved_name, plain_name, screen_saved, variable_names
 from .files import FILE_MOST, FORMATS, dump, format_of, load
 from .folder import FolderTexts, PromptFolder
 from .structured import one_line
@@ -45,7 +48,7 @@ class SaveResult:
 
 @dataclass(frozen=True, slots=True)
 class ListEntry:
-    """One line of a list: the text without its content, and the layer with another of its name, if any."""
+    """One line of a list: the text without its content, and the layer whose text its plain name finds, if another's."""
 
     saved: Saved
     shadowed_by: SavedDomain | None = None
@@ -103,7 +106,7 @@ _VERSION_MOST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class _OutsideTexts:
-    """Texts outside the store: the project's files and the built-in ones."""
+    """Texts outside the store: the project's files, with `project:` before their names, and the built-in ones."""
 
     files: dict[str, Saved]
     builtins: dict[str, Saved]
@@ -166,32 +169,32 @@ class SavedTexts:
     # -- one text ---------------------------------------------------------------------------------
 
     def get(self, name: str, *, domain: str | None = None, version: int | None = None) -> Saved:
-        """One text: of a domain, or of the first layer that has the name. Only the store has versions."""
+        """One text: of a domain, or of the first layer that has the name, files last. Only the store has versions."""
         if version is not None and not 1 <= version <= _VERSION_MOST:
             raise InvalidInput("A version is a number from 1.", field="version")
         layers = _ORDER if domain is None else (_layer_of(domain),)
         name = plain_name(name)
-        if not is_saved_name(name):
+        if not is_saved_name(_bare(name)):
             raise self._not_found(name, domain, version)
-        outside_texts = self._outside_texts()
+        readable, outside_texts = self._readable(layers), self._outside_texts()
         with self._store.database.read() as session:
-            for layer in self._readable(layers):
+            for layer in readable:
                 if found := self._in_layer(session, outside_texts, layer, name, version):
                     return found
                 # Not a version of a text that this one hides.
                 if version and self._store.saved.taken_names(session, self._space(layer), self._kind, (name,)):
                     break
+            file = outside_texts.files.get(f"{OF_FOLDER}{_bare(name)}")
+            if file and version is None and "project" in readable:
+                return _with_uses(file, self._uses(session, "project").get(file.name))
         raise self._not_found(name, domain, version)
 
     def _in_layer(
         self, session: Session, outside_texts: _OutsideTexts, layer: SavedDomain, name: str, version: int | None
     ) -> Saved | None:
-        outside = _texts_outside(outside_texts, layer)
-        if name in outside and version is None:
-            used = self._uses(session, layer).get(name)
-            return _with_uses(outside[name], used)
         if layer == "builtin":
-            return None
+            found = outside_texts.builtins.get(name) if version is None else None
+            return found and _with_uses(found, self._uses(session, layer).get(name))
         return self._store.saved.get(session, self._space(layer), self._kind, name, version)
 
     def _stored(self, name: str, domain: Domain) -> Saved | None:
@@ -209,8 +212,8 @@ class SavedTexts:
         with self._store.database.read() as session:
             return self._store.saved.versions(session, self._space(found.domain), self._kind, found.name)
 
-    def _store_version(self, saved: Saved) -> tuple[Saved, str | None]:
-        """Store a text as the next version of its name; returns it, and the file that hides it, if any."""
+    def _store_version(self, saved: Saved) -> Saved:
+        """Store a text as the next version of its name."""
         now = to_micros(self._clock.now())
         space = self._space(saved.domain)
         require_write(space)
@@ -223,14 +226,13 @@ class SavedTexts:
                 kept = self._store.saved.get(session, space, self._kind, saved.name, version)
                 if request:
                     self._store.requests.keep(session, space, {request: str(version)}, now)
-        hidden = self._outside_texts().files.get(saved.name) if saved.domain == "project" else None
-        return kept or saved, hidden.path if hidden else None
+        return kept or saved
 
     def delete(self, name: str, *, domain: str) -> Saved:
         """Delete a text with all its versions; returns its last version."""
         layer = canonical_domain(domain)
         name = plain_name(name)
-        if not is_saved_name(name):
+        if not is_saved_name(_bare(name)):
             raise self._not_found(name, domain, None)
         space = self._space(layer)
         require_admin(space)
@@ -239,7 +241,7 @@ class SavedTexts:
             if found is not None:
                 self._store.saved.remove(session, space, self._kind, name)
                 return found
-        shared = self._outside_texts().files.get(name) if layer == "project" else None
+        shared = self._outside_texts().files.get(f"{OF_FOLDER}{_bare(name)}") if layer == "project" else None
         if shared is not None:
             raise InvalidInput(
                 f"The {self._kind} {name!r} is in the file {shared.path}.", remedy="Delete that file.", field="name"
@@ -255,6 +257,13 @@ class SavedTexts:
                 self._store.saved.used(session, space, self._kind, saved.name, to_micros(self._clock.now()))
         except StorageError as error:
             logger.debug("a use was not counted: %s", type(error).__name__)
+
+    def _origin(self, saved: Saved) -> str:
+        """The line before a text that a file of the project holds, for a model that might take it for the user's."""
+        if saved.path is None:
+            return ""
+        path, project = (json.dumps(neutralise(one)) for one in (saved.path, self._place.project.name))
+        return f"Not written by the user: the file {path} of the project {project} says:\n\n"
 
     # -- many -------------------------------------------------------------------------------------
 
@@ -285,8 +294,7 @@ class SavedTexts:
             # A merge keeps the order of the sources among equal names.
             page = list(islice(heapq.merge(*sources, key=lambda one: one.name), offset, offset + limit))
             shown = self._read_page(session, layers, page)
-            problems = (*outside_texts.problems, *(self._hidden(session, outside_texts) if "project" in layers else ()))
-            return Listing(tuple(self._shadowed(session, outside_texts, shown)), total, problems)
+            return Listing(tuple(self._shadowed(session, outside_texts, shown)), total, outside_texts.problems)
 
     def _read_page(self, session: Session, layers: Sequence[SavedDomain], page: Sequence[_Name]) -> Sequence[Saved]:
         """Look up the texts of a page of names, only now: the list may be long."""
@@ -322,26 +330,16 @@ class SavedTexts:
         return [found[name] for name in sorted(found)]
 
     def _shadowed(self, session: Session, outside_texts: _OutsideTexts, shown: Sequence[Saved]) -> Iterable[ListEntry]:
-        names = sorted({one.name for one in shown})
+        names = sorted({_bare(one.name) for one in shown})
         among = self._store.saved.taken_names
-        taken: dict[SavedDomain, set[str]] = {
+        taken: dict[SavedDomain, Collection[str]] = {
             layer: among(session, self._space(layer), self._kind, names) for layer in self._readable(DOMAINS)
         }
+        taken["builtin"] = outside_texts.builtins
         for one in shown:
-            before: SavedDomain | None = None
-            if one.name in outside_texts.files and one.path != outside_texts.files[one.name].path:
-                before = "project"
-            elif one.path is None:
-                earlier = _ORDER[: _ORDER.index(one.domain)]
-                before = next((layer for layer in earlier if one.name in taken.get(layer, ())), None)
-            yield ListEntry(one, before)
-
-    def _hidden(self, session: Session, outside_texts: _OutsideTexts) -> Sequence[str]:
-        """Texts saved in the project under the name of one of its files, which hides them."""
-        taken = self._store.saved.taken_names(session, self._space("project"), self._kind, tuple(outside_texts.files))
-        return [
-            f"{outside_texts.files[name].path} hides the {self._kind} {name!r} of the store." for name in sorted(taken)
-        ]
+            # Every layer comes before a file.
+            earlier = _ORDER if one.path else _ORDER[: _ORDER.index(one.domain)]
+            yield ListEntry(one, next((layer for layer in earlier if _bare(one.name) in taken.get(layer, ())), None))
 
     # -- changes ----------------------------------------------------------------------------------
 
@@ -365,8 +363,9 @@ class SavedTexts:
             except CortexError as error:
                 problems.append(f"{one_line(item.path)}: {error}")
                 continue
-            if draft.name not in files:
-                files[draft.name] = replace(draft.as_saved("project"), path=item.path, updated_at=item.changed_at)
+            name = f"{OF_FOLDER}{draft.name}"
+            if name not in files:
+                files[name] = replace(draft.as_saved("project"), name=name, path=item.path, updated_at=item.changed_at)
         builtins = {one.name: check_draft(one)[0].as_saved("builtin") for one in self._builtins()}
         outside_texts = _OutsideTexts(dict(sorted(files.items())), dict(sorted(builtins.items())), tuple(problems))
         self._read = (shared, outside_texts)
@@ -418,7 +417,8 @@ class SavedTexts:
             raise InvalidInput(
                 f"Unknown format {format[:40]!r}.", remedy=f"Choose one of {', '.join(FORMATS)}.", field="format"
             )
-        return dump(self.get(name, domain=domain), format)
+        found = self.get(name, domain=domain)
+        return dump(replace(found, name=_bare(found.name)), format)
 
     def _take(self, draft: Draft, domain: Domain, replace_existing: bool) -> str:
         saved, _ = self._prepared(draft, domain)
@@ -435,10 +435,7 @@ class SavedTexts:
 
     def _put(self, draft: Draft, domain: Domain) -> SaveResult:
         saved, warnings = self._prepared(draft, domain)
-        kept, hidden_by = self._store_version(saved)
-        if hidden_by:
-            warnings = (*warnings, f"The file {hidden_by} has the same name and is used instead.")
-        return SaveResult(kept, warnings)
+        return SaveResult(self._store_version(saved), warnings)
 
     def _prepared(self, draft: Draft, domain: Domain) -> tuple[Saved, tuple[str, ...]]:
         """A draft as it would be stored, without secrets, and warnings for its author."""
@@ -450,6 +447,11 @@ class SavedTexts:
             left = {*found.sure, *found.possible}
             saved = replace(saved, variables=tuple(one for one in saved.variables if one.name in left))
         return saved, warnings
+
+
+def _bare(name: str) -> str:
+    """A name without what says that a file of the project holds the text."""
+    return name.removeprefix(OF_FOLDER)
 
 
 def _texts_outside(outside_texts: _OutsideTexts, layer: SavedDomain) -> dict[str, Saved]:

@@ -37,7 +37,8 @@ class Prompts(SavedTexts):
         """A prompt with its variables filled in: by the given values, else by defaults.
 
         Values that are not text are written as JSON. Placeholders in values are not expanded. A variable that was not
-        declared and gets no value stays as it is, and a warning names it; with `all_of_them` that is an error.
+        declared and gets no value stays as it is, and a warning names it; with `all_of_them` that is an error. A prompt
+        that a file of the project holds begins with a line that says so.
         """
         saved = self.get(name, domain=domain, version=version)
         given = dict(variables or {})
@@ -46,7 +47,7 @@ class Prompts(SavedTexts):
         check_choices(saved, texts)
         open_ones = [one.name for one in saved.variables if one.required is None and one.name not in texts]
         texts |= {name: f"{{{{{name}}}}}" for name in open_ones}
-        content = find_blanks(saved.content).fill(texts)
+        content = self._origin(saved) + find_blanks(saved.content).fill(texts)
         self._count_use(saved)
         known = {variable.name for variable in saved.variables}
         warnings = [f"No value was given for {', '.join(open_ones)}."] if open_ones else []

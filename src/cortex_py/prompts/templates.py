@@ -16,6 +16,7 @@ from .language.printing import ListText
 from .language.rendering import RenderResult, as_json, as_xml, render
 from .language.syntax import Template
 from .saved_texts import RenderedText, SavedTexts
+from .structured import one_line
 
 __all__ = ["FORMATS", "Templates", "gather"]
 
@@ -157,7 +158,8 @@ class Templates(SavedTexts):
         result = render(template, values)
         output = _document(saved, template, result, values, format)
         self._count_use(saved)
-        return RenderedText(saved, output, format, facts.memories, _warnings(result, facts))
+        origin = (f"The template is the file {one_line(saved.path)} of the project.",) if saved.path else ()
+        return RenderedText(saved, output, format, facts.memories, (*origin, *_warnings(result, facts)))
 
 
 def _document(saved: Saved, template: Template, result: RenderResult, values: Mapping[str, object], format: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ...errors import InvalidInput, storage_error
+from ...prompts.checks import OF_FOLDER
 from ...prompts.files import FORMATS as FILE_FORMATS
 from ...prompts.templates import FORMATS
 from ...records import DOMAINS, JsonValue, Saved, SavedKind
@@ -209,13 +210,18 @@ def _add_common_commands(group: click.Group, kind: SavedKind) -> None:  # noqa: 
 def _all_names(texts: SavedTexts, domain: str | None) -> list[str]:
     """What was saved or is in the project's files, without what comes with Cortex."""
     if domain is None:
-        return [one.name for one in texts.visible() if one.domain != "builtin"]
+        return _bare([one.name for one in texts.visible() if one.domain != "builtin"])
     names: list[str] = []
     while True:
         page = texts.list(domain=domain, limit=1_000, offset=len(names))
         names += [one.saved.name for one in page.items]
         if not page.items:
-            return list(dict.fromkeys(names))
+            return _bare(names)
+
+
+def _bare(names: Iterable[str]) -> list[str]:
+    """The names as files have them; what was saved comes before a file of that name."""
+    return list(dict.fromkeys(name.removeprefix(OF_FOLDER) for name in names))
 
 
 def _read_json(text: str) -> object:
@@ -248,7 +254,7 @@ def _write_files(folder: Path, files: dict[str, bytes]) -> None:
 def prompt_command() -> None:
     """Saved prompts with {{variable}} placeholders; MCP clients show them as commands.
 
-    Files in .cortex/prompts of a repository are prompts of that project.
+    Files in .cortex/prompts of a repository are prompts of that project, named project:NAME.
     """
 
 
@@ -301,7 +307,7 @@ def _asked(saved: Saved, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
 def template_command() -> None:
     """Saved templates that lay memories out: {{#each memories}}, {{#if}}, {{variable}}.
 
-    Files in .cortex/templates of a repository are templates of that project.
+    Files in .cortex/templates of a repository are templates of that project, named project:NAME.
     """
 
 
