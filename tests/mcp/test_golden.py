@@ -443,9 +443,9 @@ def _use_saved_texts(call: Checked, project: Path, secret: str) -> None:
         more = {"description": "Read a file", "variables": [declared, {"name": "nowhere"}]}
         call(tool, action="save", **new, **more)
         call(tool, action="save", **new, **more, domain="user")
-        call(tool, action="save", name="shared", content="Hidden")
+        call(tool, action="save", name="shared", content="Stored")
         call(tool, action="list")
-        for name in ("read", "shared"):
+        for name in ("read", "project:shared"):
             call(tool, action="get", name=name)
             call(tool, action=use, name=name, variables={"file": "x", "who": "Zoë"})
         call(tool, action="delete", name="read", domain="user")

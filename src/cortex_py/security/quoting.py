@@ -33,14 +33,13 @@ _TURN = re.compile(r"^([^\w\n]{0,20}(?:human|assistant|system|user)\W{0,4}):", r
 
 def without_unseen(text: str) -> str:
     """A text without the characters that nobody sees; lines end as usual."""
-    return _UNUSUAL.sub(_kept, _LINES.sub("\n", text))
-
-
-def _kept(found: re.Match[str]) -> str:
     from unicodedata import category
 
-    char = found.group()
-    return "" if category(char).startswith("C") or _UNSEEN.match(char) else char
+    def kept(found: re.Match[str]) -> str:
+        char = found.group()
+        return "" if category(char).startswith("C") or _UNSEEN.match(char) else char
+
+    return _UNUSUAL.sub(kept, _LINES.sub("\n", text))
 
 
 def neutralise(text: str) -> str:
