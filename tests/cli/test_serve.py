@@ -12,7 +12,7 @@ import pytest
 
 from timing import MINUTE
 
-from servers import HttpServer, http_server, serve_command, serve_environment
+from servers import HttpServer, http_server, serve_command, serve_environment, stdio_server
 
 TOKEN = "a-long-enough-token-0123"
 
@@ -47,6 +47,17 @@ def test_health_and_status_are_answered(server: HttpServer) -> None:
     assert _json(server.url, "/health/ready") == {"status": "ready"}
     assert _json(server.url, "/status")["total_count"] == 0
     assert _get(server.url, "/nothing")[0] == 404
+
+
+@pytest.mark.slow
+def test_settings_in_the_folder_of_a_project_are_not_the_servers(home: Path, project: Path) -> None:
+    """FastMCP would read them, and refuse to start with this one."""
+    (project / ".env").write_text("FASTMCP_LOG_LEVEL=none-of-these\n", "ascii")
+    with stdio_server(home, project, own_interpreter=True) as server:
+        server.handshake()
+        assert "error" not in server.call(1, "subcog_status")
+    with http_server(home, project, own_interpreter=True) as running:
+        assert _json(running.url, "/health/live") == {"status": "live"}
 
 
 def test_another_host_name_or_origin_is_refused(server: HttpServer) -> None:
