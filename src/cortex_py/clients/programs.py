@@ -42,7 +42,10 @@ class Run:
 
 
 def cortex_words() -> list[str]:
-    """The absolute command of this Cortex."""
+    """The absolute command of this Cortex.
+
+    Clients run it in the folder of a project, where the interpreter must import nothing: hence `-P`.
+    """
     beside = Path(sys.executable).with_name("cortex.exe" if os.name == "nt" else "cortex")
     if beside.is_file():
         return [str(beside)]

@@ -116,7 +116,7 @@ def _own_settings(models: Path) -> Iterator[None]:
 
 def _client_lines() -> list[tuple[str, str]]:
     found = shutil.which("cortex")
-    start = [found] if found else [sys.executable, "-m", "cortex_py"]
+    start = [found] if found else [sys.executable, "-P", "-m", "cortex_py"]
 
     def entry(*options: str) -> dict[str, object]:
         return {"command": start[0], "args": [*start[1:], "serve", *options]}

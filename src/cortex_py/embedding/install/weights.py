@@ -83,7 +83,8 @@ def download_package(folder: Path, progress: Callable[[int, int], None] | None =
 def _pip() -> list[str]:
     """The pip of this environment, or another: any can fetch a package that is not to be installed."""
     if find_spec("pip"):
-        return [sys.executable, "-m", "pip"]
+        # The current folder may be a stranger's: no `pip` of it is imported.
+        return [sys.executable, "-P", "-m", "pip"]
     if found := shutil.which("pip3") or shutil.which("pip"):
         return [found]
     if found := shutil.which("uvx"):
