@@ -106,6 +106,23 @@ def test_a_model_that_is_not_here_says_how_to_get_it(cache: Path) -> None:
         assert "hf download sentence-transformers/all-MiniLM-L6-v2" in str(caught.value.remedy)
 
 
+@pytest.mark.parametrize("name", [None, "some/model", "models"])
+def test_no_model_is_taken_from_the_current_folder(
+    cache: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str | None
+) -> None:
+    """It may be a stranger's repository, and the library runs the code that a folder brings with its model."""
+    clone = tmp_path / "clone"
+    planted = clone / (name or "sentence-transformers/all-MiniLM-L6-v2")
+    planted.parent.mkdir(parents=True)
+    shutil.copytree(folder, planted, copy_function=os.link)
+    monkeypatch.chdir(clone)
+    backend = SentenceTransformersBackend(name)
+    assert backend.dimensions == 0
+    with pytest.raises(ModelMissing):
+        backend.embed(["x"])
+    assert SentenceTransformersBackend(str(planted)).dimensions == 384
+
+
 def test_a_model_that_has_come_since_is_seen(cache: Path, folder: Path) -> None:
     backend = SentenceTransformersBackend("some/model")
     assert backend.dimensions == 0

@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ConfigurationError, ModelCorrupt, ModelMissing
-from ...paths import expanded
-from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest_files, find_folder
+from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest_files, find_folder, given_folder
 from .token_batches import embed_batches
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class MlxBackend:
                 remedy="Choose another model or backend.",
                 field="embedding_model",
             )
-        self.model_name = path.resolve().name if expanded(wanted).is_dir() else wanted
+        self.model_name = path.resolve().name if given_folder(wanted) else wanted
         self.dimensions = self._folder.dimensions
         self.max_tokens = self._folder.max_tokens
         self._running = threading.Lock()

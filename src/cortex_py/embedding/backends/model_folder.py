@@ -20,7 +20,16 @@ from ...errors import ConfigurationError, ModelCorrupt, ModelMissing, extra_reme
 from ...paths import expanded, open_regular, read_whole
 from ..wordpiece import WordPiece
 
-__all__ = ["DEFAULT_MODEL", "Digest", "ModelFolder", "Tokeniser", "digest_files", "drop_surrogates", "find_folder"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "Digest",
+    "ModelFolder",
+    "Tokeniser",
+    "digest_files",
+    "drop_surrogates",
+    "find_folder",
+    "given_folder",
+]
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -65,10 +74,19 @@ def digest_files(files: Iterable[Path], *settings: object) -> Digest:
     return Digest(total.hexdigest(), stamps)
 
 
-def find_folder(model: str) -> Path | None:
-    """The folder of a model, given as a path or hub name; None if it is not on this machine."""
+def given_folder(model: str) -> Path | None:
+    """The folder that a setting gives as a whole path.
+
+    A name on the hub is never one, although it reads like a path from the current folder: that may be a stranger's
+    repository, and a model can bring code.
+    """
     folder = expanded(model)
-    if folder.is_dir():
+    return folder if folder.is_absolute() and folder.is_dir() else None
+
+
+def find_folder(model: str) -> Path | None:
+    """The folder of a model, given as a whole path or hub name; None if it is not on this machine."""
+    if folder := given_folder(model):
         return folder
     # Names without an owner are looked up as sentence-transformers does.
     for name in (model, f"sentence-transformers/{model}") if "/" not in model else (model,):

@@ -14,11 +14,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ...errors import EmbeddingError, ModelMissing
-from ...paths import expanded
-from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest_files, drop_surrogates, find_folder
+from .model_folder import DEFAULT_MODEL, Digest, ModelFolder, digest_files, drop_surrogates, find_folder, given_folder
 from .runtime import refuse_telemetry
 from .token_batches import embed_batches
 
@@ -67,8 +67,8 @@ class SentenceTransformersBackend:
         self._using = threading.Lock()
         self._model: SentenceTransformer | None = None
         self._found: ModelFolder | None = None
-        path = expanded(self._wanted)
-        self.model_name = path.resolve().name if path.is_dir() else self._wanted
+        path = given_folder(self._wanted)
+        self.model_name = path.resolve().name if path else self._wanted
 
     @property
     def dimensions(self) -> int:
@@ -152,6 +152,12 @@ class SentenceTransformersBackend:
             if self._folder() is not None or not self._chosen:
                 self._present()
                 self._digest.check()
+            elif Path(self._wanted).exists():
+                # The library would take it for the model, from wherever this process happens to be.
+                raise ModelMissing(
+                    f"{self._wanted} is a path from the current folder, where no model is taken from.",
+                    remedy="Set embedding_model to the model's whole path.",
+                )
             self._model = self._load()
         return self._model
 
