@@ -353,6 +353,14 @@ def test_an_answer_that_is_no_plain_document_is_refused(server: FaultyServer, do
     fault_of(lambda: open_at("webdav", server.port).list(""), "refuses")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("inside", [b"<a>" * 100 + b"</a>" * 100, b"<a/>" * 2_100_000], ids=["deep", "many"])
+def test_an_answer_with_more_elements_than_a_list_has_is_refused(server: FaultyServer, inside: bytes) -> None:
+    """Each would take a hundred times its bytes in memory."""
+    server.usual = always(207, b'<D:multistatus xmlns:D="DAV:">' + inside + b"</D:multistatus>")
+    fault_of(lambda: open_at("webdav", server.port, timeout=60).list(""), "refuses")
+
+
 def test_a_packed_answer_is_refused(server: FaultyServer) -> None:
     server.usual = always(200, b"\x1f\x8b", Content_Encoding="gzip")
     fault_of(lambda: open_at("webdav", server.port).get("a", 10), "refuses")

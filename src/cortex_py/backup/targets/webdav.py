@@ -171,6 +171,10 @@ _DRAFT = re.compile(r"\.[a-z0-9._-]+-[a-z0-9]{16}\.part")
 _DRAFT_AGE = timedelta(days=1)
 _MOST_LISTED = 1_000_000
 _LISTING_BYTES = 64_000_000
+# Of an answer to PROPFIND; a file has about ten elements, six deep.
+_MOST_ELEMENTS = 2_000_000
+_DEEPEST = 50
+_PIECE_BYTES = 1 << 16
 # Answers of servers that cannot rename a file, or that are behind a proxy which changes addresses.
 _CANNOT_MOVE = (400, 405, 501, 502)
 
@@ -387,17 +391,34 @@ class Resource(NamedTuple):
 
 
 class _Plain(ElementTree.TreeBuilder):
-    """Refuses documents that define entities: a few lines of those can fill the memory."""
+    """Refuses documents that define entities, or have more elements than a list of files: they can fill the memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._depth = self._elements = 0
 
     def doctype(self, *_: object) -> None:
         raise TargetProblem(Trouble.REFUSED)
+
+    def start(self, tag: str, attrs: dict[str, str]) -> ElementTree.Element:
+        self._depth += 1
+        self._elements += 1
+        if self._depth > _DEEPEST or self._elements > _MOST_ELEMENTS:
+            raise TargetProblem(Trouble.REFUSED)
+        return super().start(tag, attrs)
+
+    def end(self, tag: str) -> ElementTree.Element:
+        self._depth -= 1
+        return super().end(tag)
 
 
 def resources(document: bytes) -> Iterator[Resource]:
     """The resources in an answer of status 207; what cannot be parsed is left out."""
     parser = ElementTree.XMLParser(target=_Plain())
     try:
-        parser.feed(document)
+        # Piece by piece: the parser goes to the end of a piece although it was told to stop.
+        for begin in range(0, len(document), _PIECE_BYTES):
+            parser.feed(document[begin : begin + _PIECE_BYTES])
         root = parser.close()
     except (ElementTree.ParseError, LookupError, ValueError):
         raise TargetProblem(Trouble.REFUSED) from None
