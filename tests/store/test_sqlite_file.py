@@ -8,6 +8,7 @@ import apsw
 import pytest
 
 from cortex_py.clock import SystemClock
+from cortex_py.errors import StoreTooNew
 from cortex_py.store.sqlite import open_sqlite
 
 from new_stores import connect_as_shipped
@@ -47,3 +48,22 @@ def test_what_is_stored_is_forced_to_the_disk(tmp_path: Path) -> None:
     assert connection.execute("PRAGMA synchronous").fetchall() == [(2,)]
     assert connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
     connection.close()
+
+
+def test_a_store_that_a_later_version_changes_while_it_is_open_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "cortex.db"
+    earlier, later = open_sqlite(path, SystemClock()), open_sqlite(path, SystemClock())
+    look_up = "SELECT count(*) FROM organisation"
+    with earlier.read() as session:
+        assert session.rows(look_up) == [(0,)]
+    with later.write() as session:
+        session.run("DROP TABLE organisation")
+        session.run("INSERT INTO schema_step (version, applied_at) VALUES (99, 0)")
+    for transaction in (earlier.read, earlier.write):
+        with pytest.raises(StoreTooNew, match="schema 99"), transaction() as session:
+            session.rows(look_up)
+    # What it uses is there: it goes on.
+    with earlier.read() as session:
+        assert session.rows("SELECT max(version) FROM schema_step") == [(99,)]
+    earlier.close()
+    later.close()

@@ -10,7 +10,7 @@ from ..clock import Clock, to_micros
 from ..errors import StoreTooNew
 from .database import Database, Session, first
 
-__all__ = ["MIGRATIONS", "SCHEMA_VERSION", "migrate", "read_steps"]
+__all__ = ["MIGRATIONS", "SCHEMA_VERSION", "migrate", "read_steps", "refuse_newer"]
 
 _STEP = re.compile(r"^-- step (\d+):.*\n", re.MULTILINE)
 
@@ -36,6 +36,17 @@ def _version(database: Database, session: Session) -> int:
     return int(row[0]) if row else 0
 
 
+def refuse_newer(database: Database, session: Session) -> int:
+    """The version of the schema; raises an error if it is a later one than this Cortex knows."""
+    found = _version(database, session)
+    if found > SCHEMA_VERSION:
+        raise StoreTooNew(
+            f"The store has schema {found}; this Cortex knows {SCHEMA_VERSION}.",
+            remedy="Upgrade Cortex, and start anew what runs since before; the store was left as it is.",
+        )
+    return found
+
+
 def migrate(
     database: Database,
     clock: Clock,
@@ -54,12 +65,7 @@ def migrate(
             return
     with database.write() as session:
         # Checked again under the lock: another process may have migrated meanwhile.
-        found = _version(database, session)
-        if found > SCHEMA_VERSION:
-            raise StoreTooNew(
-                f"The store has schema {found}; this Cortex knows {SCHEMA_VERSION}.",
-                remedy="Upgrade Cortex; the store was left as it is.",
-            )
+        found = refuse_newer(database, session)
         for statement in begin:
             session.run(statement)
         if found == 0:

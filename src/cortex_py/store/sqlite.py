@@ -23,7 +23,7 @@ from ..errors import StorageError, StoreBusy, StoreCorrupt, StoreDenied, StoreFu
 from ..sqlite_file import CIPHER, SqliteFile, check_library, connect, is_plain, remove
 from ..tracing import span
 from .database import Bounds, Row, Session, Sql, Vitals, marks
-from .migrations import MIGRATIONS, migrate
+from .migrations import MIGRATIONS, migrate, refuse_newer
 from .screener import ScreenedSession, Screener
 from .search.kept_spaces import KEPT_FOLDER, KeptSpaces
 
@@ -124,7 +124,13 @@ class SqliteDatabase:
             translate_errors(self._path),
             self._file.transaction(begin, _UNHURRIED if derived else None) as connection,
         ):
-            yield _SqliteSession(connection)
+            session = _SqliteSession(connection)
+            try:
+                yield session
+            except apsw.SQLError:
+                # A later version may have taken away what this one uses, while it had the store open.
+                refuse_newer(self, session)
+                raise
 
     def has_table(self, session: Session, name: str) -> bool:
         return bool(session.rows("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (name,)))
