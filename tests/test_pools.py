@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.pools import Pool, is_in_background, work_in_background
+from cortex_py.pools import ForkLock, Pool, is_in_background, work_in_background
 from cortex_py.store.search import vectors
 from cortex_py.store.search.vectors import VectorMatrix
 
@@ -46,6 +46,43 @@ def _in_a_fork(work: Callable[[], bool]) -> int:
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@forks
+def test_a_lock_that_another_thread_holds_is_free_in_a_fork() -> None:
+    lock, held, over = ForkLock(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            over.wait()
+
+    def take() -> bool:
+        with lock:
+            return True
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    assert _in_a_fork(take) == 0
+    over.set()
+    holder.join()
+    assert take()
+
+
+@forks
+def test_who_forks_with_a_lock_gives_it_back_in_both_processes() -> None:
+    lock = ForkLock()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with lock:
+            child = os.fork()
+    if child == 0:
+        with lock:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with lock:
+        pass
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have priorities of their own on Linux")

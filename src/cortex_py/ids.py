@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import secrets
-import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from .clock import Clock, to_micros
 from .errors import InvalidId
+from .pools import ForkLock
 
 __all__ = [
     "ID_LENGTH", "MIN_PREFIX", "SCHEME", "IdMaker", "MemoryRef", "context_id", "full_address", "memory_uri",
@@ -38,7 +38,7 @@ class IdMaker:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last = 0
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     def new(self) -> str:
         elapsed = max(0, to_micros(self._clock.now()) - _EPOCH_MICROS)

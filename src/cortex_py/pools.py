@@ -16,8 +16,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 __all__ = [
-    "Pool", "call_library", "is_in_background", "limit_arenas", "load_once", "release", "renew_in_forks", "require",
-    "trim_arenas", "work_in_background",
+    "ForkLock", "Pool", "call_library", "is_in_background", "limit_arenas", "load_once", "release", "renew_in_forks",
+    "require", "trim_arenas", "work_in_background",
 ]  # fmt: skip
 
 _M_ARENA_MAX, _ARENAS = -8, 2  # of glibc's malloc.h
@@ -82,6 +82,25 @@ def _renew_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_all)
+
+
+class ForkLock:
+    """A lock that is free in a forked process, whoever held it in the parent."""
+
+    def __init__(self) -> None:
+        self.renew()
+        renew_in_forks(self)
+
+    def renew(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        # Not held in a child whose only thread forked while it had the lock.
+        if self._lock.locked():
+            self._lock.release()
 
 
 class load_once(Generic[_T]):  # noqa: N801  # a decorator

@@ -166,6 +166,7 @@ class SqliteFile:
         self._used: set[apsw.Connection] = set()
         # The threads that use a connection or open one.
         self._threads: list[int] = []
+        self._is_forking = False
         self._stamps: dict[apsw.Connection, _Stamp] = {}
         self._begun: Counter[str] = Counter()
         self._closed = False
@@ -215,6 +216,9 @@ class SqliteFile:
 
     def _take(self) -> apsw.Connection:
         with self._changed:
+            # A thread that has one already is waited for, and goes on.
+            while self._is_forking and threading.get_ident() not in self._threads:
+                self._changed.wait()
             if self._closed:
                 raise StorageError("The store is closed.", remedy="Open a new Cortex.")
             while self._idle:
@@ -279,8 +283,9 @@ class SqliteFile:
     # -- forks -----------------------------------------------------------------------------------
 
     def before_fork(self) -> None:
-        """Wait until no other thread uses a connection, then close all; `_changed` stays locked."""
+        """Wait until no other thread uses a connection, let none begin to, and close all; `_changed` stays locked."""
         self._changed.acquire()
+        self._is_forking = True
         if self.path is None:
             return
         deadline = time.monotonic() + _FORK_WAIT_SECONDS
@@ -295,6 +300,8 @@ class SqliteFile:
             self._stamps.clear()
 
     def after_fork_in_parent(self) -> None:
+        self._is_forking = False
+        self._changed.notify_all()
         self._changed.release()
 
     def after_fork_in_child(self) -> None:
@@ -304,6 +311,7 @@ class SqliteFile:
             _mark_inherited(self.path)
         self.lock = threading.RLock()
         self._changed = threading.Condition()
+        self._is_forking = False
         self._idle, self._used, self._threads, self._stamps = [], set(), [], {}
 
 

@@ -110,6 +110,31 @@ end(child)
     assert _run(home, program) == "0 ['parent', 'thread', 'child'] []"
 
 
+def test_a_fork_holds_back_what_other_threads_begin(home: Path) -> None:
+    """They read without a pause: at no moment by itself would none of them have the file in use."""
+    program = """
+put("parent")
+over = threading.Event()
+def work():
+    while not over.is_set():
+        kept()
+threads = [threading.Thread(target=work) for _ in range(6)]
+for thread in threads:
+    thread.start()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    put("child")
+    os._exit(0)
+kept()
+over.set()
+for thread in threads:
+    thread.join()
+end(child)
+"""
+    assert _run(home, program) == "0 ['parent', 'child'] []"
+
+
 def test_a_child_refuses_a_file_that_stayed_in_use(home: Path) -> None:
     program = """
 put("parent")

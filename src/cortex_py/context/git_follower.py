@@ -7,13 +7,13 @@ only where records are confined to git branches.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable
 
 from ..clock import Clock, to_micros
 from ..config import Settings
 from ..errors import Conflict, StoreReadOnly
 from ..events import BranchesChanged, Events
+from ..pools import ForkLock
 from ..records import Confinement, Memory
 from ..security.callers import as_system
 from ..security.permission import require_write
@@ -50,7 +50,7 @@ class GitFollower:
         self._project = project_id
         self._repository = repository
         self._pending: dict[str, BranchState] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._branch: str | None = None
         self._mark: str | None = None
         self._default: tuple[str, str | None] | None = None

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from ..memory.capture.pending import PendingReading
 from ..memory.embedding_model import model_problem
 from ..memory.place import Place
 from ..memory.service import Memories
+from ..pools import ForkLock
 from ..records import KINDS, CommitMessage, Domain, Memory, Project, kind_space
 from ..security.callers import as_system, current_caller
 from ..security.home_key import HomeKey
@@ -124,7 +124,7 @@ class ProjectSession:
     # The project that the folder names without being known there, which keeps its memories from it.
     refused: Project | None = field(default=None, init=False)
     _grounding: Grounding | None = field(default=None, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _lock: ForkLock = field(default_factory=ForkLock, init=False)
 
     @property
     def id(self) -> str:
@@ -306,7 +306,7 @@ class ProjectSessions:
         self.tenant_files = TenantFiles(settings.home, projects)
         self.places = PathAccess(settings.home, settings.project_roots, projects)
         self.branch_files = BranchFiles(settings.home, key, self.tenant_files)
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         # The session that the process was opened for.
         self.own: ProjectSession | None = None
         self._open: OrderedDict[tuple[object, ...], ProjectSession] = OrderedDict()

@@ -6,12 +6,12 @@ in between is left for the next run.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from ..clock import Clock, to_micros
+from ..pools import ForkLock
 from ..store.packing import pack, train_dictionary
 from ..store.store import Store
 from ..store.tables.upkeep import IdleRecord
@@ -42,7 +42,7 @@ class Compressor:
         self._clock = clock
         self._idle = timedelta(minutes=idle_minutes) if idle_minutes else None
         self._used: dict[str, int] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._refused: dict[str, int] = {}
 
     def mark_used(self, memory_id: str) -> None:

@@ -8,7 +8,6 @@ the sum over all of them, in whatever order they came.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,6 +16,7 @@ from typing import Literal
 
 from ...clock import Clock, to_micros
 from ...errors import StorageError, StoreReadOnly
+from ...pools import ForkLock
 from ...security.callers import as_system
 from ...store.database import Session
 from ...store.store import Store
@@ -134,7 +134,7 @@ class ReferenceLog:
         self._store = store
         self._clock = clock
         self._project = project_id
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._waiting: list[ReferenceRow] = []
         self._found: dict[str, int] = {}
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from ... import deadline
 from ...errors import EmbeddingError
-from ...pools import Pool, is_in_background
+from ...pools import ForkLock, Pool, is_in_background, renew_in_forks
 from ...tracing import report
 from ..install import model_files
 from ..install.model_files import DIMENSIONS, MAX_TOKENS, MODEL_NAME, Manifest, Precision
@@ -78,11 +78,15 @@ class OnnxBackend:
         self._threads = (threads or _default_threads()) if device == "cpu" else 1
         self._device = device
         self._tokens_per_run = _TOKENS_PER_RUN if device == "cpu" else _TOKENS_PER_CUDA_RUN
-        self._loading = threading.Lock()
+        self._loading = ForkLock()
+        self._session: InferenceSession | None = None
+        self.renew()
+        renew_in_forks(self)
+
+    def renew(self) -> None:
         # One more than a batch uses, so that a query passes beside it. Runs in the background do not count: a caller
         # that waited for one would wait for a thread to which all others are preferred.
         self._running = threading.Semaphore(self._threads + 1)
-        self._session: InferenceSession | None = None
 
     @property
     def fingerprint(self) -> str:

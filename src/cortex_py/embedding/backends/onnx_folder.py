@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError, EmbeddingError, ModelCorrupt, ModelMissing
 from ...paths import open_regular
+from ...pools import ForkLock, renew_in_forks
 from .model_folder import Digest, ModelFolder, digest_files
 from .token_batches import embed_batches
 
@@ -58,9 +59,10 @@ class OnnxFolderBackend:
         _ = self._folder.tokeniser_file
         self._threads = threads
         self._device = device
-        self._loading = threading.Lock()
-        self._running = threading.Semaphore(_RUNS_AT_ONCE)
+        self._loading = ForkLock()
         self._session: InferenceSession | None = None
+        self.renew()
+        renew_in_forks(self)
         self.model_name = folder.resolve().name
         self.max_tokens = self._folder.max_tokens
         self.dimensions = self._output.shape[-1] or self._folder.dimensions
@@ -70,6 +72,9 @@ class OnnxFolderBackend:
                 remedy="Put the model's config.json into the folder.",
                 field="embedding_backend",
             )
+
+    def renew(self) -> None:
+        self._running = threading.Semaphore(_RUNS_AT_ONCE)
 
     @property
     def fingerprint(self) -> str:

@@ -18,7 +18,7 @@ from ...config import Fusion
 from ...embedding.backends.backend import Backend
 from ...embedding.cache import VectorCache, cache_key
 from ...errors import EmbeddingError, InvalidInput, LimitExceeded, StoreReadOnly
-from ...pools import Pool, renew_in_forks
+from ...pools import ForkLock, Pool, renew_in_forks
 from ...records import KINDS, MODES, Domain, Hit, Kind, Memory, Mode, Page, Signals
 from ...security.permission import permitted_spaces
 from ...store.database import Session
@@ -429,7 +429,7 @@ class RecallCounter:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._noted: dict[str, tuple[int, int]] = {}
 
     def note(self, ids: Iterable[str]) -> None:
