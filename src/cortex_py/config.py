@@ -175,7 +175,7 @@ class Settings:
     )
     embedding_model: str | None = _setting(
         None,
-        "name or folder of the model; for `onnx`, `cortex-recall` or `all-MiniLM-L6-v2`",
+        "name of the model, or the whole path of its folder; for `onnx`, `cortex-recall` or `all-MiniLM-L6-v2`",
         shown="the backend's own; for `onnx`, `cortex-recall` in int8 and `all-MiniLM-L6-v2` in fp32",
     )
     service_model: str | None = _setting(

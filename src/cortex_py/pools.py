@@ -85,7 +85,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class ForkLock:
-    """A lock that is free in a forked process, whoever held it in the parent."""
+    """A lock that is free in a forked process, even if a thread of the parent held it."""
 
     def __init__(self) -> None:
         self.renew()

@@ -42,7 +42,7 @@ def refuse_newer(database: Database, session: Session) -> int:
     if found > SCHEMA_VERSION:
         raise StoreTooNew(
             f"The store has schema {found}; this Cortex knows {SCHEMA_VERSION}.",
-            remedy="Upgrade Cortex, and start anew what runs since before; the store was left as it is.",
+            remedy="Upgrade Cortex, and start its servers again; the store was left as it is.",
         )
     return found
 
