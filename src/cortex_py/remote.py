@@ -33,7 +33,10 @@ T = TypeVar("T")
 _CONNECT_SECONDS = 10.0
 _RETRYABLE = frozenset({408, 429, 500, 502, 503, 504, 529})
 _REASON_LENGTH = 300
-_MOST_BYTES = 64_000_000
+# Several times what vectors for one request take. Read as JSON, an answer can need 25 times its bytes.
+_MOST_BYTES = 16_000_000
+# Whoever says to wait longer has not meant it.
+_LONGEST_WAIT = 86_400.0
 
 
 class RemoteProblem(Exception):
@@ -158,7 +161,7 @@ def check_key(key: str, *, setting: str) -> str:
 class Endpoint:
     """One address that takes JSON and answers JSON. Safe to share between threads.
 
-    Without `keep_alive` every request has its own connection; only then can `total` be enforced.
+    Without `keep_alive` every request has its own connection.
     """
 
     def __init__(
@@ -177,7 +180,7 @@ class Endpoint:
         self._keep_alive = keep_alive
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._client: httpx2.Client | None = None
+        self._idle: list[_Line] = []
 
     def __repr__(self) -> str:
         return f"Endpoint({self.address.host!r})"
@@ -227,37 +230,39 @@ class Endpoint:
         clean = " ".join(text.split())
         if self._key:
             clean = clean.replace(self._key, "[key]")
-        return clean[:_REASON_LENGTH] or "nothing"
+        # No terminal acts on what is left, and it can be written as UTF-8.
+        return "".join(char if char.isprintable() else "\ufffd" for char in clean[:_REASON_LENGTH]) or "nothing"
 
     def close(self) -> None:
-        """Close the connections; the next use opens new ones."""
+        """Close the idle connections; the next use opens new ones."""
         with self._lock:
-            client, self._client = self._client, None
-        if client is not None:
-            client.close()
+            idle, self._idle = self._idle, []
+        for line in idle:
+            line.client.close()
 
     def _exchanged(self, content: bytes, silence: float, total: float | None) -> tuple[int, httpx2.Headers, bytes]:
         import httpx2
 
-        client = self._connected()
-        with deadline(total) as end:
-            request = self._request(client, content, silence, end)
-            try:
-                response = client.send(request, stream=True)
+        with self._line() as line:
+            with deadline(total, line.socket) as end:
+                request = self._request(line.client, content, silence, end)
                 try:
-                    found = response.status_code, response.headers, self._body(response)
-                finally:
-                    response.close()
-            except httpx2.RequestError as error:
-                problem = f"{type(error).__name__}: {self.clean_text(str(error))}"
-                timed_out = isinstance(error, httpx2.ReadTimeout | httpx2.WriteTimeout)
-            else:
-                # An answer that ended and one that was cut off look the same.
-                if not end.reached:
-                    return found
-        if end.reached:
-            problem, timed_out = f"not all of it came within {round(total or 0, 1):g} seconds", True
-        raise RemoteProblem(f"{self.address.host} does not answer: {problem}", retryable=True, timed_out=timed_out)
+                    response = line.client.send(request, stream=True)
+                    try:
+                        found = response.status_code, response.headers, self._body(response)
+                    finally:
+                        response.close()
+                except httpx2.RequestError as error:
+                    problem = f"{type(error).__name__}: {self.clean_text(str(error))}"
+                    timed_out = isinstance(error, httpx2.ReadTimeout | httpx2.WriteTimeout)
+                else:
+                    # An answer that ended and one that was cut off look the same.
+                    if not end.reached:
+                        line.socket = end.socket
+                        return found
+            if end.reached:
+                problem, timed_out = f"not all of it came within {round(total or 0, 1):g} seconds", True
+            raise RemoteProblem(f"{self.address.host} does not answer: {problem}", retryable=True, timed_out=timed_out)
 
     def _request(self, client: httpx2.Client, content: bytes, silence: float, end: Deadline) -> httpx2.Request:
         import httpx2
@@ -283,19 +288,39 @@ class Endpoint:
             parts.append(part)
         return b"".join(parts)
 
-    def _connected(self) -> httpx2.Client:
+    @contextmanager
+    def _line(self) -> Iterator[_Line]:
+        """A connection for one request, kept for the next one unless something went wrong."""
+        with self._lock:
+            line = self._idle.pop() if self._idle else None
+        line = line or self._opened()
+        try:
+            yield line
+        except BaseException:
+            line.client.close()
+            raise
+        with self._lock:
+            self._idle.append(line)
+
+    def _opened(self) -> _Line:
         import httpx2
 
-        with self._lock:
-            if self._client is None:
-                limits = httpx2.Limits(max_keepalive_connections=None if self._keep_alive else 0)
-                self._client = open_client(limits, direct=self.address.loopback, encrypted=self.address.encrypted)
-            if self._client is None:
-                raise RemoteProblem(
-                    f"{self.address.host} cannot be asked: the proxy or the certificates that the environment "
-                    "names cannot be used."
-                )
-            return self._client
+        limits = httpx2.Limits(max_connections=1, max_keepalive_connections=1 if self._keep_alive else 0)
+        client = open_client(limits, direct=self.address.loopback, encrypted=self.address.encrypted)
+        if client is None:
+            raise RemoteProblem(
+                f"{self.address.host} cannot be asked: the proxy or the certificates that the environment "
+                "names cannot be used."
+            )
+        return _Line(client)
+
+
+@dataclass(slots=True)
+class _Line:
+    """A client with one connection: so a request that reuses the connection knows what to close in time."""
+
+    client: httpx2.Client
+    socket: Any = None
 
 
 def open_client(limits: httpx2.Limits, *, direct: bool, encrypted: bool) -> httpx2.Client | None:
@@ -377,9 +402,10 @@ def retry_after(value: str | None) -> float | None:
     except ValueError:
         pass
     else:
-        return max(0.0, seconds) if math.isfinite(seconds) else None
+        return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else None
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+        seconds = (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    except (ValueError, OverflowError):
         return None
-    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+    return min(max(0.0, seconds), _LONGEST_WAIT)

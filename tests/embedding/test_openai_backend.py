@@ -18,8 +18,9 @@ from cortex_py.embedding.backends import openai as openai_backend
 from cortex_py.embedding.backends.openai import OpenAIBackend
 from cortex_py.embedding.wordpiece import WordPiece
 from cortex_py.errors import ConfigurationError, CortexError, EmbeddingError
-from timing import MINUTE
+from timing import MINUTE, no_hang
 
+from llm.chat_server import Answer, ChatServer, dripping
 from stub_backend import StubBackend
 
 KEY = "sk-test-0123456789abcdef"
@@ -122,8 +123,16 @@ def test_a_date_is_waited_for(endpoint: Endpoint) -> None:
         assert 15 < patient.pauses[0] <= 20
 
 
-def test_an_unreadable_wait_is_no_wait(endpoint: Endpoint) -> None:
-    endpoint.script = [refusal(429, "later", Retry_After="soon")]
+@each("wait", ["1e308", "Thu, 01 Jan 9999 00:00:00 GMT"])
+def test_nobody_is_told_to_wait_for_ages(endpoint: Endpoint, wait: str) -> None:
+    endpoint.usual = refusal(503, "busy", Retry_After=wait)
+    with Patient(endpoint.url) as patient, pytest.raises(EmbeddingError, match=r"Try again in 86400 seconds\."):
+        patient.backend.embed(["x"])
+
+
+@each("wait", ["soon", "Thu, 01 Jan 2026 00:00:00 +99999999999999999"])
+def test_an_unreadable_wait_is_no_wait(endpoint: Endpoint, wait: str) -> None:
+    endpoint.script = [refusal(429, "later", Retry_After=wait)]
     with Patient(endpoint.url) as patient:
         patient.backend.embed(["x"])
         assert 0.3 < patient.pauses[0] < 0.7
@@ -262,7 +271,7 @@ def test_nobody_there_is_an_error_that_names_the_host() -> None:
 
 
 def test_silence_is_not_waited_for_forever(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_backend, "_ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(openai_backend, "_SILENCE_SECONDS", 1.0)
     silent = threading.Event()
 
     def say_nothing(question: dict[str, Any]) -> Any:
@@ -274,6 +283,35 @@ def test_silence_is_not_waited_for_forever(endpoint: Endpoint, monkeypatch: pyte
         assert patient.backend.embed(["x"]).shape == (1, 32)
         assert len(patient.pauses) == 1
     silent.set()
+
+
+@each("what", ["head", "body"])
+def test_an_answer_that_drips_comes_to_an_end(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a new connection, and on one that has served before."""
+    monkeypatch.setattr(openai_backend, "_ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(openai_backend, "_PATIENCE_SECONDS", 0.2)
+    texts = [str(number) for number in range(40)]
+    sound = vectors({"input": texts[:32], "model": "some-model"})[2]
+    with ChatServer() as server, Patient(server.url) as patient, no_hang():
+        for script in ([dripping(what)], [lambda _: Answer(200, sound), dripping(what)]):
+            server.script = [*script]
+            with pytest.raises(EmbeddingError, match=r"not all of it came within 1 seconds"):
+                patient.backend.embed(texts)
+            assert not server.script
+
+
+def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(endpoint: Endpoint) -> None:
+    endpoint.usual = lambda _: (200, {}, b'{"data":[' + b"{}," * 6_000_000 + b"{}]}")
+    with Patient(endpoint.url) as patient, pytest.raises(EmbeddingError, match="more than 16,000,000 bytes"):
+        patient.backend.embed(["x"])
+
+
+def test_what_a_terminal_would_act_on_is_not_repeated(endpoint: Endpoint) -> None:
+    endpoint.usual = refusal(400, "\x1b]0;owned\x07 \x9b2J \ud800 \u202e bad")
+    with Patient(endpoint.url) as patient, pytest.raises(EmbeddingError, match="answered 400: ") as caught:
+        patient.backend.embed(["x"])
+    assert str(caught.value).isprintable()
+    assert str(caught.value).encode()
 
 
 def test_attempts_end_when_patience_does(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,9 @@ _MARKS = 2
 _TEXTS_PER_REQUEST = 32
 # No further attempt is begun after this long.
 _PATIENCE_SECONDS = 90.0
-_ANSWER_SECONDS = 60.0
+# The longest silence, and the longest for a whole answer.
+_SILENCE_SECONDS = 60.0
+_ANSWER_SECONDS = 120.0
 
 
 class OpenAIBackend:
@@ -146,7 +148,9 @@ class OpenAIBackend:
             question["dimensions"] = self._wanted
         patience = RetryPolicy(seconds=_PATIENCE_SECONDS, sleep=self._sleep)
         try:
-            return retry(lambda: self._endpoint.post(question, silence=_ANSWER_SECONDS), patience)
+            return retry(
+                lambda: self._endpoint.post(question, silence=_SILENCE_SECONDS, total=_ANSWER_SECONDS), patience
+            )
         except RemoteProblem as problem:
             raise EmbeddingError(problem.message, remedy=_remedy(problem)) from problem
 
