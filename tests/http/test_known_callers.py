@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -25,6 +26,7 @@ from cortex_py.mcp.middleware.access import OPEN_METHODS, needed_scope, permits
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.mcp.server import build_server
 from cortex_py.security.rights import SCOPES
+from timing import MINUTE
 
 from clients import MODES, Caller, connected
 from helpers import FakeClock
@@ -255,7 +257,9 @@ def test_each_does_what_they_may_and_it_is_theirs(home: Path, project: Path, mod
 
 def test_a_session_of_the_protocol_belongs_to_whoever_began_it(home: Path, project: Path) -> None:
     with _opened(home, project) as cortex, _asking(cortex) as client:
+        cortex.tenants.create("rivals")
         ann, bob = (cortex.access.create(name).token for name in ("ann", "bob"))
+        others = [bob, cortex.access.create("ann", org="rivals").token, cortex.access.create("ann", agent="x").token]
         accept = {"Accept": "application/json, text/event-stream"}
         hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
         body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
@@ -263,7 +267,30 @@ def test_a_session_of_the_protocol_belongs_to_whoever_began_it(home: Path, proje
         session = {"mcp-session-id": begun.headers["mcp-session-id"], **accept}
         asked = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
         assert client.post("/mcp", json=asked, headers={**_bearer(ann), **session}).status_code == 200
-        assert client.post("/mcp", json=asked, headers={**_bearer(bob), **session}).status_code == 404
+        for token in others:
+            theirs = {**_bearer(token), **session, "Last-Event-ID": "0"}
+            assert client.post("/mcp", json=asked, headers=theirs).status_code == 404
+            assert client.get("/mcp", headers=theirs).status_code == 404
+            assert client.delete("/mcp", headers=theirs).status_code == 404
+        assert client.post("/mcp", json=asked, headers={**_bearer(ann), **session}).status_code == 200
+
+
+def test_the_pages_stream_ends_with_the_token_of_its_reader(home: Path, project: Path) -> None:
+    with _opened(home, project) as cortex, http_server(home, project, CORTEX_AUTH="tokens") as server:
+        made = {name: cortex.access.create(name) for name in ("ann", "bob")}
+        with ExitStack() as stack:
+            streams = {}
+            for name, one in made.items():
+                asked = httpx2.stream("GET", server.url + EVENTS_PATH, headers=_bearer(one.token), timeout=MINUTE)
+                lines = stack.enter_context(asked).iter_lines()
+                streams[name] = (line for line in lines if line.startswith(("event", "retry")))
+            assert [next(lines) for lines in streams.values()] == ["retry: 1000"] * 2
+            cortex.memories.capture("Everybody may see this")
+            assert [next(lines) for lines in streams.values()] == ["event: change"] * 2
+            cortex.access.revoke(made["bob"].record.id)
+            cortex.memories.capture("Only ann is told of this")
+            assert next(streams["ann"]) == "event: change"
+            assert next(streams["bob"], "the end") == "the end"
 
 
 def test_callers_of_an_issuer_are_known(home: Path, project: Path, tmp_path: Path) -> None:

@@ -68,6 +68,10 @@ class Watcher:
         """The next address it is told of."""
         return self._told.get(timeout=SECONDS)
 
+    def rest(self) -> list[str]:
+        """What it has been told and not said yet."""
+        return [self._told.get() for _ in range(self._told.qsize())]
+
     def _unsubscribe(self, uris: tuple[str, ...]) -> None:
         for uri in uris:
             request = mcp_types.UnsubscribeRequest(params=mcp_types.UnsubscribeRequestParams(uri=uri))
@@ -317,7 +321,7 @@ def test_a_server_that_is_stopped_ends_its_streams_in_order(home: Path, project:
 def test_known_callers_are_told_of_what_changed_for_them_alone(
     home: Path, project: Path, cortex: Cortex, mode: str
 ) -> None:
-    tokens = {name: cortex.access.create(name, scopes=["read"]).token for name in ("ann", "eve")}
+    made = {name: cortex.access.create(name, scopes=["read"]) for name in ("ann", "eve", "bob")}
     ann = cortex.tenants.admitted(CallerOfServer("ann"))
     with acting_as(ann):
         private = cortex.memories.capture("What ann keeps to herself", domain="user", tags=["own"])
@@ -325,8 +329,8 @@ def test_known_callers_are_told_of_what_changed_for_them_alone(
     uris = [f"subcog://memory/{one.id}" for one in (private, shared)]
     with http_server(home, project, CORTEX_AUTH="tokens") as server, ExitStack() as stack:
         ears = {}
-        for name, token in tokens.items():
-            transport = StreamableHttpTransport(server.mcp, headers={"Authorization": f"Bearer {token}"})
+        for name, token in made.items():
+            transport = StreamableHttpTransport(server.mcp, headers={"Authorization": f"Bearer {token.token}"})
             ears[name] = stack.enter_context(watcher(transport, mode))
             ears[name].watch(TOPICS, *uris)
         with acting_as(ann):
@@ -334,4 +338,10 @@ def test_known_callers_are_told_of_what_changed_for_them_alone(
         assert {ears["ann"].next(), ears["ann"].next()} == {TOPICS, uris[0]}
         cortex.memories.update(shared.id, content="Changed")
         # Had she been told of the other, that would come first.
-        assert [ears[name].next() for name in ("ann", "eve")] == [uris[1], uris[1]]
+        assert [ears[name].next() for name in made] == [uris[1]] * 3
+        cortex.access.revoke(made["bob"].record.id)
+        for number in range(3):
+            cortex.memories.update(shared.id, content=f"Changed after bob's token was revoked {number}")
+            assert [ears[name].next() for name in ("ann", "eve")] == [uris[1], uris[1]]
+        # Told once of each address, so that his client asks again and is refused.
+        assert sorted(ears["bob"].rest()) == sorted([TOPICS, *uris])

@@ -23,6 +23,7 @@ __all__ = ["Access", "NewToken", "Verifier", "open_verifier"]
 
 
 _LONGEST_DAYS = 36_500
+_VIA = "token:"
 # A use this soon after the last recorded one is not recorded.
 _USE_EVERY = timedelta(minutes=5)
 
@@ -108,12 +109,7 @@ class Access:
         if row is None:
             raise AccessDenied("The token is not known.", remedy="Ask the operator of this server for one.")
         record, now = _record(row), self._clock.now()
-        state = record.state(now)
-        if state != "valid":
-            reason = "has expired" if state == "expired" else "was revoked"
-            raise AccessDenied(
-                f"The token {record.id} {reason}.", remedy="Ask the operator of this server for a new one."
-            )
+        _check_valid(record, now)
         if record.last_used_at is None or now - record.last_used_at >= _USE_EVERY:
             with self._lock:
                 self._used[record.id] = now
@@ -121,10 +117,18 @@ class Access:
             record.user,
             record.agent,
             record.scopes,
-            f"token:{record.id}",
+            f"{_VIA}{record.id}",
             org=record.org or "",
             project=record.project_id,
         )
+
+    def recheck(self, caller: Caller) -> None:
+        """Raise `AccessDenied` once the token that a caller came with has expired or was revoked."""
+        with as_system(), self._store.database.read() as session:
+            row = self._store.access.by_id(session, caller.via.removeprefix(_VIA))
+        if row is None:
+            raise AccessDenied("The token is not known.")
+        _check_valid(_record(row), self._clock.now())
 
     def write_uses(self) -> None:
         """Record when tokens were last used. Done in batches, so that read calls do not become writes."""
@@ -133,6 +137,13 @@ class Access:
         if used:
             with as_system(), self._store.database.write() as session:
                 self._store.access.used(session, [(id, to_micros(moment)) for id, moment in used.items()])
+
+
+def _check_valid(record: TokenRecord, now: datetime) -> None:
+    state = record.state(now)
+    if state != "valid":
+        reason = "has expired" if state == "expired" else "was revoked"
+        raise AccessDenied(f"The token {record.id} {reason}.", remedy="Ask the operator of this server for a new one.")
 
 
 def _row(record: TokenRecord) -> Row:
@@ -166,6 +177,15 @@ class Verifier:
     def admitted(self, caller: Caller, project: str | None = None) -> Caller:
         """The caller with their current rights."""
         return self._tenants.admitted(caller, project)
+
+    def readmitted(self, caller: Caller) -> Caller:
+        """The caller of an open stream with their current rights; `AccessDenied` once their token has ended.
+
+        A signed token is not held to its end: its client has a newer one by then, and the stream goes on.
+        """
+        if isinstance(self._tokens, Access):
+            self._tokens.recheck(caller)
+        return self._tenants.admitted(caller)
 
 
 def open_verifier(settings: Settings, access: Access, tenants: Tenants, clock: Clock) -> Verifier | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from typing import TYPE_CHECKING
@@ -85,9 +86,10 @@ class KnownCallers:
             await error_response(503, type(error).__name__, str(error))(scope, receive, send)
             return
         scope[CALLER_KEY] = caller
-        # The protocol's sessions belong to this user.
+        # The protocol's sessions belong to this user in this organisation.
+        owner = json.dumps([caller.agent, caller.org])
         scope["user"] = AuthenticatedUser(
-            AccessToken(token="", client_id=caller.agent or "", scopes=sorted(caller.scopes), subject=caller.user)
+            AccessToken(token="", client_id=owner, scopes=sorted(caller.scopes), subject=caller.user)
         )
         with acting_as(caller):
             if scope["path"] == MCP_PATH or not self._audited:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from ..errors import CortexError
+from ..security.callers import acting_as, current_caller
 from .middleware import DrainState
 
 if TYPE_CHECKING:
@@ -31,14 +32,20 @@ _LAST_SECONDS = 300.0
 def change_events(cortex: Cortex, draining: DrainState) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint. Its streams end when the server is about to stop."""
 
+    def revision() -> int:
+        """What has changed for the reader, as long as their token and their rights last."""
+        caller, verifier = current_caller(), cortex.verifier
+        with acting_as(verifier.readmitted(caller) if caller and verifier else caller):
+            return cortex.memories.revision()
+
     async def stream() -> AsyncIterator[str]:
-        seen = await run_in_threadpool(cortex.memories.revision)
+        seen = await run_in_threadpool(revision)
         yield "retry: 1000\n\n"
         began = beat = time.monotonic()
         while not draining.begun and time.monotonic() - began < _LAST_SECONDS:
             await anyio.sleep(_LOOK_SECONDS)
             try:
-                now = await run_in_threadpool(cortex.memories.revision)
+                now = await run_in_threadpool(revision)
             except CortexError:
                 return
             if now != seen:

@@ -15,7 +15,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
@@ -29,6 +29,7 @@ from mcp.shared.exceptions import MCPError
 
 from ..errors import CortexError
 from ..security.callers import Caller, acting_as, current_caller
+from ..security.rights import NO_RIGHTS
 from .resources import MemoryResources
 from .sdk_adapter import add_request_handler, connection_of, prompt_lister
 from .stdio.front import HANDSHAKE_VERSIONS
@@ -171,12 +172,18 @@ class Subscriptions:
 
     def _fingerprint(self, watch: _Watch) -> str:
         try:
-            with acting_as(None if watch.caller is None else self._cortex.tenants.admitted(watch.caller)):
+            with acting_as(self._readmitted(watch.caller)):
                 if watch.uri == _PROMPTS:
                     return repr(self._cortex.prompts.state())
                 return hashlib.sha256(self._resources.read(watch.uri).encode("utf-8", "surrogatepass")).hexdigest()
         except CortexError as error:
             return type(error).__name__
+
+    def _readmitted(self, caller: Caller | None) -> Caller | None:
+        if caller is None:
+            return None
+        verifier = self._cortex.verifier
+        return self._cortex.tenants.admitted(caller) if verifier is None else verifier.readmitted(caller)
 
     async def _first_look(self, uris: Iterable[str]) -> dict[_Watch, str]:
         """What the addresses that the caller does not watch yet show now, so that the next change is noticed."""
@@ -214,7 +221,9 @@ class Subscriptions:
     async def _unsubscribe(
         self, context: ServerRequestContext[Any, Any], params: mcp_types.UnsubscribeRequestParams
     ) -> mcp_types.EmptyResult:
-        self._connections.get(connection_of(context), set()).discard(_Watch(_watcher(), str(params.uri)))
+        # The session may have gone on with another token of its owner.
+        watches = self._connections.get(connection_of(context), set())
+        watches -= {watch for watch in watches if watch.uri == str(params.uri)}
         return mcp_types.EmptyResult()
 
     async def _on_listen(
@@ -247,6 +256,6 @@ class Subscriptions:
 
 
 def _watcher() -> Caller | None:
-    """Who watches, by what does not change: with any of their tokens and agents, they see the same."""
+    """Who watches, and with which token: it may be revoked meanwhile, and their rights may change."""
     caller = current_caller()
-    return None if caller is None else Caller(caller.user, org=caller.org, project=caller.project)
+    return None if caller is None else replace(caller, agent=None, scopes=frozenset(), rights=NO_RIGHTS)
