@@ -348,6 +348,15 @@ def test_what_nobody_knows_is_open(root: Path) -> None:
     assert set(classify_branches(repository(root), names).values()) == {"open"}
 
 
+@pytest.mark.parametrize("moment", ["²", "9" * 5_000, "-1"])
+def test_a_log_that_git_did_not_write_is_passed_over(root: Path, moment: str) -> None:
+    tip = work(root)
+    git(root, "branch", "-q", "-D", "topic")
+    with (root / ".git" / "logs" / "HEAD").open("a", encoding="utf-8") as log:
+        log.write(f"{tip} {tip} a <a@example.org> {moment} +0000\tcheckout: moving from main to topic\n")
+    assert fate(root, "topic", tip) == "deleted"
+
+
 def test_an_unknown_commit_is_no_reason_to_delete(root: Path) -> None:
     work(root)
     git(root, "branch", "-q", "-D", "topic")

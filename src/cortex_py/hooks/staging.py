@@ -350,6 +350,6 @@ class Review:
 
 def _confidence(memory: Memory) -> float | None:
     for tag in memory.tags:
-        if tag.startswith(_CONFIDENCE) and tag.removeprefix(_CONFIDENCE).isdigit():
+        if tag.startswith(_CONFIDENCE) and tag.removeprefix(_CONFIDENCE).isdecimal():
             return int(tag.removeprefix(_CONFIDENCE)) / 100
     return None

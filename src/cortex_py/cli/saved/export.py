@@ -171,7 +171,7 @@ def _chosen(cortex: Cortex, session: CommandSession) -> tuple[Path, ...]:
     words = str(click.prompt(asked, default="none", err=True)).replace(",", " ").split()
     if "all" in words:
         return tuple(path for one in found for path in one.paths)
-    numbers = [int(word) for word in words if word.isdigit() and 1 <= int(word) <= len(found)]
+    numbers = [int(word) for word in words if word.isdecimal() and 1 <= int(word) <= len(found)]
     return tuple(path for number in numbers for path in found[number - 1].paths)
 
 

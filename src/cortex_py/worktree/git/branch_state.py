@@ -144,7 +144,7 @@ def _log(repository: Repository, place: Path, ref: str) -> list[_Entry]:
         facts, _, message = line.partition("\t")
         words = facts.split(" ")
         moment = words[-2].rpartition("{")[2].rstrip("}") if len(words) > 3 else ""
-        if moment.isdigit() and COMMIT.match(words[1]):
+        if moment.isdecimal() and len(moment) < 19 and COMMIT.match(words[1]):
             entries.append(_Entry(entries[-1].new if entries else "", words[1], int(moment), message))
     return entries
 
