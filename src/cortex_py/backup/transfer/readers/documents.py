@@ -178,8 +178,10 @@ class DecisionRecords:
 
 def _field(text: str, name: str) -> str | None:
     """The value of a line such as `* Status: accepted`."""
-    found = re.search(rf"^\s*(?:[-*+]\s+)?\**{name}\**\s*:\**\s*(.+?)\s*$", text, re.IGNORECASE | re.MULTILINE)
-    return found.group(1) if found else None
+    # Blanks of one line only: over line ends, every line would look at all empty ones below it.
+    line = rf"^[ \t]*+(?:[-*+][ \t]++)?\**{name}\**[ \t]*+:\**[ \t]*+(\S.*)"
+    found = re.search(line, text, re.IGNORECASE | re.MULTILINE)
+    return found.group(1).rstrip() if found else None
 
 
 class Changelogs:

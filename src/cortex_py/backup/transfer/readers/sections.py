@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 __all__ = ["Statement", "section_texts", "statements"]
 
-_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*\Z")
+_HEADING = re.compile(r" {0,3}(#{1,6})\s++(.*)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*\Z")
 _ITEM = re.compile(r"( {0,3})(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?(?=\S)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -120,7 +120,7 @@ def _sections(text: str) -> Iterator[tuple[list[tuple[int, str]], list[_Block]]]
 
 def _heading(line: str, blocks: list[_Block], *, is_open: bool) -> tuple[int, str] | None:
     if found := _HEADING.match(line):
-        return len(found.group(1)), found.group(2)
+        return len(found.group(1)), found.group(2).rstrip().rstrip("#").rstrip()
     underline = _UNDERLINE.match(line)
     if underline and is_open and blocks and not blocks[-1].is_item and len(blocks[-1].lines) == 1:
         title = blocks.pop().lines[0].strip()
