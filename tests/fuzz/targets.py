@@ -10,15 +10,21 @@ import base64
 import hashlib
 import io
 import json
+import socket
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import cache
+from pathlib import Path, PurePosixPath
 
+import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from cortex_py.access.oidc import KeySet, SignedTokens
+from cortex_py.backup.bridges.layouts import LAYOUTS, ClaudeMemory
 from cortex_py.backup.snapshots import archive as archive_members
 from cortex_py.backup.snapshots.archive import Limits, Part, parse_manifest, verify_archive
 from cortex_py.backup.snapshots.replacement import StateDigest, documents_in
@@ -28,27 +34,45 @@ from cortex_py.backup.targets.target import TargetProblem
 from cortex_py.backup.transfer import import_reader as import_lines
 from cortex_py.backup.transfer import markdown as markdown_form
 from cortex_py.backup.transfer import markdown as plain_memories
-from cortex_py.backup.transfer.readers.files import source_files
+from cortex_py.backup.transfer.readers.files import SourceFile, source_files
 from cortex_py.backup.transfer.readers.records import SourceRecord
 from cortex_py.backup.transfer.readers.registry import readers, recognise
 from cortex_py.backup.vault.header import KdfLimits, read_header
+from cortex_py.cli.output import visible
 from cortex_py.clients.json_edit import read_json, remove, set_member
 from cortex_py.context.branches import file as branch_file
+from cortex_py.embedding.backends.openai import OpenAIBackend
 from cortex_py.embedding.wordpiece import WordPiece
 from cortex_py.errors import CortexError, InvalidInput
+from cortex_py.git_remotes import RemoteAddress, normalise_remote
+from cortex_py.graph.reading.extract import extract
 from cortex_py.grounding.claims.claims import read_claims
 from cortex_py.grounding.claims.passages import read_passages
 from cortex_py.grounding.claims.phrases import confidence
 from cortex_py.hooks.dialects import CLIENTS, read_event
+from cortex_py.hooks.frame import neutralise, without_given
 from cortex_py.hooks.turns import turns_of
+from cortex_py.http.access import is_open, page_scope, route_of
+from cortex_py.http.middleware import bearer
+from cortex_py.ids import full_address, parse_ref
 from cortex_py.licensing import licence
+from cortex_py.llm.client import InvalidAnswer, SchemaCheck
+from cortex_py.llm.registry import OpenAIChat
+from cortex_py.llm.values import Prompt
 from cortex_py.mcp.stdio.frames import Malformed, read_frame, read_lines
 from cortex_py.memory.capture.chunking import chunk, split_turns
+from cortex_py.memory.capture.terms import query_terms, terms
+from cortex_py.memory.capture.traits import query_traits, record_traits
+from cortex_py.memory.comparison.statements import read_statement
+from cortex_py.memory.consolidation.merging import facts
+from cortex_py.memory.labels.keyphrases import suggest_tags
+from cortex_py.memory.labels.structuring import structure
 from cortex_py.memory.recall.filters import parse_filter
 from cortex_py.prompts import files as prompt_files
 from cortex_py.prompts.language.placeholders import find_blanks
 from cortex_py.prompts.language.rendering import render
 from cortex_py.prompts.language.syntax import parse as parse_template
+from cortex_py.remote import RemoteProblem
 from cortex_py.security.policy import Screen
 from cortex_py.worktree import formats
 from cortex_py.worktree.code.syntax import analyse
@@ -60,6 +84,9 @@ from cortex_py.worktree.git.runner import split_lines
 from cortex_py.worktree.manifests.manifests import read_dependencies, read_own_version
 from cortex_py.worktree.test_reports import read_report
 from filter_text import format_filter
+from llm.chat_server import SCHEMA
+
+from helpers import FakeClock
 
 __all__ = ["CORPUS", "TARGETS", "Target"]
 
@@ -173,6 +200,116 @@ def _branch_file(data: bytes) -> None:
     assert len({one.id for one in parsed.entries}) == len(parsed.entries)
 
 
+def _note_text(data: bytes) -> None:
+    """What is read of every note, and of every question."""
+    text = _text(data)
+    terms(text)
+    query_terms(text[:2_000])
+    record_traits(text)
+    query_traits(text[:2_000])
+    suggest_tags(text, ["a"])
+    structure(text)
+    read_statement(text)
+    facts(text)
+
+
+def _note_entities(data: bytes) -> None:
+    extract(data.decode("utf-8", "replace"))
+
+
+def _screened(data: bytes) -> None:
+    """What is left holds no secret of which a part was found."""
+    text = data.decode("utf-8", "replace")
+    for screen in (Screen("redact"), Screen("redact", "redact")):
+        screen.prose(text)
+
+
+def _shown(data: bytes) -> None:
+    """Text on its way into a session, or onto a terminal."""
+    text = _text(data)
+    neutralise(without_given(text))
+    assert all(char.isprintable() or char in "\n\t" or not char.isascii() for char in visible(text))
+
+
+def _reference(data: bytes) -> None:
+    text = _text(data)
+    normalise_remote(text)
+    RemoteAddress.read(text)
+    full_address(text)
+    parse_ref(text)
+
+
+# -- Answers of servers, and requests to ours ------------------------------------------------------------
+
+
+@cache
+def _raw_server() -> tuple[str, list[bytes]]:
+    """A server that answers every request with these bytes, whatever they are, and hangs up."""
+    listener, answer = socket.create_server(("127.0.0.1", 0)), [b""]
+
+    def serve() -> None:
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                try:
+                    # The head and the body come in one piece, or soon after.
+                    connection.recv(1 << 20)
+                    connection.sendall(answer[0])
+                    connection.shutdown(socket.SHUT_WR)
+                    connection.settimeout(0.2)
+                    while connection.recv(1 << 16):
+                        pass
+                except OSError:
+                    continue
+
+    threading.Thread(target=serve, daemon=True).start()
+    return f"http://127.0.0.1:{listener.getsockname()[1]}/v1", answer
+
+
+def _endpoint_answer(data: bytes) -> None:
+    """Whole answers of HTTP, and bodies of one that is well-formed."""
+    url, answer = _raw_server()
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(data)
+    answer[0] = data if data.startswith(b"HTTP/") else head + data
+    backend, chat = OpenAIBackend(url, "m", sleep=lambda _: None), OpenAIChat(url, "m")
+    for ask in (lambda: backend.embed(["x"]), lambda: chat.ask(Prompt("x").render(), SCHEMA, 10, 5.0)):
+        try:
+            ask()
+        except (CortexError, RemoteProblem) as error:
+            assert str(error).isprintable()
+    backend.close()
+    chat.close()
+
+
+def _model_answer(data: bytes) -> None:
+    SchemaCheck(SCHEMA).read(_text(data))
+
+
+@cache
+def _issuer() -> tuple[str, bytes]:
+    public = json.loads(jwt.algorithms.OKPAlgorithm.to_jwk(_KEY.public_key()))
+    return "k", json.dumps({"keys": [{**public, "kid": "k", "alg": "EdDSA"}]}).encode()
+
+
+def _signed_token(data: bytes) -> None:
+    """A token as it is, a payload and a header that were signed, and the keys of an issuer."""
+    kid, keys = _issuer()
+    kind, _, rest = data.partition(b"\n")
+    header = rest if kind == b"header" else json.dumps({"alg": "EdDSA", "kid": kid}).encode()
+    said = ".".join(_plain(part) for part in (header, b"{}" if kind == b"header" else rest))
+    token = f"{said}.{_plain(_KEY.sign(said.encode()))}" if kind in (b"header", b"payload", b"keys") else _text(rest)
+    given = KeySet(lambda: rest if kind == b"keys" else keys)
+    SignedTokens("i", "a", given, FakeClock(), org_claim="org").verify(token)
+
+
+def _request_head(data: bytes) -> None:
+    path, _, value = data.partition(b"\n")
+    is_open(_text(path))
+    route_of(_text(path))
+    page_scope(_text(path), "POST")
+    bearer({"type": "http", "headers": [(b"authorization", value)]})
+
+
 # -- Backups -------------------------------------------------------------------------------------------
 
 _SMALL = Limits(part_bytes=1 << 20, parts=50, total_bytes=1 << 21, manifest_bytes=1 << 20)
@@ -251,6 +388,38 @@ def _import_archive(data: bytes) -> None:
             assert all(one.content.strip() for one in found if isinstance(one, SourceRecord))
 
 
+_IMPORTED = (
+    *("a.jsonl", "a.json", "a.md", "a.csv", "a.tsv", "a.txt", "conversations.json", "projects.json", "history.jsonl"),
+    *("CLAUDE.md", "AGENTS.md", ".cursorrules", "GEMINI.md", "CHANGELOG.md", "docs/adr/0001-a.md", "memory.json"),
+    *("memory/MEMORY.md", ".cursor/rules/a.mdc", "rollout-2026-01-02.jsonl", "session-1.json", "logs.json"),
+)
+
+
+def _import_file(data: bytes) -> None:
+    """A file of another program, by the reader that takes it for its own, and by all that read such names."""
+    name, _, rest = data.partition(b"\n")
+    name_text = name.decode("ascii", "replace")
+    chosen = name_text if name_text in _IMPORTED else _IMPORTED[sum(name) % len(_IMPORTED)]
+    file = SourceFile(chosen, PurePosixPath(chosen), len(rest), 1, lambda: io.BytesIO(rest))
+    reader = recognise(file, readers())
+    if reader is not None:
+        found = list(reader.read(file))
+        assert all(one.content.strip() for one in found if isinstance(one, SourceRecord))
+
+
+def _bridged_note(data: bytes) -> None:
+    name, text = _choice(data, ("a.md", "MEMORY.md", "a/b.md"))
+    claude = ClaudeMemory()
+    for line in claude.entries(text).values():
+        claude.said(line)
+    claude.fit(claude.free_text(text))
+    claude.linked(text)
+    for kind in LAYOUTS.values():
+        parsed = kind().parse(name, text)
+        assert parsed.shared.digest == kind().parse(name, text).shared.digest
+        kind().new(name, parsed)
+
+
 _KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 _PUBLIC = _KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 _PRIVATE = _KEY.private_bytes(
@@ -268,12 +437,13 @@ def _licence(data: bytes) -> None:
             continue
 
 
-def _signed(payload: bytes) -> str:
-    def plain(part: bytes) -> str:
-        return base64.urlsafe_b64encode(part).decode().rstrip("=")
+def _plain(part: bytes) -> str:
+    return base64.urlsafe_b64encode(part).decode().rstrip("=")
 
-    said = f"{_FORM}.{plain(payload)}"
-    return f"{said}.{plain(_KEY.sign(said.encode()))}"
+
+def _signed(payload: bytes) -> str:
+    said = f"{_FORM}.{_plain(payload)}"
+    return f"{said}.{_plain(_KEY.sign(said.encode()))}"
 
 
 def _propfind(data: bytes) -> None:
@@ -413,6 +583,60 @@ TARGETS: dict[str, Target] = {
     "hook_event": Target(_hook_event, (), (b'"prompt"', b'"tool_response"', b'"cwd"', b"<cortex-memory", b"\\ud800")),
     "client_settings": Target(
         _client_settings, (), (b"{", b"}", b'"a": ', b",", b"// x\n", b"/* x */", b"[]", b'"\\u"')
+    ),
+    "note_text": Target(
+        _note_text,
+        (),
+        (b"We decided to ", b"- ", b"1. ", b"```\n", b"Decision: ", b"\xc2\xb2", b"3 days ago", b"caf\xc3\xa9"),
+    ),
+    "note_entities": Target(
+        _note_entities, (), (b"PostgreSQL", b" uses ", b"`a.b()`", b"@bob", b" depends on ", b". ")
+    ),
+    "screened": Target(
+        _screened,
+        words=(b"password = ", b"AKIA", b"-----BEGIN ", b"://u:p@h", b"eyJ", b"+49 170 ", b"a@b.io", b"4111 "),
+    ),
+    "shown": Target(
+        _shown, (), (b"</cortex-memory", b"<|im_start|>", b"\x1b[2J", b"\xe2\x80\xae", b"[INST]", b"\n\nUser: ")
+    ),
+    "reference": Target(
+        _reference,
+        words=(b"git@h:a/b.git", b"ssh://", b"file://", b"subcog://", b"urn:subcog:", b"%2f", b"[::1]", b":"),
+    ),
+    "endpoint_answer": Target(
+        _endpoint_answer,
+        (),
+        (
+            *(b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 503 x\r\n", b"Retry-After: ", b"Content-Length: ", b"\r\n\r\n"),
+            *(
+                b"Transfer-Encoding: chunked\r\n",
+                b"Content-Encoding: gzip\r\n",
+                b'"embedding":',
+                b'"error":',
+                b'"data":',
+            ),
+        ),
+    ),
+    "model_answer": Target(
+        _model_answer, (InvalidAnswer,), (b"```json\n", b"{", b"}", b'"name"', b"\\ud800", b"1e999")
+    ),
+    "signed_token": Target(
+        _signed_token, words=(b'"exp"', b'"aud"', b'"sub"', b'"alg"', b'"crv"', b'"kid"', b".", b"1e999")
+    ),
+    "request_head": Target(_request_head, (), (b"/api/v1/memories/", b"Bearer ", b"//", b"..", b"\xb2", b"%00")),
+    "import_file": Target(
+        _import_file, words=(b'"content"', b'"mapping"', b'"type":"user"', b"\n## ", b'"', b",", b"[", b"{", b"---\n")
+    ),
+    "bridged_note": Target(
+        _bridged_note,
+        words=(
+            b"---\n",
+            b"cortex: ",
+            b"description: ",
+            b"<!-- cortex: the list below is kept by Cortex -->",
+            b"<!-- cortex: end of the list -->",
+            b"- [a](b.md)",
+        ),
     ),
     "decoding": Target(_decoding, (), (b"\xff\xfe", b"\xef\xbb\xbf", b"\0", b"\xc3", b"\x80")),
 }
