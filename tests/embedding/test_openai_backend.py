@@ -14,13 +14,14 @@ import pytest
 from endpoint import Endpoint, Step, answer, refusal, vectors
 
 from cases import each
+from cortex_py.deadline import Limit, apply_limit
 from cortex_py.embedding.backends import openai as openai_backend
 from cortex_py.embedding.backends.openai import OpenAIBackend
 from cortex_py.embedding.wordpiece import WordPiece
-from cortex_py.errors import ConfigurationError, CortexError, EmbeddingError
+from cortex_py.errors import ConfigurationError, CortexError, DeadlineExceeded, EmbeddingError
+from llm.chat_server import Answer, ChatServer, dripping
 from timing import MINUTE, no_hang
 
-from llm.chat_server import Answer, ChatServer, dripping
 from stub_backend import StubBackend
 
 KEY = "sk-test-0123456789abcdef"
@@ -298,6 +299,15 @@ def test_an_answer_that_drips_comes_to_an_end(what: str, monkeypatch: pytest.Mon
             with pytest.raises(EmbeddingError, match=r"not all of it came within 1 seconds"):
                 patient.backend.embed(texts)
             assert not server.script
+
+
+def test_an_endpoint_is_not_waited_for_longer_than_the_call_may_take() -> None:
+    with ChatServer(usual=dripping("body")) as server, Patient(server.url) as patient, no_hang():
+        with apply_limit(Limit(0.5)), pytest.raises(EmbeddingError, match="not all of it came within"):
+            patient.backend.embed(["x"])
+        with apply_limit(Limit(0)), pytest.raises(DeadlineExceeded):
+            patient.backend.embed(["x"])
+    assert len(server.asked) == 1
 
 
 def test_an_answer_that_would_fill_the_memory_is_not_read_to_its_end(endpoint: Endpoint) -> None:

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import ModelMissing
+from cortex_py.deadline import Limit, apply_limit
+from cortex_py.errors import DeadlineExceeded, ModelMissing
+from llm.chat_server import ChatServer, dripping
+from timing import no_hang
 
 from helpers import MODELS
 
@@ -46,6 +49,15 @@ def test_words_work_without_a_model(home: Path, project: Path, models: Path) -> 
             cortex.memories.reindex()
         assert cortex.memories.fill_vectors() == 0
         assert _waiting(cortex) == 2
+
+
+def test_a_question_waits_for_an_endpoint_no_longer_than_its_call_may_take(home: Path, project: Path) -> None:
+    with ChatServer(usual=dripping("head")) as server:
+        settings = {"embedding_url": server.url, "embedding_model": "m", "embedding_dimensions": 32}
+        with Cortex.open(home, project=project, embedding_backend="openai", **settings) as cortex:
+            with no_hang(), apply_limit(Limit(0.5)), pytest.raises(DeadlineExceeded):
+                cortex.memories.recall("invoices")
+            assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("by", ["upkeep", "reindex"])

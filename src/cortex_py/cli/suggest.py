@@ -102,7 +102,9 @@ def _ask(found: SuggestionSession, accept, reject) -> None:  # type: ignore[no-u
     if chosen == ["n"]:
         say(f"Understood: {', '.join(reject(found.session_id, click.prompt('Why')))}.")
         return
-    places = range(1, len(found.suggestions) + 1) if chosen == ["a"] else [int(one) for one in chosen if one.isdecimal()]
+    places = (
+        range(1, len(found.suggestions) + 1) if chosen == ["a"] else [int(one) for one in chosen if one.isdecimal()]
+    )
     ids = [found.suggestions[place - 1].memory.id for place in places if 1 <= place <= len(found.suggestions)]
     say(f"{counted(accept(found.session_id, ids, by_hand=True), 'suggestion')} taken.")
 

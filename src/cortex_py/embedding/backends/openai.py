@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ... import deadline
 from ...errors import EmbeddingError
 from ...remote import Endpoint, RemoteProblem, RetryPolicy, check_key, read_address, retry
 from .model_folder import drop_surrogates
@@ -146,11 +147,13 @@ class OpenAIBackend:
         question: dict[str, object] = {"model": self.model_name, "input": list(texts)}
         if shorten:
             question["dimensions"] = self._wanted
-        patience = RetryPolicy(seconds=_PATIENCE_SECONDS, sleep=self._sleep)
+        deadline.check()
+        limit = deadline.current_limit()
+        left = max(0.001, limit.left) if limit else _ANSWER_SECONDS
+        total = min(_ANSWER_SECONDS, left)
+        patience = RetryPolicy(seconds=min(_PATIENCE_SECONDS, left), sleep=self._sleep)
         try:
-            return retry(
-                lambda: self._endpoint.post(question, silence=_SILENCE_SECONDS, total=_ANSWER_SECONDS), patience
-            )
+            return retry(lambda: self._endpoint.post(question, silence=_SILENCE_SECONDS, total=total), patience)
         except RemoteProblem as problem:
             raise EmbeddingError(problem.message, remedy=_remedy(problem)) from problem
 

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -204,7 +205,8 @@ class Recall:
         if self._running > 1:
             # Others have the cores: a second thread for this call would only wait for them.
             return _Here(lambda: self._embed_new(key, asked))
-        return _EMBEDDER.submit(lambda: self._embed_new(key, asked))
+        # With the context: an endpoint is not waited for longer than the call may take.
+        return _EMBEDDER.submit(partial(copy_context().run, self._embed_new, key, asked))
 
     def _embed_new(self, key: bytes, text: str) -> NDArray[np.float32]:
         vector: NDArray[np.float32] = self._backend.embed([text])[0]
