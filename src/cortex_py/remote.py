@@ -35,7 +35,7 @@ _RETRYABLE = frozenset({408, 429, 500, 502, 503, 504, 529})
 _REASON_LENGTH = 300
 # Several times what vectors for one request take. Read as JSON, an answer can need 25 times its bytes.
 _MOST_BYTES = 16_000_000
-# Whoever says to wait longer has not meant it.
+# A longer wait is somebody's mistake or malice.
 _LONGEST_WAIT = 86_400.0
 
 

@@ -122,7 +122,7 @@ class Access:
             project=record.project_id,
         )
 
-    def recheck(self, caller: Caller) -> None:
+    def _recheck(self, caller: Caller) -> None:
         """Raise `AccessDenied` once the token that a caller came with has expired or was revoked."""
         with as_system(), self._store.database.read() as session:
             row = self._store.access.by_id(session, caller.via.removeprefix(_VIA))
@@ -184,7 +184,7 @@ class Verifier:
         A signed token is not held to its end: its client has a newer one by then, and the stream goes on.
         """
         if isinstance(self._tokens, Access):
-            self._tokens.recheck(caller)
+            self._tokens._recheck(caller)
         return self._tenants.admitted(caller)
 
 
