@@ -115,7 +115,9 @@ def resolve_project(
     caller = current_caller()
     claim = find_claim(store, found, screen, join=join)
     known, found = claim.project, claim.identity
-    if not may_create_project() if known is None else not may_read(known.id):
+    # A project of its own in its place would tell a caller that the one it names is stored.
+    is_hidden = claim.refused is not None and not may_read(claim.refused.id)
+    if is_hidden or not (may_create_project() if known is None else may_read(known.id)):
         raise path_refusal("project")
     if known is not None:
         require_write(known.id)
@@ -142,7 +144,7 @@ def resolve_project(
                     store.projects.leave(session, project.root or "", project.id, now)
         except StoreReadOnly:
             logger.debug("the store is read-only: the project is not stored")
-    return Resolved(project, claim.refused if claim.refused and may_read(claim.refused.id) else None)
+    return Resolved(project, claim.refused)
 
 
 def _claimed(
