@@ -411,3 +411,15 @@ def test_what_was_worked_out_holds_only_while_nothing_changes(
         cortex.tenants.leave("ann")
         with pytest.raises(AccessDenied):
             seeing.tenants.rights("ann")
+
+
+def test_a_prompt_that_members_share_begins_with_whose_it_may_be(cortex: Cortex) -> None:
+    """A client hands it to the model as the words of whoever asked for it."""
+    cortex.prompts.save("release", "Run the release script.", domain="project")
+    rights = compute_rights("ann", "acme", "read", {cortex.project.id: False}, [])
+    with acting_as(Caller("ann", org="acme", rights=rights)):
+        shared = cortex.prompts.run("release").content
+    assert shared.startswith("Perhaps not written by the user: ")
+    assert shared.endswith("\n\nRun the release script.")
+    # Who has the home alone wrote it.
+    assert cortex.prompts.run("release").content == "Run the release script."

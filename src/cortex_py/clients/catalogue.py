@@ -21,10 +21,11 @@ Scope = Literal["user", "project"]
 SERVER = "cortex"
 TEXTS = Path(__file__).with_name("texts")
 
-# The events that a client is asked to report, with what narrows them. Each costs a process, so few tools count.
-# The tools whose use is reported to hooks: those of files, and those that may bring something from outside.
+# The events that a client is asked to report, with what narrows them. Each costs a process, so few tools count: those
+# of files, and those that may bring something from outside, other servers' among them. Codex cannot leave ours out.
 _TOOLS = {
-    "claude-code": "Read|Edit|Write|MultiEdit|NotebookEdit|Bash|WebFetch|WebSearch|mcp__.*",
+    "claude-code": "Read|Edit|Write|MultiEdit|NotebookEdit|Bash|WebFetch|WebSearch"
+    "|mcp__(?!(?:plugin_cortex_)?cortex__).*",
     "codex": "Bash|apply_patch|mcp__.*",
 }
 _STARTS = {"claude-code": "startup|resume|clear|compact", "codex": "startup|resume|clear|compact"}

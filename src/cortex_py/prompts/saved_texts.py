@@ -23,7 +23,7 @@ from ..memory.place import canonical_domain
 from ..memory.service import Memories
 from ..paths import open_regular
 from ..records import DOMAINS, Domain, JsonValue, Saved, SavedDomain, SavedKind
-from ..security.callers import acting_as
+from ..security.callers import acting_as, current_caller
 from ..security.permission import may_read, require_admin, require_write
 from ..security.policy import Screen
 from ..security.quoting import neutralise
@@ -259,11 +259,17 @@ class SavedTexts:
             logger.debug("a use was not counted: %s", type(error).__name__)
 
     def _origin(self, saved: Saved) -> str:
-        """The line before a text that a file of the project holds, for a model that might take it for the user's."""
-        if saved.path is None:
+        """The line before a text that somebody else may have written, for a model that might take it for the user's.
+
+        That is what a file of the project holds, and on a server with accounts what members share.
+        """
+        if saved.path is None and (current_caller() is None or saved.domain not in ("project", "org")):
             return ""
-        path, project = (json.dumps(neutralise(one)) for one in (saved.path, self._place.project.name))
-        return f"Not written by the user: the file {path} of the project {project} says:\n\n"
+        path, project = (json.dumps(neutralise(one)) for one in (saved.path or "", self._place.project.name))
+        if saved.path is not None:
+            return f"Not written by the user: the file {path} of the project {project} says:\n\n"
+        where = f"project {project}" if saved.domain == "project" else "organisation"
+        return f"Perhaps not written by the user: the shared {self._kind} of the {where} says:\n\n"
 
     # -- many -------------------------------------------------------------------------------------
 
