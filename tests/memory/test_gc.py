@@ -74,7 +74,57 @@ def test_a_branch_that_lives_only_at_the_remote_is_not_stale(
     with Cortex.open(home, project=tmp_path / "clone", backend=model) as cortex:
         cortex.memories.capture("work", git_branch="feature/x")
         cortex.memories.capture("other work", git_branch="feature")
-        assert cortex.memories.gc(dry_run=True).stale_branches == ("feature",)
+        assert cortex.memories.gc(dry_run=True, branch="feature/x").stale_branches == ()
+        assert cortex.memories.gc(dry_run=True, branch="feature").stale_branches == ("feature",)
+
+
+def _commit(repository: Path, name: str, text: str) -> None:
+    (repository / name).write_text(text)
+    git(repository, "add", name)
+    git(repository, "commit", "-q", "-m", f"write {name}")
+
+
+_MERGES = {
+    "merge commit": (("merge", "-q", "--no-ff", "--no-edit", "feature"),),
+    "fast-forward": (("merge", "-q", "--ff-only", "feature"),),
+    "squash": (("merge", "-q", "--squash", "feature"), ("commit", "-q", "-m", "all of it")),
+    "rebase": (
+        ("commit", "-q", "--allow-empty", "-m", "meanwhile"),
+        ("rebase", "-q", "main", "feature"),
+        ("checkout", "-q", "main"),
+        ("merge", "-q", "--ff-only", "feature"),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", _MERGES)
+def test_what_a_merged_branch_taught_stays(tree: Cortex, repository: Path, way: str) -> None:
+    git(repository, "checkout", "-q", "-b", "feature")
+    for name in ("one.txt", "two.txt"):
+        _commit(repository, name, name)
+        tree.memories.capture(f"We decided to write {name} by hand.")
+    git(repository, "checkout", "-q", "main")
+    for command in _MERGES[way]:
+        git(repository, *command)
+    git(repository, "branch", "-q", "-D", "feature")
+    assert tree.memories.gc().memories_affected == 0
+    assert tree.memories.gc(branch="feature").memories_affected == 0
+    assert tree.memories.recall().total == 2
+
+
+def test_a_branch_whose_end_git_does_not_tell_is_collected_only_by_name(tree: Cortex, repository: Path) -> None:
+    tree.memories.capture("work of another clone", git_branch="feature/elsewhere")
+    assert tree.memories.gc().memories_affected == 0
+    assert tree.memories.gc(branch="feature/elsewhere").memories_affected == 1
+
+
+def test_a_branch_deleted_with_its_commits_is_collected(tree: Cortex, repository: Path) -> None:
+    git(repository, "checkout", "-q", "-b", "attempt")
+    _commit(repository, "one.txt", "one")
+    tree.memories.capture("We try it by hand.")
+    git(repository, "checkout", "-q", "main")
+    git(repository, "branch", "-q", "-D", "attempt")
+    assert tree.memories.gc().stale_branches == ("attempt",)
 
 
 def test_the_default_branch_is_never_stale_and_a_detached_head_changes_nothing(tree: Cortex, repository: Path) -> None:
@@ -92,7 +142,9 @@ def test_a_worktrees_branch_is_alive(tree: Cortex, repository: Path, tmp_path: P
     assert tree.memories.gc().memories_affected == 0
     git(repository, "worktree", "remove", "--force", str(tmp_path / "side"))
     git(repository, "branch", "-D", "side")
-    assert tree.memories.gc().stale_branches == ("side",)
+    # Its log went with the working tree, so nothing tells whether it was merged.
+    assert tree.memories.gc().stale_branches == ()
+    assert tree.memories.gc(branch="side").stale_branches == ("side",)
 
 
 def test_without_a_repository_no_branch_is_stale(cortex: Cortex) -> None:

@@ -66,12 +66,22 @@ class GitFollower:
             return None
         return policy
 
-    def stale(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The stored branch names that git no longer has, sorted."""
+    def stale(self, names: Iterable[str], *, unsure: bool = False) -> tuple[str, ...]:
+        """The stored names of branches that were deleted without being merged, sorted.
+
+        With `unsure` also those that are gone, and git does not tell whether they were merged.
+        """
         if self._repository is None:
             return ()
         stored = {self._name_in_git(name): name for name in names}
-        return tuple(sorted(stored[name] for name in self._repository.stale(stored)))
+        gone = self._repository.stale(stored)
+        if not gone:
+            return ()
+        with self._store.database.read() as session:
+            tips = self._store.upkeep.tips(session, self._project, [stored[name] for name in gone])
+        found = classify_branches(self._repository, {name: tips.get(stored[name]) for name in gone})
+        fates = ("deleted", "open") if unsure else ("deleted",)
+        return tuple(sorted(stored[name] for name in gone if found[name] in fates))
 
     def sync_git_state(self) -> None:
         """Apply what git did since the last call: a rename, a merge, a deletion. Runs with full rights."""

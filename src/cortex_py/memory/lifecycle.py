@@ -557,11 +557,14 @@ class GarbageCollector:
         )
 
     def _stale_branches(self, branch: str | None, spaces: tuple[str, ...]) -> tuple[str, ...]:
-        """Branches of memories that git no longer has; found before the transaction, because git is slow."""
+        """Branches of memories that ended without a merge; found before the transaction, because git is slow.
+
+        Of a branch that the caller names, it is enough that nothing shows a merge.
+        """
         with self._store.database.read() as session:
             named = self._store.statistics.git_branches(session, spaces)
         wanted = [branch] if branch else list(named)
-        return tuple(name for name in self._place.git.stale(wanted) if name in named)
+        return tuple(name for name in self._place.git.stale(wanted, unsure=bool(branch)) if name in named)
 
     def _plan(
         self,

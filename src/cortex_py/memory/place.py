@@ -37,8 +37,8 @@ class GitState(Protocol):
         """Whether records written on a git branch stay there until it is merged."""
         ...
 
-    def stale(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The branches among these that git no longer has."""
+    def stale(self, names: Iterable[str], *, unsure: bool = False) -> tuple[str, ...]:
+        """The branches among these that were deleted without being merged; with `unsure`, perhaps merged ones too."""
         ...
 
 
