@@ -99,16 +99,20 @@ silence: setup $(MADE)/dev  ## look at what each package does by itself (with st
 	$(BIN)/python tools/silence.py
 
 $(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+	@echo "Creating $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
 
 $(MADE)/runtime: requirements.txt requirements-build.txt pyproject.toml | $(VENV)/bin/python
 	@mkdir -p $(MADE)
-	@# apsw and apsw-sqlite3mc install the same module; the one that earlier versions used goes first.
-	$(BIN)/python -m pip uninstall -q -y apsw
+	@# apsw, which earlier versions used, and apsw-sqlite3mc install the same module: where it is not that of the second,
+	@# both go, since removing one takes files of the other along.
+	@$(BIN)/python -c "import apsw; apsw.mc_version" 2>/dev/null || $(BIN)/python -m pip uninstall -qq -y apsw apsw-sqlite3mc
+	@echo "Installing the packages of requirements.txt in $(VENV), about 250 MB ..."
 	@# Bytecode only of what is imported: all of it would take 50 MB and half the time of the install.
-	$(BIN)/python -m pip install -q --no-compile --require-hashes -r requirements.txt -r requirements-build.txt
-	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
-	$(BIN)/python -c "import cortex_py.app, cortex_py.cli, cortex_py.http.server; from cortex_py.embedding.backends.runtime import import_onnxruntime; import_onnxruntime()"
+	@$(BIN)/python -m pip install -q --no-compile --require-hashes -r requirements.txt -r requirements-build.txt
+	@echo "Installing Cortex ..."
+	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@$(BIN)/python -c "import cortex_py.app, cortex_py.cli, cortex_py.http.server; from cortex_py.embedding.backends.runtime import import_onnxruntime; import_onnxruntime()"
 	@touch $@
 
 $(MADE)/dev: requirements-dev.txt $(MADE)/runtime
