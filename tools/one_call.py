@@ -26,14 +26,13 @@ NOTES = [
     "The scheduler retries a failed job three times, then marks it dead",
     "Run the integration tests against a real database, never a mock",
 ]
+# `PROJECT` and `MEMORY` stand for ids of the throwaway home.
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "capture": ("subcog_capture", {"content": "Cache sessions in Redis for one day", "namespace": "decisions"}),
     "recall": ("subcog_recall", {"query": "what do we use for primary storage"}),
-    "verify": ("context.verify_response", {"response": "The project stores sessions in Redis."}),
-    "get": ("subcog_namespaces", {}),
+    "verify": ("verify_response", {"project_id": "PROJECT", "response_text": "app.py stores sessions in Redis."}),
+    "get": ("subcog_get", {"memory_id": "MEMORY"}),
 }
-# Values and helpers that every package may use are no stations of a call.
-FOUNDATION = {"clock", "config", "deadline", "echo", "errors", "ids", "paths", "pools", "records", "tracing"}
 
 
 class Trace:
@@ -77,27 +76,27 @@ def _module_of(frame: FrameType) -> str:
     name = frame.f_globals.get("__name__", "")
     if not name.startswith("cortex_py."):
         return ""
-    short: str = name.removeprefix("cortex_py.")
-    return "" if short.split(".")[0] in FOUNDATION else short
+    return str(name.removeprefix("cortex_py."))
 
 
 @asynccontextmanager
-async def connected(home: Path) -> AsyncIterator[Any]:
+async def connected(home: Path) -> AsyncIterator[tuple[Any, dict[str, str]]]:
+    """A client of a server over the notes, and what the placeholders in the arguments of calls stand for."""
     from fastmcp import Client
 
     from cortex_py import Cortex
     from cortex_py.mcp.server import build_server
 
     with Cortex.open(home / "home", project=home) as cortex:
-        for note in NOTES:
-            cortex.memories.capture(note, namespace="decisions")
+        stored = [cortex.memories.capture(note, namespace="decisions").id for note in NOTES]
         async with Client(build_server(cortex)) as client:
-            yield client
+            yield client, {"PROJECT": cortex.project.id, "MEMORY": stored[0]}
 
 
 async def trace(call: str, home: Path, watched: Trace) -> None:
-    tool, arguments = CALLS[call]
-    async with connected(home) as client:
+    tool, told = CALLS[call]
+    async with connected(home) as (client, ids):
+        arguments = {key: ids.get(value, value) for key, value in told.items()}
         await client.call_tool(tool, arguments)  # loads what is loaded once
         watched.on = True
         await client.call_tool(
@@ -110,7 +109,7 @@ async def profile(home: Path, folder: Path) -> None:
     from pyinstrument import Profiler
 
     folder.mkdir(parents=True, exist_ok=True)
-    async with connected(home) as client:
+    async with connected(home) as (client, _):
         for call in ("recall", "capture"):
             tool, arguments = CALLS[call]
             await client.call_tool(tool, arguments)
