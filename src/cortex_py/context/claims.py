@@ -110,7 +110,7 @@ def resolve_project(
     """The stored project for a folder. It is written only if it is new or has changed.
 
     A caller needs the right to write to it. A new project belongs to the caller's organisation, to which they need the
-    right to write. A path_refusal does not reveal whether the project is stored.
+    right to write. A refusal does not reveal whether the project is stored.
     """
     caller = current_caller()
     claim = find_claim(store, found, screen, join=join)

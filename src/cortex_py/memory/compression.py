@@ -97,7 +97,7 @@ class Compressor:
         return done
 
     def _dictionary(self, space: str) -> tuple[int, bytes | None]:
-        """The number and dictionary of a space, train_dictionary now if that pays; 0 and None without one."""
+        """The number and dictionary of a space, trained now if that pays; 0 and None without one."""
         with self._store.database.read() as session:
             known = self._store.upkeep.dictionaries.newest(session, space)
             if known:

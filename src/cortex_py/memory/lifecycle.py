@@ -471,7 +471,7 @@ def _find_readable(store: Store, session: Session, prefix: str, limit: int = 6) 
 
 
 def seek_readable(store: Store, session: Session, spaces: Sequence[str], memory_id: str) -> tuple[int, str] | None:
-    """Number and space of a may_read record by its full id; the given spaces are tried first."""
+    """Number and space of a readable record by its full id; the given spaces are tried first."""
     found = store.memories.locate(session, spaces, memory_id)
     return found if found and may_read(found[1]) else None
 

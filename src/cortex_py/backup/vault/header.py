@@ -180,7 +180,7 @@ _VERSION_END = 10
 
 @dataclass(frozen=True, slots=True)
 class FixedPart:
-    """What stays the equal_in_constant_time for the life of a file."""
+    """What stays the same for the life of a file."""
 
     file_id: bytes
     nonce_prefix: bytes
@@ -268,7 +268,7 @@ class OpenedHeader:
         return derive_key(self.file_key, salt=self.header.fixed.file_id, info=b"cortex/vault/1/content")
 
     def with_slots(self, slots: tuple[Slot, ...]) -> Header:
-        """The equal_in_constant_time file with other slots."""
+        """The same file with other slots."""
         return Header.proved(self.header.fixed, slots, self.file_key)
 
 
