@@ -217,7 +217,7 @@ class Settings:
     hook_prompt_tokens: int = _setting(400, "tokens that a hook gives with one prompt; 0 for none")
     hook_floor_percent: int = _setting(
         0,
-        "the score, in hundredths, that a memory needs to be given with a prompt; 0 for the built-in one",
+        "minimum score × 100 of a memory that is given with a prompt; 0 = default",
     )
     hook_capture: bool = _setting(True, "whether hooks keep the turns of sessions")
     hook_model: bool = _setting(

@@ -13,8 +13,9 @@ from typing import Literal, Protocol, TypeVar
 
 __all__ = ["Tracer", "Unit", "report", "reported", "set_tracer", "span", "watch"]
 
-# What is counted: texts that are embedded, documents that are saved or read, packs that are fetched.
-Unit = Literal["texts", "documents", "packs"]
+# What is counted: texts that are embedded, documents that are saved or read, packs that are fetched, files and commits
+# of a project that are read.
+Unit = Literal["texts", "documents", "packs", "files"]
 _T = TypeVar("_T")
 _watched: ContextVar[tuple[Unit, Callable[[int, int], None]] | None] = ContextVar("watched", default=None)
 

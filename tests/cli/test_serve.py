@@ -1,9 +1,11 @@
 """`cortex serve --http`: plain pages beside the protocol, strangers refused, a clean end."""
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
 from http.client import HTTPConnection
+from itertools import takewhile
 from json import loads
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -58,6 +60,25 @@ def test_settings_in_the_folder_of_a_project_are_not_the_servers(home: Path, pro
         assert "error" not in server.call(1, "subcog_status")
     with http_server(home, project, own_interpreter=True) as running:
         assert _json(running.url, "/health/live") == {"status": "live"}
+
+
+@pytest.mark.slow
+def test_what_the_server_prints_can_be_pasted_without_its_program_on_the_path(home: Path, project: Path) -> None:
+    with http_server(home, project, own_interpreter=True, PATH=os.defpath) as server:
+        lines = takewhile(lambda line: "curl" not in line, server.process.stdout)  # type: ignore[arg-type]
+        printed = dict(line.rstrip().split(":  ", 1) for line in lines if ":  " in line)
+        pasted = " && ".join(printed[step] for step in ("In another shell", "Remember", "Recall"))
+        done = subprocess.run(
+            ["sh", "-c", pasted],
+            cwd=project,
+            env=serve_environment(home, PATH=os.defpath),
+            capture_output=True,
+            text=True,
+            timeout=MINUTE,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert "Use PostgreSQL for JSONB" in done.stdout
 
 
 def test_another_host_name_or_origin_is_refused(server: HttpServer) -> None:

@@ -187,9 +187,16 @@ def test_the_page_shows_what_is_printed(shell: Shell) -> None:
     done = at_terminal(shell, example[1], "--no-color", COLUMNS="100")
     # Probabilities move a little whenever the model is made anew.
     printed, shown = (
-        [re.sub(r"\d\.\d\d", "#", one).split() for one in text.splitlines()] for text in (done.screen, example[2])
+        [re.sub(r"\d\.\d\d", "#", one).split() for one in text.splitlines()]
+        for text in (done.screen.rpartition("\x1b[2K")[2], example[2])
     )
     assert (done.code, printed) == (12, shown)
+
+
+def test_a_terminal_tells_that_the_project_is_being_read(shell: Shell) -> None:
+    shown = at_terminal(shell, HERE, "--no-color")
+    assert re.search(r"Reading the project: .*\r.*yes", shown.screen, re.DOTALL)
+    assert "Reading" not in at_terminal(shell, HERE, "--no-color", pipe=True).piped
 
 
 def test_another_project_can_be_named(shell: Shell, tmp_path: Path) -> None:

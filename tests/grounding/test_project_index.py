@@ -18,6 +18,7 @@ from cortex_py.grounding.index import project_index
 from cortex_py.grounding.index.lookup import Lookup
 from cortex_py.grounding.index.project_index import IndexState, ProjectIndex, index_name
 from cortex_py.grounding.sources import EVERYTHING
+from cortex_py.tracing import watch
 from cortex_py.worktree.git.repository import Repository
 
 from forking import python_command
@@ -210,6 +211,25 @@ def test_what_is_named_is_read_first_and_the_rest_is_told_as_unread(index: Proje
     assert len(Lookup(index, more, EVERYTHING).paths) == 6
     assert index.refresh().complete
     assert len(look(index).paths) == 23
+
+
+def test_files_that_hold_a_named_word_are_read_before_others(index: ProjectIndex, root: Path) -> None:
+    fill(root, {f"x{number}.py": f"def f{number}():\n    pass\n" for number in range(30)})
+    git(root, "add", "-A")
+    state = index.refresh(["src/x28.py"], Countdown(2), words={"f17"})
+    assert not state.complete
+    assert sorted(Lookup(index, state, EVERYTHING).paths) == ["x17.py", "x28.py"]
+
+
+def test_progress_tells_of_the_files_and_then_of_the_commits(index: ProjectIndex) -> None:
+    seen: list[tuple[int, int]] = []
+    with watch("files", lambda done, total: seen.append((done, total))):
+        index.refresh()
+    files, commits = index.refresh().files, len(index.refresh().commits)
+    assert seen == [
+        *((done, files) for done in range(1, files + 1)),
+        *((one, commits) for one in range(1, commits + 1)),
+    ]
 
 
 def test_what_was_known_of_a_changed_file_is_forgotten_when_there_is_no_time_to_read_it(

@@ -6,7 +6,9 @@ import hmac
 import json
 import os
 import secrets
+import shutil
 import sys
+import sysconfig
 import time
 import urllib.error
 import urllib.request
@@ -81,7 +83,7 @@ def serve_command(context: click.Context, /, http: bool, host: str, port: int, w
 
         def started(url: str, page: str) -> None:
             if worker is None:
-                _announce(url, page, cortex.project.name, needs_token)
+                _announce(url, page, cortex.project.root or str(Path(folder).absolute()), needs_token)
             else:
                 worker.ready()
 
@@ -96,10 +98,9 @@ def _forked(settings: Settings, folder: str, host: str, port: int, workers: int,
 
     set_up_logs(settings)
     sockets = bind_ports(host, port, workers)
-    name = Path(folder).absolute().name
 
     def announce(links: PageLinks | None) -> None:
-        _announce(*announced_address(host, sockets[0], links), name, needs_token)
+        _announce(*announced_address(host, sockets[0], links), str(Path(folder).absolute()), needs_token)
 
     return fork_workers(settings, sockets, announce)
 
@@ -119,15 +120,17 @@ def _opened(settings: Settings, folder: str) -> Cortex:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _announce(url: str, page: str, project: str, needs_token: bool) -> None:
+def _announce(url: str, page: str, root: str, needs_token: bool) -> None:
     bearer = '"Authorization: Bearer $CORTEX_TOKEN"'
     header, curl_header = (f" --header {bearer}", f" -H {bearer}") if needs_token else ("", "")
+    programs = sysconfig.get_path("scripts")
+    shell = "" if shutil.which("cortex") else f'In another shell:  export PATH="{programs}:$PATH"\n'
     say(
-        f"""Cortex serves {url} for {project}. Stop it with Ctrl-C.
+        f"""Cortex serves {url} for the project in {root}. Stop it with Ctrl-C.
 
 Look at it:        {page}
 Connect a client:  claude mcp add --transport http cortex {url}/mcp{header}
-Remember:          cortex capture 'Use PostgreSQL for JSONB' -n decisions
+{shell}Remember:          cortex capture 'Use PostgreSQL for JSONB' -n decisions
 Recall:            cortex recall 'which database'
 See how it does:   curl{curl_header} {url}/status"""
     )

@@ -10,6 +10,7 @@ from ..grounding.verification import Verification, describe_evidence
 from .input import read_input, read_text
 from .options import CommandSession, command, with_session
 from .output import SHORT_ID, print_json, print_table, say, score_colour, verdict_colour
+from .progress import watched
 
 __all__ = ["verify_command"]
 
@@ -42,7 +43,7 @@ def verify_command(
     if file and text is not None:
         raise click.UsageError("Give a text or a file, not both.")
     said = read_input(file).decode("utf-8", "replace") if file else read_text(text)
-    with session.open(needs_model=True) as cortex:
+    with session.open(needs_model=True) as cortex, watched("Reading the project:", "files", session):
         found = cortex.grounding.verify(said, evidence_sources=list(evidence) or None)
     if session.as_json:
         print_json(_as_dict(found))
@@ -55,7 +56,7 @@ def verify_command(
 
 def _review(session: CommandSession) -> None:
     """Check the memories; ends with the code of a warning if some are stale."""
-    with session.open(needs_model=True) as cortex:
+    with session.open(needs_model=True) as cortex, watched("Reading the project:", "files", session):
         found = cortex.grounding.review_memories()
     if session.as_json:
         print_json({

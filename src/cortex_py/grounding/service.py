@@ -198,7 +198,8 @@ class Grounding:
         seconds: float | None,
     ) -> tuple[list[Finding], list[str]]:
         named = [path for claim in claims for path in claim.files]
-        state = index.refresh(named, _deadline(seconds), seconds)
+        words = {one.value.rpartition(".")[2] for claim in claims for one in claim.mentions if one.kind == "symbol"}
+        state = index.refresh(named, _deadline(seconds), seconds, words)
         lookup = Lookup(index, state, sources)
         reports = find_reports(root, lookup)
         memories = {claim: find_memories(claim) for claim in _with_memories(claims)}

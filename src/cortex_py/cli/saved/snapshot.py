@@ -102,7 +102,7 @@ def restore_command(snapshot_id: str, yes: bool, domain: Domain, session: Comman
         return
     say(
         f"Restored {counted(done.memories, 'memory')} in {counted(done.branches, 'line of work')}; "
-        f"{counted(done.removed, 'thing')} went."
+        f"{counted(done.removed, 'record')} not in the snapshot removed."
     )
     say(f"The state before is {done.safety}.")
 

@@ -1,7 +1,8 @@
 """Keeps the index of a project folder up to date; only what changed is read again.
 
-A stamp of the folder shows whether anything changed at all. If time runs out, files that the caller names are read
-first and the index is marked incomplete: something that is missing in it may still exist.
+A stamp of the folder shows whether anything changed at all. Files that the caller names are read first, then those that
+hold a word that the caller names. If time runs out, the index is marked incomplete: something that is missing in it may
+still exist. Progress is reported for the files, then for the commits.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...errors import GitFailed
+from ...tracing import report
 from ...worktree.code.behaviour import SyntaxFile
 from ...worktree.code.naming import Language
 from ...worktree.files.choice import skip_by_name
@@ -25,6 +27,7 @@ from ...worktree.files.files import FileRef, compute_stamp, project_files, read_
 from ...worktree.git.history import (
     Commit,
     WorkingChanges,
+    files_with,
     is_partial_clone,
     list_reachable,
     read_commits,
@@ -41,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 _BATCH_FILES = 200
 _BATCH_COMMITS = 100
+_FEW_FILES = 20  # are read as fast as they are searched
 _MOST_COMMITS = 5_000
 _MOST_TREES = 24  # syntax trees that are kept for later claims
 _SHORT_NAME = 3
@@ -119,11 +123,16 @@ class ProjectIndex:
         self.file.close()
 
     def refresh(
-        self, first: Collection[str] = (), stop: Stop = lambda: False, patience: float | None = None
+        self,
+        first: Collection[str] = (),
+        stop: Stop = lambda: False,
+        patience: float | None = None,
+        words: Collection[str] = (),
     ) -> IndexState:
-        """Read what changed since the last time, the files in `first` before others, until `stop` returns True.
+        """Read what changed since the last time, until `stop` returns True.
 
-        If another thread is reading, wait for it up to `patience` seconds, then return what it has so far.
+        The files in `first` come before those with one of the words, and these before others. If another thread is
+        reading, wait for it up to `patience` seconds, then return what it has so far.
         """
         with self._turn:
             if not self._turn.wait_for(lambda: not self._is_reading, patience):
@@ -134,7 +143,7 @@ class ProjectIndex:
             if now is None or (now, self._opening()) != self._stamp or not self._standing.complete:
                 self._stamp = None
                 self._standing = replace(self._standing, complete=False)
-                self.guarded(lambda: self._read(first, stop))
+                self.guarded(lambda: self._read(first, words, stop))
                 self._stamp = (now, self._opening()) if now is not None else None
             return self._standing
         finally:
@@ -145,7 +154,7 @@ class ProjectIndex:
     def _opening(self) -> int:
         return self.guarded(lambda: self.file.opening)
 
-    def _read(self, first: Collection[str], stop: Stop) -> None:
+    def _read(self, first: Collection[str], words: Collection[str], stop: Stop) -> None:
         # A file with a secret in its path is left out, as in a scan: it could only be indexed under another name.
         # A path has one slash where the address that it was named after has two.
         refs = (
@@ -156,7 +165,15 @@ class ProjectIndex:
         gone = [path for path in known if path not in listed]
         changed = [ref for path, ref in listed.items() if known.get(path) != _mark(ref)]
         names = {posixpath.basename(path).lower() for path in first}
-        changed.sort(key=lambda ref: (posixpath.basename(ref.label).lower() not in names, _weight(ref), ref.label))
+        holding = files_with(self.repository, words) if self.repository and len(changed) > _FEW_FILES else ()
+        changed.sort(
+            key=lambda ref: (
+                posixpath.basename(ref.label).lower() not in names,
+                ref.label not in holding,
+                _weight(ref),
+                ref.label,
+            )
+        )
         self._standing = self._outlook(len(listed))
         self._forget(gone)
         taken = self._take(changed, stop)
@@ -185,6 +202,7 @@ class ProjectIndex:
                 if stop():
                     break
                 facts.append((ref, self._facts(ref)))
+                report("files", low + len(facts), len(changed))
             with self.file.write() as connection:
                 for ref, found in facts:
                     put_file(connection, ref.label, _mark(ref), found)
@@ -215,6 +233,8 @@ class ProjectIndex:
         if head is None or head in tips:
             return True
         batch: list[Commit] = []
+        unread = 0 if tips else min(len(self._standing.commits), _MOST_COMMITS)
+        done = 0
         stopped = False
 
         def ended() -> bool:
@@ -225,6 +245,8 @@ class ProjectIndex:
         try:
             for commit in read_commits(repository, since=tips, most=_MOST_COMMITS, deadline=ended, clean=redact_line):
                 batch.append(commit)
+                done += 1
+                report("files", done, unread)
                 if len(batch) == _BATCH_COMMITS:
                     self._put_commits(batch)
                     batch = []

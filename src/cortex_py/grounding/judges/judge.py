@@ -329,7 +329,7 @@ def _reason(scene: Scene, checks: Sequence[Check], verdict: Verdict) -> str:
             return failed[0].reason
         there = next((one.reason for one in checks if one.holds and one.name in _PRESENCE and one.evidence), "")
         return (
-            f"unverified: {there}, but nothing was read that says the rest"
+            f"unverified: {there}, but the rest cannot be checked"
             if there
             else "unverified: no check reads this"
         )

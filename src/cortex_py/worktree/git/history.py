@@ -38,14 +38,14 @@ from .repository import COMMIT, Repository, decode_output
 from .runner import git_lines, has_git, run_git
 
 __all__ = [
-    "ChangedLine", "Commit", "FileChange", "Patch", "Status", "WorkingChanges", "find_commit", "is_partial_clone",
-    "list_reachable",
-    "read_commits", "read_log", "read_patch", "read_tags", "read_working_changes",
+    "ChangedLine", "Commit", "FileChange", "Patch", "Status", "WorkingChanges", "files_with", "find_commit",
+    "is_partial_clone", "list_reachable", "read_commits", "read_log", "read_patch", "read_tags", "read_working_changes",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
 
 _TIMEOUT_SECONDS = 120.0
+_SEARCH_SECONDS = 0.5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_SUBJECT = 2_000
 _MOST_BODY = 100_000
@@ -271,6 +271,15 @@ def _read(
                 changes=changes,
                 complete=is_whole and not is_hidden,
             )
+
+
+def files_with(repository: Repository, words: Collection[str]) -> frozenset[str]:
+    """The tracked files that hold one of the words; none where git does not answer soon."""
+    if not words:
+        return frozenset()
+    wanted = [part for word in words for part in ("-e", word)]
+    answer = run_git(repository.root, "grep", "-lzIwF", *wanted, settings=_SETTINGS, timeout=_SEARCH_SECONDS)
+    return frozenset(path_label(path) for path in answer.stdout.split(b"\0")) if answer else frozenset()
 
 
 def is_partial_clone(repository: Repository) -> bool:
