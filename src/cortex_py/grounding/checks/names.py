@@ -279,9 +279,9 @@ def _check_elsewhere(symbol: NamedSymbol, where: str) -> Check:
 def _check_known(symbol: NamedSymbol, lookup: Lookup) -> Check:
     for path in lookup.files_with(symbol.last)[:20]:
         if lines := lookup.lines_with(path, symbol.last):
-            reason = f"`{symbol.name}` is mentioned in {path} line {lines[0]}, never defined"
+            reason = f"`{symbol.name}` is mentioned in {path} line {lines[0]} but never defined"
             return Check("known", True, reason, Evidence("line", path, lines[0]), core=False)
-    return Check("known", True, f"`{symbol.name}` is mentioned in the project, never defined", core=False)
+    return Check("known", True, f"`{symbol.name}` is mentioned in the project but never defined", core=False)
 
 
 def _check_absent(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup) -> Check:

@@ -328,11 +328,7 @@ def _reason(scene: Scene, checks: Sequence[Check], verdict: Verdict) -> str:
         if failed:
             return failed[0].reason
         there = next((one.reason for one in checks if one.holds and one.name in _PRESENCE and one.evidence), "")
-        return (
-            f"unverified: {there}, but the rest cannot be checked"
-            if there
-            else "unverified: no check reads this"
-        )
+        return f"unverified: {there}; the rest cannot be checked" if there else "unverified: no check reads this"
     wanted = _ordered(claim, checks, verdict == "supported")
     specific = [one for one in wanted if one.name not in _DEGREES] or wanted
     return specific[0].reason if specific else ""
