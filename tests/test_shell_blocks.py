@@ -104,11 +104,14 @@ def _at_terminal(command: str, folder: Path, person: dict[str, str]) -> str:
 
 
 def test_an_exchange_of_the_readme_is_real(person: dict[str, str], tmp_path: Path) -> None:
+    """In a folder that holds nothing but what the exchange makes."""
     block = re.search(r"^```console\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
     assert block
-    at_terminal = {**person, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "100"}
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    at_terminal = {**person, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "100", "TMPDIR": str(tmp_path)}
     shown = [
-        f"$ {command}\n{_at_terminal(command, tmp_path / 'repository', at_terminal)}"
+        f"$ {command}\n{_at_terminal(command, folder, at_terminal)}"
         for command in re.findall(r"^\$ (.*)$", block[1], re.MULTILINE)
     ]
     assert _without_ids("".join(shown)) == _without_ids(block[1])
