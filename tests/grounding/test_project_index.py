@@ -14,6 +14,7 @@ import apsw
 import pytest
 from sample_project import commit, fill, make_repository, make_sample, only, open_at
 
+from cortex_py.deadline import Limit, apply_limit
 from cortex_py.grounding.index import project_index
 from cortex_py.grounding.index.lookup import Lookup
 from cortex_py.grounding.index.project_index import IndexState, ProjectIndex, index_name
@@ -241,6 +242,21 @@ def test_what_was_known_of_a_changed_file_is_forgotten_when_there_is_no_time_to_
     assert not state.complete
     assert Lookup(index, state, EVERYTHING).definitions("one") == []
     assert sorted(knows(index, "two")) == ["a.py", "deep/b.py"]
+
+
+class AlmostOver(Limit):
+    """A call of which no time is left for reading, but enough to answer."""
+
+    left = 0.0  # type: ignore[assignment]
+
+
+def test_a_call_whose_time_ends_answers_with_what_was_read(home: Path, project: Path) -> None:
+    make_sample(project)
+    with open_at(home, project) as cortex:
+        with apply_limit(AlmostOver(60)):
+            told = cortex.grounding.verify("`login` is defined in app/auth.py.")
+        assert "not fully indexed yet" in told.message
+        assert cortex.grounding.verify("`login` is defined in app/auth.py.").status == "ACCEPT"
 
 
 def test_without_time_nothing_is_contradicted_and_later_everything_is_told(home: Path, project: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
+from ..deadline import current_limit
 from ..errors import InvalidInput, LimitExceeded
 from ..memory.service import Memories
 from ..security.secrets.secrets import redact
@@ -36,6 +38,7 @@ _MOST_WITH_MEMORIES = 12  # claims for which memories are recalled
 _MEMORIES = 5
 _SENTENCES = 40
 _SENTENCE = 300  # characters of one sentence of a memory
+_READING_SHARE = 0.8
 _REVIEW_SECONDS = 60.0  # for reading; with a limit no model is asked
 _MOST_CHANGED = 500  # files whose memories are reviewed at once
 _AROUND = 12  # lines before and after the one that is shown
@@ -199,7 +202,8 @@ class Grounding:
     ) -> tuple[list[Finding], list[str]]:
         named = [path for claim in claims for path in claim.files]
         words = {one.value.rpartition(".")[2] for claim in claims for one in claim.mentions if one.kind == "symbol"}
-        state = index.refresh(named, _deadline(seconds), seconds, words)
+        limit = _reading_seconds(seconds)
+        state = index.refresh(named, _deadline(limit), limit, words)
         lookup = Lookup(index, state, sources)
         reports = find_reports(root, lookup)
         memories = {claim: find_memories(claim) for claim in _with_memories(claims)}
@@ -281,6 +285,15 @@ def _beginning(text: str) -> str:
         return text
     end = text.rfind("\n", _READ // 2, _READ)
     return text[: end if end > 0 else _READ]
+
+
+def _reading_seconds(seconds: float | None) -> float | None:
+    """How long the project may be read: a call with a time limit keeps a part of it for its answer."""
+    limit = current_limit()
+    if limit is None or limit.left == math.inf:
+        return seconds
+    left = _READING_SHARE * limit.left
+    return left if seconds is None else min(seconds, left)
 
 
 def _deadline(seconds: float | None) -> Callable[[], bool]:
