@@ -14,6 +14,7 @@ from cortex_py import Cortex
 from cortex_py.cli import cli
 from cortex_py.errors import CortexError
 from cortex_py.mcp.server import build_server
+from cortex_py.worktree.git.history import files_with
 from cortex_py.worktree.git.repository import Repository
 from hostile_repository import VARIANTS, Traps, make_hostile
 
@@ -123,6 +124,9 @@ def test_no_tool_runs_what_a_repository_names(traps: Traps, home: Path) -> None:
             traps.plant()
             (traps.folder / "later.plain").write_text("later\n")
             _call_all(caller, cortex, traps)
+            # Asked of larger projects only.
+            if repository := Repository.discover(traps.folder):
+                files_with(repository, ["app", "later"])
         assert traps.sprung() == []
 
 
