@@ -58,6 +58,24 @@ def test_a_rule_is_staged_with_its_source_and_confidence_and_chatter_is_not(fill
     assert 0.7 < staged.confidence <= 1.0
 
 
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        f"Implement the following plan:\n\n# Releases\n\n{RULE}",
+        f"<house_rules>\n{RULE}\n</house_rules>",
+        f"what is this?\n\n=== Step 3: Push ===\n{RULE}\n        git push origin HEAD",
+        f"[02/10/26 9:25 main ~/source/shop] make release\n{RULE}",
+        f"\u23fa reviewer(Check the release)\n  \u23bf {RULE}",
+        f'  "rule": "x",\n{RULE}',
+    ],
+)
+def test_what_a_person_pasted_is_not_staged(filled: Cortex, spool: Spool, pasted: str) -> None:
+    spool.add("user", pasted)
+    assert filled.hooks.read_turns().staged == ()
+    spool.add("user", f"{pasted}\n\n{RULE.replace('main', 'trunk')}" if "plan" not in pasted else RULE)
+    assert len(filled.hooks.read_turns().staged) == 1
+
+
 def test_a_cause_carries_the_failure_it_explains(filled: Cortex, spool: Spool) -> None:
     spool.add("user", "why is the build broken?")
     spool.add("tool", "npm ERR! lockfile version 4 is not supported", tool="Bash", command="npm ci", failed=True)

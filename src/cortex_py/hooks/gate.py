@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from ..context.summary.reader import COMPLAINT, hedges, instructs, read
-from ..context.summary.sentences import Sentence, one_line, sentences, shorten
+from ..context.summary.sentences import Sentence, one_line, sentences, shorten, typed
 from .turns import Turn
 
-__all__ = ["KINDS", "Gate", "GateModel", "Passage", "Scored", "SessionState", "default_gate", "features", "score_turn"]
+__all__ = [
+    "KINDS", "Gate", "GateModel", "Passage", "Scored", "SessionState", "default_gate", "features", "own_words",
+    "score_turn",
+]  # fmt: skip
 
 # The first is "nothing to keep".
 KINDS = ("", "decisions", "patterns", "learnings", "blockers", "progress")
@@ -228,9 +231,14 @@ class Scored:
         return 1.0 - self.by_kind[0]
 
 
+def own_words(turn: Turn) -> str:
+    """What the speaker of a turn wrote there, without what a person pasted."""
+    return typed(turn.text) if turn.role == "user" else turn.text
+
+
 def score_turn(model: GateModel, turn: Turn, before: SessionState) -> list[Scored]:
     """The sentences of a prompt or an answer, scored."""
-    said = sentences(turn.text)
+    said = sentences(own_words(turn))
     around = list(before.traits(turn.role))
     found = []
     for place, sentence in enumerate(said):

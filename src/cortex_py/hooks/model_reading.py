@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..context.summary.reader import instructs
 from ..security.secrets.secrets import redact
-from .gate import KINDS, Passage
+from .gate import KINDS, Passage, own_words
 from .turns import Turn
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _parts(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
 def _ask(model: LanguageModel, turns: Sequence[Turn]) -> Iterator[tuple[Turn, str, str]]:
     from ..llm.values import Budget, Passage, Prompt
 
-    data = [Passage(f"turn {number}, {_who(turn)}", _shown(turn.text)) for number, turn in enumerate(turns, 1)]
+    data = [Passage(f"turn {number}, {_who(turn)}", _shown(own_words(turn))) for number, turn in enumerate(turns, 1)]
     reply = model.complete(Prompt(_INSTRUCTIONS, data), _SCHEMA, Budget(input_tokens=16_000, output_tokens=2_000))
     answered: list[dict[str, Any]] = reply.value["passages"]
     for one in answered:

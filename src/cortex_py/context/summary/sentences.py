@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-__all__ = ["Sentence", "one_line", "sentences", "shorten"]
+__all__ = ["Sentence", "one_line", "sentences", "shorten", "typed"]
 
 # The parts of a long turn that are read: people say what they want first and what they found last.
 HEAD = 16_000
@@ -52,6 +52,17 @@ _ABBREVIATION = re.compile(
     re.IGNORECASE,
 )
 _EDGES = " \t*_~"
+_OPENS = re.compile(r"\s*<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>")
+_CLOSES = re.compile(r"</([A-Za-z][\w:.-]*)>")
+# With this a client begins a new conversation, followed by the plan of the one before.
+_HANDED_OVER = "Implement the following plan:"
+# What programs print: titles and results of steps, marks of terminals, prompts of shells, commits, fields of JSON.
+_PRINTED = re.compile(
+    r"\s*(?:={3,} [^=\n]+ ={3,}|(?:---|===) (?:FAIL|PASS|SKIP|RUN|NAME|CONT)\b|(?:FAIL|ok)\t"
+    r"|[\u2139\u23bf\u23fa\u2500-\u257f\u2600-\u27bf\u2a2f\U0001f300-\U0001faff]"
+    r"|[^\s@]{1,64}@[^\s@]{1,64}[ :][^\n]{0,80}[%$#] \S|\[[^\]\n]{0,100}[ :]~?/[^\]\n]{0,200}\]\s+\S"
+    r"|[0-9a-f]{7,40} \S|(?:create|delete) mode \d{6} |\"[\w .-]{1,60}\": )"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +113,18 @@ def _looked_at(content: str) -> list[str]:
     return [*(head[:-1] or head), "", *(tail[1:] or [])]
 
 
+def typed(content: str) -> str:
+    """What a person typed of a prompt: no plan that an agent handed over, and no paragraph that a program printed."""
+    if content.startswith(_HANDED_OVER):
+        return ""
+    parts = re.split(r"(\n\s*\n)", content)
+    return "".join(part for part in parts if not any(map(_is_printed, part.splitlines())))
+
+
+def _is_printed(line: str) -> bool:
+    return bool(_PRINTED.match(line)) or _is_code(line)
+
+
 def _split(block: str) -> Iterator[tuple[str, bool]]:
     """The sentences of a block, each with whether it follows the one before without a gap."""
     joins = False
@@ -136,8 +159,18 @@ class _Blocks:
         self.diff = False
 
     def read(self, lines: list[str]) -> Iterator[Sentence]:
-        for line in lines:
-            yield from self._line(line[:LONGEST_LINE])
+        closes = {name: place for place, line in enumerate(lines) for name in _CLOSES.findall(line)}
+        element = ""
+        for place, line in enumerate(lines):
+            opened = None if element or self.fence else _OPENS.match(line)
+            if opened and closes.get(opened[1], -1) >= place:
+                # Markup, as programs write it around what they add.
+                yield from self._flush()
+                element = opened[1]
+            if not element:
+                yield from self._line(line[:LONGEST_LINE])
+            elif f"</{element}>" in line:
+                element = ""
         yield from self._flush()
 
     def _line(self, line: str) -> Iterator[Sentence]:
