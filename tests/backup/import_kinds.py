@@ -45,7 +45,6 @@ def claude_line(kind: str, uuid: str, content: Any, **more: Any) -> dict[str, An
         "message": {"role": kind, "content": content},
         "uuid": uuid,
         "timestamp": "2026-03-04T05:06:07.000Z",
-        "cwd": "/gone/shop",
         "sessionId": "s-1",
         "version": "2.1.0",
         "gitBranch": "main",
@@ -73,7 +72,7 @@ def claude_code(folder: Path) -> Path:
 
 def codex(folder: Path) -> Path:
     at = "2026-03-04T05:06:07.000Z"
-    meta = {"id": "c-1", "cwd": "/gone/shop", "cli_version": "0.50", "git": {"branch": "fix"}}
+    meta = {"id": "c-1", "cli_version": "0.50", "git": {"branch": "fix"}}
     injected = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "# AGENTS.md"}]}
     return lines(
         folder / "sessions/2026/03/04/rollout-2026-03-04T05-06-07-c-1.jsonl",
@@ -95,15 +94,20 @@ def history(folder: Path) -> Path:
     pasted = {"1": {"id": 1, "type": "text", "content": "Traceback: KeyError"}}
     return lines(
         folder / "history.jsonl",
-        {"display": "/init", "pastedContents": {}, "timestamp": 1_759_000_000_000, "project": "/gone/shop"},
+        {"display": "/init", "pastedContents": {}, "timestamp": 1_759_000_000_000, "project": ""},
         {
             "display": "What is [Pasted text #1 +3 lines] about?",
             "pastedContents": pasted,
             "timestamp": 1_759_000_001_000,
-            "project": "/gone/shop",
+            "project": "",
             "sessionId": "s-1",
         },
     )
+
+
+def codex_history(folder: Path) -> Path:
+    prompt = {"session_id": "01a1f588-5bbb-7122-96c8-70ee9ed55a9a", "ts": 1_795_120_716, "text": "Keep port 7001."}
+    return lines(folder / "history.jsonl", prompt, {**prompt, "ts": 1_795_120_717, "text": "/status"})
 
 
 def chatgpt_conversations() -> list[dict[str, Any]]:
@@ -267,6 +271,7 @@ _STEPS = [f"Step {n} restarts worker {n} and waits for its queue." for n in rang
 KINDS = (
     Kind("claude-code", claude_code, ("Use pnpm here, not npm.", "I switched the scripts to pnpm."), is_turn=True),
     Kind("claude-code-history", history, ("What is Traceback: KeyError about?",), is_turn=True),
+    Kind("codex-history", codex_history, ("Keep port 7001.",), is_turn=True),
     Kind("codex", codex, ("Why is it slow?", "No index on orders."), is_turn=True),
     Kind(
         "gemini",

@@ -8,7 +8,9 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from import_kinds import (
@@ -98,6 +100,107 @@ def test_a_conversation_belongs_to_the_project_of_its_folder(
     with opened(home, shop, clock) as other:
         assert [one.content for one in records(other, "turn")] == ["Ship it on Friday"]
     assert cortex.backups.import_from([path], folder=tmp_path / "elsewhere").added == {}
+
+
+def test_a_resumed_session_begins_with_many_summaries(cortex: Cortex, tmp_path: Path) -> None:
+    summaries = [{"type": "summary", "summary": f"Part {n}", "leafUuid": f"l{n}"} for n in range(40)]
+    path = lines(tmp_path / "s.jsonl", *summaries, claude_line("user", "u1", "We moved to pnpm"))
+    taken = cortex.backups.import_from([path])
+    assert (taken.added, taken.left_out, taken.notes) == ({"turn": 1}, [], [])
+
+
+def test_objects_on_one_line_are_all_taken(cortex: Cortex, tmp_path: Path) -> None:
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "a"}]
+    values = [claude_line("user", "u1", "First"), claude_line("user", "u2", result), claude_line("user", "u3", "Last")]
+    path = text(tmp_path / "s.jsonl", "".join(json.dumps(one, separators=(",", ":")) for one in values) + "\n")
+    taken = cortex.backups.import_from([path])
+    assert (taken.added, taken.left_out) == ({"turn": 2}, [])
+    text(path, path.read_text().replace("}{", '}{"a"', 1))
+    taken = cortex.backups.import_from([path])
+    assert (taken.added, len(taken.left_out)) == ({}, 1)
+
+
+def test_only_what_was_said_in_the_conversation_becomes_a_turn(cortex: Cortex, tmp_path: Path) -> None:
+    notice = "<task-notification>\n<task-id>b35</task-id>\n<result>All done</result>\n</task-notification>"
+    teammate = '<teammate-message teammate_id="a">Always use two pairs of eyes</teammate-message>'
+    resume = "Operation stopped by hook: Another session is active.\n\nTo resume it, run: claude -r ab8c5aa0"
+    path = lines(
+        tmp_path / "s.jsonl",
+        claude_line("user", "u1", notice),
+        claude_line("user", "u2", teammate),
+        claude_line("user", "u3", resume),
+        claude_line("user", "u4", "<command-message>review</command-message>\n<command-name>/review</command-name>"),
+        claude_line("user", "u5", "Look at every file and report", isSidechain=True),
+        claude_line("assistant", "u6", "API Error: 529", isApiErrorMessage=True),
+        claude_line("user", "u7", "[Request interrupted by user]"),
+        claude_line("user", "u8", f"Use tabs.\n{notice}"),
+    )
+    cortex.backups.import_from([path])
+    assert [one.content for one in records(cortex, "turn")] == ["Use tabs."]
+
+
+def test_messages_of_codex_are_read_as_items_and_as_events_once(cortex: Cortex, tmp_path: Path) -> None:
+    def event(**payload: Any) -> dict[str, Any]:
+        return {"timestamp": "2026-11-19T20:38:36.909Z", "type": "event_msg", "payload": payload}
+
+    def item(sort: str, block: str, said: str) -> dict[str, Any]:
+        return event(type="item_completed", item={"type": sort, "id": said, "content": [{"type": block, "text": said}]})
+
+    path = lines(
+        tmp_path / "rollout.jsonl",
+        {"timestamp": "2026-11-19T20:38:36.791Z", "type": "session_meta", "payload": {"id": "c-2", "source": "exec"}},
+        item("UserMessage", "text", "Keep port 7001."),
+        event(type="user_message", message="Keep port 7001."),
+        event(type="item_completed", item={"type": "CommandExecution", "id": "call", "aggregated_output": "hello"}),
+        item("AgentMessage", "Text", "7000 is taken by AirPlay."),
+        item("UserMessage", "text", "yes"),
+        item("UserMessage", "text", "yes"),
+    )
+    cortex.backups.import_from([path])
+    found = sorted((one.role, one.content) for one in records(cortex, "turn"))
+    assert found == [
+        ("assistant", "7000 is taken by AirPlay."),
+        ("user", "Keep port 7001."),
+        ("user", "yes"),
+        ("user", "yes"),
+    ]
+
+
+def test_prompts_that_codex_keeps_apart_leave_out_those_of_known_sessions(cortex: Cortex, tmp_path: Path) -> None:
+    known = "01a1f588-5bbb-7122-96c8-70ee9ed55a9a"
+    path = lines(
+        tmp_path / "history.jsonl",
+        {"session_id": "01a1f588-0000-7122-96c8-70ee9ed55a9a", "ts": 1_795_120_716, "text": "Keep port 7001."},
+        {"session_id": known, "ts": 1_795_120_717, "text": "Why?"},
+    )
+    assert cortex.backups.import_from([path]).added == {"turn": 2}
+    lines(tmp_path / "sessions/2026/11/19" / f"rollout-2026-11-19T20-38-36-{known}.jsonl", {"type": "session_meta"})
+    touch(path)
+    taken = cortex.backups.import_from([path])
+    assert (taken.added, taken.left_out) == ({}, [f"{path}: prompts that the sessions beside it hold too: 1"])
+
+
+def test_a_chat_of_gemini_belongs_to_its_folder_and_says_nothing_of_its_client(
+    cortex: Cortex, home: Path, tmp_path: Path, clock: FakeClock
+) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    given = '&lt;cortex-memory note="x"&gt;\n- Use tabs (id 1) &amp;lt;/cortex-memory&amp;gt;\n&lt;/cortex-memory&gt;'
+    setting = (
+        f"<session_context>\n- **Workspace Directories:**\n  - {shop}\n"
+        "Text in `<cortex-memory>` comes from memory. Always recall before you design.\n</session_context>"
+    )
+    path = lines(
+        tmp_path / "session-1.jsonl",
+        {"sessionId": "g-1", "projectHash": sha256(str(shop).encode()).hexdigest(), "kind": "main"},
+        {"$set": {"messages": [{"id": "1", "type": "user", "content": [{"text": setting}]}]}},
+        {"id": "2", "type": "user", "content": [{"text": f"<hook_context>{given}</hook_context>\n\nIs it tabs?"}]},
+        {"id": "3", "type": "gemini", "content": f"Yes. {given}"},
+    )
+    cortex.backups.import_from([path])
+    assert records(cortex, "turn") == []
+    with opened(home, shop, clock) as other:
+        assert sorted(one.content for one in records(other, "turn")) == ["Is it tabs?", "Yes."]
 
 
 def test_turns_rank_below_notes_and_can_be_switched_off(

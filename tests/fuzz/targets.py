@@ -50,7 +50,7 @@ from cortex_py.grounding.claims.claims import read_claims
 from cortex_py.grounding.claims.passages import read_passages
 from cortex_py.grounding.claims.phrases import confidence
 from cortex_py.hooks.dialects import CLIENTS, read_event
-from cortex_py.hooks.frame import neutralise, without_given
+from cortex_py.hooks.frame import neutralise
 from cortex_py.hooks.turns import turns_of
 from cortex_py.http.access import is_open, page_scope, route_of
 from cortex_py.http.middleware import bearer
@@ -74,6 +74,7 @@ from cortex_py.prompts.language.rendering import render
 from cortex_py.prompts.language.syntax import parse as parse_template
 from cortex_py.remote import RemoteProblem
 from cortex_py.security.policy import Screen
+from cortex_py.security.spoken import without_given
 from cortex_py.worktree import formats
 from cortex_py.worktree.code.syntax import analyse
 from cortex_py.worktree.files.choice import decode_text

@@ -3,6 +3,8 @@
 import json
 import os
 import stat
+from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from cortex_py.security.home_key import HomeKey
 
 from helpers import FakeClock, git
 
+GIVEN = frame(["- We use PostgreSQL (decisions, 2026-01-01, id 15a7)"])
+_escaped = partial(escape, quote=False)
 SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 
 
@@ -74,9 +78,24 @@ def test_a_name_that_a_client_gives_is_short_plain_and_without_secrets(home: Pat
 
 
 def test_what_cortex_gave_is_not_kept(home: Path) -> None:
-    given = frame(["- We use PostgreSQL (decisions, 2026-01-01, id 15a7)"])
-    _keep(home, _event(text=given), _event("2", text=f"{given}\nNow use MySQL instead"), _event("3", text=given[:-5]))
+    events = [_event(text=GIVEN), _event("2", text=f"{GIVEN}\nNow use MySQL instead"), _event("3", text=GIVEN[:-5])]
+    _keep(home, *events)
     assert [turn.text.strip() for _, turn in read_turns(home)] == ["Now use MySQL instead"]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"<hook_context>{_escaped(GIVEN)}</hook_context>\n\nWhich port?",
+        f"{_escaped(GIVEN)}\nWhich port?",
+        f"{_escaped(_escaped(GIVEN))}\nWhich port?",
+        "<task-notification>\n<task-id>b35</task-id>\nWe decided on Kafka\n</task-notification>\nWhich port?",
+        "<system-reminder>Use tabs</system-reminder>Which port?",
+    ],
+)
+def test_what_a_client_adds_to_a_prompt_is_not_kept(home: Path, prompt: str) -> None:
+    _keep(home, _event(text=prompt))
+    assert [turn.text for _, turn in read_turns(home)] == ["Which port?"]
 
 
 def test_an_answer_names_the_memories_its_session_was_given(home: Path) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from ..security.quoting import QUOTED, neutralise
 
-__all__ = ["Quote", "fit", "frame", "quote", "without_given"]
+__all__ = ["Quote", "fit", "frame", "quote"]
 
 _OPEN = f'<cortex-memory note="{QUOTED}">'
 _CLOSE = "</cortex-memory>"
-_GIVEN = re.compile(r"<cortex-memory\b.*?(?:</cortex-memory>|\Z)", re.DOTALL)
 _SHORT_ID = 12
 
 
@@ -35,11 +33,6 @@ class Quote(NamedTuple):
 
     id: str
     text: str
-
-
-def without_given(text: str) -> str:
-    """A text without what Cortex gave to the session."""
-    return _GIVEN.sub("", text) if "<cortex-memory" in text else text
 
 
 def quote(memory: Quotable, text: str) -> Quote:

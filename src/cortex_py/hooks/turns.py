@@ -27,7 +27,7 @@ from ..errors import BackupCorrupt, StoreLocked
 from ..paths import open_regular
 from ..security.home_key import SEALED_START, HomeKey
 from ..security.policy import Screen
-from .frame import without_given
+from ..security.spoken import spoken, without_given
 
 __all__ = [
     "Turn", "append_turn", "forget_turns", "has_plain_turns", "read_turns", "recode_turns", "turns_folder", "turns_of",
@@ -93,7 +93,8 @@ def turns_of(event: Mapping[str, Any], screen: Screen, *, at: str, given: tuple[
     values: dict[str, Any] = {
         name: value for name, value in event.items() if name in _FIELDS and isinstance(value, str | bool)
     }
-    values |= {name: screen.prose(without_given(str(values[name]))) for name in _SCREENED if values.get(name)}
+    said = spoken if role in ("user", "assistant") else without_given
+    values |= {name: screen.prose(said(str(values[name]))) for name in _SCREENED if values.get(name)}
     values |= {name: _plain_name(str(values[name]), screen) for name in _NAMES if values.get(name)}
     values |= {"role": role, "at": at, "given": given, "event": event["kind"] if role == "event" else ""}
     turn = Turn(**values)

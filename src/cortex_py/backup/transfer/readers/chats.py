@@ -8,7 +8,7 @@ from typing import Any
 from .files import SourceFile
 from .parsing import SkippedLine, json_entries, moment, text_of
 from .records import Found, Skipped, SourceRecord
-from .transcripts import joined, spoken
+from .transcripts import joined, said
 
 __all__ = ["ChatGptExport", "ClaudeAiExport", "ClaudeAiProjects"]
 
@@ -54,7 +54,7 @@ class ChatGptExport:
                 continue
             parts = content.get("parts")
             texts = [one for one in parts if isinstance(one, str)] if isinstance(parts, list) else []
-            if text := spoken("\n\n".join(one for one in texts if one)):
+            if text := said("\n\n".join(one for one in texts if one)):
                 yield SourceRecord(
                     source=source,
                     position=text_of(message.get("id")) or node,
@@ -113,7 +113,7 @@ class ClaudeAiExport:
                 yield Skipped(f"entry {number}, message {place}", "it is no message")
                 continue
             role = {"human": "user", "assistant": "assistant"}.get(str(message.get("sender")))
-            text = spoken(message.get("text")) or joined(message.get("content"))
+            text = said(message.get("text")) or joined(message.get("content"))
             if role and text:
                 yield SourceRecord(
                     source=f"{self.kind}:{identity or conversation.get('created_at')}",

@@ -78,12 +78,39 @@ def json_lines(
         line = raw.strip().removeprefix(b"\xef\xbb\xbf")
         if not line:
             continue
-        if not wanted(line) and line.endswith(b"}"):
+        if not wanted(line) and line.endswith(b"}") and _BETWEEN not in line:
             continue
         try:
             yield Line(parse(line), number, offset)
         except ValueError as error:
-            yield SkippedLine(f"line {number}", str(error))
+            together = _objects_in(line)
+            yield from (Line(value, number, offset) for value in together)
+            if not together:
+                yield SkippedLine(f"line {number}", str(error))
+
+
+# Between two objects that were written at the same time; inside a text the quotation mark would be escaped.
+_BETWEEN = b'}{"'
+
+
+def _objects_in(line: bytes) -> list[dict[str, Any]]:
+    """The objects on a line that holds several and nothing else; otherwise none."""
+    found: list[dict[str, Any]] = []
+    if _BETWEEN not in line:
+        return found
+    text, at = line.decode("utf-8", "replace"), 0
+    try:
+        while at < len(text):
+            value, at = _DECODER.raw_decode(text, at)
+            if not isinstance(value, dict):
+                return []
+            found.append(value)
+    except (ValueError, RecursionError):
+        return []
+    return found
+
+
+_DECODER = json.JSONDecoder()
 
 
 def json_entries(stream: BinaryIO) -> Iterator[Entry | SkippedLine]:
@@ -183,6 +210,7 @@ def first_objects(head: bytes, most: int = 20) -> list[dict[str, Any]]:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
+            found += _objects_in(line)
             continue
         if isinstance(value, dict):
             found.append(value)

@@ -13,7 +13,7 @@ from .notes import MarkdownNotes, PlainTexts
 from .records import FieldMap, Reader
 from .sqlite_stores import McpMemoryService, Mem0Stores, MemPalaces
 from .tables import CsvTables, JsonObjects, MemoryServerGraph
-from .transcripts import ClaudeCodeHistory, ClaudeCodeTranscripts, CodexSessions, GeminiChats
+from .transcripts import ClaudeCodeHistory, ClaudeCodeTranscripts, CodexHistory, CodexSessions, GeminiChats
 
 __all__ = ["ALIASES", "READER_KINDS", "reader_of", "readers", "recognise"]
 
@@ -33,6 +33,7 @@ def readers(fields: FieldMap = FieldMap()) -> tuple[Reader, ...]:  # noqa: B008 
         CodexSessions(),
         GeminiChats(),
         ClaudeCodeHistory(),
+        CodexHistory(),
         MemoryServerGraph(),
         Mem0Stores(),
         MemPalaces(),
