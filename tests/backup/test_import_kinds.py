@@ -102,6 +102,27 @@ def test_a_conversation_belongs_to_the_project_of_its_folder(
     assert cortex.backups.import_from([path], folder=tmp_path / "elsewhere").added == {}
 
 
+def test_a_session_of_an_unknown_folder_is_listed_and_left_out(cortex: Cortex, tmp_path: Path) -> None:
+    lost = tmp_path / "lost"
+    path = lines(
+        tmp_path / "s.jsonl",
+        claude_line("user", "u1", "Ship it on Friday", cwd=str(lost)),
+        claude_line("assistant", "u2", "It is shipped", cwd=str(lost)),
+        claude_line("user", "u3", "Order milk", sessionId="s-2", cwd=str(Path.home())),
+    )
+    taken = cortex.backups.import_from([path])
+    assert (taken.added, records(cortex, "turn")) == ({}, [])
+    said = "this folder belongs to no project here"
+    assert sorted(taken.left_out) == sorted(
+        [f"{lost}: {said} (sessions: 1, turns: 2)", f"{Path.home()}: {said} (sessions: 1, turns: 1)"]
+    )
+    # Whoever names the folder means it.
+    assert cortex.backups.import_from([path], folder=lost).added == {"turn": 2}
+    lost.mkdir()
+    again = cortex.backups.import_from([path])
+    assert [(one.project, one.added) for one in again.sources] == [("lost", 2)]
+
+
 def test_a_resumed_session_begins_with_many_summaries(cortex: Cortex, tmp_path: Path) -> None:
     summaries = [{"type": "summary", "summary": f"Part {n}", "leafUuid": f"l{n}"} for n in range(40)]
     path = lines(tmp_path / "s.jsonl", *summaries, claude_line("user", "u1", "We moved to pnpm"))

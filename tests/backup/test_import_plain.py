@@ -51,7 +51,7 @@ def test_lines_with_a_content_become_memories(cortex: Cortex, tmp_path: Path) ->
     path.write_text("\n".join(json.dumps(item) for item in items), "utf-8")
     taken = cortex.backups.import_from([path])
     assert taken.added == {"memory": 6}
-    assert taken.notes == ["The field 'score' was ignored, 2 times."]
+    assert taken.notes == ["Fields that were ignored: 'score' (2 times)."]
     found = listed(cortex)
     first = found["We chose Postgres\n"]
     assert (first.namespace, first.tags, first.category) == ("decisions", ("db", "x"), "architecture")
@@ -134,7 +134,7 @@ def test_notes_become_memories_with_the_tags_of_their_front_matter(cortex: Corte
     taken = cortex.backups.import_from([folder])
     assert taken.added == {"memory": 6}
     assert [one.split("/")[-1] for one in taken.left_out] == ["empty.md: it is empty"]
-    assert taken.notes == ["The field 'aliases' was ignored, 1 time."]
+    assert taken.notes == ["Fields that were ignored: 'aliases' (1 time)."]
     found = listed(cortex)
     note = found["Learned it.\n"]
     assert (note.tags, note.namespace, note.source) == (("alpha", "beta"), "learnings", "My note.md")
@@ -173,7 +173,7 @@ def test_a_memory_in_markdown_is_checked_like_any_other(cortex: Cortex, tmp_path
         cortex.backups.import_from([note])
     assert listed(cortex) == {}
     note.write_text(f"---\nid: {'0f' * 20}\nmood: good\n---\nfine\n")
-    assert cortex.backups.import_from([note]).notes == ["The field 'mood' was ignored, 1 time."]
+    assert cortex.backups.import_from([note]).notes == ["Fields that were ignored: 'mood' (1 time)."]
     assert listed(cortex)["fine\n"].id == "0f" * 20
 
 

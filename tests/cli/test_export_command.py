@@ -79,7 +79,7 @@ def test_plain_files_go_where_they_are_sent(run: Run, home: Path, project: Path,
     done = run("import", str(path), "--domain", "user")
     assert done.exit_code == 0, done.output
     assert "secrets taken out of: 1" in done.output
-    assert "'score' was ignored" in done.stderr
+    assert "'score' (1 time)" in done.stderr
     with opened(home, project) as cortex:
         found = [hit.memory for hit in cortex.memories.recall().results]
     assert [(one.domain, one.content) for one in found] == [("user", "token [REDACTED:github-token]")]
@@ -125,14 +125,46 @@ def test_what_other_programs_keep_is_shown_before_it_comes(run: Run, tmp_path: P
     assert run("import").exit_code == 2
 
 
+def said(words: str, **more: str) -> str:
+    entry = {"type": "user", "uuid": words, "sessionId": "s", "message": {"content": words}, **more}
+    return json.dumps(entry) + "\n"
+
+
+def test_a_path_that_is_missing_stops_no_other(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(said("hello"))
+    done = run("import", str(tmp_path / "nowhere"), str(path))
+    assert (done.exit_code, "added: 1 turn" in done.stdout) == (2, True)
+    assert f"left out: {tmp_path / 'nowhere'}: there is no such file or folder" in done.stderr
+    both = run("import", str(tmp_path / "nowhere"), str(tmp_path / "elsewhere"))
+    assert (both.exit_code, "nowhere" in both.stderr, "elsewhere" in both.stderr) == (2, True, True)
+
+
+def test_an_import_says_in_one_line_what_waits_for_a_review(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(said("Please always use pnpm in this repository, never npm.") + said("thanks"))
+    assert "review" not in run("import", str(path), "--dry-run").output
+    line = "to be reviewed: 1 sentence; see them with: cortex review"
+    assert run("import", str(path)).stdout.splitlines().count(line) == 1
+
+
+def test_what_is_left_out_for_one_reason_is_printed_together(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "many.jsonl"
+    path.write_text("".join(json.dumps({f"field{n}": n}) + "\n" for n in range(300)))
+    done = run("import", str(path), "--dry-run")
+    assert len(done.output.splitlines()) < 12
+    assert "298 more" in done.stderr
+
+
 def test_the_machine_is_searched_for_sources(
     run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     person = tmp_path / "person"
     session = person / ".claude" / "projects" / "-shop" / "s.jsonl"
     session.parent.mkdir(parents=True)
-    said = {"type": "user", "uuid": "u", "sessionId": "s", "cwd": "/shop", "message": {"content": "hello"}}
-    session.write_text(json.dumps(said) + "\n")
+    first = said("hello", cwd="/shop", timestamp="2025-03-04T05:06:07Z")
+    filler = said("x" * 90_000, timestamp="2025-03-05T00:00:00Z") * 9
+    session.write_text(first + filler + said("bye", timestamp="2025-04-01T00:00:00Z"))
     (project / "AGENTS.md").write_text("- Use tabs.\n")
     monkeypatch.setenv("HOME", str(person))
     found = json.loads(run("import", "--discover", "--json").stdout)
@@ -142,4 +174,5 @@ def test_the_machine_is_searched_for_sources(
     }
     shown = run("import", "--discover")
     assert "claude-code" in shown.stdout
+    assert "2025-03-04 to 2025-04-01" in shown.stdout
     assert run("import", "--discover", str(session)).exit_code == 2

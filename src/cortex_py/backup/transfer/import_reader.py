@@ -294,11 +294,11 @@ _DOCUMENT = {"kind", "key", "data"}
 
 def note_ignored(fields: Counter[str]) -> list[str]:
     """What to say about fields that were not understood."""
-    found = fields.most_common(20)
-    return [
-        one_line(f"The field {clean_text(name, 40)!r} was ignored, {count} {'time' if count == 1 else 'times'}.")
-        for name, count in found
+    found = [
+        f"{clean_text(one_line(name), 40)!r} ({count:,} {'time' if count == 1 else 'times'})"
+        for name, count in fields.most_common(20)
     ]
+    return [f"Fields that were ignored: {', '.join(found)}."] if found else []
 
 
 class ImportReader:

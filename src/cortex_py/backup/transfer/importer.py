@@ -20,6 +20,7 @@ from ...clock import Clock, to_micros
 from ...config import Settings
 from ...echo import clean_text
 from ...paths import open_regular
+from ...prompts.structured import one_line
 from ...records import Domain
 from ...store.database import Session
 from ...store.documents.document import KINDS, SHARED_KINDS, Document
@@ -230,10 +231,21 @@ def _report(intake: Intake, outcome: ImportResult) -> None:
     outcome.replaced += done.changed
     outcome.unchanged += done.unchanged
     outcome.redacted += done.redacted
-    outcome.left_out += done.skipped
+    outcome.left_out += [*_of_other_folders(done.elsewhere), *done.skipped]
+    if done.elsewhere:
+        outcome.notes.append("To take the sessions of such a folder into this project, name it: --folder FOLDER")
     outcome.gone += done.gone
     outcome.sources += [one for _, one in sorted(done.summaries.items())]
     outcome.notes += note_ignored(done.ignored)
+
+
+def _of_other_folders(elsewhere: Mapping[str, Counter[str | None]]) -> list[str]:
+    """What was left out because its folder belongs to no project here, by folder."""
+    return [
+        f"{clean_text(one_line(folder), 1_000)}: this folder belongs to no project here "
+        f"(sessions: {len(sessions)}, turns: {sessions.total()})"
+        for folder, sessions in sorted(elsewhere.items())
+    ]
 
 
 def _check_readable(path: Path) -> None:

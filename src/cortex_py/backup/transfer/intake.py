@@ -86,6 +86,8 @@ class IntakeResult:
     skipped: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
+    # By folder that belongs to no project here: its sessions, with the number of their records.
+    elsewhere: dict[str, Counter[str | None]] = field(default_factory=dict)
     summaries: dict[tuple[str, str], SourceSummary] = field(default_factory=dict)
 
 
@@ -116,7 +118,7 @@ class Intake:
         self._options = options
         self._current = sources.memories(project_id)
         self._current_id = self._current.place.project.id
-        self._targets: dict[str, str] = {}
+        self._targets: dict[str, str | None] = {}
         self.result = IntakeResult()
         self._taken = 0
 
@@ -159,15 +161,29 @@ class Intake:
     def store(self) -> Store:
         return self._store
 
-    def target(self, folder: str | None) -> Memories:
-        """The memories of the project that a folder belongs to; the current ones without a folder or project."""
+    @property
+    def current(self) -> Memories:
+        return self._current
+
+    def target(self, folder: str | None) -> Memories | None:
+        """The memories of the project that a folder belongs to; the current ones without a folder.
+
+        None if it belongs to no project here, unless the caller named the folder: then it is meant for this project.
+        """
         if folder is None or self._options.domain not in (None, "project"):
             return self._current
         if folder not in self._targets:
             is_home = Path(folder) == Path.home()
-            self._targets[folder] = (None if is_home else self._sources.project_of(folder)) or self._current_id
+            unknown = None if self._options.folder is None else self._current_id
+            self._targets[folder] = (None if is_home else self._sources.project_of(folder)) or unknown
         found = self._targets[folder]
+        if found is None:
+            return None
         return self._current if found == self._current_id else self._sources.memories(found)
+
+    def leave_elsewhere(self, folder: str, session: str | None) -> None:
+        """Note a record whose folder belongs to no project here."""
+        self.result.elsewhere.setdefault(folder, Counter())[session] += 1
 
     def count(self, taken: int) -> None:
         self._taken += taken
@@ -275,6 +291,10 @@ class _FileIntake:
             self._is_whole = False
             return
         memories = self._intake.target(record.folder)
+        if memories is None:
+            self._is_whole = False
+            self._intake.leave_elsewhere(record.folder or "", record.session)
+            return
         project = memories.place.project.id
         item = self._item(record)
         try:
@@ -455,7 +475,7 @@ class _FileIntake:
     @property
     def _fact(self) -> str:
         digest = sha256(self._file.name.encode("utf-8", "replace")).hexdigest()[:32]
-        return f"import:{self._intake.target(None).place.project.id}:{digest}"
+        return f"import:{self._intake.current.place.project.id}:{digest}"
 
     def _is_unchanged(self) -> bool:
         """Whether nothing changed since the file was taken whole, and what it gave is still here."""
@@ -469,7 +489,7 @@ class _FileIntake:
             if not self._intake.store.memories.by_key(session, known["space"], [known["key"]]):
                 return False
         self._result.unchanged += known["records"]
-        project = known.get("project") or self._intake.target(None).place.project.name
+        project = known.get("project") or self._intake.current.place.project.name
         self._intake.summary(self._reader.kind, project).known += known["records"]
         return True
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,7 +68,7 @@ def export_command(format: str, output: str, domains: tuple[Domain, ...], sessio
 
 
 @command("import")
-@click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--from", "kind", help="What wrote the files; by their content where left out.")
 @click.option("--discover", is_flag=True, help="List what this machine has, and ask which to take.")
 @click.option("--report", is_flag=True, help="Show what came of the last import.")
@@ -100,6 +101,9 @@ def import_command(
         _show_report(session)
         return
     moment = None if since is None else parse_moment(since, now=datetime.now(UTC))
+    missing = [path for path in paths if not os.path.exists(path)]  # noqa: PTH110  # no name is too odd for it
+    if missing and len(missing) == len(paths):
+        raise click.UsageError(f"{', '.join(map(str, missing))}: there is no such file or folder.")
     with session.open(needs_model=True) as cortex:
         if discover:
             paths = _chosen(cortex, session)
@@ -107,7 +111,7 @@ def import_command(
                 return
         with watched("Importing", "documents", session):
             done = cortex.backups.import_from(
-                paths,
+                [path for path in paths if path not in missing],
                 kind=kind,
                 fields=dict(map(_field, fields)),
                 since=moment,
@@ -117,13 +121,25 @@ def import_command(
                 replace=replace,
                 dry_run=dry_run,
             )
-    if session.as_json:
-        print_json(done)
-    else:
-        _print_summary(done)
+        done.left_out[:0] = [f"{path}: there is no such file or folder" for path in missing]
+        if session.as_json:
+            print_json(done)
+        else:
+            _print_summary(done)
+            if not dry_run:
+                _say_what_waits(cortex)
+    # Not click's `Exit`: in the mode in which the group runs, that is only a return value.
+    if missing:
+        sys.exit(click.UsageError.exit_code)
     if done.conflicts:
-        # Not click's `Exit`: in the mode in which the group runs, that is only a return value.
         sys.exit(_CONFLICT_CODE)
+
+
+def _say_what_waits(cortex: Cortex) -> None:
+    """Read the new turns for a short time, and say how many sentences wait for a review."""
+    cortex.review.read()
+    if waiting := cortex.memories.status().status_counts.get("pending", 0):
+        say(f"to be reviewed: {counted(waiting, 'sentence')}; see them with: cortex review")
 
 
 def _show_report(session: CommandSession) -> None:
@@ -204,13 +220,25 @@ def _print_summary(done: ImportResult, shown: int | None = _SHOWN) -> None:
         say(f"secrets {would}taken out of: {done.redacted}")
     for conflict in done.conflicts[:shown]:
         say(f"conflict: {conflict.kind} {conflict.key} ({conflict.place}): {conflict.reason}", err=True)
-    for line in (*(f"left out: {one}" for one in done.left_out[:shown]), *done.notes):
+    left_out = done.left_out if shown is None else _together(done.left_out)
+    for line in (*(f"left out: {one}" for one in left_out[:shown]), *done.notes):
         say(line, err=True)
     for line in done.gone[:shown]:
         say(f"no longer in its source: {line}", err=True)
-    lists = (done.gone, done.conflicts, done.left_out)
+    lists = (done.gone, done.conflicts, left_out)
     if more := 0 if shown is None else sum(max(0, len(one) - shown) for one in lists):
         say(f"… and {more} more; --json shows all{'' if done.dry_run else ', cortex import --report too'}.", err=True)
+
+
+def _together(lines: Sequence[str]) -> list[str]:
+    """Lines with the same reason as one, from the third on."""
+    by_reason: dict[str, list[str]] = {}
+    for line in lines:
+        by_reason.setdefault(line.rpartition(": ")[2], []).append(line)
+    shown = []
+    for same in by_reason.values():
+        shown += [*same[:2], *([f"… and {len(same) - 2:,} more like this"] if len(same) > 2 else [])]
+    return shown
 
 
 def _counted(documents: Mapping[str, int]) -> str:

@@ -1,18 +1,19 @@
 """What this machine has to import: sessions of agents for each project, their memory, and the project's own documents.
 
-Only names, sizes and dates are read, and of a session its first lines, for the folder it was in.
+Only names and sizes are read, and of a session its beginning and end, for its folder and dates.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from .files import SourceFile, source_files
-from .parsing import first_objects, text_of
+from .parsing import first_objects, moment, text_of
 from .registry import readers, recognise
 
 __all__ = ["Discovery", "discover"]
@@ -36,6 +37,9 @@ _IN_PROJECT = (
     "docs/decisions", "doc/adr", "adr", "CHANGELOG.md",
 )  # fmt: skip
 
+_LINES = 10_000
+_TAIL_BYTES = 256 * 1024
+
 
 @dataclass(slots=True)
 class Discovery:
@@ -52,9 +56,9 @@ class Discovery:
         if path not in self.paths:
             self.paths.append(path)
         self.size_bytes += file.size
-        at = datetime.fromtimestamp(file.modified / 1e9, UTC)
-        self.first = at if self.first is None else min(self.first, at)
-        self.last = at if self.last is None else max(self.last, at)
+        days = _moments(file) or [datetime.fromtimestamp(file.modified / 1e9, UTC)]
+        self.first = min(days if self.first is None else [*days, self.first])
+        self.last = max(days if self.last is None else [*days, self.last])
 
 
 def discover(home: Path, project: Path | None, environment: Mapping[str, str] = os.environ) -> list[Discovery]:
@@ -80,9 +84,20 @@ def _places(home: Path, project: Path | None, environment: Mapping[str, str]) ->
         yield from (project / name for name in _IN_PROJECT if (project / name).exists())
 
 
+def _moments(file: SourceFile) -> list[datetime]:
+    """When the first and last turns of a session were said, from its beginning and end; none of another file."""
+    end = b""
+    if file.size > len(file.head) and not file.is_member:
+        with suppress(OSError), file.open() as stream:
+            stream.seek(-min(_TAIL_BYTES, file.size), os.SEEK_END)
+            end = stream.read(_TAIL_BYTES)
+    said = [*first_objects(file.head, _LINES), *first_objects(end, _LINES)]
+    return [at for one in said if (at := moment(one.get("timestamp", one.get("ts"))))]
+
+
 def _folder_of(file: SourceFile) -> str | None:
     """The project folder of a session, from its first lines."""
-    for one in first_objects(file.head, 50):
+    for one in first_objects(file.head, _LINES):
         payload = one.get("payload")
         inner = payload if isinstance(payload, dict) else one
         if folder := text_of(inner.get("cwd")):
