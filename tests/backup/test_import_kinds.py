@@ -379,6 +379,28 @@ def test_links_and_relations_of_a_vault_go_into_the_graph(cortex: Cortex, tmp_pa
     assert observation.tags == ("decision", "design")
 
 
+def test_a_chosen_kind_takes_no_picture_of_a_folder_for_a_note(cortex: Cortex, tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    text(folder / "a.md", "We deploy on Fridays.")
+    text(folder / "b.txt", "The staging host is slow.")
+    picture = text(folder / "c.svg", "<svg><text>Deploy</text></svg>")
+    taken = cortex.backups.import_from([folder], kind="markdown")
+    assert taken.left_out == [f"{picture}: it is of no kind that can be imported"]
+    assert sorted(one.content for one in records(cortex)) == ["The staging host is slow.", "We deploy on Fridays."]
+    # A file that is named is what the caller says.
+    assert cortex.backups.import_from([picture], kind="markdown").added == {"memory": 1}
+
+
+def test_tasks_and_code_of_a_note_are_no_observations_and_links(cortex: Cortex, tmp_path: Path) -> None:
+    note = (
+        "See [[Fly]].\n\n````md\n```toml\n[[services]]\n```\n[[ports]]\n````\n\n"
+        "- [\u26a1] Write the tests\n- [-] Ship it\n- [decision] One region is enough\n"
+    )
+    taken = cortex.backups.import_from([text(tmp_path / "plan.md", note)])
+    assert taken.added == {"memory": 2, "relationship": 1}
+    assert "plan: One region is enough" in [one.content for one in records(cortex)]
+
+
 def test_records_can_be_chosen(cortex: Cortex, tmp_path: Path) -> None:
     old = claude_line("user", "u1", "Long ago", timestamp="2024-01-01T00:00:00Z")
     new = [claude_line("user", f"n{n}", f"Lately {n}", timestamp="2026-01-01T00:00:00Z") for n in range(5)]

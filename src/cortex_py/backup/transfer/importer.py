@@ -45,6 +45,7 @@ _WRITTEN: Mapping[str, tuple[str, ...]] = {
     "saved": ("description", "tags", "variables"),
     "branch": ("topic", "parent_id", "git_branch", "status"),
 }
+_NAME_IT = "; --from names one"
 _BATCH = 400
 _COMMITS_MOST = 50_000
 # Of each list in a report.
@@ -182,6 +183,7 @@ class Importer:
     ) -> None:
         """Take what other programs wrote."""
         intake = Intake(self._store, self._all, self._project_id, options)
+        every = readers() if is_chosen else known
         # Everything of a project may come in, so its caller must administer it.
         assert self._sources["project"].space
         for path in paths:
@@ -191,11 +193,14 @@ class Importer:
                     break
                 if file.name in taken or (is_folder and file.path.name == "README.md" and taken):
                     continue
-                reader = known[0] if is_chosen else recognise(file, known)
+                is_named, reader = file.name == str(path), recognise(file, known)
+                if is_chosen and reader is None and (is_named or recognise(file, every)):
+                    # Below a folder, no picture, style sheet or program passes for a note.
+                    reader = known[0]
                 if reader is not None:
                     intake.take(file, reader)
-                elif file.name == str(path):
-                    intake.refuse(file.name, "it is of no kind that can be imported; --from names one")
+                elif is_named or is_chosen:
+                    intake.refuse(file.name, f"it is of no kind that can be imported{'' if is_chosen else _NAME_IT}")
         intake.note_gone([path for path in paths if path.is_dir()])
         _report(intake, outcome)
 

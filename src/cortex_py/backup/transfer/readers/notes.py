@@ -17,11 +17,14 @@ from .records import Found, Skipped, SourceRecord, SourceRelation, skip_because
 __all__ = ["MarkdownNotes", "PlainTexts", "relations_in", "tags_in"]
 
 _MOST_BYTES = 16_000_000
-_OBSERVATION = re.compile(r"^- \[(?![ xX]\])([^\]\[\n]{1,60})\] (\S.*?)(?: \(([^()\n]{1,200})\))?[ \t]*$", re.MULTILINE)
+# A category has letters: `[x]`, `[⚡]` and their like are boxes of a list of tasks.
+_OBSERVATION = re.compile(
+    r"^- \[(?=[^\]\n]{0,59}\w\w)([^\]\[\n]{1,60})\] (\S.*?)(?: \(([^()\n]{1,200})\))?[ \t]*$", re.MULTILINE
+)
 _RELATION = re.compile(r"^- ([\w][\w /-]{0,60}?) \[\[([^\]\n]{1,200})\]\].*$", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[\[([^\]\|#\n]{1,200})(?:#[^\]\|\n]*)?(?:\|[^\]\n]*)?\]\]")
 _TAG = re.compile(r"(?<![\w&/#])#([A-Za-z][\w/-]{0,60})(?![\w-])")
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_CODE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 _EMPTY_SECTION = re.compile(r"^#{1,6} (?:Observations|Relations)\s*\n(?=\s*(?:#|\Z))", re.MULTILINE)
 
 
