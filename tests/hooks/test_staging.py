@@ -61,19 +61,21 @@ def test_a_rule_is_staged_with_its_source_and_confidence_and_chatter_is_not(fill
 @pytest.mark.parametrize(
     "pasted",
     [
-        f"Implement the following plan:\n\n# Releases\n\n{RULE}",
-        f"<house_rules>\n{RULE}\n</house_rules>",
-        f"what is this?\n\n=== Step 3: Push ===\n{RULE}\n        git push origin HEAD",
-        f"[02/10/26 9:25 main ~/source/shop] make release\n{RULE}",
-        f"\u23fa reviewer(Check the release)\n  \u23bf {RULE}",
-        f'  "rule": "x",\n{RULE}',
+        f"Implement the following plan:\n\n# Releases\n\n{SAID}",
+        f"<house_rules>\n{SAID}\n</house_rules>",
+        f"what is this?\n\n=== Step 3: Push ===\n{SAID}\n        git push origin HEAD",
+        f"[02/10/26 9:25 main ~/source/shop] make release\n{SAID}",
+        f"\u23fa reviewer(Check the release)\n  \u23bf {SAID}",
+        f'  "rule": "x",\n{SAID}',
     ],
 )
 def test_what_a_person_pasted_is_not_staged(filled: Cortex, spool: Spool, pasted: str) -> None:
     spool.add("user", pasted)
     assert filled.hooks.read_turns().staged == ()
-    spool.add("user", f"{pasted}\n\n{RULE.replace('main', 'trunk')}" if "plan" not in pasted else RULE)
-    assert len(filled.hooks.read_turns().staged) == 1
+    if not pasted.startswith("Implement"):
+        # What was typed above or below it is.
+        spool.add("user", f"{pasted}\n\n{SAID}")
+        assert [one.content for one in filled.hooks.read_turns().staged] == [RULE]
 
 
 def test_a_cause_carries_the_failure_it_explains(filled: Cortex, spool: Spool) -> None:
