@@ -37,10 +37,12 @@ def test_decisions_and_preferences_are_staged_once_and_in_steps(
         cortex.backups.import_from([path])
         # The import itself stages nothing: it does not wait for the gate.
         assert cortex.review.staged() == []
-        assert cortex.hooks.read_imported(most=1).turns == 1
+        first = cortex.hooks.read_imported(most=1)
+        assert (first.turns, first.more) == (1, True)
         assert cortex.hooks.read_imported(stop=lambda: True).turns == 0
     with opened(home, project, clock) as cortex:
-        assert cortex.hooks.read_imported().turns == 8
+        rest = cortex.hooks.read_imported()
+        assert (rest.turns, rest.more) == (8, False)
         staged = [one.memory for one in cortex.review.staged()]
         assert sorted(one.content for one in staged) == sorted((SAID[0][1], SAID[1][1]))
         assert {one.created_at.year for one in staged} == {2025}

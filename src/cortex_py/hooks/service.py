@@ -253,7 +253,7 @@ class Hooks:
         from .staging import Reading
 
         live, imported = self.read_turns(), self.read_imported(seconds=_PATIENCE_SECONDS)
-        return Reading(live.turns + imported.turns, (*live.staged, *imported.staged))
+        return Reading(live.turns + imported.turns, (*live.staged, *imported.staged), imported.more)
 
     # -- parts -----------------------------------------------------------------------------------
 

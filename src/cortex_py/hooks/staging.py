@@ -62,10 +62,11 @@ _SESSION = "session:"  # a tag of imported turns
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How many turns were read, and the memories that were staged."""
+    """How many turns were read, the memories that were staged, and whether turns are left to read."""
 
     turns: int = 0
     staged: tuple[Memory, ...] = ()
+    more: bool = False
 
 
 class TurnReader:
@@ -255,7 +256,7 @@ class ImportedTurnReader(TurnReader):
         until = time.monotonic() + seconds
         with exclusive_lock(folder / "imported.lock", "", wait=False) as held:
             count, staged = 0, list[Memory]()
-            after = self._load_position() if held else 0
+            after, more = self._load_position() if held else 0, True
             while held and count < most and time.monotonic() < until and not stop():
                 with self._store.database.read() as session:
                     nums = self._store.memories.numbers_after(
@@ -263,13 +264,14 @@ class ImportedTurnReader(TurnReader):
                     )
                     rows = self._store.memories.by_numbers(session, self._space, nums)
                 if not nums:
+                    more = False
                     break
                 turns = [_imported_turn(memory) for _, _, _, memory in rows if memory.status == "active"]
                 read = [(turn, passage) for turn in turns if turn.role in _ROLES for passage in self._passages(turn)]
                 staged += self._stage(read)
                 after, count = nums[-1], count + len(nums)
                 self._save_position(after)
-        return Reading(count, tuple(staged))
+        return Reading(count, tuple(staged), more)
 
     def _load_position(self) -> int:
         with self._store.database.read() as session:

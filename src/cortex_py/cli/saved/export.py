@@ -137,9 +137,9 @@ def import_command(
 
 def _say_what_waits(cortex: Cortex) -> None:
     """Read the new turns for a short time, and say how many sentences wait for a review."""
-    cortex.review.read()
+    so_far = " so far" if cortex.review.read().more else ""
     if waiting := cortex.memories.status().status_counts.get("pending", 0):
-        say(f"to be reviewed: {counted(waiting, 'sentence')}; see them with: cortex review")
+        say(f"to be reviewed: {counted(waiting, 'sentence')}{so_far}; see them with: cortex review")
 
 
 def _show_report(session: CommandSession) -> None:
