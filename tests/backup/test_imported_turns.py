@@ -54,6 +54,17 @@ def test_decisions_and_preferences_are_staged_once_and_in_steps(
         assert len(cortex.review.staged()) == 2
 
 
+def test_what_a_person_pasted_is_not_staged_from_an_import(
+    home: Path, project: Path, tmp_path: Path, clock: FakeClock
+) -> None:
+    pasted = f"Implement the following plan:\n\n# Sessions\n\nok. {SAID[1][1]}"
+    path = lines(tmp_path / "s.jsonl", claude_line("user", "u1", pasted), claude_line("user", "u2", SAID[0][1]))
+    with opened(home, project, clock) as cortex:
+        assert cortex.backups.import_from([path]).added == {"turn": 2}
+        cortex.hooks.read_imported()
+        assert [one.memory.content for one in cortex.review.staged()] == [SAID[0][1]]
+
+
 def test_calls_go_first_while_imported_turns_are_read(
     home: Path, project: Path, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,8 @@ def test_a_rule_is_staged_with_its_source_and_confidence_and_chatter_is_not(fill
         f"[02/10/26 9:25 main ~/source/shop] make release\n{SAID}",
         f"\u23fa reviewer(Check the release)\n  \u23bf {SAID}",
         f'  "rule": "x",\n{SAID}',
+        f"<hook_context>{SAID}</hook_context>",
+        f"see\n\n```py\nimport x\n\n# {SAID}\n```",
     ],
 )
 def test_what_a_person_pasted_is_not_staged(filled: Cortex, spool: Spool, pasted: str) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 from ..context.summary.reader import COMPLAINT, hedges, instructs, read
 from ..context.summary.sentences import Sentence, one_line, sentences, shorten, typed
+from ..security.spoken import spoken
 from .turns import Turn
 
 __all__ = [
@@ -233,7 +234,9 @@ class Scored:
 
 def own_words(turn: Turn) -> str:
     """What the speaker of a turn wrote there, without what a person pasted."""
-    return typed(turn.text) if turn.role == "user" else turn.text
+    # Turns that earlier versions kept hold what clients added.
+    said = spoken(turn.text)
+    return typed(said) if turn.role == "user" else said
 
 
 def score_turn(model: GateModel, turn: Turn, before: SessionState) -> list[Scored]:

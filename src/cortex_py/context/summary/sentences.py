@@ -24,6 +24,7 @@ LAST = 100
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _FENCE = re.compile(r"\s{0,6}(`{3,}|~{3,})")
+_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1|\Z)[^\n]*", re.DOTALL | re.MULTILINE)
 _TITLE = re.compile(r"#{1,6} (.+)$")
 _BOLD_TITLE = re.compile(r"(?:\*\*|__)([^*_]{2,60})(?:\*\*|__):?$")
 _LEAD_IN = re.compile(r"(\S[^.!?。！？]{0,58})[:：]$")
@@ -117,7 +118,8 @@ def typed(content: str) -> str:
     """What a person typed of a prompt: no plan that an agent handed over, and no paragraph that a program printed."""
     if content.startswith(_HANDED_OVER):
         return ""
-    parts = re.split(r"(\n\s*\n)", content)
+    # Code is left out first: a blank line in it ends no paragraph.
+    parts = re.split(r"(\n\s*\n)", _FENCED.sub("\n\n", "\n".join(_looked_at(content))))
     return "".join(part for part in parts if not any(map(_is_printed, part.splitlines())))
 
 
