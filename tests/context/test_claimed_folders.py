@@ -13,6 +13,7 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.hooks.cold import answer_cold
 from cortex_py.hooks.keeper import TurnKeeper
+from cortex_py.worktree.git.repository import Repository
 
 from helpers import FakeClock, git
 from stub_backend import StubBackend
@@ -168,10 +169,23 @@ def _forged_object(private: Path, place: Path) -> None:
         (place / ".git" / "refs" / "heads" / "main").write_text(f"{known}\n")
 
 
-STRANGERS = [
+def _worktree_that_names_theirs(private: Path, place: Path) -> Path:
+    """A git folder whose working tree, by its own word, is the private folder."""
+    git(place.parent, "init", "-q", "--bare", str(place))
+    (place / "config").unlink()
+    (place / "config").symlink_to(private / ".git" / "config")
+    inner = place / "worktrees" / "app"
+    inner.mkdir(parents=True)
+    (inner / "HEAD").write_text("ref: refs/heads/main\n")
+    (inner / "commondir").write_text("../..\n")
+    (inner / "gitdir").write_text(f"{private / '.git'}\n")
+    return inner
+
+
+STRANGERS: list[Callable[[Path, Path], Path | None]] = [
     *(_same_remote, _empty, _pointer, _link, _common_folder, _someone_elses_worktree, _inside_a_git_folder),
     *(_rewriting, _including, _work_tree, _local_remote, _alternates, _linked_objects, _linked_object),
-    *(_forged_reference, _forged_object),
+    *(_forged_reference, _forged_object, _worktree_that_names_theirs),
 ]
 
 
@@ -190,10 +204,11 @@ def _given(home: Path, cortex: Cortex, folder: Path) -> str:
 
 @pytest.mark.parametrize("plant", STRANGERS)
 def test_a_strangers_folder_neither_gets_nor_keeps_memories_of_the_project(
-    home: Path, private: Path, project_id: str, place: Path, plant: Callable[[Path, Path], None]
+    home: Path, private: Path, project_id: str, place: Path, plant: Callable[[Path, Path], Path | None]
 ) -> None:
-    plant(private, place)
+    inner = plant(private, place)
     _archived(place)
+    place = inner or place
     with _opened(home, private) as cortex:
         assert SECRET in _given(home, cortex, private)
         assert SECRET not in _given(home, cortex, place)
@@ -223,6 +238,19 @@ def test_a_folder_with_the_git_files_of_another_is_not_that_ones_project_before_
     with _opened(home, private) as cortex:
         assert cortex.project.id != theirs
         assert not cortex.contexts.apart
+
+
+@pytest.mark.parametrize("named", ["a\0b/.git", "circle/.git", "\n"])
+def test_a_git_folder_that_names_no_working_tree_is_asked_itself(place: Path, named: str) -> None:
+    inner = _worktree_that_names_theirs(place, place)
+    (place / "config").unlink()
+    (place / "config").write_text("[core]\n\tbare = false\n")
+    (inner / "circle").symlink_to("circle")
+    (inner / "gitdir").write_text(named)
+    found = Repository.discover(inner)
+    assert found is not None
+    assert found.root == inner
+    assert not found.belongs_to(inner.parent)
 
 
 def test_turns_of_a_strangers_folder_are_not_staged_in_the_project(

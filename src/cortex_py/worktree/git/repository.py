@@ -79,9 +79,7 @@ class Repository:
         is_bare = lines[0] == "true"
         # Asked from inside a git folder, its settings may name any working tree.
         tree = Path(lines[3]).resolve() if len(lines) == 4 else None
-        own = git_dir_of(tree) if tree else None
-        is_own = own is not None and own.resolve() == git_dir
-        root = tree if tree and is_own else _root_of(git_dir, common_dir, is_bare)
+        root = tree if tree and _leads_to(tree, git_dir) else _root_of(git_dir, common_dir, is_bare)
         return cls(root, git_dir, common_dir, is_bare)
 
     @property
@@ -416,12 +414,21 @@ def current_name(name: str, renamed: Mapping[str, str]) -> str:
 
 
 def _root_of(git_dir: Path, common_dir: Path, is_bare: bool) -> Path:
-    """The working tree of a path inside a git folder; the git folder itself when bare."""
+    """The working tree of a path inside a git folder; the git folder itself when bare, or if its tree has another."""
     if is_bare:
         return git_dir
-    if git_dir != common_dir and (link := read_text(git_dir / "gitdir")):
-        return Path(link).parent.resolve()
+    if git_dir != common_dir:
+        with suppress(OSError, ValueError, RuntimeError):  # of names that are none, and links in a circle
+            tree = (git_dir / (read_text(git_dir / "gitdir") or "")).parent.resolve()
+            return tree if _leads_to(tree, git_dir) else git_dir
+        return git_dir
     return common_dir.parent if common_dir.name == ".git" else common_dir
+
+
+def _leads_to(tree: Path, git_dir: Path) -> bool:
+    """Whether a working tree has this git folder; what git and its files say of their tree may be another's."""
+    own = git_dir_of(tree)
+    return own is not None and own.resolve() == git_dir
 
 
 def decode_output(data: bytes) -> str:
