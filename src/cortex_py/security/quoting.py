@@ -19,16 +19,21 @@ _LEFT_OUT = "(a passage that addresses the model is left out)"
 _LINES = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _UNUSUAL = re.compile(r"[^\n\t -~]")
 # Characters that nobody sees, beside those that Unicode counts among the controls.
-_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-# A type such as Map<User> stands after a name and is closed in its line, and no part of it is the name of a speaker.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+# A type such as Map<User> stands after a name and is closed in its line, and no part of it is the name of a speaker, or
+# of a token by which models tell turns apart.
 _TYPE = (
-    r"(?<=[A-Za-z0-9_])<(?=[A-Za-z0-9,:.\[\]<>*& ]{1,80}>)(?!(?:[^>\n]*[^A-Za-z>\n])?(?:user|(?i:system|assistant|"
-    r"human|developer|antml|invoke|parameter|thinking|instruction|function|tool|result|command|reminder|environment))s?\b)"
+    r"(?<=[A-Za-z0-9_])<(?=[A-Za-z0-9,:.\[\]<>*& ]{1,80}>)(?!(?:[^>\n]*[^A-Za-z>\n])?(?:user|s|bos|eos|pad|unk|(?i:system|"
+    r"assistant|human|developer|antml|invoke|parameter|thinking|instruction|function|tool|result|command|reminder|"
+    r"environment))s?\b)"
 )
 # Any other begins a mark, unless a number, a comparison or an arrow follows.
 _MARK = re.compile(rf"(?!{_TYPE})[<＜﹤](?!\s*(?:[\d=<>-]|$))")
 _SQUARE = re.compile(r"\[(?=/?\s{0,4}(?:INST|SYS|SYSTEM)\s{0,4}\])", re.IGNORECASE)
-_TURN = re.compile(r"^([^\w\n]{0,20}(?:human|assistant|system|user)\W{0,4}):", re.IGNORECASE | re.MULTILINE)
+_HEAD = re.compile("^([^:\uff1a\ufe55\ufe13\ua789\n]{1,60})[:\uff1a\ufe55\ufe13\ua789]", re.MULTILINE)
+_SPEAKER = re.compile(r"[\W\d]*(?:human|assistant|system|user)[\W\d]*", re.IGNORECASE)
 
 
 def without_unseen(text: str) -> str:
@@ -47,10 +52,15 @@ def neutralise(text: str) -> str:
 
     Paragraphs that give orders to a model in well-known words are left out; other orders stay, as data.
     """
-    text = _TURN.sub(r"\1∶", _SQUARE.sub("(", _MARK.sub("‹", without_unseen(text))))
+    text = _HEAD.sub(_named, _SQUARE.sub("(", _MARK.sub("‹", without_unseen(text))))
     parts = re.split(r"(\n\s*\n)", text)
     # What looks like a type is no mark of a speaker.
     return "".join(_LEFT_OUT if part.strip() and instructs(part.replace("<", "‹")) else part for part in parts).strip()
+
+
+def _named(head: re.Match[str]) -> str:
+    """The head of a line; that of a speaker's turn with another sign at its end."""
+    return f"{head[1]}∶" if _SPEAKER.fullmatch(plain(head[1])) else head[0]
 
 
 @cache
