@@ -10,10 +10,12 @@ import base64
 import hashlib
 import io
 import json
+import os
 import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -28,7 +30,17 @@ from cortex_py.backup.bridges.layouts import LAYOUTS, ClaudeMemory
 from cortex_py.backup.snapshots import archive as archive_members
 from cortex_py.backup.snapshots.archive import Limits, Part, parse_manifest, verify_archive
 from cortex_py.backup.snapshots.replacement import StateDigest, documents_in
-from cortex_py.backup.sync.packs import framed, unframed
+from cortex_py.backup.sync.packs import (
+    HeadName,
+    framed,
+    head_names,
+    machine_mark,
+    open_head,
+    read_pack,
+    seal_pack,
+    space_mark,
+    unframed,
+)
 from cortex_py.backup.targets import webdav as target_propfind
 from cortex_py.backup.targets.target import TargetProblem
 from cortex_py.backup.transfer import import_reader as import_lines
@@ -39,8 +51,12 @@ from cortex_py.backup.transfer.readers.records import SourceRecord
 from cortex_py.backup.transfer.readers.registry import readers, recognise
 from cortex_py.backup.vault.header import KdfLimits, read_header
 from cortex_py.cli.output import visible
+from cortex_py.clients.catalogue import CATALOGUE, find_client
+from cortex_py.clients.checks import client_states
+from cortex_py.clients.install import Setup
 from cortex_py.clients.json_edit import read_json, remove, set_member
 from cortex_py.context.branches import file as branch_file
+from cortex_py.context.project import folders_of, has_own_objects, identify
 from cortex_py.embedding.backends.openai import OpenAIBackend
 from cortex_py.embedding.wordpiece import WordPiece
 from cortex_py.errors import CortexError, InvalidInput
@@ -51,9 +67,12 @@ from cortex_py.grounding.claims.passages import read_passages
 from cortex_py.grounding.claims.phrases import confidence
 from cortex_py.hooks.dialects import CLIENTS, read_event
 from cortex_py.hooks.frame import neutralise
+from cortex_py.hooks.prepared import read_head, roots_of
 from cortex_py.hooks.turns import turns_of
 from cortex_py.http.access import is_open, page_scope, route_of
+from cortex_py.http.embeddings import EmbeddingBatchInput, EmbeddingGenerateInput, OpenAIRequest
 from cortex_py.http.middleware import bearer
+from cortex_py.http.pages import read_body
 from cortex_py.ids import full_address, parse_ref
 from cortex_py.licensing import licence
 from cortex_py.llm.client import InvalidAnswer, SchemaCheck
@@ -73,6 +92,7 @@ from cortex_py.prompts.language.placeholders import find_blanks
 from cortex_py.prompts.language.rendering import render
 from cortex_py.prompts.language.syntax import parse as parse_template
 from cortex_py.remote import RemoteProblem
+from cortex_py.security.ciphers import ObjectKeys, seal_object
 from cortex_py.security.policy import Screen
 from cortex_py.security.spoken import without_given
 from cortex_py.worktree import formats
@@ -80,6 +100,7 @@ from cortex_py.worktree.code.syntax import analyse
 from cortex_py.worktree.files.choice import decode_text
 from cortex_py.worktree.files.ignore_rules import IgnoreRules
 from cortex_py.worktree.formats import read_settings
+from cortex_py.worktree.git.checkout_hook import find_hook
 from cortex_py.worktree.git.diffs import PatchReader, new_file_change, new_file_lines, parse_raw_listing
 from cortex_py.worktree.git.runner import split_lines
 from cortex_py.worktree.manifests.manifests import read_dependencies, read_own_version
@@ -421,6 +442,7 @@ def _bridged_note(data: bytes) -> None:
         kind().new(name, parsed)
 
 
+_KEYS = ObjectKeys.of(bytes(32))
 _KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 _PUBLIC = _KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 _PRIVATE = _KEY.private_bytes(
@@ -445,6 +467,26 @@ def _plain(part: bytes) -> str:
 def _signed(payload: bytes) -> str:
     said = f"{_FORM}.{_plain(payload)}"
     return f"{said}.{_plain(_KEY.sign(said.encode()))}"
+
+
+def _sealed_pack(data: bytes) -> None:
+    """What another machine, which has the key, put into a pack and into a head."""
+    for plain in (data, framed(b'{"machine":"m","space":"s"}\n' + data)):
+        name, sealed = seal_pack(plain, _KEYS, bytes)
+        with suppress(CortexError):
+            list(read_pack(sealed, _KEYS, name, space="s", machine="m"))
+    head = HeadName(space_mark(_KEYS, "s"), machine_mark(_KEYS, "m"), "20260102")
+    context = b"head" + head.path.rpartition("/")[2].encode()
+    head_names([_text(data), head.path])
+    open_head(seal_object(framed(data), _KEYS, context=context, random=bytes), head, _KEYS)
+
+
+def _import_database(data: bytes) -> None:
+    """A database of another program."""
+    file = SourceFile("a.db", PurePosixPath("a.db"), len(data), 1, lambda: io.BytesIO(data))
+    for reader in readers():
+        if reader.recognises(file) and file.head.startswith(b"SQLite"):
+            list(reader.read(file))
 
 
 def _propfind(data: bytes) -> None:
@@ -514,6 +556,69 @@ def _source_file(data: bytes) -> None:
     name, text = _choice(data, names)
     found = analyse(name, text)
     assert "".join(part.text for part in found.parts) == text
+
+
+_GIT_FILES = (
+    *(".git", ".git/HEAD", ".git/config", ".git/commondir", ".git/gitdir", ".git/packed-refs", ".git/logs/HEAD"),
+    *(".git/objects/info/alternates", ".git/config.worktree", ".git/refs/heads/main", ".git/hooks/post-checkout"),
+)
+
+
+def _git_folder(data: bytes) -> None:
+    """A file that git would have written, read by hooks, by what decides on claims, and by what follows branches."""
+    name, _, rest = data.partition(b"\n")
+    chosen = _GIT_FILES[sum(name) % len(_GIT_FILES)] if os.fsdecode(name) not in _GIT_FILES else os.fsdecode(name)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place).resolve()
+        if chosen != ".git":
+            for part in ("objects/info", "refs/heads", "logs", "hooks"):
+                (folder / ".git" / part).mkdir(parents=True)
+            (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+            (folder / ".git" / "config").write_text("[core]\n\tbare = false\n")
+        (folder / chosen).write_bytes(rest)
+        read_head(folder)
+        roots_of(folder)
+        found = identify(folder)
+        folders_of(found.repository)
+        if found.repository is not None:
+            has_own_objects(found.repository)
+            found.repository.head()
+            find_hook(found.repository)
+
+
+def _client_files(data: bytes) -> None:
+    """What a person has in a client's file is there after an installation and its end, and what is not ours is kept."""
+    key, _, rest = data.partition(b"\n")
+    names = [one.key for one in CATALOGUE]
+    client = find_client(os.fsdecode(key)) or find_client(names[sum(key) % len(names)])
+    assert client is not None
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place).resolve()
+        setup = Setup(folder / "home", folder, "project")
+        places = (client.servers, client.hooks, client.instructions, client.skill)
+        for path in {found for one in places if (found := client.place(one, "project", folder))}:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(rest)
+        client_states(folder / "home", folder)
+        before = _all_files(folder)
+        if all(one.state != "failed" for one in setup.install(client)):
+            list(setup.uninstall(client))
+            after = {name: text for name, text in _all_files(folder).items() if not name.startswith("home/")}
+            assert {name: text.split() for name, text in after.items()} == {
+                name: text.split() for name, text in before.items()
+            }
+
+
+def _all_files(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def _posted(data: bytes) -> None:
+    """Bodies of requests that become values."""
+    for model in (OpenAIRequest, EmbeddingGenerateInput, EmbeddingBatchInput):
+        with suppress(CortexError):
+            read_body(model, data)
 
 
 def _decoding(data: bytes) -> None:
@@ -639,5 +744,41 @@ TARGETS: dict[str, Target] = {
             b"- [a](b.md)",
         ),
     ),
+    "sealed_pack": Target(
+        _sealed_pack,
+        words=(
+            *(b'{"gone":["memory","k"],"floor":0,"stamp":1,"maker":"m","versions":{"m":1}}\n', b'"vectors":0', b"\n"),
+            *(b'"packs":[]', b'"sequence":1', b'"versions":{}', b'"head":', b"1e400", b"-1"),
+        ),
+    ),
+    "import_database": Target(_import_database, words=(b"SQLite format 3\0", b"\xff\xff", b"\0\0", b"CREATE TABLE ")),
+    "git_folder": Target(
+        _git_folder,
+        (CortexError,),
+        (
+            b"gitdir: ",
+            b"ref: refs/heads/",
+            b"[core]\n\tworktree = ",
+            b"..",
+            b"/",
+            b"\0",
+            b'[remote "origin"]\n\turl = ',
+        ),
+    ),
+    "client_files": Target(
+        _client_files,
+        (),
+        (
+            *(b'{"mcpServers": {"cortex": ', b"// x\n", b"\r\n", b"}", b"[mcp_servers.cortex]\n", b"# cortex:begin\n"),
+            *(
+                b"<!-- cortex:begin -->\n",
+                b"<!-- cortex:end -->\n",
+                b'"hooks": {"Stop": [{',
+                b"\xef\xbb\xbf",
+                b'"version"',
+            ),
+        ),
+    ),
+    "posted": Target(_posted, words=(b'"input"', b'"texts"', b'"model"', b"[", b"]", b"{", b"1e999", b"\\ud800")),
     "decoding": Target(_decoding, (), (b"\xff\xfe", b"\xef\xbb\xbf", b"\0", b"\xc3", b"\x80")),
 }

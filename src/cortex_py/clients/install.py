@@ -479,8 +479,11 @@ def _hooks_removed(client: Client, text: str, before: str | None) -> str:
         return text
     hooks, left = read_json(text)["hooks"], read_json(after)["hooks"]
     after = _tidy(after, before, [*(("hooks", event) for event in hooks if hooks[event] != left[event]), ("hooks",)])
-    if client.key in ("cursor", "copilot") and read_json(after) == {"version": 1}:
-        after = after if before and source_of(before, ("version",)) else remove(after, ("version",))
+    if client.key in ("cursor", "copilot") and not (before and source_of(before, ("version",))):
+        left = {name: value for name, value in read_json(after).items() if (name, value) != ("version", 1)}
+        # Hooks that were added since need it.
+        came = left == (read_json(before) if before and before.strip() else {})
+        after = remove(after, ("version",)) if came else after
     return after
 
 

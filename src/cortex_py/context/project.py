@@ -226,7 +226,7 @@ def _of_repository(repository: Repository, hops: int) -> ProjectIdentity:
 def _repository_at(source: Path) -> Repository | None:
     """The repository in exactly this folder, not one around it; git also accepts `x` for `x.git`."""
     for place in (source, source.with_name(f"{source.name}.git")):
-        if place.is_dir() and (found := Repository.discover(place)):
+        if os.path.isdir(place) and (found := Repository.discover(place)):  # noqa: PTH112 - of any length
             there = place.resolve()
             if there in (found.root, found.git_dir):
                 return found

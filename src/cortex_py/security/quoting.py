@@ -25,8 +25,8 @@ _UNSEEN = re.compile(
 # A type such as Map<User> stands after a name and is closed in its line, and no part of it is the name of a speaker, or
 # of a token by which models tell turns apart.
 _TYPE = (
-    r"(?<=[A-Za-z0-9_])<(?=[A-Za-z0-9,:.\[\]<>*& ]{1,80}>)(?!(?:[^>\n]*[^A-Za-z>\n])?(?:user|s|bos|eos|pad|unk|(?i:system|"
-    r"assistant|human|developer|antml|invoke|parameter|thinking|instruction|function|tool|result|command|reminder|"
+    r"(?<=[A-Za-z0-9_])<(?=[A-Za-z0-9,:.\[\]<>*& ]{1,80}>)(?!(?:[^>\n]*[^A-Za-z>\n])?(?:user|s|bos|eos|pad|unk|(?i:"
+    r"system|assistant|human|developer|antml|invoke|parameter|thinking|instruction|function|tool|result|command|reminder|"
     r"environment))s?\b)"
 )
 # Any other begins a mark, unless a number, a comparison or an arrow follows.

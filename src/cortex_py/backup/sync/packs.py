@@ -29,6 +29,8 @@ _START = struct.Struct(">BIII")
 _LEVEL = 6
 _FOLDER = "cortex-backups/packs"
 _COUNTS = 1 << 63
+# What reading JSON of other fields, or of any depth, ends with.
+_UNREADABLE = (ValueError, KeyError, TypeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +135,14 @@ def read_pack(
             document = parse_document(whole, vectors[offset : offset + width])
             offset += width
             yield Record(Name(document.kind, document.key), _entry(fields, sha256(whole).hexdigest(), shared), document)
-    except (ValueError, KeyError, TypeError, StopIteration) as error:
+    except (*_UNREADABLE, StopIteration) as error:
         raise malformed("its lines cannot be read") from error
     if offset != len(vectors):
         raise malformed("it has vectors that belong to nothing")
 
 
 def _entry(fields: Mapping[str, Any], digest: str | None, shared: Versions) -> Entry:
-    versions = {_text(machine): _count(count) for machine, count in fields["versions"].items()}
+    versions = {_text(machine): _count(count) for machine, count in dict(fields["versions"]).items()}
     maker = _text(fields["maker"])
     if maker and maker not in versions:
         raise ValueError("a maker that is not counted")
@@ -279,7 +281,7 @@ def open_head(sealed: bytes, name: HeadName, keys: ObjectKeys) -> Head:
         raise malformed("a head has no vectors")
     try:
         return _head(json.loads(text), name, keys)
-    except (ValueError, KeyError, TypeError) as error:
+    except _UNREADABLE as error:
         raise malformed("a head cannot be read") from error
 
 
@@ -289,11 +291,11 @@ def _head(fields: dict[str, Any], name: HeadName, keys: ObjectKeys) -> Head:
     head = Head(
         str(fields["space"]),
         str(fields["machine"]),
-        int(fields["sequence"]),
+        _count(fields["sequence"]),
         str(fields["head"]),
-        int(fields["moment"]),
-        tuple(PackRef(_name(pack), int(size), int(documents)) for pack, size, documents in fields["packs"]),
-        tuple(RetiredPack(_name(pack), int(since)) for pack, since in fields["leaving"]),
+        _count(fields["moment"]),
+        tuple(PackRef(_name(pack), _count(size), _count(documents)) for pack, size, documents in fields["packs"]),
+        tuple(RetiredPack(_name(pack), _count(since)) for pack, since in fields["leaving"]),
     )
     if (space_mark(keys, head.space), machine_mark(keys, head.machine)) != (name.space, name.machine):
         raise ValueError("the head of another")

@@ -148,7 +148,7 @@ class _Place:
         waiting = [self.common_dir / "config", self.git_dir / "config.worktree"]
         while waiting:
             path = waiting.pop()
-            if path in found or not path.exists():
+            if path in found or not _mode(path):
                 continue
             data = read_regular(path, _MOST_CONFIG)
             if data is None or len(found) >= _MOST_CONFIG_FILES:
@@ -158,7 +158,7 @@ class _Place:
             if any(_is_special(str(one)) for one in named):
                 return None
             if _INCLUDE in data.lower():
-                waiting += [one for one in named if one.is_file()]
+                waiting += [one for one in named if stat.S_ISREG(_mode(one))]
         return b"\n".join(found.values())
 
     def has_special_file(self) -> bool:
@@ -262,7 +262,7 @@ def find_repository_folder(folder: Path) -> Path | None:
 def git_dir_of(tree: Path) -> Path | None:
     """The git folder of a working tree, by what is at its top; None where that is no top of one."""
     mark = tree / ".git"
-    if (mark / "HEAD").exists() or (mark / "HEAD").is_symlink():
+    if os.path.lexists(mark / "HEAD"):
         return mark
     data = read_regular(mark, _MOST_POINTER)
     if data is None or not data.startswith(b"gitdir: "):
@@ -282,7 +282,16 @@ def _pointed_to(folder: Path, data: bytes) -> Path | None:
 def _is_git_folder(folder: Path) -> bool:
     if not os.path.lexists(folder / "HEAD"):
         return False
-    return (folder / "commondir").is_file() or ((folder / "objects").is_dir() and (folder / "refs").is_dir())
+    is_linked = stat.S_ISREG(_mode(folder / "commondir"))
+    return is_linked or all(stat.S_ISDIR(_mode(folder / name)) for name in ("objects", "refs"))
+
+
+def _mode(path: Path) -> int:
+    """The kind of what is at a path; 0 where nothing is, or where the system does not say."""
+    try:
+        return path.stat().st_mode
+    except (OSError, ValueError):
+        return 0
 
 
 def _device(folder: Path) -> int | None:
