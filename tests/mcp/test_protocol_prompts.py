@@ -178,7 +178,7 @@ def test_every_domain_and_the_projects_files_are_listed(cortex: Cortex, client: 
     for domain in ("project", "user", "org"):
         cortex.prompts.save(f"of-{domain}", "Hello", domain=domain)
     cortex.templates.save("no-prompt", "Hello")
-    _share(project, "shared.md", "---\nname: shared\ndescription: For all\n---\nHello {{who}}\n")
+    _share(project, "shared.md", "---\nname: shared\ndescription: For \u202eall\n---\nHello {{who}}\n")
     _share(project, "broken.md", "---\nname: broken\n---\nHello {{who\n")
     listed = client.listed()
     assert set(listed) == {*BUILTIN, "of-project", "of-user", "of-org", "project:shared"}

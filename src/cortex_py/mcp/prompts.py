@@ -17,6 +17,7 @@ from pydantic import PrivateAttr
 from ..errors import ProjectNotFound, PromptNotFound
 from ..prompts.structured import one_line
 from ..records import Saved
+from ..security.quoting import without_unseen
 from .middleware.errors import expected_errors
 
 if TYPE_CHECKING:
@@ -60,12 +61,11 @@ class _SavedPrompt(Prompt):
     def of(cls, prompts: Prompts, saved: Saved) -> _SavedPrompt:
         made = cls(
             name=saved.name,
-            # A client shows it beside what the user saved.
-            description=f"From {one_line(saved.path)}: {saved.description or ''}" if saved.path else saved.description,
+            description=_said(saved),
             arguments=[
                 PromptArgument(
                     name=one.name,
-                    description=one.description,
+                    description=without_unseen(one.description or "") or None,
                     required=one.required is not False and one.default is None,
                 )
                 for one in saved.variables
@@ -80,3 +80,10 @@ class _SavedPrompt(Prompt):
             run = partial(self._prompts.run, self.name, arguments, all_of_them=True)
             filled = await anyio.to_thread.run_sync(run)
         return PromptResult(filled.content, description=self.description)
+
+
+def _said(saved: Saved) -> str | None:
+    """What a client shows of a prompt, beside what the user saved."""
+    return (
+        f"From {one_line(saved.path)}: {without_unseen(saved.description or '')}" if saved.path else saved.description
+    )

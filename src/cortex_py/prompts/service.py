@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ..memory.namespaces import NAMESPACES
 from ..memory.service import Memories
 from ..records import DOMAINS, JsonValue, SavedKind, Variable
+from ..security.quoting import without_marks
 from ..store.store import Store
 from .checks import Draft, check_choices, check_value, values_for
 from .language.placeholders import find_blanks
@@ -47,7 +48,8 @@ class Prompts(SavedTexts):
         check_choices(saved, texts)
         open_ones = [one.name for one in saved.variables if one.required is None and one.name not in texts]
         texts |= {name: f"{{{{{name}}}}}" for name in open_ones}
-        content = self._origin(saved) + find_blanks(saved.content).fill(texts)
+        content, origin = find_blanks(saved.content).fill(texts), self._origin(saved)
+        content = f"{origin}{without_marks(content)}" if origin else content
         self._count_use(saved)
         known = {variable.name for variable in saved.variables}
         warnings = [f"No value was given for {', '.join(open_ones)}."] if open_ones else []
