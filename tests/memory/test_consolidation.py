@@ -300,7 +300,8 @@ def test_the_result_inherits_and_points_both_ways(cortex: Cortex, clock: FakeClo
 def test_undo_restores_everything_and_deletes_the_result(cortex: Cortex, clock: FakeClock) -> None:
     texts = ("Maria Lopez from Acme uses Redis for the cart.", "maria lopez from Acme uses Redis for the cart!")
     first, second = (cortex.memories.capture(text, tags=["cart"]) for text in texts)
-    cortex.memories.update(second.id, status="pending")
+    for one in (first, second):
+        cortex.memories.update(one.id, status="pending")
     seen = {mode: found(cortex, "who uses Redis", mode=mode) for mode in ("vector", "text", "hybrid")}
     entities = [(one.id, one.mention_count) for one in cortex.graph.entities()[0]]
     before = state(cortex)
@@ -309,7 +310,7 @@ def test_undo_restores_everything_and_deletes_the_result(cortex: Cortex, clock: 
     clock.advance(hours=1)
     undone = cortex.memories.undo(str(group.result_id)[:20])
     assert (undone.result_id, set(undone.restored)) == (group.result_id, {first.id, second.id})
-    assert [cortex.memories.get(one.id).status for one in (first, second)] == ["active", "pending"]
+    assert [cortex.memories.get(one.id).status for one in (first, second)] == ["pending", "pending"]
     assert [cortex.memories.get(one.id).superseded_by for one in (first, second)] == [None, None]
     assert {mode: found(cortex, "who uses Redis", mode=mode) for mode in seen} == seen
     assert [(one.id, one.mention_count) for one in cortex.graph.entities()[0]] == entities

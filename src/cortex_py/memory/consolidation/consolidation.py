@@ -174,7 +174,8 @@ class Consolidator:
     # -- selection --------------------------------------------------------------------------------
 
     def _lots(self, namespace: str, query: str | None, strategy: Strategy, spaces: Sequence[str]) -> list[list[_Item]]:
-        """The records that may be merged with each other, by space and confinement, without turns of conversations."""
+        """The records that may be merged with each other, by space, confinement and status, without turns of
+        conversations."""
         now = to_micros(self._clock.now())
         wanted = set(self._select(query, namespace)) if query and query.strip() else None
         lots: list[list[_Item]] = []
@@ -196,7 +197,8 @@ class Consolidator:
             apart: dict[object, list[_Item]] = {}
             for num, vector in zip(kept, vectors, strict=True):
                 memory = memories[num]
-                key = (memory.confinement, memory.git_branch if memory.confinement else None)
+                # What nobody reviewed would come into a result that hooks give.
+                key = (memory.confinement, memory.git_branch if memory.confinement else None, memory.status)
                 apart.setdefault(key, []).append(_Item(memory, vector, (memory,)))
             lots += [lot for lot in apart.values() if len(lot) >= _SMALLEST[strategy]]
         return lots
@@ -420,7 +422,6 @@ def _heir(parts: Sequence[Memory], content: str) -> Memory:
         category=shared("category"),
         user_id=shared("user_id"),
         agent_id=shared("agent_id"),
-        status="active" if any(part.status == "active" for part in parts) else newest.status,
         expires_at=None if None in ends else max(end for end in ends if end),
         accessed_at=None,
         superseded_by=None,
