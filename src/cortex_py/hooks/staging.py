@@ -29,6 +29,7 @@ from ..memory.comparison.statements import Statement, read_statement
 from ..memory.service import Memories
 from ..paths import read_whole
 from ..records import Contradiction, Memory, NewMemory
+from ..security.quoting import without_unseen
 from .gate import Passage, SessionState, default_gate
 from .selection import FETCHED_TAG
 from .turns import Turn, forget_turns, read_turns
@@ -213,7 +214,8 @@ def _speaks_against(known: Statement, said: Statement) -> bool:
 
 def _new_memory(turn: Turn, passage: Passage, failure: str, *, fetched: bool) -> NewMemory:
     return NewMemory(
-        content=f"{passage.text}\nSeen as: {failure}" if failure else passage.text,
+        # A review shows all of the text.
+        content=without_unseen(f"{passage.text}\nSeen as: {failure}" if failure else passage.text),
         namespace=passage.namespace,
         tags=(STAGED_TAG, *_confidence_tag(passage.confidence), *((FETCHED_TAG,) if fetched else ())),
         source=f"{turn.client}/{turn.session}/{turn.turn or turn.id}"[:_LONGEST_SOURCE],
