@@ -1,5 +1,6 @@
 """What a session is given: at its start, with a prompt, after a tool."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import ConfigurationError
+from cortex_py.hooks.dialects import find_hook, read_event
 from cortex_py.records import NewMemory
 
 from helpers import FakeClock, git
@@ -42,6 +44,27 @@ def test_nothing_is_given_twice_in_a_session(filled: Cortex, repository: Path) -
     # A conversation that was compacted has lost it.
     filled.hooks.compacting(repository, session="codex:s")
     assert filled.hooks.answer(event).ids == first.ids
+
+
+def test_a_compression_that_gemini_only_announces_forgets_nothing(filled: Cortex, repository: Path) -> None:
+    hooks = filled.hooks
+
+    def send(name: str, **fields: str) -> tuple[str, ...]:
+        hook = find_hook("gemini", name)
+        assert hook
+        sent = {"session_id": "s", "cwd": str(repository), "hook_event_name": name, **fields}
+        event = read_event("gemini", hook, json.dumps(sent).encode())
+        found = hooks.answer(event)
+        hooks.delivered(event, found)
+        return found.ids
+
+    first = send("BeforeAgent", prompt=QUESTION)
+    assert first
+    # It comes before each request, whether the conversation is long or not.
+    send("PreCompress", trigger="auto")
+    assert send("BeforeAgent", prompt=QUESTION) == ()
+    send("PreCompress", trigger="manual")
+    assert send("BeforeAgent", prompt=QUESTION) == first
 
 
 def test_tags_decide_what_is_given_first_and_what_never(filled: Cortex, repository: Path) -> None:

@@ -29,6 +29,7 @@ _TOOLS = {
     "codex": "Bash|apply_patch|mcp__.*",
 }
 _STARTS = {"claude-code": "startup|resume|clear|compact", "codex": "startup|resume|clear|compact"}
+_COMPACTIONS = {"gemini": "manual"}
 _SECONDS = 5
 
 
@@ -193,7 +194,7 @@ def hook_entries(client: str, command: Callable[[str], str]) -> dict[str, dict[s
             one: dict[str, Any] = {"hooks": [{"type": "command", "command": line, "timeout": seconds}]}
             if client == "gemini":
                 one["hooks"][0]["name"] = f"cortex-{hook.name.lower()}"
-            matcher = {"tool": _TOOLS, "start": _STARTS}.get(hook.kind, {}).get(client)
+            matcher = {"tool": _TOOLS, "start": _STARTS, "compact": _COMPACTIONS}.get(hook.kind, {}).get(client)
             found[hook.name] = {"matcher": matcher, **one} if matcher else one
     return found
 

@@ -24,7 +24,8 @@ class Hook(NamedTuple):
 
 
 # The kinds: `start` of a session, a user's `prompt`, a `tool` that was used, the assistant's `answer`, a `compact` of
-# the conversation that comes now, and the `end` of a session.
+# the conversation that comes now, and the `end` of a session. Gemini CLI announces a compression with the trigger
+# `auto` before each request, whether it is needed or not; only the trigger `manual` is one.
 CLIENTS: Mapping[str, tuple[Hook, ...]] = {
     "claude-code": (
         Hook("SessionStart", "start", True),
@@ -116,6 +117,8 @@ def read_event(client: str, hook: Hook, data: bytes) -> dict[str, Any]:
         event["text"] = _text(sent, "last_assistant_message", "prompt_response", "text")
     elif hook.kind == "tool":
         event |= _tool(sent, hook)
+    if client == "gemini" and hook.kind == "compact" and event["source"] == "auto":
+        event["kind"] = ""
     kept = {key: value[:_MOST_TEXT] if isinstance(value, str) else value for key, value in event.items()}
     return {key: value for key, value in kept.items() if value not in (None, "")}
 
