@@ -29,6 +29,11 @@ def test_a_prompt_gets_the_note_it_repeats_words_of(filled: Cortex, repository: 
     assert answer_cold(home, _event(inner))[1] == ids
 
 
+def test_a_project_without_a_memory_gets_nothing(repository: Path, cortex: Cortex, home: Path) -> None:
+    assert cortex.contexts.projects()
+    assert answer_cold(home, _event(repository)) == ("", [])
+
+
 def test_a_linked_worktree_is_the_same_project(filled: Cortex, repository: Path, home: Path, tmp_path: Path) -> None:
     memory = filled.memories.listed("ns:decisions", 1)[0]
     git(repository, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))

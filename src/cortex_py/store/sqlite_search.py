@@ -69,9 +69,9 @@ def _search(
 ) -> tuple[list[FoundNote], dict[str, float]]:
     roots = [str(place) for place in folders]
     project = _rows(file, _PROJECT.format(_marks(roots)), roots)
-    if not project or not terms:
-        return [], {}
     ((total,),) = _rows(file, "SELECT coalesce(max(num), 0) FROM memory")
+    if not project or not terms or not total:
+        return [], {}
     file.execute("CREATE VIRTUAL TABLE temp.held USING fts5vocab(main, memory_text, row)")
     weights: dict[str, float] = {}
     rare: list[str] = []
