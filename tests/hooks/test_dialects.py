@@ -76,6 +76,37 @@ def test_an_event_is_known_in_any_case_and_with_hyphens(name: str) -> None:
             {"tool": "bash", "command": "make", "failed": True, "text": "no rule"},
         ),
         (
+            "gemini",
+            "AfterTool",
+            {
+                "tool_name": "run_shell_command",
+                "tool_input": {"command": "make"},
+                "tool_response": {
+                    "llmContent": "<untrusted_context>\nOutput: no rule\nExit Code: 2\nProcess Group PGID: 7\n"
+                    "</untrusted_context>",
+                    "returnDisplay": "no rule",
+                },
+            },
+            {"command": "make", "failed": True},
+        ),
+        (
+            "gemini",
+            "AfterTool",
+            {"tool_response": {"llmContent": "<untrusted_context>\nOutput: (empty)\nSignal: 9\n</untrusted_context>"}},
+            {"failed": True},
+        ),
+        (
+            "gemini",
+            "AfterTool",
+            {
+                "tool_response": {
+                    "llmContent": "<untrusted_context>\nOutput: see below\nExit Code: 2\nwas yesterday\n"
+                    "Process Group PGID: 7\n</untrusted_context>"
+                }
+            },
+            {"failed": False},
+        ),
+        (
             "claude-code",
             "PostToolUse",
             {"tool_name": "Read", "tool_input": {"file_path": "/p/a.py"}, "tool_response": {"content": "x"}},

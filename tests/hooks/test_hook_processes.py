@@ -63,6 +63,24 @@ def test_a_prompt_is_answered_by_the_warm_process_and_its_turn_is_kept(warm: Cor
     wait_for(lambda: not context_of(run_hook(home, "gemini", "BeforeAgent", _sent(repository)).stdout))
 
 
+def test_a_command_that_failed_in_codex_brings_its_solution(warm: Cortex, repository: Path, tmp_path: Path) -> None:
+    """Codex sends the output alone; the exit code stands in its transcript."""
+    fix = "test_upload fails with EADDRINUSE address already in use 8080: set PORT=0 before running the tests"
+    warm.memories.capture(fix, namespace="learnings")
+    transcript = tmp_path / "rollout.jsonl"
+    command, error = "pytest tests/test_upload.py", "FAILED test_upload: OSError EADDRINUSE address already in use: 8080"
+    given = []
+    for call, code in (("call_1", 0), ("call_2", 3)):
+        item = {"type": "CommandExecution", "id": call, "aggregated_output": error, "exit_code": code}
+        with transcript.open("a") as file:
+            file.write(json.dumps({"type": "event_msg", "payload": {"type": "item_completed", "item": item}}) + "\n")
+        more = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_response": error, "tool_use_id": call}
+        sent = _sent(repository, transcript_path=str(transcript), **more)
+        given.append(fix in context_of(run_hook(warm.settings.home, "codex", "PostToolUse", sent).stdout))
+    assert given == [False, True]
+    assert [turn.failed for _, turn in read_turns(warm.settings.home)] == [False, True]
+
+
 def test_eight_hooks_at_the_same_time_lose_nothing(warm: Cortex, repository: Path) -> None:
     home = warm.settings.home
     with ThreadPoolExecutor(8) as pool:

@@ -6,6 +6,7 @@ Clients refuse answers with a field they do not know, so every answer is built h
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +14,12 @@ __all__ = ["CLIENTS", "Hook", "answer", "find_hook", "read_event"]
 
 _MOST_TEXT = 32_000  # characters of a turn that are kept
 _MOST_TOOL = 4_000  # of what a tool was given, and of what it answered
+# Gemini CLI lists behind the output of a command what became of it; these two only of one that failed.
+_GEMINI_FAILURE = re.compile(
+    r"^(?:Exit Code|Signal): .+(?:\n(?:Signal|Background PIDs|Process Group PGID): .+)*\s*(?:</untrusted_context>)?\s*\Z",
+    re.MULTILINE,
+)
+_GEMINI_END = 300  # characters
 
 
 class Hook(NamedTuple):
@@ -132,6 +139,7 @@ def _tool(sent: Mapping[str, Any], hook: Hook) -> dict[str, Any]:
     output = _parsed(sent.get("tool_response", sent.get("toolResult", sent.get("error"))))
     found: dict[str, Any] = {
         "tool": _text(sent, "tool_name", "toolName"),
+        "call": _text(sent, "tool_use_id"),
         "failed": hook.name.endswith("Failure") or _failed(output),
         "text": _shortened(_said(output)),
     }
@@ -155,8 +163,12 @@ def _failed(output: Any) -> bool:
     if not isinstance(output, dict):
         return False
     code = next((output[name] for name in ("exit_code", "exitCode", "returnCode") if name in output), 0)
-    return bool(output.get("error") or output.get("is_error") or output.get("isError")) or (
-        (isinstance(code, int) and code != 0) or output.get("resultType") == "failure"
+    said = output.get("llmContent")
+    return (
+        bool(output.get("error") or output.get("is_error") or output.get("isError"))
+        or (isinstance(code, int) and code != 0)
+        or output.get("resultType") == "failure"
+        or (isinstance(said, str) and bool(_GEMINI_FAILURE.search(said[-_GEMINI_END:])))
     )
 
 

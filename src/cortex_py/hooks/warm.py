@@ -61,7 +61,7 @@ class _Found(Protocol):
 class Keeper(Protocol):
     """What keeps the turns of events: `hooks.keeper.TurnKeeper`."""
 
-    def take(self, event: Mapping[str, Any]) -> None: ...
+    def take(self, event: Mapping[str, Any]) -> Mapping[str, Any]: ...
 
 
 class Answerer(Protocol):
@@ -256,11 +256,11 @@ class HookListener:
     def _knows(self, event: dict[str, Any]) -> bool:
         return secrets.compare_digest(str(event.pop("token", "")).encode(), self._token.encode())
 
-    def _answer(self, connection: socket.socket, lines: _Lines, event: dict[str, Any]) -> None:
+    def _answer(self, connection: socket.socket, lines: _Lines, event: Mapping[str, Any]) -> None:
         if event.get("version") != __version__:
             # Cortex was upgraded; the next hook finds a process of the new version.
             self.outdated = True
-        self._keeper.take(event)
+        event = self._keeper.take(event)
         self._unread = True
         _send(connection, {"kept": True})
         answerer = self._answerer()
