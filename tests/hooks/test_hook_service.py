@@ -162,6 +162,16 @@ def test_a_file_with_recorded_traps_brings_them_when_it_is_opened(filled: Cortex
     assert filled.hooks.tool_used(repository, path="/etc/passwd").ids == ()
 
 
+def test_a_memory_that_names_an_opened_file_in_its_text_is_about_it(filled: Cortex, repository: Path) -> None:
+    named = filled.memories.capture("Totals in `shop/cart.py` are cents, never floats", namespace="learnings")
+    filled.memories.capture("Totals in old/shop/cart.py were floats, see shop/cart.pyi and shop/cart.py.bak", namespace="learnings")
+    filled.memories.capture("The cart of the shop holds at most 50 items", namespace="learnings")
+    assert filled.hooks.tool_used(repository, path=str(repository / "shop" / "cart.py")).ids == (named.id,)
+    assert filled.hooks.tool_used(repository, path="shop/items.py").ids == ()
+    filled.memories.capture("The build takes four minutes", namespace="learnings")
+    assert filled.hooks.tool_used(repository, path="build").ids == ()
+
+
 def test_a_failure_that_was_solved_before_brings_its_solution(filled: Cortex, repository: Path) -> None:
     fix = filled.memories.capture(
         "test_upload fails with EADDRINUSE address already in use 8080: set PORT=0 before running the tests",

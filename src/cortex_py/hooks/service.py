@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -145,7 +146,10 @@ class Hooks:
         if not relative:
             return NOTHING
         escaped = relative.replace("\\", "\\\\").replace('"', '\\"')
-        traps = project.memories.listed(f'{self._notes} ns:{_TRAPS} path:"{escaped}"', _MOST_TRAPS)
+        notes = f"{self._notes} ns:{_TRAPS}"
+        traps = project.memories.listed(f'{notes} path:"{escaped}"', _MOST_TRAPS)
+        worded = (hit.memory for hit in project.memories.related(relative, _LISTED, filter=notes))
+        traps += [one for one in worded if one not in traps and _names(one.content, relative)][:_MOST_TRAPS]
         hits = [Hit(one, 1.0, 1.0, _snippet_of(one.content)) for one in traps]
         return self._choose("tool", project, hits, Limits(0.0, 0.0), session, _TOOL_TOKENS)
 
@@ -416,6 +420,11 @@ def _relative(project: ProjectSession, path: str) -> str:
     with suppress(ValueError, OSError, RuntimeError):
         return place.resolve().relative_to(root.resolve()).as_posix()
     return ""
+
+
+def _names(text: str, path: str) -> bool:
+    """Whether a text names a file by its whole path; a single word without a dot may be any other."""
+    return bool(re.search(rf"(?<![\w/.-])(?:\./)?{re.escape(path)}(?![\w/-]|\.\w)", text)) and not path.isidentifier()
 
 
 def _is_near(memory: Memory, branch: Branch | None, here: str | None) -> bool:
