@@ -9,13 +9,18 @@ from functools import cached_property
 from typing import Literal
 
 __all__ = [
+    "CONFIDENCE_TAG",
     "DETAILS",
     "DOMAINS",
+    "FETCHED_TAG",
+    "FOUND_BY_MODEL_TAG",
     "KINDS",
     "LIVE_STATUSES",
     "MODES",
     "NEVER_INJECTED_TAG",
     "PINNED_TAG",
+    "SESSION_TAG",
+    "STAGED_TAG",
     "STALE_TAG",
     "STATUSES",
     "Branch",
@@ -41,6 +46,7 @@ __all__ = [
     "files_space",
     "kind_space",
     "org_space",
+    "tells_subject",
     "turns_space",
     "user_space",
 ]  # fmt: skip
@@ -61,6 +67,20 @@ Confinement = Literal["isolate", "stage"]
 PINNED_TAG = "pinned"
 NEVER_INJECTED_TAG = "never-inject"
 STALE_TAG = "stale"  # what the code no longer bears out
+
+# Tags of what a session or an import left: how it came here.
+STAGED_TAG = "from-session"
+FOUND_BY_MODEL_TAG = "found-by-model"  # and not by the gate, so that there is no measured confidence
+FETCHED_TAG = "after-fetch"  # said after a tool fetched something
+CONFIDENCE_TAG = "confidence-"  # begins the tag
+SESSION_TAG = "session:"  # begins the tag
+_MARKS = frozenset({PINNED_TAG, NEVER_INJECTED_TAG, STALE_TAG, STAGED_TAG, FOUND_BY_MODEL_TAG, FETCHED_TAG})
+
+
+def tells_subject(tag: str) -> bool:
+    """Whether a tag says what a memory is about, and not how it came here or how it is treated."""
+    return tag not in _MARKS and not tag.startswith((CONFIDENCE_TAG, SESSION_TAG))
+
 
 # A prompt is filled in by its user, a template also by memories.
 SavedKind = Literal["prompt", "template"]

@@ -68,7 +68,10 @@ def test_a_command_that_failed_in_codex_brings_its_solution(warm: Cortex, reposi
     fix = "test_upload fails with EADDRINUSE address already in use 8080: set PORT=0 before running the tests"
     warm.memories.capture(fix, namespace="learnings")
     transcript = tmp_path / "rollout.jsonl"
-    command, error = "pytest tests/test_upload.py", "FAILED test_upload: OSError EADDRINUSE address already in use: 8080"
+    command, error = (
+        "pytest tests/test_upload.py",
+        "FAILED test_upload: OSError EADDRINUSE address already in use: 8080",
+    )
     given = []
     for call, code in (("call_1", 0), ("call_2", 3)):
         item = {"type": "CommandExecution", "id": call, "aggregated_output": error, "exit_code": code}

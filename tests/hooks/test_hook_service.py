@@ -164,7 +164,9 @@ def test_a_file_with_recorded_traps_brings_them_when_it_is_opened(filled: Cortex
 
 def test_a_memory_that_names_an_opened_file_in_its_text_is_about_it(filled: Cortex, repository: Path) -> None:
     named = filled.memories.capture("Totals in `shop/cart.py` are cents, never floats", namespace="learnings")
-    filled.memories.capture("Totals in old/shop/cart.py were floats, see shop/cart.pyi and shop/cart.py.bak", namespace="learnings")
+    filled.memories.capture(
+        "Totals in old/shop/cart.py were floats, see shop/cart.pyi and shop/cart.py.bak", namespace="learnings"
+    )
     filled.memories.capture("The cart of the shop holds at most 50 items", namespace="learnings")
     assert filled.hooks.tool_used(repository, path=str(repository / "shop" / "cart.py")).ids == (named.id,)
     assert filled.hooks.tool_used(repository, path="shop/items.py").ids == ()

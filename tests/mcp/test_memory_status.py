@@ -18,15 +18,21 @@ NOTES = (
 )
 
 
+_MARKS = ("from-session", "confidence-98", "after-fetch", "found-by-model", "session:b5", "pinned")
+
+
+@pytest.mark.parametrize("marks", [(), _MARKS])
 @pytest.mark.parametrize("tags", [(), ("storage",)])
-def test_recent_topics_are_what_memories_speak_of(home: Path, project: Path, tags: tuple[str, ...]) -> None:
+def test_recent_topics_are_what_memories_speak_of(
+    home: Path, project: Path, tags: tuple[str, ...], marks: tuple[str, ...]
+) -> None:
     with (
         Cortex.open(home, project=project, backend=StubBackend()) as cortex,
         connected(build_server(cortex), CURRENT) as caller,
     ):
         assert caller.call("subcog_status")["statistics"]["recent_topics"] == []
         for note in NOTES:
-            caller.call("subcog_capture", content=note, namespace="decisions", tags=list(tags))
+            caller.call("subcog_capture", content=note, namespace="decisions", tags=[*marks, *tags])
         told = caller.call("subcog_status")["statistics"]
     assert set(told["recent_topics"][: 2 + len(tags)]) == {"postgresql", "payment-webhooks", *tags}
     assert len(told["recent_topics"]) == len(set(told["recent_topics"])) <= 10

@@ -16,7 +16,7 @@ _MOST_TEXT = 32_000  # characters of a turn that are kept
 _MOST_TOOL = 4_000  # of what a tool was given, and of what it answered
 # Gemini CLI lists behind the output of a command what became of it; these two only of one that failed.
 _GEMINI_FAILURE = re.compile(
-    r"^(?:Exit Code|Signal): .+(?:\n(?:Signal|Background PIDs|Process Group PGID): .+)*\s*(?:</untrusted_context>)?\s*\Z",
+    r"^(?:Exit Code|Signal): .+(?:\n(?:Signal|Background PIDs|Process Group PGID): .+)*\s*(?:</untrusted_\w+>)?\s*\Z",
     re.MULTILINE,
 )
 _GEMINI_END = 300  # characters

@@ -13,16 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ..records import NEVER_INJECTED_TAG, STALE_TAG
+from ..records import FETCHED_TAG, NEVER_INJECTED_TAG, STALE_TAG
 from ..security.quoting import instructs, plain
 from .frame import Quote, fit, frame, quote
 
 if TYPE_CHECKING:
     from ..records import Hit, Memory
 
-__all__ = ["FETCHED_TAG", "LONGEST_QUOTE", "MOST_GIVEN", "Limits", "certain", "limits", "may_be_given", "quoted"]
-
-FETCHED_TAG = "after-fetch"  # of what was said after a tool fetched something
+__all__ = ["LONGEST_QUOTE", "MOST_GIVEN", "Limits", "certain", "limits", "may_be_given", "quoted"]
 
 MOST_GIVEN = 5
 LONGEST_QUOTE = 700  # characters

@@ -28,10 +28,18 @@ from ..memory.comparison.likeness import differences, judge
 from ..memory.comparison.statements import Statement, read_statement
 from ..memory.service import Memories
 from ..paths import read_whole
-from ..records import Contradiction, Memory, NewMemory
+from ..records import (
+    CONFIDENCE_TAG,
+    FETCHED_TAG,
+    FOUND_BY_MODEL_TAG,
+    SESSION_TAG,
+    STAGED_TAG,
+    Contradiction,
+    Memory,
+    NewMemory,
+)  # fmt: skip
 from ..security.quoting import without_unseen
 from .gate import Passage, SessionState, default_gate
-from .selection import FETCHED_TAG
 from .turns import Turn, forget_turns, read_turns
 
 if TYPE_CHECKING:
@@ -44,9 +52,6 @@ __all__ = ["ImportedTurnReader", "Reading", "Review", "Staged", "TurnReader"]
 
 _log = logging.getLogger(__name__)
 
-STAGED_TAG = "from-session"
-_CONFIDENCE = "confidence-"
-_MODEL_TAG = "found-by-model"  # and not by the gate, so that there is no measured confidence
 _AT_ONCE = 50  # turns between two savings of the position
 _IMPORTED_AT_ONCE = 10  # the same of imported ones, where calls go first in between
 _MOST_TURNS = 5_000  # of one call
@@ -58,7 +63,6 @@ _LONGEST_SOURCE = 200
 _NOT_KEPT = {"program": "", "failure": "", "changed": []}  # of the state of a session: its texts
 _LISTED = 500
 _ROLES = ("user", "assistant")
-_SESSION = "session:"  # a tag of imported turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +240,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _confidence_tag(confidence: float | None) -> tuple[str, ...]:
-    return (_MODEL_TAG,) if confidence is None else (f"{_CONFIDENCE}{round(100 * confidence)}",)
+    return (FOUND_BY_MODEL_TAG,) if confidence is None else (f"{CONFIDENCE_TAG}{round(100 * confidence)}",)
 
 
 class ImportedTurnReader(TurnReader):
@@ -290,7 +294,7 @@ class ImportedTurnReader(TurnReader):
 
 
 def _imported_turn(memory: Memory) -> Turn:
-    session = next((tag.removeprefix(_SESSION) for tag in memory.tags if tag.startswith(_SESSION)), "")
+    session = next((tag.removeprefix(SESSION_TAG) for tag in memory.tags if tag.startswith(SESSION_TAG)), "")
     return Turn(
         id=memory.id,
         client=memory.agent_id or "import",
@@ -330,7 +334,7 @@ class Review:
     def accept(self, ref: str, *, content: str | None = None, namespace: str | None = None) -> Memory:
         """Make a staged memory an ordinary one, with another text or namespace if given."""
         memory = self._pending(ref)
-        tags = [tag for tag in memory.tags if not tag.startswith(_CONFIDENCE)]
+        tags = [tag for tag in memory.tags if not tag.startswith(CONFIDENCE_TAG)]
         return self._memories.update(memory.id, content=content, namespace=namespace, tags=tags, status="active")
 
     def drop(self, ref: str) -> Memory:
@@ -354,6 +358,6 @@ class Review:
 
 def _confidence(memory: Memory) -> float | None:
     for tag in memory.tags:
-        if tag.startswith(_CONFIDENCE) and tag.removeprefix(_CONFIDENCE).isdecimal():
-            return int(tag.removeprefix(_CONFIDENCE)) / 100
+        if tag.startswith(CONFIDENCE_TAG) and tag.removeprefix(CONFIDENCE_TAG).isdecimal():
+            return int(tag.removeprefix(CONFIDENCE_TAG)) / 100
     return None

@@ -21,7 +21,7 @@ from ..errors import InvalidInput, MemoryNotFound, ProjectNotFound, PromptNotFou
 from ..ids import SCHEME, full_address, parse_ref
 from ..memory.namespaces import NAMESPACES, canonical_namespace
 from ..memory.place import canonical_domain
-from ..records import DOMAINS
+from ..records import DOMAINS, tells_subject
 from .families.answer import Answer
 from .families.memory.models import MemoryAnswer, NamespacesAnswer, RecallAnswer, TagCount, TopicsAnswer
 from .help_pages import HELP, help_title
@@ -76,7 +76,7 @@ class MemoryResources:
 
     def topics(self) -> str:
         """What the memories are about: tags with how many have each."""
-        tags = [TagCount(tag=tag, count=count) for tag, count in self._cortex.memories.tags()]
+        tags = [TagCount(tag=tag, count=count) for tag, count in self._cortex.memories.tags() if tells_subject(tag)]
         return _json(TopicsAnswer(topics=tags))
 
     def help(self, topic: str) -> str:

@@ -16,7 +16,20 @@ from ..embedding.backends.backend import Backend
 from ..errors import AmbiguousId, InvalidInput, NotFound
 from ..events import Events, MemoriesChanged
 from ..ids import IdMaker
-from ..records import KINDS, Contradiction, Domain, Hit, Memory, Mode, NewMemory, Page, Status, Version, kind_space
+from ..records import (
+    KINDS,
+    Contradiction,
+    Domain,
+    Hit,
+    Memory,
+    Mode,
+    NewMemory,
+    Page,
+    Status,
+    Version,
+    kind_space,
+    tells_subject,
+)  # fmt: skip
 from ..security.callers import as_system, current_caller
 from ..security.permission import permitted_spaces, require_write
 from ..store.database import Session
@@ -464,6 +477,7 @@ class Memories:
             scope = self._store.scope(session, EVERYTHING, self._place.view(to_micros(self._clock.now())))
             namespaces = self._store.statistics.by_namespace(session, scope.where)
             pending, outlines = self._pending_vectors(session)
+            tags = [one for one in self._store.statistics.top_tags(session, scope, None) if tells_subject(one[0])]
             return MemoryStatus(
                 project_id=self._place.project.id,
                 project_name=self._place.project.name,
@@ -475,7 +489,7 @@ class Memories:
                 namespace_counts=namespaces,
                 status_counts=self._store.statistics.by_status(session, scope.spaces),
                 recent_topics=find_topics(self._store, session, scope.where),
-                top_tags=tuple(self._store.statistics.top_tags(session, scope, _TOP_TAGS)),
+                top_tags=tuple(tags[:_TOP_TAGS]),
                 size_bytes=0 if bound else self._store.database.size_bytes(),
                 model=self._store.settings.get(session, "embedding"),
                 llm_use=()

@@ -20,7 +20,7 @@ from ...echo import clean_text
 from ...errors import CortexError
 from ...memory.capture.prepare import path_in
 from ...prompts.structured import one_line
-from ...records import LIVE_STATUSES, Domain, Memory, NewMemory
+from ...records import LIVE_STATUSES, SESSION_TAG, Domain, Memory, NewMemory
 from ...security.callers import current_caller
 from ...security.policy import ScreenedText
 from ...store.store import Store
@@ -324,7 +324,7 @@ class _FileIntake:
 
     def _item(self, record: SourceRecord) -> NewMemory:
         is_turn = record.kind == "turn"
-        session = (f"session:{record.session[:100]}",) if record.session else ()
+        session = (f"{SESSION_TAG}{record.session[:100]}",) if record.session else ()
         return NewMemory(
             content=record.content,
             kind=record.kind,

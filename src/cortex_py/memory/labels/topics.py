@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from ...records import Memory
+from ...records import Memory, tells_subject
 from ...store.database import Session
 from ...store.search.filters import Where
 from ...store.store import Store
@@ -27,7 +27,7 @@ def find_topics(store: Store, session: Session, where: Where) -> tuple[str, ...]
     names = _names(store, session, where.spaces, [num for num, _ in newest])
     weights: defaultdict[str, float] = defaultdict(float)
     for num, memory in reversed(newest):
-        for tag in memory.tags:
+        for tag in filter(tells_subject, memory.tags):
             weights[tag] += _TAG
         for topic in _inferred(memory, names.get(num, ())):
             weights[topic] += _INFERRED
@@ -46,7 +46,7 @@ def _overlap(topic: str, other: str) -> bool:
 
 
 def _inferred(memory: Memory, names: Sequence[str]) -> Sequence[str]:
-    return suggest_tags(memory.content[:_READ], memory.tags, names)
+    return suggest_tags(memory.content[:_READ], list(filter(tells_subject, memory.tags)), names)
 
 
 def _names(store: Store, session: Session, spaces: Sequence[str], nums: Sequence[int]) -> Mapping[int, list[str]]:

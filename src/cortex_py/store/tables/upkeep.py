@@ -90,7 +90,7 @@ class StatisticsTable:
                 found[kind] += count
         return dict(sorted(found.items()))
 
-    def top_tags(self, session: Session, scope: Scope, limit: int, prefix: str = "") -> list[tuple[str, int]]:
+    def top_tags(self, session: Session, scope: Scope, limit: int | None, prefix: str = "") -> list[tuple[str, int]]:
         """The most frequent tags that begin with a prefix, each with its number of records."""
         where = scope.where
         begins, given = ("substr(t.tag, 1, ?) = ?", (len(prefix), prefix)) if prefix else ("TRUE", ())
