@@ -159,7 +159,11 @@ def test_a_file_with_recorded_traps_brings_them_when_it_is_opened(filled: Cortex
     assert filled.hooks.tool_used(repository, path=str(path)).ids == (trap.id,)
     assert filled.hooks.tool_used(repository, path="src/reader.py").ids == (trap.id,)
     assert filled.hooks.tool_used(repository, path=str(repository / "src" / "other.py")).ids == ()
+    log = filled.settings.home / "hooks" / "log"
     assert filled.hooks.tool_used(repository, path="/etc/passwd").ids == ()
+    assert not log.exists()
+    assert filled.hooks.tool_used(repository, path="src/\0reader.py").ids == ()
+    assert log.read_text("utf-8").endswith(" the path of a file was not followed (ValueError)\n")
 
 
 def test_a_memory_that_names_an_opened_file_in_its_text_is_about_it(filled: Cortex, repository: Path) -> None:
@@ -220,8 +224,9 @@ def test_a_template_lays_out_what_is_given(repository: Path, home: Path, clock: 
         found = cortex.hooks.prompt(QUESTION, repository)
         assert f"* {DATABASE} [decisions]" in found.text
         assert found.text.startswith("<cortex-memory")
-        # A template that is gone does not cost the memories.
+        # A template that is gone does not cost the memories, and says so.
         assert DATABASE in cortex.hooks.session_start(repository).text
+        assert "a template was not used (" in (home / "hooks" / "log").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", ["memo", "project:memo"])

@@ -80,6 +80,21 @@ def test_what_a_person_pasted_is_not_staged(filled: Cortex, spool: Spool, pasted
         assert [one.content for one in filled.hooks.read_turns().staged] == [RULE]
 
 
+def test_what_is_not_kept_leaves_a_line_without_its_words(repository: Path, home: Path) -> None:
+    with Cortex.open(home, project=repository, secrets="block") as cortex:
+        spool = Spool(cortex, repository)
+        secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+        spool.add("user", f"We decided to use {secret} for the registry, because the old token expires in March.")
+        spool.add("user", SAID)
+        (home / "hooks" / "reading.json").write_text("{")
+        assert [one.content for one in cortex.hooks.read_turns().staged] == [RULE]
+    lines = (home / "hooks" / "log").read_text("utf-8").splitlines()
+    assert [line.partition(" ")[2] for line in lines] == [
+        "the position in the turns was not read (JSONDecodeError)",
+        "a passage was not kept (ContentBlocked)",
+    ]
+
+
 def test_a_cause_carries_the_failure_it_explains(filled: Cortex, spool: Spool) -> None:
     spool.add("user", "why is the build broken?")
     spool.add("tool", "npm ERR! lockfile version 4 is not supported", tool="Bash", command="npm ci", failed=True)

@@ -7,13 +7,14 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.hooks.cold import answer_cold
+from cortex_py.hooks.dialects import CLIENTS
 from cortex_py.hooks.keeper import TurnKeeper
 from cortex_py.hooks.prepared import read_prepared
 from cortex_py.memory.consolidation.consolidation import Strategy
 from cortex_py.records import NewMemory
 
 from helpers import FakeClock
-from hook_runs import DATABASE
+from hook_runs import DATABASE, context_of, run_hook
 
 FACT = "The zanzibar importer reads offsets as bytes because the vendor counts bytes"
 QUESTION = "Why does the zanzibar importer read offsets as bytes?"
@@ -58,6 +59,32 @@ def test_no_hook_gives_what_nobody_reviewed(filled: Cortex, repository: Path) ->
         filled.review.accept(id)
     assert [text for text in _asked(filled, repository) if "zanzibar" not in text] == []
     assert "zanzibar" in filled.contexts.summary(branch.id).summary.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
+def test_no_event_of_a_client_brings_it_before_a_review(warm: Cortex, repository: Path, client: str) -> None:
+    home = warm.settings.home
+    staged = [
+        _stage(warm, f"Read src/zanzibar.py first: {FACT}", path=None),
+        _stage(warm, f"Blocked: {FACT}, and has no plan", namespace="blockers", tags=("pinned",)),
+    ]
+    sent = {
+        "cwd": str(repository), "prompt": QUESTION, "text": "Done.", "source": "startup", "trigger": "manual",
+        "tool_name": "Read", "tool_input": {"file_path": "src/zanzibar.py"}, "tool_response": {"error": FACT},
+    }  # fmt: skip
+
+    def told(session: str) -> set[str]:
+        answers = {
+            hook.name: run_hook(home, client, hook.name, {**sent, "session_id": f"{session}-{hook.name}"})
+            for hook in CLIENTS[client]
+        }
+        return {name for name, answer in answers.items() if "zanzibar" in context_of(answer.stdout)}
+
+    assert told("before") == set()
+    for id in staged:
+        warm.review.accept(id)
+    assert told("after") == {hook.name for hook in CLIENTS[client] if hook.takes_context}
 
 
 def test_what_nobody_reviewed_takes_no_place_and_hides_nothing(

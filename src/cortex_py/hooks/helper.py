@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,8 +83,10 @@ class _Helper:
             folder = Path(str((self._event or {}).get("cwd") or self._settings.home))
             cortex = Cortex.from_settings(self._settings, folder if folder.is_dir() else self._settings.home)
             self._loaded.set_result(cortex)
-            with suppress(CortexError):
+            try:
                 cortex.hooks.warm_up(folder)
+            except CortexError as error:
+                log_line(self._settings.home, f"the helper was not warmed up ({type(error).__name__})")
         except Exception as error:  # noqa: BLE001  # raised again for the hooks that wait
             if not self._loaded.done():
                 self._loaded.set_exception(error)

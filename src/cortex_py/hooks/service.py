@@ -7,7 +7,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from ..memory.capture.terms import leading_query_terms, stop_words
 from ..records import PINNED_TAG, Branch, Hit, Memory
 from ..security.quoting import neutralise
 from .frame import Quote, fit, frame, quote
+from .front import log_line
 from .prepared import read_head, write_prepared
 from .selection import LONGEST_QUOTE, MOST_GIVEN, Limits, certain, limits, may_be_given, quoted
 from .sessions import GivenMemories, GivenTo, session_of
@@ -142,7 +142,7 @@ class Hooks:
             filter = f"{self._notes} ns:{_SOLUTIONS}"
             hits = project.memories.related(query, _MOST_TRAPS, mode="hybrid", filter=filter)
             return self._choose("tool", project, hits, self._limits, session, _TOOL_TOKENS)
-        relative = _relative(project, path)
+        relative = self._relative(project, path)
         if not relative:
             return NOTHING
         escaped = relative.replace("\\", "\\\\").replace('"', '\\"')
@@ -280,13 +280,29 @@ class Hooks:
         if not folder.is_absolute() or not folder.is_dir():
             return None
         store = self._sessions.store
-        with suppress(CortexError):
+        try:
             identity = identify(folder)
             with store.database.read() as session:
                 known = store.projects.get(session, identity.id) is not None
-            if known or read_head(folder.resolve()):
-                return self._sessions.at(folder)
-        return None
+            return self._sessions.at(folder) if known or read_head(folder.resolve()) else None
+        except CortexError as error:
+            self._log("a folder's project was not opened", error)
+            return None
+
+    def _log(self, what: str, error: Exception) -> None:
+        log_line(self._settings.home, f"{what} ({type(error).__name__})")
+
+    def _relative(self, project: ProjectSession, path: str) -> str:
+        """The path of a file inside its project; empty for any other."""
+        root = project.root
+        if not path or root is None:
+            return ""
+        try:
+            root, place = root.resolve(), (root / path).resolve()
+        except (ValueError, OSError, RuntimeError) as error:
+            self._log("the path of a file was not followed", error)
+            return ""
+        return place.relative_to(root).as_posix() if place.is_relative_to(root) else ""
 
     def _active(self, project: ProjectSession) -> Branch | None:
         project.git.sync_git_state()
@@ -383,7 +399,8 @@ class Hooks:
             if templates.get(name).path:
                 return ""
             text = frame([neutralise(templates.render(name, variables=values).output)])
-        except CortexError:
+        except CortexError as error:
+            self._log("a template was not used", error)
             return ""
         return text if project.memories.count_tokens(text) <= tokens else ""
 
@@ -409,17 +426,6 @@ def _has_subject(text: str) -> bool:
     if not text or text.startswith(("/", "!")):
         return False
     return len({*leading_query_terms(text[:_QUERY_CHARACTERS])} - stop_words()) >= _FEWEST_TERMS
-
-
-def _relative(project: ProjectSession, path: str) -> str:
-    """The path of a file inside its project; empty for any other."""
-    root = project.root
-    if not path or root is None:
-        return ""
-    place = Path(path) if Path(path).is_absolute() else root / path
-    with suppress(ValueError, OSError, RuntimeError):
-        return place.resolve().relative_to(root.resolve()).as_posix()
-    return ""
 
 
 def _names(text: str, path: str) -> bool:

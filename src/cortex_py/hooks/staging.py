@@ -8,11 +8,9 @@ adds nothing.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -39,6 +37,7 @@ from ..records import (
     NewMemory,
 )  # fmt: skip
 from ..security.quoting import without_unseen
+from .front import log_line
 from .gate import Passage, SessionState, default_gate
 from .turns import Turn, forget_turns, read_turns
 
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
     from ..llm.client import LanguageModel
 
 __all__ = ["ImportedTurnReader", "Reading", "Review", "Staged", "TurnReader"]
-
-_log = logging.getLogger(__name__)
 
 _AT_ONCE = 50  # turns between two savings of the position
 _IMPORTED_AT_ONCE = 10  # the same of imported ones, where calls go first in between
@@ -132,8 +129,11 @@ class TurnReader:
         try:
             return read_by_model(model, turns, found), model
         except LLMError as error:
-            _log.warning("The language model did not read the turns: %s", error)
+            self._log("the language model did not read the turns", error)
             return found, None
+
+    def _log(self, what: str, error: Exception) -> None:
+        log_line(self._home, f"{what} ({type(error).__name__})")
 
     def _passages(self, turn: Turn) -> list[Passage]:
         """What the gate finds worth keeping of a turn."""
@@ -159,13 +159,15 @@ class TurnReader:
         fetched, self._fetched = self._fetched, set()
         vectors = self._embed([passage.text for _, passage in found]) if found else ()
         for (turn, passage), vector in zip(found, vectors, strict=True):
-            with suppress(CortexError):  # a text that is refused is not kept; a folder may be gone
+            try:
                 project = self._project(turn.cwd)
                 if project and not self._is_known(project.memories, passage.text, vector, turn.given):
                     failure = failures.get(turn.id, "") if passage.namespace == "learnings" else ""
                     item = _new_memory(turn, passage, failure, fetched=turn.id in fetched)
                     (memory,) = project.memories.capture_many([item])
                     staged.append(memory)
+            except CortexError as error:  # a text that is refused is not kept; a folder may be gone
+                self._log("a passage was not kept", error)
         return staged
 
     def _is_known(self, memories: Memories, text: str, vector: NDArray[np.float32], given: Sequence[str]) -> bool:
@@ -197,7 +199,10 @@ class TurnReader:
             if not self._states:
                 self._states = {session: SessionState(**state) for session, state in content["sessions"].items()}
             return str(content["position"])
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        except FileNotFoundError:
+            return ""
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            self._log("the position in the turns was not read", error)
             return ""
 
     def _save(self, position: str) -> None:

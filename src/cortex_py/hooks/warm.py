@@ -25,6 +25,7 @@ from ..config import Settings
 from ..echo import describe_error
 from ..errors import CortexError
 from ..version import __version__
+from .front import log_line
 from .keeper import TurnKeeper
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class HookListener:
             try:
                 self.listen()
             except (OSError, CortexError) as error:
-                logger.debug("hooks are not served: %s", type(error).__name__)
+                log_line(self._settings.home, f"hooks are not served ({type(error).__name__})")
             self._stop.wait(_TAKE_OVER_SECONDS)
 
     # -- listening -------------------------------------------------------------------------------
@@ -215,6 +216,7 @@ class HookListener:
                 self._answerer().read_turns(lambda: self._wait_for_quiet(over))
             except Exception as error:  # noqa: BLE001  # it is tried again with the next turn
                 logger.warning("turns were not read: %s: %s", type(error).__name__, describe_error(error))
+                log_line(self._settings.home, f"turns were not read ({type(error).__name__})")
 
     def _wait_for_quiet(self, over: threading.Event) -> bool:
         """Wait while hooks are answered, for a bounded time; False if listening ends."""
