@@ -16,6 +16,7 @@ import pytest
 
 from cortex_py.clients.catalogue import CATALOGUE, Client, Scope, find_client, hook_entries, text_of
 from cortex_py.clients.checks import check_client
+from cortex_py.clients.codex_trust import hooks_not_trusted
 from cortex_py.clients.install import Outcome, Setup, chosen_clients
 from cortex_py.clients.json_edit import read_json
 from cortex_py.clients.programs import cortex_words
@@ -268,3 +269,72 @@ def test_every_hook_of_every_client_has_an_entry_and_the_skill_is_short() -> Non
     for client, hooks in CLIENTS.items():
         assert set(hook_entries(client, lambda event: event)) == {hook.name for hook in hooks}
     assert text_of("SKILL.md").count("\n") <= 60
+
+
+# As Codex 0.166 lists them for these hooks.
+TRUSTED = {
+    "post_tool_use": "sha256:eeea348352826f5594a9bb5be7e2191ee0b8da7edf6a7cf76ee76c9807483fc4",
+    "stop": "sha256:8208500a7be11e552a120d61c3ee3cc113c65b95b4007c0f7f1fdbf98032ac34",
+}
+
+
+def _codex_hook(event: str, matcher: str = "") -> dict[str, object]:
+    line = f"/opt/cortex hook codex {event} --home '/home/zoé/.cortex'"
+    group: dict[str, object] = {"hooks": [{"type": "command", "command": line, "timeout": 5}]}
+    return {"matcher": matcher, **group} if matcher else group
+
+
+def test_the_hashes_of_trusted_hooks_are_those_of_codex(user: Path) -> None:
+    hooks = {"PostToolUse": [_codex_hook("PostToolUse", "Bash|mcp__.*")], "Stop": [_codex_hook("Stop")]}
+    file = user / ".codex" / "hooks.json"
+    states = {f"{file}:{event}:0:0": {"trusted_hash": value} for event, value in TRUSTED.items()}
+    assert hooks_not_trusted(file, hooks, {"state": states}) == ""
+    assert hooks_not_trusted(file, hooks, {}) == "2 of 2 not trusted"
+    changed = {**hooks, "Stop": [_codex_hook("Stop", "x")]}
+    assert hooks_not_trusted(file, changed, {"state": states}) == "1 of 2 changed since they were trusted"
+    states[f"{file}:stop:0:0"]["enabled"] = False  # type: ignore[assignment]
+    assert hooks_not_trusted(file, hooks, {"state": states}) == "1 of 2 switched off"
+
+
+def test_the_doctor_says_that_codex_does_not_run_hooks_before_they_are_trusted(
+    user: Path, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORTEX_HOOK_IDLE_SECONDS", "0")
+    codex = find_client("codex")
+    assert codex
+    _states(Setup(home, project).install, (codex,))
+    (trust,) = [one for one in check_client(codex, home, project) if one.name == "trust"]
+    assert not trust.well
+    assert "5 of 5 not trusted" in trust.detail
+    assert "/hooks" in trust.detail
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "text"),
+    [
+        ("claude-code", ".claude/settings.json", '{"enabledPlugins": {"other@x": true, "cortex@cortex": true}}'),
+        ("codex", ".codex/config.toml", '[plugins."cortex@cortex"]\nenabled = true\n'),
+        ("gemini", ".gemini/extensions/cortex/gemini-extension.json", '{"mcpServers": {"cortex": {"command": "c"}}}'),
+    ],
+)
+def test_nothing_is_set_up_beside_the_plugin(
+    user: Path, home: Path, project: Path, client: str, file: str, text: str
+) -> None:
+    (chosen,) = chosen_clients([client])
+    (user / file).parent.mkdir(parents=True)
+    (user / file).write_text(text, "utf-8")
+    before = _files(user)
+    for scope in ("user", "project"):
+        (outcome,) = Setup(home, project, scope).install(chosen)  # type: ignore[arg-type]
+        assert (outcome.what, outcome.state) == ("plugin", "unchanged")
+        assert "is on" in outcome.detail
+    assert _files(user) == before
+    found = {one.name: one for one in check_client(chosen, home, project)}
+    assert found["plugin"].well
+    assert not any("cortex install" in one.detail for one in found.values())
+    (user / file).write_text(text.replace("cortex@cortex", "xcortex@cortex").replace('"cortex"', '"o"'), "utf-8")
+    assert "done" in _states(Setup(home, project, "project").install, (chosen,))
+    (user / file).write_text(text, "utf-8")
+    twice = {one.name: one for one in check_client(chosen, home, project)}["plugin"]
+    assert not twice.well
+    assert f"cortex uninstall {client}" in twice.detail

@@ -49,6 +49,9 @@ class Client:
     hooks: Mapping[Scope, str] | None = None
     instructions: Mapping[Scope, str] | None = None
     skill: Mapping[Scope, str] | None = None
+    # The user's file that tells, under a key, whether the plugin of Cortex is on.
+    plugins: str = ""
+    plugins_key: str = ""
     # A client that refuses the whole server for one tool name with a dot.
     portable_names: bool = False
     # What is known about context that does not arrive.
@@ -60,6 +63,10 @@ class Client:
         if text is None:
             return None
         return project / text if text.startswith("./") else _user_path(text)
+
+    @property
+    def plugins_file(self) -> Path | None:
+        return _user_path(self.plugins) if self.plugins else None
 
     def is_installed(self) -> bool:
         return bool(self.program and find_program(self.program)) or any(map(_is_there, self.signs))
@@ -106,6 +113,8 @@ CATALOGUE: tuple[Client, ...] = (
         hooks={"user": "~/.claude/settings.json", "project": "./.claude/settings.json"},
         instructions={"user": "~/.claude/CLAUDE.md", "project": "./CLAUDE.md"},
         skill={"user": "~/.claude/skills/cortex/SKILL.md", "project": "./.claude/skills/cortex/SKILL.md"},
+        plugins="~/.claude/settings.json",
+        plugins_key="enabledPlugins",
         caveat="each text of a hook is cut at 10,000 characters; a hook that takes longer than 30 s is dropped",
     ),
     Client(
@@ -118,6 +127,8 @@ CATALOGUE: tuple[Client, ...] = (
         hooks={"user": "~/.codex/hooks.json", "project": "./.codex/hooks.json"},
         instructions={"user": "~/.codex/AGENTS.md", "project": "./AGENTS.md"},
         skill={"user": "~/.codex/skills/cortex/SKILL.md", "project": "./.agents/skills/cortex/SKILL.md"},
+        plugins="~/.codex/config.toml",
+        plugins_key="plugins",
         caveat="new hooks run only after you have trusted them, with /hooks in a session; some versions refuse context "
         "at the start of a session",
     ),
@@ -130,6 +141,8 @@ CATALOGUE: tuple[Client, ...] = (
         hooks={"user": "~/.gemini/settings.json", "project": "./.gemini/settings.json"},
         instructions={"user": "~/.gemini/GEMINI.md", "project": "./GEMINI.md"},
         skill={"user": "~/.gemini/skills/cortex/SKILL.md", "project": "./.gemini/skills/cortex/SKILL.md"},
+        plugins="~/.gemini/extensions/cortex/gemini-extension.json",
+        plugins_key="mcpServers",
         caveat="hooks of a project run only in a trusted folder; versions before 0.26 need hooks switched on",
     ),
     Client(

@@ -18,8 +18,8 @@ from ..hooks.dialects import CLIENTS as HOOK_CLIENTS
 from ..hooks.dialects import Hook
 from ..paths import find_program
 from .catalogue import CATALOGUE, Client, Scope, hook_lines
-from .install import Setup, read_text
-from .json_edit import read_json
+from .codex_trust import hooks_not_trusted
+from .install import Setup, find_plugin, read_members
 from .programs import own_folder, run_words
 
 __all__ = ["ClientCheck", "ClientState", "check_client", "client_states"]
@@ -63,8 +63,8 @@ def client_states(home: Path, project: Path) -> list[ClientState]:
             client.name,
             client.key,
             client.is_installed(),
-            any(setup.server_entry(client) for setup in setups),
-            any(_lines(client, setup) for setup in setups),
+            bool(find_plugin(client)) or any(setup.server_entry(client) for setup in setups),
+            bool(find_plugin(client)) or any(_lines(client, setup) for setup in setups),
         )
         for client in CATALOGUE
     ]
@@ -79,10 +79,16 @@ def check_client(client: Client, home: Path, project: Path) -> Iterator[ClientCh
         yield ClientCheck(client.name, "version", True, _shown(said[0]) if said else "not on the PATH")
     setups = [Setup(home, project, scope) for scope in _SCOPES]
     servers = [_check_server(client, setup, entry) for setup in setups if (entry := setup.server_entry(client))]
-    yield from servers or [ClientCheck(client.name, "MCP server", True, _missing(client))]
-    if client.hooks:
-        hooks = [one for setup in setups for one in _check_hooks(client, setup)]
-        yield from hooks or [ClientCheck(client.name, "hooks", True, _missing(client))]
+    hooks = [one for setup in setups for one in _check_hooks(client, setup)]
+    if plugin := find_plugin(client):
+        detail = f"{plugin} is on: it brings MCP server and hooks, which are not tried here"
+        if servers or hooks:
+            detail = f"{plugin} is on beside what install wrote, so all comes twice; run: cortex uninstall {client.key}"
+        yield ClientCheck(client.name, "plugin", not (servers or hooks), detail)
+        yield from (*servers, *hooks)
+    else:
+        yield from servers or [ClientCheck(client.name, "MCP server", True, _missing(client))]
+        yield from hooks or ([ClientCheck(client.name, "hooks", True, _missing(client))] if client.hooks else [])
     if client.caveat:
         yield ClientCheck(client.name, "known", True, client.caveat)
 
@@ -122,17 +128,25 @@ def _check_hooks(client: Client, setup: Setup) -> Iterator[ClientCheck]:
         if others:
             more = f" and {len(others) - 1} more" if len(others) > 1 else ""
             yield _not_run(client, hook.name, place, others[0], more)
+    if client.key == "codex" and (why := _not_trusted(client, setup)):
+        detail = f"{place}: {why}. Codex runs only trusted hooks: start it, enter /hooks and trust them"
+        yield ClientCheck(client.name, "trust", False, detail)
+
+
+def _not_trusted(client: Client, setup: Setup) -> str:
+    file = client.place(client.hooks, setup.scope, setup.project)
+    if file is None:
+        return ""
+    states = read_members(client.place(client.servers, "user", setup.project), "hooks", "user")
+    return hooks_not_trusted(file, read_members(file, "hooks", setup.scope), states)
 
 
 def _lines(client: Client, setup: Setup) -> list[tuple[Hook, list[str]]]:
     """By hook, the different command lines in a client's file that look like ours."""
     path = client.place(client.hooks, setup.scope, setup.project)
-    try:
-        hooks = read_json(read_text(path, setup.scope) or "")["hooks"] if path else {}
-    except (OSError, ValueError, LookupError, TypeError):
-        return []
+    hooks = read_members(path, "hooks", setup.scope)
     found = []
-    for hook in HOOK_CLIENTS.get(client.key, ()) if isinstance(hooks, dict) else ():
+    for hook in HOOK_CLIENTS.get(client.key, ()):
         items = hooks.get(hook.name)
         inner = [
             one

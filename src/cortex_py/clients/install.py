@@ -27,7 +27,7 @@ from .catalogue import CATALOGUE, SERVER, Client, Scope, find_client, hook_entri
 from .json_edit import add_item, put_source, read_json, remove, remove_empty, set_member, source_of
 from .programs import cortex_words, hook_command, hook_words, is_hook_line, is_server, own_folder, run_words
 
-__all__ = ["Outcome", "Setup", "chosen_clients", "read_text"]
+__all__ = ["Outcome", "Setup", "chosen_clients", "find_plugin", "read_members"]
 
 _BACKUP = ".before-cortex"
 _BEGIN, _END = "<!-- cortex:begin -->", "<!-- cortex:end -->"
@@ -92,12 +92,7 @@ class Setup:
     def server_entry(self, client: Client) -> dict[str, Any] | None:
         """The entry of Cortex in a client's file of servers."""
         path = client.place(client.servers, self.scope, self.project)
-        try:
-            text = (read_text(path, self.scope) if path else None) or ""
-            found = _read_toml(text) if path and path.suffix == ".toml" else read_json(text)
-            entry = found[client.servers_key][SERVER]
-        except (OSError, ValueError, LookupError, TypeError):
-            return None
+        entry = read_members(path, client.servers_key, self.scope).get(SERVER)
         return entry if isinstance(entry, dict) else None
 
     def beside(self, client: Client, entry: dict[str, Any]) -> list[str]:
@@ -115,7 +110,11 @@ class Setup:
     # -- install ---------------------------------------------------------------------------------
 
     def install(self, client: Client) -> Iterator[Outcome]:
-        """Set up a client; what is set up already stays as it is."""
+        """Set up a client; what is set up already stays as it is. Beside a plugin all would come twice."""
+        if plugin := find_plugin(client):
+            detail = f"the plugin {plugin} is on and brings all; to set up without it, remove it first"
+            yield Outcome(client.name, "plugin", "unchanged", detail)
+            return
         yield self._add_server(client)
         if path := client.place(client.hooks, self.scope, self.project):
             yield self._edit(client, path, "hooks", lambda text: self._with_hooks(client, text))
@@ -309,7 +308,7 @@ class Setup:
         return target
 
     def _read(self, path: Path) -> str | None:
-        return read_text(path, self.scope)
+        return _read_text(path, self.scope)
 
     def _restored(self, path: Path, text: str, change: _Removal) -> str | None:
         """The text of a file without our part; None for a file that then holds nothing and was not there before.
@@ -406,7 +405,7 @@ class Setup:
             file.write(json.dumps(noted, indent=2).encode())
 
 
-def read_text(path: Path, scope: Scope) -> str | None:
+def _read_text(path: Path, scope: Scope) -> str | None:
     """The text of a client's file; None if there is none, an error if it is no regular file or too large."""
     try:
         with open_regular(path) as file:
@@ -416,6 +415,25 @@ def read_text(path: Path, scope: Scope) -> str | None:
     if len(data) > _MOST_BYTES[scope]:
         raise ValueError(f"it has more than {_MOST_BYTES[scope] >> 20} MB")
     return data.decode("utf-8")
+
+
+def read_members(path: Path | None, key: str, scope: Scope) -> dict[str, Any]:
+    """The object under a key of a client's file; empty if there is none, or if the file cannot be read."""
+    try:
+        text = (_read_text(path, scope) if path else None) or ""
+        found = (_read_toml(text) if path and path.suffix == ".toml" else read_json(text))[key]
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def find_plugin(client: Client) -> str:
+    """The name of the plugin of Cortex that is on in a client, for the user; empty if none is."""
+    for name, state in read_members(client.plugins_file, client.plugins_key, "user").items():
+        is_on = state.get("enabled", True) if isinstance(state, dict) else state
+        if name.partition("@")[0] == SERVER and is_on is True:
+            return name
+    return ""
 
 
 def _nothing(text: str) -> str:
