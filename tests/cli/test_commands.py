@@ -32,6 +32,21 @@ def as_json(home: Path, project: Path, *words: str, given: str | None = None):
     return json.loads(done.stdout)
 
 
+def test_the_projects_of_a_home_are_listed_also_where_a_folder_was_renamed(home: Path, tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    git(old, "init", "-q")
+    text = "We deploy on Tuesdays because the bank closes its batches on Monday"
+    as_json(home, old, "capture", text, "-n", "decisions")
+    old.rename(new)
+    done = run(home, new, "status")
+    assert "cortex status --projects" in done.stderr
+    listed = as_json(home, new, "status", "--projects")
+    assert [(one["name"], one["memories"], one["is_here"]) for one in listed] == [("old", 1, False), ("new", 0, True)]
+    assert f"{old} (gone)" in run(home, new, "status", "--projects").stdout
+    assert text in run(home, new, "recall", "when do we deploy", "-f", f"project:{listed[0]['id']}").stdout
+
+
 @pytest.mark.slow
 def test_a_memorys_life_on_the_command_line(home: Path, project: Path) -> None:
     note = "Use PostgreSQL for JSONB 🐘"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..clock import iso, to_micros
 from ..errors import BranchNotFound, CortexError, InvalidInput, MemoryNotFound, ProjectNotFound, StorageError
 from ..memory.labels.ontology import canonical_category
-from ..records import Branch, Hit, Memory, NewMemory, Project
+from ..records import LIVE_STATUSES, Branch, Hit, Memory, NewMemory, Project, kind_space
 from ..security.callers import current_caller
 from ..security.path_access import path_refusal
 from ..security.permission import as_project_creator, may_read, require_write
@@ -135,6 +135,14 @@ class Contexts:
         """All projects of the store that the caller may read."""
         with self._store.database.read() as session:
             return [one for one in self._store.projects.all(session) if may_read(one.id)]
+
+    def project_sizes(self) -> list[tuple[Project, int]]:
+        """All projects that the caller may read, each with how many memories it holds, the largest first."""
+        projects, statistics = self.projects(), self._store.statistics
+        with self._store.database.read() as session:
+            counts = [statistics.by_status(session, (kind_space(one.id, "note"),)) for one in projects]
+        sizes = [sum(count for status, count in one.items() if status in LIVE_STATUSES) for one in counts]
+        return sorted(zip(projects, sizes, strict=True), key=lambda one: (-one[1], one[0].name, one[0].id))
 
     def project_at(self, path: str | Path) -> Project:
         """The stored project that a folder belongs to."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,13 +20,20 @@ __all__ = ["distribute_command", "gc_command", "migrate_command", "reindex_comma
 
 
 @command("status")
+@click.option("--projects", is_flag=True, help="List all projects of this home instead.")
 @with_session
-def status_command(session: CommandSession) -> None:
+def status_command(projects: bool, session: CommandSession) -> None:
     """Show what the memory holds here."""
+    if projects:
+        _list_projects(session)
+        return
     with session.open() as cortex:
         status, apart = cortex.memories.status(), cortex.contexts.apart
+        elsewhere = not status.total_count and len(cortex.contexts.projects()) > 1
     if apart:
         note(apart)
+    if elsewhere:
+        note("This project holds no memories yet. All projects of this home: cortex status --projects")
     if session.as_json:
         print_json(status)
         return
@@ -53,6 +62,21 @@ def status_command(session: CommandSession) -> None:
         ),
     ]
     print_table(("", ""), rows, wide=1, empty="")
+
+
+def _list_projects(session: CommandSession) -> None:
+    with session.open() as cortex:
+        found = [(asdict(one), size) for one, size in cortex.contexts.project_sizes()]
+    listed = [
+        {**one, "memories": size, "is_here": bool(one["root"] and Path(one["root"]).is_dir())} for one, size in found
+    ]
+    rows = [
+        (one["name"], one["id"], str(one["memories"]), f"{one['root'] or '-'}{'' if one['is_here'] else ' (gone)'}")
+        for one in listed
+    ]
+    session.show_table(listed, ("project", "id", "memories", "folder"), rows, wide=3, empty="There is no project yet.")
+    if not session.as_json and not all(one["is_here"] for one in listed):
+        note("Memories of a project whose folder is gone are found from anywhere: cortex recall WORDS -f project:ID")
 
 
 def _pending(vectors: int, outlines: int) -> str:
