@@ -9,7 +9,16 @@ import sys
 from io import BufferedReader
 from pathlib import Path
 
-__all__ = ["expanded", "find_program", "open_regular", "read_regular", "read_whole", "search_path", "user_data_folder"]
+__all__ = [
+    "expanded",
+    "find_program",
+    "folders_around",
+    "open_regular",
+    "read_regular",
+    "read_whole",
+    "search_path",
+    "user_data_folder",
+]
 
 _FLAGS = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -24,6 +33,12 @@ def expanded(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def folders_around(folder: Path) -> list[Path]:
+    """A folder and those that it lies in, the nearest first, without those that hold everything of the user."""
+    home = expanded("~").resolve()
+    return [folder, *(one for one in folder.parents[:-1] if not home.is_relative_to(one))]
 
 
 def search_path() -> str:

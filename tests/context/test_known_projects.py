@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
+from cortex_py.hooks.cold import answer_cold
 
 from helpers import git
 from stub_backend import StubBackend
@@ -53,6 +54,30 @@ def test_a_repository_that_gains_a_remote_keeps_its_memories(home: Path, reposit
 def test_sub_folders_belong_to_the_project(home: Path, repository: Path) -> None:
     (repository / "src" / "deep").mkdir(parents=True)
     assert _id(home, repository / "src" / "deep") == _id(home, repository)
+
+
+def test_a_sub_folder_of_a_plain_folder_belongs_to_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = tmp_path / "user" / "notes"
+    for name in ("own", "deep/er", "code"):
+        (notes / name).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    git(notes / "code", "init", "-q")
+    own = _id(home, notes / "own")
+    # What holds everything of the user is no project of it.
+    everything = _id(home, tmp_path / "user")
+    known = _id(home, notes)
+    assert len({own, everything, known}) == 3
+    with Cortex.open(home, project=notes / "deep" / "er", backend=StubBackend()) as cortex:
+        assert (cortex.project.id, cortex.project.root, cortex.memories.status().path) == (known, *[str(notes)] * 2)
+        assert cortex.contexts.project_at(notes / "deep").id == known
+        memory = cortex.memories.capture("Read the tide tables of the harbour before planning", namespace="patterns")
+        assert cortex.hooks.session_start(notes / "deep").ids == (memory.id,)
+    event = {"cwd": str(notes / "deep"), "text": "When do I read the tide tables of the harbour?"}
+    assert answer_cold(home, event)[1] == [memory.id]
+    assert (_id(home, notes / "own"), _id(home, notes)) == (own, known)
+    assert _id(home, notes / "code") not in (own, known, everything)
 
 
 @pytest.mark.sqlite_only

@@ -2,8 +2,9 @@
 
 A folder names its remote by itself, so an archive that somebody handed out can name any. It gets the memories of a
 stored project if it was seen there before, if it is a working tree of a repository that was, or if its own objects hold
-a commit of the project's history: who has the history may have the memories. Any other folder is a project of its own
-until a person confirms it with `cortex init --join`.
+a commit of the project's history: who has the history may have the memories. A folder without a repository belongs to
+the project of a plain folder that it lies in. Any other folder is a project of its own until a person confirms it with
+`cortex init --join`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import json
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..clock import Clock, to_micros
 from ..errors import StoreReadOnly
+from ..paths import folders_around
 from ..records import Project
 from ..security.callers import as_system, current_caller
 from ..security.path_access import path_refusal
@@ -77,6 +79,7 @@ class Claim:
 @dataclass(frozen=True, slots=True)
 class Resolved:
     project: Project
+    root: Path
     refused: Project | None = None
 
 
@@ -101,6 +104,13 @@ def find_claim(store: Store, found: ProjectIdentity, screen: Screen, *, join: bo
                 found = found.apart
             return Claim(found, project, refused, known)
         refused = refused or project
+    if refused is None and find_repository_folder(found.root) is None:
+        folders = [screen.found(str(one)) for one in folders_around(found.root)]
+        with as_system(), store.database.read() as session:
+            holder = store.projects.of_plain_folder(session, folders)
+            if holder is not None and holder.root:
+                around = replace(found, id=holder.id, root=Path(holder.root), name=holder.name)
+                return Claim(around, holder, None, _Known.read(store, session, holder.id))
     return Claim(found.apart if refused or found.is_borrowed else found, None, refused, _Known())
 
 
@@ -144,7 +154,7 @@ def resolve_project(
                     store.projects.leave(session, project.root or "", project.id, now)
         except StoreReadOnly:
             logger.debug("the store is read-only: the project is not stored")
-    return Resolved(project, claim.refused)
+    return Resolved(project, found.root, claim.refused)
 
 
 def _claimed(

@@ -357,6 +357,7 @@ class ProjectSessions:
         if current_caller() is not None and not self._allows(place, found.root, *folders_of(repository)):
             raise path_refusal("project")
         resolved = resolve_project(self.store, found, self.clock, self.screen, join=join)
+        place = place if found.repository else resolved.root
         session = self._session(resolved.project, place, found.repository)
         session.refused = resolved.refused
         return session

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..paths import read_regular
+from ..paths import folders_around, read_regular
 from ..version import __version__
 from .sqlite_revision import read_revision
 
@@ -35,11 +35,11 @@ def read_head(folder: Path) -> str:
 def roots_of(folder: Path) -> list[Path]:
     """The folders that the project of a folder may have as its root: those up to the top of the checkout around it.
 
-    For a linked worktree also the main checkout, if each of them names the other; for a plain folder only itself.
+    For a linked worktree also the main checkout, if each of them names the other; for a plain folder those around it.
     """
     with suppress(OSError, ValueError):
         if (git := _git_folder(folder)) is None:
-            return [folder]
+            return folders_around(folder)
         place, inner = git
         found = [folder, *folder.parents][: len(folder.parts) - len(place.parts) + 1]
         if inner.parent.name == "worktrees" and inner.parents[1].name == ".git":

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..clock import iso
+from ..context.claims import find_claim
 from ..context.project import identify
 from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.service import BranchSummary
@@ -279,11 +280,8 @@ class Hooks:
     def _open(self, folder: Path) -> ProjectSession | None:
         if not folder.is_absolute() or not folder.is_dir():
             return None
-        store = self._sessions.store
         try:
-            identity = identify(folder)
-            with store.database.read() as session:
-                known = store.projects.get(session, identity.id) is not None
+            known = find_claim(self._sessions.store, identify(folder), self._sessions.screen).project
             return self._sessions.at(folder) if known or read_head(folder.resolve()) else None
         except CortexError as error:
             self._log("a folder's project was not opened", error)

@@ -95,6 +95,15 @@ class ProjectTable:
         rows = session.rows(f"SELECT {_PROJECT} FROM project WHERE remote = ? ORDER BY created_at", (remote,))
         return project_from(rows[0]) if rows else None
 
+    def of_plain_folder(self, session: Session, folders: Sequence[str]) -> Project | None:
+        """The project of the longest of these paths that is a folder without a repository."""
+        rows = session.rows(
+            f"SELECT {_PROJECT} FROM project WHERE root IN ({marks(len(folders))}) AND remote IS NULL "
+            "AND root_commit IS NULL ORDER BY length(root) DESC LIMIT 1",
+            tuple(folders),
+        )
+        return project_from(rows[0]) if rows else None
+
     def without_remote(self, session: Session, name: str) -> list[tuple[Project, str | None]]:
         """Projects known only by their folder, each with its first commit."""
         rows = session.rows(f"SELECT {_PROJECT}, root_commit FROM project WHERE remote IS NULL AND name = ?", (name,))
