@@ -36,7 +36,7 @@ def expanded(path: str | Path) -> Path:
 
 
 def folders_around(folder: Path) -> list[Path]:
-    """A folder and those that it lies in, the nearest first, without those that hold everything of the user."""
+    """A folder and the folders around it, nearest first, up to the user's own folder, which holds everything."""
     home = expanded("~").resolve()
     return [folder, *(one for one in folder.parents[:-1] if not home.is_relative_to(one))]
 

@@ -3,8 +3,8 @@
 A folder names its remote by itself, so an archive that somebody handed out can name any. It gets the memories of a
 stored project if it was seen there before, if it is a working tree of a repository that was, or if its own objects hold
 a commit of the project's history: who has the history may have the memories. A folder without a repository belongs to
-the project of a plain folder that it lies in. Any other folder is a project of its own until a person confirms it with
-`cortex init --join`.
+the project of the nearest plain folder around it. Any other folder is a project of its own until a person confirms it
+with `cortex init --join`.
 """
 
 from __future__ import annotations
