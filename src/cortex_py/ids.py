@@ -1,8 +1,9 @@
 """Record ids, and the parsing of all their spellings.
 
-An id is 40 hexadecimal digits, ordered by time and independent of content. The first 8 digits count quarter seconds
-since 2024, so that the short form is nearly always unique; the next 8 are the fraction, so that ids of one process
-never run backwards; the last 24 are random.
+An id is 40 hexadecimal digits, independent of content. The first 8 digits count microseconds and start again after 72
+minutes: they tell apart the ids of a burst, and those of other times nearly as well as random digits do. The other 32
+are random. Lists order records by their time; an id only orders records of the same microsecond, whose ids mostly sort
+in the order in which they were made. Ids of earlier versions begin with a slower clock, so several can share 8 digits.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import re
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from .clock import Clock, to_micros
 from .errors import InvalidId
@@ -25,15 +25,13 @@ SCHEME = "subcog://"
 ID_LENGTH = 40
 MIN_PREFIX = 8
 
-_EPOCH_MICROS = to_micros(datetime(2024, 1, 1, tzinfo=UTC))
-_TICK_MICROS = 250_000
-_FRACTION = 1 << 32
+_SHORT_FORMS = 1 << 32
 _HEX = re.compile(r"[0-9a-f]+\Z")
 _URN = re.compile(r"subcog:(?://)?(?P<scope>[^/]+)/(?:(?P<namespace>[^/]+)/)?(?P<id>[^/]+)\Z")
 
 
 class IdMaker:
-    """Makes ids that grow with time, even if the clock stands still or steps back."""
+    """Makes ids whose first 8 digits differ, even if the clock stands still or steps back."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -41,12 +39,9 @@ class IdMaker:
         self._lock = ForkLock()
 
     def new(self) -> str:
-        elapsed = max(0, to_micros(self._clock.now()) - _EPOCH_MICROS)
-        moment = elapsed * _FRACTION // _TICK_MICROS
         with self._lock:
-            self._last = max(moment, self._last + 1)
-            stamp = self._last % (1 << 64)
-        return f"{stamp:016x}{secrets.token_hex(12)}"
+            self._last = max(to_micros(self._clock.now()), self._last + 1)
+            return f"{self._last % _SHORT_FORMS:08x}{secrets.token_hex(16)}"
 
 
 @dataclass(frozen=True, slots=True)

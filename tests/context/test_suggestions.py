@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cases import each
-from cortex_py import Cortex, NewMemory
+from cortex_py import Cortex
 from cortex_py.context.suggestions.candidates import task_kind
 from cortex_py.context.suggestions.sessions import Suggestion, SuggestionSession
 from cortex_py.errors import (
@@ -611,10 +611,10 @@ def test_an_unknown_context_takes_nothing_not_even_the_others(desk: Cortex, stra
     assert desk.suggestions.accept(found.session_id, [about]) == 1
 
 
-def test_a_prefix_of_several_takes_none_of_them(desk: Cortex) -> None:
-    first, second = desk.memories.capture_many(
-        [NewMemory(content="The ledger rounding of debits"), NewMemory(content="The ledger rounding in refunds")]
-    )
+def test_a_prefix_of_several_takes_none_of_them(desk: Cortex, clock: FakeClock) -> None:
+    first = desk.memories.capture("The ledger rounding of debits")
+    clock.repeat_prefix()
+    second = desk.memories.capture("The ledger rounding in refunds")
     found = desk.suggestions.suggest(TASK)
     assert set(_ids(found)) == {first.id, second.id}
     with pytest.raises(AmbiguousId) as refused:

@@ -56,6 +56,14 @@ GOOD: dict[str, Arguments] = {
     "get_context_graph_info": {"project_id": "$project", "branch_id": "$branch"},
     "link_git_branch": {"project_id": "$project", "cortex_branch_id": "$branch", "git_branch_name": "main"},
 }
+READING = (
+    "verify_response",
+    "get_active_summary",
+    "search_context",
+    "load_context",
+    "get_automation_status",
+    "get_context_graph_info",
+)
 NUMBERS = {"top_k", "min_score", "max_tokens"}
 OPTIONAL = {"mode", "parent_branch", "top_k", "filter_category", "min_score", "max_tokens", "evidence_sources"} | {
     # Of one tool only.
@@ -220,10 +228,13 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, model: Backend) -> Iterat
     home, here, there = folder / "home", folder / "here", folder / "there"
     here.mkdir()
     there.mkdir()
-    with Cortex.open(home, project=here, clock=FakeClock(), backend=model) as cortex:
+    clock = FakeClock()
+    with Cortex.open(home, project=here, clock=clock, backend=model) as cortex:
         contexts = cortex.contexts
         branch, other = contexts.create_branch("Layout"), contexts.create_branch("Other")
-        twins = [contexts.append(branch.id, text, "user").memory.id for text in ("Use tabs", "Use spaces")]
+        first = contexts.append(branch.id, "Use tabs", "user").memory.id
+        clock.repeat_prefix()
+        twins = [first, contexts.append(branch.id, "Use spaces", "user").memory.id]
         elsewhere = contexts.append(other.id, "Use neither", "user").memory
         deleted = contexts.append(branch.id, "Use both", "user").memory
         cortex.memories.delete(deleted.id)
@@ -296,15 +307,7 @@ def test_every_tool_and_every_argument_is_tried(client: Caller, prepared: Prepar
         assert good.keys() == listed[tool]["properties"].keys()
         tried = {bad.named for bad in BAD.values() if bad.tool == tool}
         assert tried >= good.keys()
-    for tool in (
-        "initialize_context",
-        "verify_response",
-        "get_active_summary",
-        "search_context",
-        "load_context",
-        "get_automation_status",
-        "get_context_graph_info",
-    ):
+    for tool in ("initialize_context", *READING):
         assert client.call(tool, **prepared.filled(GOOD[tool]))["success"] is True
     assert _state(client, prepared) == untouched
 

@@ -127,8 +127,10 @@ def test_an_updated_memory_is_read_as_it_is_now(cortex: Cortex, client: Caller, 
 
 
 @pytest.mark.parametrize("client", MODES, indirect=True)
-def test_a_prefix_of_several_memories_names_them(cortex: Cortex, client: Caller) -> None:
-    twins = [cortex.memories.capture(text).id for text in ("one", "two")]
+def test_a_prefix_of_several_memories_names_them(cortex: Cortex, clock: FakeClock, client: Caller) -> None:
+    first = cortex.memories.capture("one").id
+    clock.repeat_prefix()
+    twins = [first, cortex.memories.capture("two").id]
     uri = f"subcog://memory/{twins[0][:8]}"
     error = client.unreadable(uri)
     assert (error.code, error.data["error"], error.data["uri"]) == (-32602, "AmbiguousId", uri)

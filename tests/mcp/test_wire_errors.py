@@ -240,8 +240,11 @@ class Prepared:
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory, model: Backend) -> Iterator[Prepared]:
     home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("project")
-    with Cortex.open(home, project=project, clock=FakeClock(), backend=model) as cortex:
-        first, second = (cortex.memories.capture(text, namespace="decisions").id for text in ("Use tabs", "Use spaces"))
+    clock = FakeClock()
+    with Cortex.open(home, project=project, clock=clock, backend=model) as cortex:
+        first = cortex.memories.capture("Use tabs", namespace="decisions").id
+        clock.repeat_prefix()
+        second = cortex.memories.capture("Use spaces", namespace="decisions").id
     with http_server(home, project, "--exclude-tools", EXCLUDED, CORTEX_SECRETS="block") as server:
         yield Prepared(server.url, server.mcp, (first, second))
 

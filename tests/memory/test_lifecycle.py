@@ -30,12 +30,20 @@ def test_a_memory_is_found_by_every_spelling_of_its_id(cortex: Cortex) -> None:
         assert cortex.memories.get(spelling).id == memory.id
 
 
-def test_an_ambiguous_prefix_lists_the_candidates(cortex: Cortex) -> None:
-    first, second = cortex.memories.capture_many([NewMemory(content="a"), NewMemory(content="b")])
+def test_eight_digits_name_one_of_many_that_were_captured_at_once(cortex: Cortex) -> None:
+    made = cortex.memories.capture_many([NewMemory(content=f"note {n}") for n in range(300)])
+    for memory in made:
+        assert cortex.memories.get(memory.id[:8]).id == memory.id
+
+
+def test_an_ambiguous_prefix_lists_the_candidates(cortex: Cortex, clock: FakeClock) -> None:
+    first = cortex.memories.capture("a")
+    clock.repeat_prefix()
+    second = cortex.memories.capture("b")
     assert first.id[:8] == second.id[:8]
     with pytest.raises(AmbiguousId) as refused:
         cortex.memories.get(first.id[:8])
-    assert refused.value.candidates == (first.id, second.id)
+    assert sorted(refused.value.candidates) == sorted((first.id, second.id))
 
 
 def test_unknown_and_malformed_ids_are_told_apart(cortex: Cortex) -> None:

@@ -75,7 +75,7 @@ def side_by_side(
     monkeypatch.delenv("CORTEX_DATABASE_URL", raising=False)
     grown = IdMaker.new
     # Ids of one process grow by themselves; with an end that follows from the beginning both homes give the same ones.
-    monkeypatch.setattr(IdMaker, "new", lambda maker: _with_known_end(grown(maker)[:16]))
+    monkeypatch.setattr(IdMaker, "new", lambda maker: _with_known_end(grown(maker)[:8]))
     with (
         opened(folder / "of-sqlite", project, clock) as sqlite,
         opened(folder / "of-postgres", project, clock, database_url=url) as postgres,
@@ -98,7 +98,7 @@ def both(
 
 
 def _with_known_end(start: str) -> str:
-    return start + sha256(start.encode()).hexdigest()[:24]
+    return start + sha256(start.encode()).hexdigest()[:32]
 
 
 # -- memories ------------------------------------------------------------------------------------

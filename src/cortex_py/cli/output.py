@@ -45,7 +45,7 @@ __all__ = [
     "visible",
 ]
 
-# Ids count time in their first 16 digits, so that no two of one process have these in common; see `ids`.
+# Ids of earlier versions count time in their first 16 digits, so no two of one process have these in common.
 SHORT_ID = 16
 
 _GAP = 2
