@@ -140,6 +140,23 @@ def test_an_entity_is_found_by_id_name_and_spelling(desk: Cortex) -> None:
             desk.graph.get(unknown)
 
 
+def test_the_id_of_another_spelling_names_the_entity_in_every_operation(desk: Cortex) -> None:
+    desk.memories.capture("Alice uses PostgreSQL.")
+    graph = desk.graph
+    known = graph.create("Postgres", "Technology")
+    assert known.id == "entity_postgresql"
+    assert graph.get("entity_postgres").entity.id == known.id
+    assert [one.entity.id for one in graph.neighbors("entity_postgres")[1]] == ["entity_alice"]
+    assert graph.path("entity_alice", "entity_postgres").found
+    assert {pair.target_id for pair in graph.relationships(target="entity_postgres")[0]} == {known.id}
+    graph.infer(["entity_alice", "entity_postgres"])
+    # A number at the end tells two entities apart, so it is no part of a name.
+    for unknown in ("entity_postgres_2", "entity_mysql", "entity_"):
+        with pytest.raises(EntityNotFound):
+            graph.delete(unknown)
+    assert graph.get("entity_postgres").entity.id == known.id
+
+
 def test_a_name_of_several_is_not_guessed(graph: Graph) -> None:
     ids = [graph.create("Mercury", type).id for type in ("Person", "Technology")]
     with pytest.raises(InvalidInput) as caught:

@@ -48,6 +48,8 @@ _PROPERTY_BYTES = 65_536
 # Not every client can read deeper nesting.
 _PROPERTY_DEPTH = 32
 _ID = re.compile(r"entity_[a-z0-9_]+")
+# An id that says a name. A number at its end tells apart entities of one name, and is no part of it.
+_NAMED_ID = re.compile(r"entity_([a-z0-9_]*[a-z])")
 
 
 def check_entity_type(text: str, field: str = "entity_type") -> EntityType:
@@ -171,23 +173,28 @@ class GraphBase:
     def _find(self, session: Session, ref: str, field: str = "entity_id") -> tuple[str, str]:
         """The space and id of an entity, by id, name or other spelling; the project comes before the person.
 
-        `field` is the argument that an error names.
+        An id that no entity has is read as a name: `entity_postgres` names PostgreSQL. `field` is the argument that an
+        error names.
         """
         text = ref.strip()
         spaces = self._place.spaces() if len(text) <= NAME_BYTES else ()
         for space in spaces:
             if found := self._by_id(session, space, text):
                 return space, found
-        for space in spaces:
-            keys = keys_of(text)
-            rows = [row for key in keys for row in self._table.by_keys(session, space, [key]).get(key, ())]
-            unique = {row.id: row for row in rows}
-            if len(unique) == 1:
-                return space, next(iter(unique))
-            if unique:
-                raise InvalidInput(
-                    f"{text[:80]!r} may be {', '.join(sorted(unique))}.", remedy="Give one of these ids.", field=field
-                )
+        named = _NAMED_ID.fullmatch(text)
+        for name in (text, named[1].replace("_", " ")) if named else (text,):
+            for space in spaces:
+                keys = keys_of(name)
+                rows = [row for key in keys for row in self._table.by_keys(session, space, [key]).get(key, ())]
+                unique = {row.id: row for row in rows}
+                if len(unique) == 1:
+                    return space, next(iter(unique))
+                if unique:
+                    raise InvalidInput(
+                        f"{text[:80]!r} may be {', '.join(sorted(unique))}.",
+                        remedy="Give one of these ids.",
+                        field=field,
+                    )
         raise EntityNotFound(f"There is no entity {text[:80]!r}.", remedy="List them, or create it.", field=field)
 
     def _by_id(self, session: Session, space: str, identity: str) -> str | None:
