@@ -337,6 +337,14 @@ def test_a_prefix_of_several_ids_names_the_candidates(client: Caller, prepared: 
     assert all(twin in told["details"] for twin in twins)
 
 
+def test_current_names_the_servers_own_project(client: Caller, prepared: Prepared, untouched: Any) -> None:
+    for tool in READING:
+        arguments = prepared.filled(GOOD[tool] | {"project_id": "current"})
+        assert client.call(tool, **arguments)["success"] is True, tool
+    assert client.call("list_snapshots", project_id="current")["success"] is True
+    assert _state(client, prepared) == untouched
+
+
 def test_a_context_of_another_branch_says_where_it_is(client: Caller, prepared: Prepared) -> None:
     told = client.failed("load_context", **prepared.filled(GOOD["load_context"] | {"context_id": "$other"}))
     assert "belongs to 'other_" in told["error"]

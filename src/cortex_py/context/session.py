@@ -67,6 +67,8 @@ logger = logging.getLogger(__name__)
 
 # Callers of a shared server choose their projects, so the number of open ones is bounded.
 _MOST_OPEN = 64
+# Stands for an id, so that a caller need not know the id of the project that it works in.
+_CURRENT = "current"
 
 
 def open_session(
@@ -335,8 +337,8 @@ class ProjectSessions:
         return self.of(chosen)
 
     def get(self, project_id: str | None) -> ProjectSession:
-        """The session of a project, or the current one for None."""
-        return self.current if project_id is None else self.of(project_id)
+        """The session of a project, or the current one for None and `current`."""
+        return self.current if project_id is None or project_id == _CURRENT else self.of(project_id)
 
     def get_writable(self, project_id: str | None) -> ProjectSession:
         """As `get`, for a caller who may write there."""
@@ -373,7 +375,7 @@ class ProjectSessions:
         if record is None or not may_read(record.id):
             raise ProjectNotFound(
                 f"There is no project {project_id[:80]!r}.",
-                remedy="Call initialize_context with the path of the project first.",
+                remedy="Give `current`, or call initialize_context with the path of the project first.",
                 field="project_id",
             )
         root = Path(record.root) if record.root else None
