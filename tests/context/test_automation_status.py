@@ -41,7 +41,8 @@ def open_at(home: Path, tree: Path, clock: FakeClock) -> Iterator[Open]:
 
 def _answer(cortex: Cortex, accepted: bool, times: int, clock: FakeClock) -> None:
     for _ in range(times):
-        found = cortex.suggestions.suggest("Fix the importer", top_k=1)
+        # Another task each time: what was rejected does not come back for the same one.
+        found = cortex.suggestions.suggest(f"Fix the importer at {clock.moment:%H%M%S}", top_k=1)
         if accepted:
             cortex.suggestions.accept(found.session_id, [one.memory.id for one in found.suggestions])
         else:
@@ -66,7 +67,7 @@ def test_before_any_answer_it_is_plan_a_and_the_message_says_why(open_at: Open) 
 
 
 @pytest.mark.slow
-def test_the_plan_falls_after_enough_answers_and_takes_more_to_come_back(open_at: Open, clock: FakeClock) -> None:
+def test_the_plan_follows_the_share_of_accepting_answers(open_at: Open, clock: FakeClock) -> None:
     cortex = open_at()
     cortex.memories.capture("The importer reads the ledger")
     _answer(cortex, False, 9, clock)
@@ -77,26 +78,23 @@ def test_the_plan_falls_after_enough_answers_and_takes_more_to_come_back(open_at
     told = cortex.suggestions.automation().standing
     assert (told.plan, told.acceptance_rate, told.rejection_rate, told.feedback_count) == ("B", 0.0, 1.0, 10)
     assert cortex.suggestions.suggest("Fix the importer").requires_confirmation is True
-    # 70 of a hundred would have been enough to stay, and is not enough to return.
-    _answer(cortex, True, 25, clock)
+    _answer(cortex, True, 23, clock)
     assert _plan(cortex) == "B"
-    _answer(cortex, True, 5, clock)
+    _answer(cortex, True, 1, clock)
     told = cortex.suggestions.automation().standing
-    assert (told.plan, told.acceptance_rate, told.feedback_count) == ("A", 0.75, 40)
-    _answer(cortex, False, 2, clock)
-    assert _plan(open_at()) == "A"
+    assert (told.plan, told.acceptance_rate, told.feedback_count) == ("A", pytest.approx(24 / 34), 34)
+    _answer(cortex, False, 1, clock)
+    assert _plan(open_at()) == "B"
 
 
-def test_a_part_that_was_taken_counts_both_ways(open_at: Open) -> None:
+def test_an_answer_that_takes_a_part_accepts(open_at: Open) -> None:
     cortex = open_at()
     ids = [cortex.memories.capture(f"The importer reads the {word}").id for word in ("ledger", "journal")]
     found = cortex.suggestions.suggest("Fix the importer")
     assert {one.memory.id for one in found.suggestions} == set(ids)
     assert cortex.suggestions.accept(found.session_id, ids[:1]) == 1
     told = cortex.suggestions.automation().standing
-    assert told.feedback_count == 1
-    assert 0.5 < told.acceptance_rate < 1
-    assert told.acceptance_rate + told.rejection_rate == pytest.approx(1)
+    assert (told.feedback_count, told.acceptance_rate, told.rejection_rate) == (1, 1.0, 0.0)
 
 
 def test_each_project_has_a_plan_of_its_own(open_at: Open, tmp_path: Path, clock: FakeClock) -> None:
@@ -109,20 +107,18 @@ def test_each_project_has_a_plan_of_its_own(open_at: Open, tmp_path: Path, clock
     assert there.suggestions.automation(project_id=here.project.id).standing.plan == "B"
 
 
-def test_each_kind_of_action_has_a_plan_of_its_own_with_hysteresis(open_at: Open) -> None:
+def test_each_kind_of_action_has_a_plan_of_its_own(open_at: Open) -> None:
     suggestions = open_at().suggestions
     for _ in range(10):
         suggestions.answered("promote", False)
     found = suggestions.automation()
     assert {name: one.plan for name, one in found.actions.items()} == {**dict.fromkeys(ACTIONS, "A"), "promote": "B"}
     assert found.standing.plan == "A"
-    for _ in range(28):
+    for _ in range(23):
         told = suggestions.answered("promote", True)
-    assert told.acceptance_rate > 0.7
     assert (told.plan, open_at().suggestions.automation().actions["promote"].plan) == ("B", "B")
-    for _ in range(2):
-        told = suggestions.answered("promote", True)
-    assert (told.plan, told.feedback_count) == ("A", 40)
+    told = suggestions.answered("promote", True)
+    assert (told.plan, told.feedback_count) == ("A", 34)
     for _ in range(200):
         told = suggestions.answered("promote", True)
     # Old answers make room: so many right ones do not outweigh for ever.

@@ -430,4 +430,4 @@ def test_weak_evidence_is_not_offered_unless_a_link_can_be_named() -> None:
 
 def test_the_reason_names_what_the_task_and_the_memory_share() -> None:
     (found,) = rank([Signals("m", semantic=0.9, shared=("CSV", "export"))], {}, 5)
-    assert found.reason == "matches the task by meaning (0.90): both mention “CSV” and “export”"
+    assert found.reason == "fits the task (0.90): both mention “CSV” and “export”"

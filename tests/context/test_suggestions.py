@@ -104,7 +104,7 @@ def test_a_first_suggestion_needs_no_history(desk: Cortex) -> None:
     found = desk.suggestions.suggest(TASK)
     first = found.suggestions[0]
     assert (first.memory.id, first.source) == (about, "ai_analysis")
-    assert first.reason.startswith("matches the task by meaning (")
+    assert first.reason.startswith("fits the task (")
     assert 0 < first.confidence <= 0.7
     assert beside not in _ids(found)
     assert (found.pending, found.requires_confirmation) == ((), False)
@@ -116,10 +116,8 @@ def test_what_has_nothing_to_do_with_a_task_is_not_suggested(cortex: Cortex, tas
         cortex.memories.capture(note)
     found = cortex.suggestions.suggest(task)
     assert found.suggestions == ()
-    # What was not asked needs no answer, and none is waited for.
+    # Nothing waits for an answer.
     assert cortex.suggestions.automation().pending == ()
-    with pytest.raises(SuggestionNotFound):
-        cortex.suggestions.reject(found.session_id, "nothing there")
 
 
 def test_meaning_is_enough_with_the_real_model(cortex: Cortex) -> None:
@@ -442,7 +440,7 @@ def test_purging_leaves_nothing_of_a_memory(desk: Cortex, home: Path, clock: Fak
     about, beside = _ledger(desk)
     _together(desk, clock, about, beside)
     for answer in ("accept", "reject", "open"):
-        found = desk.suggestions.suggest(TASK)
+        found = desk.suggestions.suggest("Explain the ledger to new colleagues" if answer == "reject" else TASK)
         assert {about, beside} <= set(_ids(found))
         if answer == "accept":
             desk.suggestions.accept(found.session_id, [about])
@@ -714,7 +712,7 @@ def test_the_next_suggestion_knows_the_last_answer(desk: Cortex, clock: FakeCloc
     about, beside = _ledger(desk)
     _together(desk, clock, about, beside)
     before = desk.suggestions.suggest(TASK)
-    desk.suggestions.reject(before.session_id, "not relevant")
+    desk.suggestions.reject(desk.suggestions.suggest("Fix the ledger totals").session_id, "not relevant")
     after = desk.suggestions.suggest(TASK)
     for one in (about, beside):
         assert _of(after, one).confidence < _of(before, one).confidence
@@ -726,13 +724,41 @@ def test_the_next_suggestion_knows_the_last_answer(desk: Cortex, clock: FakeCloc
     assert raw[before.session_id] > raw[after.session_id] > raw[again.session_id]
 
 
+def test_what_was_rejected_does_not_come_back_for_the_task(desk: Cortex, clock: FakeClock) -> None:
+    about, beside = _ledger(desk)
+    _together(desk, clock, about, beside)
+    for reason in ("outdated, we left it", "irrelevant"):
+        found = desk.suggestions.suggest(TASK)
+        assert found.suggestions or reason == "irrelevant"
+        desk.suggestions.reject(found.session_id, reason)
+    assert desk.suggestions.suggest("Please fix the rounding in the ledger").suggestions == ()
+    assert {about, beside} <= set(_ids(desk.suggestions.suggest("Test the ledger totals")))
+    clock.advance(seconds=1)
+    desk.memories.update(about, content="The ledger rounding is half up since the audit")
+    assert _ids(desk.suggestions.suggest(TASK)) == [about]
+    clock.advance(days=31)
+    assert beside in _ids(desk.suggestions.suggest(TASK))
+
+
+def test_a_session_without_suggestions_can_be_rejected(desk: Cortex) -> None:
+    found = desk.suggestions.suggest(TASK)
+    assert found.suggestions == ()
+    with pytest.raises(InvalidInput):
+        desk.suggestions.accept(found.session_id, ["0" * 40])
+    assert desk.suggestions.reject(found.session_id, "nothing was offered") == ()
+    told = desk.suggestions.automation()
+    assert (told.pending, told.standing.feedback_count) == ((), 0)
+    with pytest.raises(SuggestionClosed):
+        desk.suggestions.reject(found.session_id, "nothing was offered")
+
+
 def test_a_rejection_weighs_most_for_tasks_of_its_kind(desk: Cortex) -> None:
     about, _ = _ledger(desk)
     tasks = ("Fix the ledger rounding", "Document the ledger rounding")
     before = [_sure(desk, task, about) for task in tasks]
     assert before[0] == pytest.approx(before[1], abs=0.05)
-    for _ in range(5):
-        found = desk.suggestions.suggest(tasks[0])
+    for part in range(5):
+        found = desk.suggestions.suggest(f"Fix ledger part{part}")
         desk.suggestions.reject(found.session_id, "not relevant")
     lost = [was - _sure(desk, task, about) for was, task in zip(before, tasks, strict=True)]
     assert lost[0] > lost[1] > 0
@@ -750,8 +776,8 @@ def test_the_reason_decides_what_is_lowered(desk: Cortex) -> None:
         return found.suggestions[0].confidence
 
     before = {word: sure(word) for word in notes}
-    for _ in range(3):
-        found = desk.suggestions.suggest("Fix invoices", top_k=1)
+    for part in range(3):
+        found = desk.suggestions.suggest(f"Fix invoices part{part}", top_k=1)
         assert desk.suggestions.reject(found.session_id, "wrong module") == ("wrong area",)
     lost = {word: before[word] - sure(word) for word in notes}
     # The folder is at fault, not the note: its neighbour loses as much, and what lies elsewhere less.
@@ -762,8 +788,8 @@ def test_the_reason_decides_what_is_lowered(desk: Cortex) -> None:
 def test_what_was_learned_fades(desk: Cortex, clock: FakeClock) -> None:
     about, _ = _ledger(desk)
     before = _sure(desk, TASK, about)
-    for _ in range(5):
-        desk.suggestions.reject(desk.suggestions.suggest(TASK).session_id, "not relevant")
+    for part in range(5):
+        desk.suggestions.reject(desk.suggestions.suggest(f"Fix ledger part{part}").session_id, "not relevant")
     low = _sure(desk, TASK, about)
     clock.advance(days=90)
     assert low < _sure(desk, TASK, about) <= before
@@ -812,7 +838,7 @@ def test_any_answer_leaves_confidences_within_bounds(desk: Cortex, clock: FakeCl
     about, beside = _ledger(desk)
     _together(desk, clock, about, beside)
     for turn in range(40):
-        found = desk.suggestions.suggest(TASK)
+        found = desk.suggestions.suggest(f"Fix ledger part{turn}")
         assert all(0 <= one.confidence <= 1 for one in found.suggestions)
         if turn % 2:
             desk.suggestions.accept(found.session_id, _ids(found)[:1])

@@ -110,6 +110,16 @@ def test_vectors_are_filled_in_once_the_model_is_there(cortex: Cortex, client: C
     assert "message" not in found
 
 
+def test_a_suggestion_names_the_words_that_matched(client: Caller) -> None:
+    client.call("subcog_capture", content=INVOICES, namespace="decisions")
+    told = client.call(
+        "suggest_contexts", project_id="current", current_context="Invoices come out of WeasyPrint empty"
+    )
+    (one,) = told["suggestions"]
+    assert "meaning" not in one["reason"]
+    assert one["reason"].endswith("both mention “WeasyPrint” and “Invoices”")
+
+
 def test_what_cannot_be_compared_is_said(client: Caller) -> None:
     client.call("subcog_capture", content=INVOICES, namespace="decisions")
     told = client.call("subcog_consolidate", namespace="decisions", dry_run=True)

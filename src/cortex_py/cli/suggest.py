@@ -45,7 +45,7 @@ def suggest_command(
             session.show({"accepted_count": count}, f"{counted(count, 'suggestion')} taken.")
         elif rejected is not None:
             kinds = suggestions.reject(rejected, reason or "")
-            session.show({"understood": list(kinds)}, f"Understood: {', '.join(kinds)}.")
+            session.show({"understood": list(kinds)}, f"Understood: {', '.join(kinds) or 'nothing was suggested'}.")
         elif history is not None:
             rows = suggestions.history(limit=history)
             if session.as_json:

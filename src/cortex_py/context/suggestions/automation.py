@@ -6,7 +6,7 @@ plan, and a plain window rather than a fading one, so that "61 of the last 100" 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,16 +16,13 @@ from ...store.tables.suggestions import TrustRow
 __all__ = [
     "ACTIONS",
     "ENOUGH",
-    "FALL",
-    "RETURN",
+    "LEAST",
     "WINDOW",
     "Plan",
     "PlanStatus",
     "action_plan",
     "assess",
-    "assess_answers",
     "fixed_plan",
-    "last_plan",
     "next_plan",
     "requires_confirmation",
 ]
@@ -37,9 +34,7 @@ ACTIONS = ("suggest", "branch", "promote", "consolidate")
 WINDOW = 100
 # Fewer answers are chance: one in eight runs of ten would fall below the bar at a true acceptance of 0.8.
 ENOUGH = 10
-FALL = 0.70
-# Higher than the fall, so that one answer more or less does not turn the plan back and forth.
-RETURN = 0.75
+LEAST = 0.70  # acceptance from which Cortex acts by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +48,12 @@ class PlanStatus:
     message: str
 
 
-def next_plan(current: Plan, accepted: float, refused: float, *, override: Plan | None = None) -> Plan:
-    """The plan after these answers. A setting wins, no answers mean Plan A, and a few change nothing."""
+def next_plan(accepted: float, refused: float, *, override: Plan | None = None) -> Plan:
+    """The plan after these answers. A setting wins, and a few answers leave Plan A."""
     if override is not None:
         return override
     total = accepted + refused
-    if total <= 0:
-        return "A"
-    if total < ENOUGH:
-        return current
-    return "A" if accepted / total >= (FALL if current == "A" else RETURN) else "B"
+    return "A" if total < ENOUGH or accepted / total >= LEAST else "B"
 
 
 def requires_confirmation(plan: Plan) -> bool:
@@ -70,13 +61,11 @@ def requires_confirmation(plan: Plan) -> bool:
     return plan == "B"
 
 
-def assess(
-    current: Plan, accepted: float, refused: float, *, override: Plan | None = None, action: str = "suggest"
-) -> PlanStatus:
+def assess(accepted: float, refused: float, *, override: Plan | None = None, action: str = "suggest") -> PlanStatus:
     """The plan and its reason after these answers to one kind of action."""
     total = accepted + refused
     rate = accepted / total if total > 0 else 0.0
-    plan = next_plan(current, accepted, refused, override=override)
+    plan = next_plan(accepted, refused, override=override)
     message = _message(plan, rate, round(total), override, action)
     return PlanStatus(plan, rate, 1.0 - rate if total > 0 else 0.0, round(total), message)
 
@@ -90,25 +79,7 @@ def action_plan(rows: Mapping[tuple[str, str], TrustRow], action: str, settings:
     """The plan for an automatic action, by how often it was right."""
     row = rows.get(("action", action))
     counts = (row.accepted, row.refused) if row is not None else (0.0, 0.0)
-    return next_plan(last_plan(rows, action), *counts, override=fixed_plan(settings))
-
-
-def last_plan(rows: Mapping[tuple[str, str], TrustRow], action: str) -> Plan:
-    """The plan after the last answer to an action: returning to Plan A takes more than staying in it."""
-    row = rows.get(("plan", action))
-    return "B" if row is not None and row.refused else "A"
-
-
-def assess_answers(shares: Sequence[float], override: Plan | None = None) -> PlanStatus:
-    """The plan after answers, oldest first, each given as the accepted share of the suggestions."""
-    plan: Plan = "A"
-    accepted = refused = 0.0
-    for count in range(1, len(shares) + 1):
-        last = shares[max(0, count - WINDOW) : count]
-        accepted = sum(last)
-        refused = len(last) - accepted
-        plan = next_plan(plan, accepted, refused)
-    return assess(plan, accepted, refused, override=override)
+    return next_plan(*counts, override=fixed_plan(settings))
 
 
 _DOES: dict[Plan, str] = {
@@ -138,8 +109,8 @@ def _message(plan: Plan, rate: float, total: int, override: Plan | None, action:
         return f"{_DOES[plan]} {given} so far; the plan can change after {ENOUGH}."
     accepted = f"{_percent(rate)} of the last {given} {agreed}"
     if plan == "B":
-        return f"{_DOES[plan]} {accepted}; from {RETURN:.0%} on it acts by itself again."
-    return f"{_DOES[plan]} {accepted}; below {FALL:.0%} it will ask first."
+        return f"{_DOES[plan]} {accepted}; from {LEAST:.0%} on it acts by itself again."
+    return f"{_DOES[plan]} {accepted}; below {LEAST:.0%} it will ask first."
 
 
 def _percent(rate: float) -> str:

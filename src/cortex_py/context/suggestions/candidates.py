@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -32,6 +32,9 @@ _MEANT = 3
 # The partners of all anchors together, and the fewest of each.
 _PARTNERS, _FEWEST = 48, 6
 _CHOICES = 60
+# The newest refused sessions that are read, and for how long a refusal keeps a record from such a task.
+_REFUSALS = 100
+_REFUSED_FOR = 30 * 86_400_000_000
 _FILES = 8
 _PER_FILE = 3
 # The newest events of a branch that show what it uses again and again.
@@ -78,8 +81,8 @@ class _Table:
         self.memories.setdefault(memory.id, memory)
         self._columns.setdefault(memory.id, {}).update(more)
 
-    def gathered(self, without: Collection[str], now: int) -> Candidates:
-        kept = {one: memory for one, memory in self.memories.items() if one not in without}
+    def gathered(self, past: _Past, now: int) -> Candidates:
+        kept = {one: memory for one, memory in self.memories.items() if past.leaves(memory)}
         return Candidates(
             {one: Signals(one, **self._columns[one], **_description(memory, now)) for one, memory in kept.items()}, kept
         )
@@ -103,11 +106,12 @@ class CandidateFinder:
         with self._store.database.read() as session:
             past = self._past(session, task, hits, branch_id, now, top_k)
         for hit in past.hits:
-            table.add(hit.memory, semantic=hit.score, shared=shared_words(task, hit.memory))
+            by_meaning = hit.signals is not None and hit.signals.meaning > 0
+            table.add(hit.memory, semantic=hit.score, by_meaning=by_meaning, shared=shared_words(task, hit.memory))
         self._from_graph(past.hits, table)
         self._from_git(table)
         self._from_history(past, now, table)
-        return table.gathered(past.at_hand, now)
+        return table.gathered(past, now)
 
     def _from_graph(self, hits: Sequence[Hit], table: _Table) -> None:
         tied = self._graph.expand(hits[:5], limit=_TIED)
@@ -167,8 +171,9 @@ class CandidateFinder:
         at_hand = frozenset(recent)
         best = sorted(said.keys() - at_hand, key=lambda one: (-said[one], one))[: _LOOKED_AT * top_k]
         wanted = dict.fromkeys([*(hit.memory.id for hit in hits), *best, *chosen])
+        refused = _refused(table.refused(session, self._project, now - _REFUSED_FOR, _REFUSALS), task)
         return _Past(
-            hits, at_hand, {one: links[one] for one in wanted if one in links}, chosen,
+            hits, at_hand, refused, {one: links[one] for one in wanted if one in links}, chosen,
             {one: usual[one] for one in wanted if one in usual},
             table.strengths(session, self._project, list(wanted)),
         )  # fmt: skip
@@ -208,10 +213,16 @@ class _Link:
 class _Past:
     hits: list[Hit]
     at_hand: frozenset[str]
+    refused: dict[str, int]
     links: dict[str, _Link]
     chosen: dict[str, int]
     usual: dict[str, Habit]
     strengths: dict[str, tuple[float, int, int]]
+
+    def leaves(self, memory: Memory) -> bool:
+        """Whether a record may be suggested: it is not at hand, and was not refused for this task as it is now."""
+        refused = memory.id not in self.chosen and self.refused.get(memory.id, -1) >= to_micros(memory.updated_at)
+        return memory.id not in self.at_hand and not refused
 
 
 def _about(hits: Sequence[Hit], *, begun: bool) -> list[Hit]:
@@ -259,6 +270,17 @@ def _chosen(events: Sequence[tuple[str, str]], task: str) -> dict[str, int]:
         theirs = _subject(earlier)
         if words and theirs and len(words & theirs) / min(len(words), len(theirs)) >= _LIKE:
             found[memory_id] = found.get(memory_id, 0) + 1
+    return found
+
+
+def _refused(suggested: Sequence[tuple[str, str, int]], task: str) -> dict[str, int]:
+    """When records were last refused for a task that shares more than half of its words with this one."""
+    words = _subject(task)
+    found: dict[str, int] = {}
+    for memory_id, earlier, at in suggested:
+        theirs = _subject(earlier)
+        if len(words & theirs) * 2 > max(len(words), len(theirs)):
+            found[memory_id] = max(at, found.get(memory_id, at))
     return found
 
 

@@ -23,7 +23,6 @@ __all__ = [
     "ACCEPTANCE",
     "KINDS",
     "RejectionKind",
-    "acceptance_share",
     "apply_answer",
     "classify",
     "read_trust",
@@ -121,8 +120,6 @@ def _denied(match: re.Match[str]) -> bool:
 Rows = dict[tuple[str, str], TrustRow]
 # A suggestion that was passed over beside an accepted one was seen and found less useful.
 _PASSED_OVER = 0.3
-# Nobody needs all of five suggestions: those passed over count little for how well a session went.
-_LEFT_LYING = 0.1
 # One half of what an answer teaches applies to all tasks, the other to those of its kind.
 _HALF = 0.5
 _KINDS: tuple[str, ...] = get_args(TrustKind)
@@ -204,11 +201,6 @@ def apply_answer(
             before = _left(changed.get(bin, TrustRow(0.0, 0.0, now)), now)
             changed[bin] = TrustRow(before.accepted + accepted, before.refused + (not accepted), now)
     return {place: row for place, row in changed.items() if rows.get(place) != row}
-
-
-def acceptance_share(taken: int, shown: int) -> float:
-    """How well a session was answered, 0 to 1; suggestions that were passed over weigh little."""
-    return taken / (taken + _LEFT_LYING * (shown - taken)) if taken else 0.0
 
 
 def _keys(shown: SuggestedRow, memory: Memory | None, now: int) -> dict[TrustKind, str]:

@@ -120,6 +120,7 @@ class Signals:
     habit_times: int = 0
     habit_bursts: int = 0
     semantic: float = 0.0
+    by_meaning: bool = True  # false where only words were compared
     shared: tuple[str, ...] = ()  # words that the task and the memory both have
     graph: float = 0.0
     graph_entity: str = ""
@@ -336,9 +337,10 @@ def _reason(signals: Signals, source: Source, strongest: str) -> tuple[str, str]
         if not signals.graph_entity:
             return f"mentions what is near to {beside}", ""
         return f"mentions {signals.graph_entity} as does {beside}", signals.graph_entity
-    both = " and ".join(f"“{word}”" for word in signals.shared)
-    matches = f"matches the task by meaning ({signals.semantic:.2f})"
-    return f"{matches}: both mention {both}" if both else matches, ""
+    if signals.shared:
+        both = " and ".join(f"“{word}”" for word in signals.shared)
+        return f"fits the task ({signals.semantic:.2f}): both mention {both}", ""
+    return f"matches the task by {'meaning' if signals.by_meaning else 'words'} ({signals.semantic:.2f})", ""
 
 
 def _times(count: int) -> str:

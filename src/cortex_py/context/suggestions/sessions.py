@@ -32,14 +32,11 @@ from .automation import (
     WINDOW,
     PlanStatus,
     assess,
-    assess_answers,
     fixed_plan,
-    last_plan,
-    next_plan,
     requires_confirmation,
 )
 from .candidates import CandidateFinder, Candidates, task_kind
-from .feedback import acceptance_share, apply_answer, classify, read_trust
+from .feedback import apply_answer, classify, read_trust
 from .ranking import Near, RankedMemory, Source, rank
 
 if TYPE_CHECKING:
@@ -57,7 +54,6 @@ _LONGEST_TASK = 10_000
 _KEPT_TASK = 500
 _LONGEST_REASON = 2_000
 _KEPT = 180 * 86_400 * 1_000_000
-_ANSWERS = 100
 # Sessions that ended long ago are deleted once per this period.
 _TRIMMED = 86_400 * 1_000_000
 
@@ -161,9 +157,7 @@ class Suggestions:
         shown = [SuggestedRow(one.memory_id, one.source, one.raw, round(one.confidence, 4), None) for one in ranked]
         with self._store.database.write(project.id) as session:
             waiting = self._pending(session, project.id, now)
-            if shown:
-                # A session without suggestions cannot be answered, so none is kept.
-                self._store.suggestions.open(session, project.id, made, shown)
+            self._store.suggestions.open(session, project.id, made, shown)
             if now - self._trimmed.get(project.id, 0) >= _TRIMMED:
                 self._store.suggestions.trim(session, project.id, now - _KEPT)
                 self._trimmed[project.id] = now
@@ -200,7 +194,10 @@ class Suggestions:
         return len(taken)
 
     def reject(self, session_id: str, reason: str, *, project_id: str | None = None) -> tuple[str, ...]:
-        """Reject all suggestions of a session; returns what was understood of the reason."""
+        """Reject all suggestions of a session; returns what was understood of the reason.
+
+        Nothing is learned, and nothing returned, where nothing was suggested.
+        """
         if not reason.strip():
             raise InvalidInput("The reason is empty.", remedy="Say why they do not fit.", field="reason")
         reason = self._clean(reason)
@@ -210,7 +207,7 @@ class Suggestions:
             opened = self._open_session(session, project.id, session_id, now)
             shown = self._store.suggestions.suggested(session, project.id, opened.id)
             self._answer(session, project, opened, shown, (), reason, now)
-        return classify(reason)
+        return classify(reason) if shown else ()
 
     def automation(self, *, project_id: str | None = None) -> AutomationReport:
         """Whether Cortex acts by itself or asks first, and why."""
@@ -248,11 +245,8 @@ class Suggestions:
             before = known.get(("action", action), TrustRow(0.0, 0.0, now))
             yes, no = before.accepted + accepted, before.refused + (not accepted)
             kept = min(1.0, WINDOW / (yes + no))
-            after = TrustRow(kept * yes, kept * no, now)
-            asks = next_plan(last_plan(known, action), after.accepted, after.refused) == "B"
-            plan = TrustRow(float(not asks), float(asks), now)
-            rows = {("action", action): after, ("plan", action): plan}
-            self._store.suggestions.put_trust(session, project.id, rows)
+            row = TrustRow(kept * yes, kept * no, now)
+            self._store.suggestions.put_trust(session, project.id, {("action", action): row})
             return self._standing(session, project.id, action)
 
     def history(self, *, limit: int = 1_000, project_id: str | None = None) -> list[ReferenceRow]:
@@ -323,8 +317,9 @@ class Suggestions:
     ) -> None:
         """Close a session with the accepted suggestions, or with the reason for the refusal, and learn from it."""
         table, state = self._store.suggestions, "accepted" if reason is None else "rejected"
-        kept, part = (reason or "")[:_LONGEST_REASON], acceptance_share(len(taken), len(shown))
-        if not table.answer(session, project.id, opened.id, state, now, kept, part):
+        # Where nothing was suggested, the answer says nothing of suggestions.
+        kept, share = (reason or "")[:_LONGEST_REASON], float(bool(taken)) if shown else None
+        if not table.answer(session, project.id, opened.id, state, now, kept, share):
             raise _closed(opened.id, "was answered meanwhile")
         table.mark(session, project.id, opened.id, taken)
         memories = project.memories.visible([one.memory_id for one in shown])
@@ -335,11 +330,11 @@ class Suggestions:
         override = fixed_plan(self._settings)
         table = self._store.suggestions
         if action == "suggest":
-            answers = reversed(table.answered(session, project_id, _ANSWERS))
-            return assess_answers([one.share or 0.0 for one in answers], override)
-        rows = table.trust(session, project_id)
-        row = rows.get(("action", action), TrustRow(0.0, 0.0, 0))
-        return assess(last_plan(rows, action), row.accepted, row.refused, override=override, action=action)
+            answers = table.answered(session, project_id, WINDOW)
+            accepted = sum(one.state == "accepted" for one in answers)
+            return assess(accepted, len(answers) - accepted, override=override)
+        row = table.trust(session, project_id).get(("action", action), TrustRow(0.0, 0.0, 0))
+        return assess(row.accepted, row.refused, override=override, action=action)
 
 
 def _closed(session_id: str, how: str) -> SuggestionClosed:

@@ -35,7 +35,7 @@ class SessionRow(NamedTuple):
     state: str
     answered_at: int | None
     reason: str
-    # The accepted share, 0..1; stored, because the suggestions may be purged later.
+    # 1 or 0, in earlier versions a share, for an answer to suggestions, which may be purged later; else None.
     share: float | None
 
 
@@ -211,26 +211,39 @@ class SuggestionTable:
         return [_suggested(row) for row in rows]
 
     def pending(self, session: Session, project_id: str, now: int) -> list[tuple[SessionRow, int]]:
-        """Open sessions, newest first, each with its number of suggestions."""
+        """Open sessions with suggestions, newest first, each with the number of them."""
         rows = session.rows(
             f"SELECT {_SESSION}, (SELECT COUNT(*) FROM suggestion x WHERE x.project_id = ? "
             "AND x.session_id = suggestion_session.id) FROM suggestion_session "
-            "WHERE project_id = ? AND state = 'pending' AND expires_at > ? ORDER BY created_at DESC, id LIMIT 20",
-            (project_id, project_id, now),
+            "WHERE project_id = ? AND state = 'pending' AND expires_at > ? "
+            "AND id IN (SELECT session_id FROM suggestion WHERE project_id = ?) ORDER BY created_at DESC, id LIMIT 20",
+            (project_id, project_id, now, project_id),
         )
         return [(SessionRow(*row[:-1]), int(row[-1])) for row in rows]
 
     def answered(self, session: Session, project_id: str, most: int) -> list[SessionRow]:
-        """Answered sessions, newest first."""
+        """Sessions whose suggestions were answered, newest first."""
         rows = session.rows(
             f"SELECT {_SESSION} FROM suggestion_session "
-            "WHERE project_id = ? AND state IN ('accepted', 'rejected') ORDER BY answered_at DESC, id LIMIT ?",
+            "WHERE project_id = ? AND state IN ('accepted', 'rejected') AND share IS NOT NULL "
+            "ORDER BY answered_at DESC, id LIMIT ?",
             (project_id, most),
         )
         return [SessionRow(*row) for row in rows]
 
+    def refused(self, session: Session, project_id: str, since: int, most: int) -> list[tuple[str, str, int]]:
+        """What the newest refused sessions had suggested: the record, the task, and when they were refused."""
+        rows = session.rows(
+            "SELECT s.memory_id, t.task, t.answered_at FROM (SELECT id, task, answered_at FROM suggestion_session "
+            "WHERE project_id = ? AND state = 'rejected' AND created_at >= ? "
+            "ORDER BY created_at DESC LIMIT ?) t "
+            "JOIN suggestion s ON s.project_id = ? AND s.session_id = t.id",
+            (project_id, since, most, project_id),
+        )
+        return [(row[0], row[1], row[2]) for row in rows]
+
     def answer(
-        self, session: Session, project_id: str, session_id: str, state: str, at: int, reason: str, share: float
+        self, session: Session, project_id: str, session_id: str, state: str, at: int, reason: str, share: float | None
     ) -> bool:
         """Close an open session; False if it was closed meanwhile."""
         session.run(

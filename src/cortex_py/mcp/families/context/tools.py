@@ -220,7 +220,7 @@ class ContextTools(FamilyTools):
         count = len(found.suggestions)
         message = f"{count} relevant context{'' if count == 1 else 's'} suggested"
         if not count:
-            message = "0 relevant contexts suggested: nothing fits this task yet, so there is nothing to answer"
+            message = "0 relevant contexts suggested: nothing fits this task yet, and no answer is needed"
         elif found.requires_confirmation:
             message += "; ask the user before loading them"
         return answers.SuggestAnswer(
@@ -248,9 +248,8 @@ class ContextTools(FamilyTools):
 
     def reject_suggestions(self, project_id: str, session_id: str, reason: str) -> answers.RejectAnswer:
         kinds = self._cortex.suggestions.reject(session_id, reason, project_id=project_id)
-        return answers.RejectAnswer(
-            message=f"Feedback recorded ({', '.join(kinds)}); such suggestions will be made less often"
-        )
+        message = f"Feedback recorded ({', '.join(kinds)}); such tasks will not get these suggestions again"
+        return answers.RejectAnswer(message=message if kinds else "Session closed; nothing was suggested")
 
     def get_automation_status(self, project_id: str) -> answers.AutomationAnswer:
         found = self._cortex.suggestions.automation(project_id=project_id)
