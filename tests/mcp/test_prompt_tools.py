@@ -115,8 +115,8 @@ def test_what_was_saved_is_told_and_read_again(texts: Texts) -> None:
         "version": 1,
         **given,
         "variables": [
-            {"name": "file", "required": texts.kind == "prompt"},
-            {"name": "issue_type", "required": texts.kind == "prompt"},
+            {"name": "file", "required": False},
+            {"name": "issue_type", "required": False},
         ],
         "content": REVIEW,
         "uses": 0,

@@ -26,7 +26,7 @@ class VariableItem(Answer):
     @classmethod
     def from_variable(cls, variable: Variable) -> Self:
         return cls.from_record(
-            variable, default=variable.default, required=variable.required is not False and variable.default is None
+            variable, default=variable.default, required=variable.required is True and variable.default is None
         )
 
 
