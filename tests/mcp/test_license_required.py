@@ -73,8 +73,12 @@ def _opened(caller: Caller, project_id: str) -> set[str]:
     for tool, arguments in FREE.items():
         caller.call(tool, project_id=project_id, **arguments)
     branch = caller.call("create_branch", project_id=project_id, branch_topic="Layout")["branch_id"]
-    said = {"project_id": project_id, "branch_id": branch, "content": "Use tabs", "role": "user"}
-    assert caller.call("update_memory", **said)["indexed"]
+    said = {"project_id": project_id, "branch_id": branch, "content": "I ran the tests", "role": "assistant"}
+    told = caller.call("update_memory", **said)
+    # What is said is kept in any case, and checked only where a check is allowed.
+    assert told["indexed"]
+    assert (told["hallucination_status"] == "NOT_AVAILABLE") == ("verify_response" not in opened)
+    assert ("verify_response needs a licence" in told["message"]) == ("verify_response" not in opened)
     caller.call("subcog_status")
     return opened
 

@@ -336,12 +336,17 @@ class Contexts:
         project.git.promote(project.memories.get(ref), back=back)
         return project.memories.get(ref)
 
-    def append(self, branch_id: str, content: str, role: str, *, project_id: str | None = None) -> AppendResult:
-        """Add a turn to a branch. When this returns, it is stored, indexed, classified and in the branch file."""
+    def append(
+        self, branch_id: str, content: str, role: str, *, check: bool = True, project_id: str | None = None
+    ) -> AppendResult:
+        """Add a turn to a branch. When this returns, it is stored, indexed, classified and in the branch file.
+
+        Without `check`, what the assistant says is stored unverified.
+        """
         check_role(role)
         project = self._sessions.get_writable(project_id)
         branch = self._branch(project, branch_id)
-        found, unchecked = self._checked(project, content) if role == "assistant" else (None, "")
+        found, unchecked = self._checked(project, content) if check and role == "assistant" else (None, "")
         score = found.score if found and found.findings else None
         item = NewMemory(content=content, branch_id=branch.id, role=role, namespace=None, grounding=score)
         memory = project.memories.capture_many([item])[0]

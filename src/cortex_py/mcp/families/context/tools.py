@@ -14,7 +14,7 @@ from pydantic import Field
 from ....clock import iso
 from ....context.branches.file import slug
 from ....context.scan import ScanMode
-from ....errors import InvalidInput
+from ....errors import InvalidInput, LicenseRequired
 from ....grounding.verification import describe_evidence
 from ....ids import context_id as as_context_id
 from ....paths import expanded
@@ -85,12 +85,14 @@ class ContextTools(FamilyTools):
     def update_memory(
         self, project_id: str, branch_id: BranchId, content: str, role: Literal["user", "assistant"]
     ) -> answers.UpdateMemoryAnswer:
-        appended = self._cortex.contexts.append(branch_id, content, role, project_id=project_id)
+        unlicensed = self._unlicensed("verify_response") if role == "assistant" else ""
+        append = self._cortex.contexts.append
+        appended = append(branch_id, content, role, check=not unlicensed, project_id=project_id)
         memory, found = appended.memory, appended.verification
         if found is not None:
             notes = [f"Memory updated and verified; {found.message}"]
-        elif appended.unchecked:
-            notes = [f"Memory updated; it could not be checked: {appended.unchecked}"]
+        elif unchecked := unlicensed or appended.unchecked:
+            notes = [f"Memory updated; it could not be checked: {unchecked}"]
         else:
             notes = ["Memory updated; a user's own words are not checked"]
         if memory.redactions:
@@ -108,6 +110,14 @@ class ContextTools(FamilyTools):
             indexed=True,
             message="; ".join(notes),
         )
+
+    def _unlicensed(self, tool: str) -> str:
+        """Why the licence does not include a tool; empty where it does, or none is needed."""
+        try:
+            self._cortex.require(tool)
+        except LicenseRequired as error:
+            return error.message
+        return ""
 
     def verify_response(
         self,
