@@ -188,6 +188,19 @@ class TestLaterTurns:
         assert found.sections["next_step"] == ["review the schema"]
         assert found.left_out == 1
 
+    def test_what_a_person_leaves_for_tomorrow_is_next(self) -> None:
+        found = sections(
+            (U, "I want a default timeout for sessions."),
+            (U, "Tomorrow: pin werkzeug, write the redirect test. One more thing: write the changelog entry."),
+            (U, "Thanks, let's stop here for today."),
+        )
+        assert found["next_step"] == ["pin werkzeug, write the redirect test", "write the changelog entry"]
+        assert found["goal"] == ["I want a default timeout for sessions"]
+
+    def test_a_question_that_was_only_noted_stays_open(self) -> None:
+        asked = "Should redirects restart the timeout?"
+        assert sections((U, asked), (A, "Noted. I'm blocked: pysocks is missing."))["open_questions"] == [asked]
+
     def test_a_resolved_blocker_is_gone(self) -> None:
         blocked = (A, "Blocked: staging database lacks the ALTER permission.")
         assert sections(blocked)["blockers"]
@@ -223,6 +236,55 @@ class TestLaterTurns:
     def test_work_taken_back_is_not_done(self) -> None:
         found = sections((A, "Added retry logic to the mailer."), (A, "Reverted the retry logic in the mailer."))
         assert found["done"] == ["Reverted the retry logic in the mailer"]
+
+
+def shown(*turns: tuple[str | None, str]) -> str:
+    """What stands as decided, done or next."""
+    found = sections(*turns)
+    return "; ".join((*found["decisions"], *found["done"], *found["next_step"]))
+
+
+class TestRefusals:
+    """Nothing that a person refused, or that was taken back, stands as decided, done or next."""
+
+    @each(
+        ("said", "refusal"),
+        [
+            ("OK, I'll use Celery beat for the schedule.", "no celery please"),
+            ("I'll use Celery beat for the schedule.", "No, we do not want Celery."),
+            ("I'll use Celery beat for the schedule.", "no"),
+            ("I'll send the mails through Celery.", "Celery is blocked in our cluster."),
+            ("I added a Celery worker for the mails.", "Please take Celery out again."),
+            ("I added a Celery worker for the mails.", "no, revert that"),
+            ("Implemented Idea 1: Celery with PRAGMA synchronous=OFF.", "not idea 1, that is unsafe"),
+            ("Added a Celery worker in worker.py and mounted it in app.py.", "Then drop Celery."),
+        ],
+    )
+    def test_a_refused_proposal_or_piece_of_work_is_gone(self, said: str, refusal: str) -> None:
+        begin = (U, "We need a nightly report job that mails the totals.")
+        assert "Celery" in shown(begin, (A, said))
+        # What a person asks to undo is their decision; a mere no is none.
+        left = shown(begin, (A, said), (U, refusal))
+        assert left in ("", refusal.rstrip(".") if refusal.startswith(("Please", "Then")) else "")
+
+    def test_work_that_was_taken_back_later_is_gone_though_the_words_are_few(self) -> None:
+        found = sections(
+            (A, "I added TimeoutHTTPAdapter in src/requests/adapters.py and mounted it in Session.__init__."),
+            (A, "I reverted the adapter and added Session.timeout instead."),
+        )
+        assert found["done"] == ["I reverted the adapter and added Session.timeout instead"]
+
+    @each("reply", ["no problem, go on", "ok. Who reviews this?", "No, it commits every 100 rows.", "not sure yet"])
+    def test_other_replies_refuse_nothing(self, reply: str) -> None:
+        found = sections((A, "Added the importer. Next: write the migration script."), (U, reply))
+        assert (found["done"], found["next_step"]) == (["Added the importer"], ["write the migration script"])
+
+    def test_a_list_of_options_is_no_work_done(self) -> None:
+        found = sections(
+            (U, "Please give sessions a default timeout."),
+            (A, "There are three ways: an environment variable, an adapter, or an attribute of the session."),
+        )
+        assert found["done"] == []
 
 
 class TestRendering:

@@ -44,6 +44,19 @@ def test_a_claim_without_evidence_is_marked() -> None:
     assert found["done"] == ["Added `rotate` to auth.py (unverified: no function rotate)"]
 
 
+def test_a_claim_that_no_check_confirmed_is_marked(cortex: Cortex) -> None:
+    line = cortex.contexts.create_branch("Signing in").id
+    said = ("Made `issue` in auth.py twice as fast.", "Passwords are hashed with bcrypt.", "Added `issue` to auth.py.")
+    checks = [cortex.contexts.append(line, one, "assistant").verification for one in said]
+    verdicts = [finding.verdict for one in checks if one for finding in one.findings]
+    assert verdicts == ["unverified", "not found", "supported"]
+    assert cortex.contexts.summary(line).summary.sections["done"] == [
+        "Made `issue` in auth.py twice as fast (unverified)",
+        "Passwords are hashed with bcrypt (unverified: Nothing mentions it)",
+        "Added `issue` to auth.py",
+    ]
+
+
 def test_a_rejected_claim_finishes_nothing() -> None:
     doubt = Doubt("I wrote the migration script.", True, "there is none")
     found = sections(
@@ -62,9 +75,15 @@ def test_what_is_done_later_is_no_longer_unverified() -> None:
 
 
 def test_doubts_are_read_from_what_is_stored() -> None:
-    rows = (("a is b", "contradicted", "c.py:1"), ("d", "not found", ""), ("e", "supported", "e.py"))
-    assert read_doubts(stored("REJECT", *rows)) == (Doubt("a is b", True, "c.py:1"), Doubt("d", True, ""))
-    assert [one.rejected for one in read_doubts(stored("WARN", *rows))] == [True, False]
+    rows = (
+        ("a is b", "contradicted", "c.py:1"),
+        ("d", "not found", ""),
+        ("e", "supported", "e.py"),
+        ("f", "unverified", "no check reads this"),
+    )
+    doubts = (Doubt("a is b", True, "c.py:1"), Doubt("d", True, ""), Doubt("f", False, ""))
+    assert read_doubts(stored("REJECT", *rows)) == doubts
+    assert [one.rejected for one in read_doubts(stored("WARN", *rows))] == [True, False, False]
 
 
 @each("damaged", ["", "{", "[]", '{"status": "REJECT"}', '{"status": 1, "claims": [{}]}'])

@@ -343,7 +343,7 @@ def _private(pem: bytes) -> Ed25519PrivateKey:
 
 
 # As marked in the published document; tools not listed are free. `tool.argument` is an argument of a tool.
-# `update_memory` is marked too, for the check of what it saves: it saves always, and checks where `verify_response` may.
+# `update_memory` is marked too, for the check of what it saves: it checks where `verify_response` is open.
 TIER_OF: Mapping[str, Tier] = MappingProxyType(
     {
         "suggest_contexts": "pro",

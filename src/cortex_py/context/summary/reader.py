@@ -30,11 +30,15 @@ __all__ = [
     "instructs",
     "learns",
     "read",
+    "refused_words",
+    "refuses",
     "replies",
     "resolves",
     "shares",
+    "takes_all_back",
     "takes_back",
     "touches",
+    "troubles",
 ]
 
 # The words of the cues are in `cues.json`, as alternatives of regular expressions: English has the most; German,
@@ -100,6 +104,9 @@ IT_IS = _any_case(_DATA["patterns"]["it_is"])
 LETS = _any_case(_DATA["patterns"]["lets"])
 ALTERNATIVES = _any_case(_DATA["patterns"]["alternatives"])
 UNDO = [_any_case(pattern) for pattern in _DATA["undo"]]
+REFUSED = [_any_case(pattern) for pattern in _DATA["refused"]]
+NOTHING_OF_IT = _any_case(_DATA["patterns"]["nothing_of_it"])
+BACK_AGAIN = _any_case(_DATA["patterns"]["back_again"])
 CLAUSE_END = _any_case(_DATA["patterns"]["clause_end"])
 
 # Obstacles
@@ -118,6 +125,7 @@ OPTIONS = _any_case(r"(?:we (?:can|could) )?either\b.{1,200}\bor\b")
 ASKED = _any_case(_DATA["asked"])
 _THANKS = "|".join(_DATA["replies"]["thanks"])
 THANKS = _any_case(rf"(?:{_THANKS})[.!,;: ]*")
+ACKNOWLEDGED = _any_case(_DATA["patterns"]["acknowledged"])
 LEADING_THANKS = _any_case(rf"(?:(?:oh|and|ah)[, ]+)?(?:(?:{_THANKS})[,.!;]+\s*)+")
 PLAN = _any_case(rf"(?:{'|'.join(_DATA['replies']['plan'])})")
 _COUNTED = re.compile(r"(?<![\w.])(\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|twelve) ([a-z]{3,})", re.I)
@@ -152,9 +160,8 @@ def replies(said: Sequence[Sentence], role: str | None) -> bool:
     A person's turn does if it states something and neither asks, commands nor doubts. The assistant's turn does if its
     first sentence makes a statement; one that opens with a report or a plan may have ignored the question.
     """
-    telling = [sentence for sentence in said if content_words(sentence.text)]
-    if role == "user":
-        telling = [sentence for sentence in telling if not _puts_off(sentence.text)]
+    passes = _puts_off if role == "user" else _acknowledges
+    telling = [sentence for sentence in said if content_words(sentence.text) and not passes(sentence.text)]
     if not telling or role not in ("user", "assistant"):
         return False
     cue = read(telling[0], role)
@@ -167,6 +174,10 @@ def _puts_off(text: str) -> bool:
     """Whether a sentence only thanks, or says what its speaker will do."""
     rest = LEADING_THANKS.sub("", _straight(text), count=1)
     return not rest or bool(THANKS.fullmatch(rest) or PLAN.match(rest))
+
+
+def _acknowledges(text: str) -> bool:
+    return bool(ACKNOWLEDGED.fullmatch(text))
 
 
 def chooses(text: str, said_before: frozenset[str]) -> bool:
@@ -281,8 +292,35 @@ def awaited_words(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def abandoned_words(text: str) -> frozenset[str]:
     """The content words of what a sentence gives up: "Redis" in "Postgres instead of Redis"."""
+    return _named_by(UNDO, text)
+
+
+def refused_words(text: str) -> frozenset[str]:
+    """The content words of what a person's sentence refuses: "Celery" in "no celery please"."""
+    return _named_by([*UNDO, *REFUSED], _straight(text))
+
+
+def refuses(text: str) -> bool:
+    """Whether a person's sentence refuses what was proposed, and says nothing else."""
+    text = _straight(text)
+    return bool(
+        NOTHING_OF_IT.fullmatch(text) or takes_all_back(text) or REFUSED[0].match(text) or REFUSED[1].search(text)
+    )
+
+
+def takes_all_back(text: str) -> bool:
+    """Whether a person's sentence asks to undo what was just done, without naming it."""
+    return bool(BACK_AGAIN.fullmatch(_straight(text)))
+
+
+def troubles(text: str) -> bool:
+    """Whether a sentence reports something that does not work."""
+    return bool(BLOCKED.search(text) or COMPLAINT.search(_straight(text)))
+
+
+def _named_by(patterns: Sequence[re.Pattern[str]], text: str) -> frozenset[str]:
     found: frozenset[str] = frozenset()
-    for pattern in UNDO:
+    for pattern in patterns:
         for match in pattern.finditer(text):
             old = next(part for part in match.groups() if part)
             found |= content_words(CLAUSE_END.split(old, maxsplit=1)[0])

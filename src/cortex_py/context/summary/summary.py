@@ -38,11 +38,15 @@ from .reader import (
     instructs,
     learns,
     read,
+    refused_words,
+    refuses,
     replies,
     resolves,
     shares,
+    takes_all_back,
     takes_back,
     touches,
+    troubles,
 )
 from .sentences import HEAD, TAIL, Sentence, one_line, sentences, shorten
 from .verdicts import Doubt, find_doubt
@@ -52,7 +56,7 @@ __all__ = ["EMPTY", "Summary", "SummaryState", "Turn", "advance", "render"]
 # -- state ---------------------------------------------------------------------------------------
 # The kept sentences of a branch, stored as versioned text of at most 32 KB, whatever its length and script.
 
-VERSION = 2
+VERSION = 3
 
 # How many items of a section are kept. With the cost of one they bound the state.
 KEPT = {GOAL: 6, DECISIONS: 20, DONE: 20, BLOCKERS: 8, OPEN: 12, NEXT: 10, RECENT: 4, UNVERIFIED: 4}
@@ -101,7 +105,7 @@ class Item:
 class SummaryState:
     """What is known after some turns: items in the order they were said, and how many more there were.
 
-    `said` holds words of the last turn, which the next may take up; `ordered` says whether it asked for work.
+    `said` holds words of the last turn, which the next may take up.
     """
 
     turns: int = 0
@@ -109,13 +113,12 @@ class SummaryState:
     last_id: str | None = None
     items: tuple[Item, ...] = ()
     said: frozenset[str] = frozenset()
-    ordered: bool = False
 
     def to_json(self) -> str:
         items = [[item.section, item.text, item.strength, item.turn, item.role, item.doubt] for item in self.items]
         value = {"version": VERSION, "turns": self.turns, "dropped": self.dropped, "last_id": self.last_id}
-        last = {"said": sorted(self.said), "ordered": self.ordered}
-        return json.dumps(value | {"items": items} | last, ensure_ascii=False, separators=(",", ":"))
+        last = {"items": items, "said": sorted(self.said)}
+        return json.dumps(value | last, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> SummaryState:
@@ -127,7 +130,7 @@ class SummaryState:
             items = tuple(_item(*row) for row in value["items"])
             said = frozenset(str(word) for word in value["said"])
             last = _text_or_none(value["last_id"])
-            return cls(int(value["turns"]), int(value["dropped"]), last, items, said, bool(value["ordered"]))
+            return cls(int(value["turns"]), int(value["dropped"]), last, items, said)
         except (KeyError, TypeError, RecursionError) as damage:
             raise ValueError("summary state is damaged: read the turns again") from damage
 
@@ -160,7 +163,6 @@ _PER_TURN = 8  # of one section: one long list must not push out everything else
 _FEW = 3  # with fewer items than this, sentences without any cue are shown too
 _SHORT = 100
 _PLAIN = 2  # strength of a cue that needs no content words beside it
-_NO_EVIDENCE = "no evidence was found"
 _SAID, _WORD = 120, 24  # words of a turn that are kept for the next, and the letters of one
 _TELLING = 2  # content words without which a sentence needs the one before it
 
@@ -204,14 +206,12 @@ class _Reader:
         self.dropped = state.dropped
         self.items = list(state.items)
         self.said_before = state.said
-        self.ordered = state.ordered
 
     def after(self) -> SummaryState:
         first = ""
         for role, content in _voices(self.turn):
             said = _harmless(sentences(content))
             chosen = self._chosen(said, role)
-            reported = self._reported(said, role)
             if replies(said, role):
                 self._drop_questions_to(role)
             for place, sentence in enumerate(said):
@@ -224,8 +224,6 @@ class _Reader:
                     first = sentence.text
                 if sentence is chosen and (cue is None or cue.section == GOAL):
                     cue = Cue(DECISIONS, _PLAIN, sentence.text)
-                elif sentence is reported and cue is None:
-                    cue = Cue(DONE, 1, sentence.text)
                 self._take(sentence, cue, role, _leading_up(said, place), doubt)
         self._fall_back(first)
         if self.number == 1:
@@ -233,15 +231,9 @@ class _Reader:
         for section in KEPT:
             self._evict(section)
         last_id = one_line(self.turn.id)[:LONGEST_ID]
-        return SummaryState(self.number, self.dropped, last_id, tuple(self.items), *self._last_said())
-
-    def _last_said(self) -> tuple[frozenset[str], bool]:
-        """Words of this turn for the next one, and whether a person asked for work in it."""
         said = sentences(self.turn.content)
         words = sorted({word for sentence in said for word in content_words(sentence.text) if len(word) <= _WORD})
-        new = {item.section for item in self.items if item.turn == self.number and item.strength >= _PLAIN}
-        ordered = self.turn.role == "user" and bool({GOAL, DECISIONS} & new) and OPEN not in new
-        return frozenset(words[:_SAID]), ordered
+        return SummaryState(self.number, self.dropped, last_id, tuple(self.items), frozenset(words[:_SAID]))
 
     def _doubt(self, sentence: Sentence, cue: Cue | None) -> Doubt | None:
         """The doubt about a report; a decision, a plan or a question claims nothing that could be false."""
@@ -282,6 +274,8 @@ class _Reader:
         if section == ANSWER:
             self._drop_last_question()
             return
+        if role == "user":
+            self._refuse(sentence.text)
         if section not in (OPEN, GOAL):
             self._settle(sentence.text, section, role)
         if cue is None:
@@ -297,7 +291,7 @@ class _Reader:
             cue = cue._replace(text=both)
         if not content_words(cue.text) and (cue.strength < _PLAIN or len(all_words(cue.text)) < _TELLING):
             return
-        self._add(cue, role, (doubt.reason or _NO_EVIDENCE) if doubt else "")
+        self._add(cue, role, doubt.mark if doubt else "")
 
     def _decides(self, text: str) -> bool:
         """Whether a decision of this turn stands in a text; a goal that follows it does not swallow it."""
@@ -308,6 +302,24 @@ class _Reader:
         if cue.section == GOAL and self._main_goal() is None:
             return True
         return cue.section in (BLOCKERS, DECISIONS) and len(content_words(cue.text)) < _TELLING
+
+    def _refuse(self, text: str) -> None:
+        """Drop what a person refuses, wherever it stands, and plans that they see trouble with."""
+        words, gone = all_words(text), refused_words(text)
+        plain, undone, trouble = refuses(text), takes_all_back(text), troubles(text)
+
+        def refused(old: Item) -> bool:
+            if old.turn == self.number or old.section not in (DECISIONS, DONE, NEXT, RECENT):
+                return False
+            if gone and gone <= old.words - abandoned_words(old.text):
+                return True
+            if old.turn < self.number - 1 or old.role == "user":
+                return False
+            if old.section in (NEXT, RECENT):
+                return (plain and not gone) or (trouble and bool(old.words & words))
+            return old.section == DONE and undone
+
+        self._drop(refused)
 
     def _settle(self, text: str, section: str, role: str | None) -> None:
         """Drop the items that this sentence answers, finishes, resolves or reverses."""
@@ -337,7 +349,8 @@ class _Reader:
                 return shares(gone, stands, 0.5) if old.section == DECISIONS else gone <= stands
             if old.section != DONE or not earlier:
                 return False
-            return (taken_back and shares(old.words, gone, 0.5)) or (stated and _recounted(old.text, counted))
+            undone = taken_back and gone and gone <= old.words - abandoned_words(old.text)
+            return bool(undone) or (stated and _recounted(old.text, counted))
 
         self._drop(settled)
 
@@ -355,18 +368,11 @@ class _Reader:
     def _chosen(self, said: list[Sentence], role: str | None) -> Sentence | None:
         """The sentence in which a person decides what was just laid before them, however short it is."""
         first = next((sentence for sentence in said if content_words(sentence.text)), None)
-        if role != "user" or first is None:
+        if role != "user" or first is None or refuses(first.text):
             return None
         words = content_words(first.text)
         picked = any(self._just_asked(old, role) and self._picks(old, words) for old in self.items)
         return first if picked or (self.number > 1 and chooses(first.text, self.said_before)) else None
-
-    def _reported(self, said: list[Sentence], role: str | None) -> Sentence | None:
-        """The first statement of the assistant after it was asked for work: it reports that work."""
-        if role != "assistant" or not self.ordered or not said:
-            return None
-        first = said[0]
-        return first if len(content_words(first.text)) >= _TELLING and not hedges(first.text) else None
 
     def _frees(self, blocker: Item, text: str, words: frozenset[str]) -> bool:
         """Whether a sentence that reports a solution is about this blocker, or about what it waits for."""
@@ -555,9 +561,7 @@ def _texts(shown: dict[int, Item], section: str) -> list[str]:
 
 def _with_doubt(item: Item) -> str:
     text = item.text.rstrip(" .;,:。；，、")
-    if not item.doubt:
-        return text
-    return f"{text} ({item.doubt})" if item.section == UNVERIFIED else f"{text} (unverified: {item.doubt})"
+    return f"{text} ({item.doubt})" if item.doubt else text
 
 
 def _left_out(state: SummaryState, shown: dict[int, Item]) -> int:

@@ -1,4 +1,4 @@
-"""What the check of a turn doubted: a claim that it rejected is never reported as done."""
+"""What the check of a turn doubted: no claim that it did not confirm is reported as done without a mark."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ class Doubt:
     rejected: bool
     reason: str
 
+    @property
+    def mark(self) -> str:
+        """What stands beside the claim where it is reported all the same."""
+        return f"unverified: {self.reason}" if self.reason else "unverified"
+
 
 def read_doubts(result: str) -> tuple[Doubt, ...]:
-    """The doubts of a stored verification: what was contradicted, and what was not found.
+    """The doubts of a stored verification: what was contradicted, not found, or could not be confirmed.
 
     What was not found counts as rejected only where the turn as a whole was rejected. A result that cannot be read
     holds none.
@@ -38,9 +43,13 @@ def read_doubts(result: str) -> tuple[Doubt, ...]:
     except (ValueError, KeyError, TypeError, RecursionError):
         return ()
     return tuple(
-        Doubt(one_line(claim), rejected or verdict == "contradicted", _reason(evidence))
+        Doubt(
+            one_line(claim),
+            (rejected and verdict == "not found") or verdict == "contradicted",
+            _reason(verdict, evidence),
+        )
         for claim, verdict, evidence in rows
-        if verdict in ("contradicted", "not found")
+        if verdict in ("contradicted", "not found", "unverified")
     )
 
 
@@ -59,6 +68,7 @@ def _claims(said: str, words: frozenset[str], doubt: Doubt) -> bool:
     return claim in said or said.rstrip(" .;,:") in claim or len(wanted & words) >= _COVERED * len(wanted) > 0
 
 
-def _reason(evidence: str) -> str:
-    short = one_line(evidence).rstrip(" .;,:")
+def _reason(verdict: str, evidence: str) -> str:
+    """Why a claim is doubted. What no check confirms has no reason of its own."""
+    short = "" if verdict == "unverified" else one_line(evidence).rstrip(" .;,:")
     return short if len(short) <= _REASON else short[: _REASON - 1].rstrip() + "…"
