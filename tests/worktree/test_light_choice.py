@@ -133,6 +133,18 @@ def test_entry_points_that_manifests_declare() -> None:
     ]
 
 
+@each(
+    ("manifest", "begins"),
+    [
+        ('[project]\nname = "Shop-Client"\n', ["src/shop_client/__init__.py", "src/shop_client/api.py"]),
+        ('[tool.poetry]\nname = "shop"\n', ["shop/__init__.py"]),
+    ],
+)
+def test_a_python_package_begins_at_its_top(manifest: str, begins: list[str]) -> None:
+    code = ("src/shop_client/__init__.py", "src/shop_client/api.py", "src/shop_client/models.py", "shop/__init__.py")
+    assert light({"pyproject.toml": manifest, **dict.fromkeys(code, "")}) == ["pyproject.toml", *begins]
+
+
 @each("text", ["", "{", "[]", '{"main": 3, "bin": ["x"]}', "[" * 100_000, '{"main": "../../etc/passwd"}', "\ufeff"])
 def test_a_manifest_that_makes_no_sense_declares_nothing_that_exists(text: str) -> None:
     for name in ("package.json", "pyproject.toml", "Cargo.toml"):

@@ -119,6 +119,13 @@ def _python_entries(manifest: object) -> Iterator[str]:
             for base in ("", "src/"):
                 yield f"{base}{module}.py"
                 yield f"{base}{module}/__init__.py"
+    # What a library offers stands at the top of the package that bears its name.
+    for named in (_at(manifest, "project", "name"), _at(manifest, "tool", "poetry", "name")):
+        for name in _strings(named):
+            package = name.strip().replace("-", "_").lower()
+            for base in ("", "src/"):
+                yield f"{base}{package}/__init__.py"
+                yield f"{base}{package}/api.py"
 
 
 def _node_entries(manifest: object) -> Iterator[str]:
