@@ -370,7 +370,7 @@ def _use_contexts(call: Checked, project: Path) -> None:
     for one in found[:1]:
         call("load_context", project_id=id, branch_id=one["branch_id"], context_id=one["context_id"])
     call("get_context_graph_info", project_id=id)
-    for answer in ("accept", "reject", "leave"):
+    for answer in ("accept", "leave", "reject"):
         told = call("suggest_contexts", project_id=id, current_context="Where are the parts of `parts.csv`?")
         assert told["suggestions"]
         session = {"project_id": id, "session_id": told["session_id"]}
