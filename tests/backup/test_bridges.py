@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -64,7 +65,7 @@ def texts(cortex: Cortex) -> list[str]:
 
 
 def by_memory(folder: Path) -> dict[str, Path]:
-    return {path.read_text().split('"')[1]: path for path in folder.rglob("*.md")}
+    return {re.findall(r"\b[0-9a-f]{40}\b", path.read_text())[0]: path for path in folder.rglob("*.md")}
 
 
 def body(text: str) -> str:
@@ -79,7 +80,7 @@ def test_a_vault_shows_each_memory_as_a_note_that_obsidian_reads(cortex: Cortex,
     (path,) = notes(vault)
     assert path == f"decisions/2026-01-02-kafka-{memory.id[:8]}.md"
     assert notes(vault)[path] == (
-        f'---\nid: "{memory.id}"\nnamespace: decisions\ntags: [events]\nlabels: [team a]\nsummary: Kafka\n'
+        f"---\nid: {memory.id}\nnamespace: decisions\ntags: [events]\nlabels: [team a]\nsummary: Kafka\n"
         'created: "2026-01-02T12:34:56.000000Z"\nmentions: ["[[Kafka]]"]\n---\nWe decided on Kafka for events\n'
     )
     in_step(cortex)
@@ -289,7 +290,7 @@ def test_claude_finds_memories_by_rank_below_its_own_words(cortex: Cortex, claud
     )
     assert (claude / name).read_text() == (
         f'---\nname: {name.removesuffix(".md")}\ndescription: "Never push to main without a review (agreed in May)"\n'
-        f'metadata: {{"type": feedback}}\ncortex: "{memory.id}"\n---\n'
+        f'metadata: {{"type": feedback}}\ncortex: {memory.id}\n---\n'
         "Never push to main without a review (agreed in May)\n"
     )
     (found,) = cortex.memories.recall("pytest").results[:1]

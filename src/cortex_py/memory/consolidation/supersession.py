@@ -230,12 +230,13 @@ class Supersession:
             found: dict[str, Memory] = {newest.id: newest}
             open_ids = [newest.id]
             while open_ids and len(found) < _LONGEST:
-                for older in self._replaced(session, space, open_ids.pop()):
+                for older in reversed(self._replaced(session, space, open_ids.pop())):
                     if older.id not in found:
                         found[older.id] = older
                         open_ids.append(older.id)
-        shown = (one for one in found.values() if one.status != "tombstoned")
-        return sorted(shown, key=lambda one: (one.created_at, one.id))
+        # A merged record has the time of its newest part, and comes after it.
+        shown = (one for one in reversed(found.values()) if one.status != "tombstoned")
+        return sorted(shown, key=lambda one: one.created_at)
 
     def undo(self, ref: str) -> UndoResult:
         """Undo a consolidation: delete its result and restore the records it was made from."""
