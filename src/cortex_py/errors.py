@@ -44,6 +44,7 @@
     │   └── NetworkError        the place for backups cannot be reached, or refuses
     ├── GitFailed               a git command ended with an error
     ├── EmbeddingError
+    │   ├── EmbeddingUnavailable  the endpoint is away; words are kept, their vectors follow
     │   ├── ModelMissing
     │   ├── ModelCorrupt
     │   ├── ModelMismatch       the store's vectors come from another model
@@ -82,6 +83,7 @@ __all__ = [
     "CortexError",
     "DeadlineExceeded",
     "EmbeddingError",
+    "EmbeddingUnavailable",
     "EntityNotFound",
     "Fault",
     "FilterSyntaxError",
@@ -391,6 +393,9 @@ class GitFailed(CortexError):
 
 class EmbeddingError(CortexError):
     pass
+
+
+class EmbeddingUnavailable(EmbeddingError): ...
 
 
 class ModelMissing(EmbeddingError):

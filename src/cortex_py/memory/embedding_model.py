@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from ..embedding.backends.backend import Backend
-from ..errors import EmbeddingError, ModelCorrupt, ModelMismatch, ModelMissing
+from ..errors import EmbeddingError, EmbeddingUnavailable, ModelCorrupt, ModelMismatch, ModelMissing
 from ..records import files_space
 from ..store.database import Session
 from ..store.rows import IndexedRecord
 from ..store.store import Store
 
 __all__ = [
-    "NO_MODEL",
+    "CANNOT_EMBED",
     "check_model",
     "defer_vectors",
     "deferred_spaces",
@@ -43,8 +43,8 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-# What a backend raises when its model is not there or damaged. Words work without it.
-NO_MODEL = (ModelMissing, ModelCorrupt)
+# What a backend raises while its model is missing, damaged or behind an endpoint that is away. Words work without it.
+CANNOT_EMBED = (ModelMissing, ModelCorrupt, EmbeddingUnavailable)
 
 _KEY = "embedding"
 _MISSING = "spaces_without_vectors"
@@ -127,7 +127,7 @@ def model_problem(backend: Backend) -> EmbeddingError | None:
     """Why the model cannot be used; None if its files are there."""
     try:
         assert backend.fingerprint
-    except NO_MODEL as error:
+    except CANNOT_EMBED as error:
         return error
     return None
 

@@ -33,7 +33,7 @@ from .capture.prepare import (
     index_entry,
 )
 from .embedding_model import (
-    NO_MODEL,
+    CANNOT_EMBED,
     check_model,
     deferred_spaces,
     finish_space,
@@ -296,7 +296,7 @@ class Lifecycle:
             if deferred:
                 try:
                     done += self._fill_deferred(deferred[0], stop, progress)
-                except NO_MODEL:
+                except CANNOT_EMBED:
                     break
                 continue
             with self._store.database.read() as session:
@@ -310,7 +310,7 @@ class Lifecycle:
                 continue
             try:
                 records = self._index(before)
-            except NO_MODEL:
+            except CANNOT_EMBED:
                 break
             with self._store.database.write() as session:
                 check_model(self._store, session, self._backend, claim=True)

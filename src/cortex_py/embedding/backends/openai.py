@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ... import deadline
-from ...errors import EmbeddingError
+from ...errors import EmbeddingError, EmbeddingUnavailable
 from ...remote import Endpoint, RemoteProblem, RetryPolicy, check_key, read_address, retry
 from .model_folder import drop_surrogates
 from .token_batches import normalize_rows
@@ -155,7 +155,8 @@ class OpenAIBackend:
         try:
             return retry(lambda: self._endpoint.post(question, silence=_SILENCE_SECONDS, total=total), patience)
         except RemoteProblem as problem:
-            raise EmbeddingError(problem.message, remedy=_remedy(problem)) from problem
+            failure = EmbeddingUnavailable if problem.retryable else EmbeddingError
+            raise failure(problem.message, remedy=_remedy(problem)) from problem
 
     def _vectors(self, answer: Any, count: int) -> NDArray[np.float32]:
         """The vectors in the order of the texts, whatever the order of the answer."""

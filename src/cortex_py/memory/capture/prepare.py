@@ -19,7 +19,7 @@ from ...records import STATUSES, Memory
 from ...security.policy import COLUMN_ORIGINS, Screen
 from ...security.secrets.secrets import redact
 from ...store.rows import IndexedChunk, IndexedRecord, encode_terms, index_word, index_words, space_word, term_hash
-from ..embedding_model import NO_MODEL
+from ..embedding_model import CANNOT_EMBED
 from .chunking import Chunk, chunk, split_turns
 from .terms import query_terms, terms
 
@@ -232,10 +232,10 @@ def embed_texts(texts: Sequence[str], backend: Backend) -> list[bytes]:
 
 
 def embed_if_possible(records: Sequence[IndexedRecord], backend: Backend) -> list[IndexedRecord]:
-    """Give every chunk its vector; without a usable model the records stay without vectors."""
+    """Give every chunk its vector; while none can be computed the records stay without."""
     try:
         return embed_records(records, backend)
-    except NO_MODEL:
+    except CANNOT_EMBED:
         return list(records)
 
 

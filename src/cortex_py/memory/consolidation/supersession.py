@@ -15,7 +15,7 @@ from ...security.permission import require_write
 from ...store.database import Session
 from ...store.search.filters import EVERYTHING, View
 from ...store.store import Store
-from ..embedding_model import NO_MODEL, check_model, model_problem
+from ..embedding_model import CANNOT_EMBED, check_model, model_problem
 from ..lifecycle import Lifecycle, seek_readable
 from ..place import Place
 
@@ -55,7 +55,7 @@ class NeighbourFinder:
 
         try:
             written = None if text is None else self._backend.embed([text])[0]
-        except NO_MODEL:
+        except CANNOT_EMBED:
             return []
         with self._store.database.read() as session:
             check_model(self._store, session, self._backend)
