@@ -329,3 +329,13 @@ def test_a_process_leaves_notes_to_another_that_reads_them_too(
         # A query of the graph waits until all are read, by either process.
         assert cortex.memories.finish_reading()
         assert pending_in(cortex) == 0
+
+
+def test_a_filter_waits_for_the_graph_only_if_it_asks_for_what_is_read(home: Path, project: Path) -> None:
+    with opened(home, project) as cortex:
+        cortex.memories.capture("Maria Keller runs Zanzibar.", tags=["identity"])
+        for filter in ("tag:identity", "-tag:impersonal", "source:entity-list"):
+            cortex.memories.recall(filter=filter)
+            assert pending_in(cortex) == 1
+        cortex.memories.recall(filter='entity:"Maria Keller"')
+        assert pending_in(cortex) == 0

@@ -748,7 +748,8 @@ class Memories:
 
     def _settle(self, filter: str) -> None:
         """Read the notes that wait for the graph before a filter asks what they name."""
-        if "entity" in filter or "person" in filter:
+        asked = parse_filter(filter, now=self._clock.now()).filter if filter else EVERYTHING
+        if asked.having("entity") or asked.having("personal"):
             self.finish_reading()
 
     def _notify(self, memories: list[Memory]) -> list[Memory]:
