@@ -252,6 +252,8 @@ class Hit:
     passage: Callable[..., str] = field(repr=False, compare=False)
     # None in a list, and where something else than a query found it.
     signals: Signals | None = field(default=None, compare=False)
+    # The id of a newer memory that gave up what this one states.
+    outdated_by: str | None = field(default=None, compare=False)
 
     @cached_property
     def snippet(self) -> str:

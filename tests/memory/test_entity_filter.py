@@ -35,7 +35,7 @@ def found(cortex: Cortex, filter: str) -> set[str]:
     """Which notes a filter lets through, which must be the same in a list and in every mode of search."""
     listed = {hit.memory.content for hit in cortex.memories.recall(filter=filter, limit=100).results}
     for mode in MODES:
-        page = cortex.memories.recall("the ledger deploy bill", filter=filter, mode=mode, limit=100)
+        page = cortex.memories.recall("the ledger deploy bill", filter=filter, mode=mode, limit=100, min_score=0.0)
         contents = {hit.memory.content for hit in page.results}
         assert contents <= listed
         if mode != "text":

@@ -93,8 +93,9 @@ def test_scores_lie_between_nought_and_one_and_fall(notes: Cortex, fusion) -> No
 
 def test_ties_go_to_the_newer_and_the_order_is_the_same_every_time(cortex: Cortex, clock: FakeClock) -> None:
     ids = []
-    for _ in range(6):
-        ids.append(cortex.memories.capture("exactly the same words").id)
+    # Of one line of work, only the newest would be shown.
+    for branch in [cortex.contexts.create_branch(f"Topic {number}").id for number in range(6)]:
+        ids.append(cortex.memories.capture("exactly the same words", branch_id=branch).id)
         clock.advance(seconds=1)
     for _ in range(3):
         assert [hit.memory.id for hit in cortex.memories.recall("same words").results] == ids[::-1]

@@ -101,7 +101,7 @@ def capture_command(
 @click.option("-m", "--mode", type=click.Choice(MODES), default="hybrid", show_default=True)
 @click.option("-l", "--limit", type=int, help="Most results (default: 10, or 50 when listing).")
 @click.option("--offset", type=int, default=0, help="Skip this many.")
-@click.option("--min-score", type=float, default=0.0, help="Leave out weaker hits (0 to 1).")
+@click.option("--min-score", type=float, help="Leave out weaker hits (0 to 1; without it, those that round to 0.00).")
 @click.option("--prefer-newer", is_flag=True, help="Of several hits on one subject, the newest first.")
 @click.option("--full", is_flag=True, help="Show whole contents.")
 @click.option("--expand", is_flag=True, help="Add memories tied to the hits through the graph; without filters only.")
@@ -114,7 +114,7 @@ def recall_command(
     mode: str,
     limit: int | None,
     offset: int,
-    min_score: float,
+    min_score: float | None,
     prefer_newer: bool,
     full: bool,
     expand: bool,
@@ -147,18 +147,21 @@ def recall_command(
     rows = [
         (
             hit.memory.id[:SHORT_ID],
-            f"{hit.score:.2f}" if query else iso(hit.memory.created_at)[:10],
+            *((f"{hit.score:.2f}",) if query else ()),
+            iso(hit.memory.created_at)[:10],
             hit.memory.namespace,
-            hit.memory.content if full else hit.snippet,
+            (f"(outdated by {hit.outdated_by[:SHORT_ID]}) " if hit.outdated_by else "")
+            + (hit.memory.content if full else hit.snippet),
         )
         for hit in page.results
     ]
+    columns = ("id", *(("score",) if query else ()), "date", "namespace", "memory")
     print_table(
-        ("id", "score" if query else "date", "namespace", "memory"),
+        columns,
         rows,
-        wide=3,
+        wide=len(columns) - 1,
         empty=_nothing_found(page.total, query, filtered=bool(filter_text or namespace or domain or min_score)),
-        tint={1: score_colour},
+        tint={1: score_colour} if query else None,
     )
     if rows:
         note(f"{len(rows)} of {counted(page.total, 'memory')}")

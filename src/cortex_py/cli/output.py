@@ -249,7 +249,8 @@ def memory_as_dict(memory: Memory) -> dict[str, object]:
 
 
 def hit_as_dict(hit: Hit) -> dict[str, object]:
-    return {**memory_as_dict(hit.memory), "score": round(hit.score, 4), "snippet": hit.snippet}
+    outdated = {"outdated_by": hit.outdated_by} if hit.outdated_by else {}
+    return {**memory_as_dict(hit.memory), "score": round(hit.score, 4), "snippet": hit.snippet, **outdated}
 
 
 # -- memories and tables -----------------------------------------------------------------------------------

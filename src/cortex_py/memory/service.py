@@ -307,7 +307,7 @@ class Memories:
         mode: Mode = "hybrid",
         limit: int | None = None,
         offset: int = 0,
-        min_score: float = 0.0,
+        min_score: float | None = None,
         category: str | None = None,
         domain: Domain | None = None,
         user_id: str | None = None,
@@ -316,6 +316,8 @@ class Memories:
         prefer_newer: bool | None = None,
     ) -> Page:
         """Search by meaning and words, or list the newest memories if there is no query.
+
+        Without a `min_score`, results whose score rounds to 0.00 are left out.
 
         With `prefer_newer` the latest of several results on one subject comes first, which suits questions about the
         present state.
@@ -693,7 +695,7 @@ class Memories:
 
     def related(self, text: str, limit: int, *, mode: Mode = "text", filter: str = "") -> list[Hit]:
         """Memories about a text, best first: by words, or by meaning too."""
-        return list(self._recall.run(Query(text=text, filter=filter, mode=mode, limit=limit)).results)
+        return list(self._recall.run(Query(text=text, filter=filter, mode=mode, limit=limit, min_score=0.0)).results)
 
     def look_up(self, query: str, *, filter: str = "", limit: int | None = None, offset: int = 0) -> Page:
         """A recall for a person who browses: by meaning and words, and it does not count as a use."""

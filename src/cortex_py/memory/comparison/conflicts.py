@@ -17,7 +17,7 @@ from .opposites import CHANGES, EXCLUSIVE, HOLDERS, LIGHT, MANY, RESERVED, SIDES
 from .statements import Statement
 from .synonyms import is_known
 
-__all__ = ["ABOUT_ONE_THING", "conflict"]
+__all__ = ["ABOUT_ONE_THING", "conflict", "only_other_name"]
 
 ABOUT_ONE_THING = 0.6  # the cosine of two texts below which nothing is compared
 _FURTHER = 3  # words that one may have beyond the other
@@ -47,7 +47,7 @@ def conflict(a: Statement, b: Statement, cosine: float) -> Difference | None:
     if all(one.kind in _NAMED for one in found):
         if not _can_exclude(a, b) or not (_one_only(a) and _one_only(b)):
             return None
-        return _other_name(a, b, *_own_words(a, b, synonyms=True))
+        return only_other_name(a, b)
     if len(found) != 1 or not _excludes(found[0], a, b) or not _same_opening(found[0], a, b):
         return None
     left, right = _own_words(a, b, synonyms=found[0].kind not in _TURNING)
@@ -172,8 +172,9 @@ def _belongs(found: Difference, word: str) -> bool:
 # -- another name ----------------------------------------------------------------------------------
 
 
-def _other_name(a: Statement, b: Statement, left: Sequence[str], right: Sequence[str]) -> Difference | None:
-    """A name in place of another, where there is only one of the kind."""
+def only_other_name(a: Statement, b: Statement) -> Difference | None:
+    """A name in place of another, apart from which neither says anything that the other lacks."""
+    left, right = _own_words(a, b, synonyms=True)
     mine, others = [word for word in left if _is_name(a, word)], [word for word in right if _is_name(b, word)]
     if not (_is_phrase(a, mine) and _is_phrase(b, others)):
         return None

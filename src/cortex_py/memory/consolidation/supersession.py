@@ -88,12 +88,18 @@ class ConflictFinder:
             return ()
         # Imported on first use: recall does not need it.
         from ..comparison.conflicts import ABOUT_ONE_THING, conflict
+        from ..recall.versions import replacement
 
         found = []
         for other, cosine in self._neighbours.find(memory, _NEIGHBOURS):
-            if cosine < ABOUT_ONE_THING or other.role is not None or len(other.content) > _LONGEST_COMPARED:
+            if other.role is not None or len(other.content) > _LONGEST_COMPARED:
                 continue
-            if difference := conflict(_statement(other.content), _statement(memory.content), cosine):
+            older, newer = sorted((other, memory), key=lambda one: one.created_at)
+            if gone := replacement(older, newer, cosine):
+                found.append(Contradiction(other.id, f"given up: {gone}"))
+            elif cosine >= ABOUT_ONE_THING and (
+                difference := conflict(_statement(other.content), _statement(memory.content), cosine)
+            ):
                 found.append(Contradiction(other.id, str(difference)))
         return tuple(found[:_REPORTED])
 

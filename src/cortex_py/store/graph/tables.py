@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import NamedTuple, TypeVar
 
 from ...records import LIVE_STATUSES
-from ..database import Row, Session, Sql, batched, marks, rows_among
+from ..database import Row, Session, Sql, batched, marks, padded, rows_among
 
 __all__ = [
     "MENTIONS", "RELATIONSHIP", "AliasRow", "EdgeRow", "EntityRow", "EntityTable", "MentionPlace", "MentionRow",
@@ -425,6 +425,28 @@ class RelationshipTable:
             (*params, limit, offset),
         )
         return list(map(relationship_from, rows)), int(count)
+
+    def superseding(
+        self, session: Session, space: str, nums: Sequence[int], others: Sequence[int]
+    ) -> list[tuple[int, int, int, int]]:
+        """Which of some `others` name a thing that supersedes one which a memory names.
+
+        Each: the number of the memory with the superseded thing, where its name begins and ends there, and the other's
+        number. What a memory states counts for that memory alone, what a caller stored for all that name the thing.
+        """
+        named, naming = padded(nums, 8), padded(others)
+        # In this order: a few memories, their names, and what supersedes each.
+        return [
+            (row[0], row[1], row[2], row[3])
+            for row in session.rows(
+                f"SELECT o.num, o.first, o.past, n.num FROM mention o CROSS JOIN relationship r CROSS JOIN mention n "
+                f"WHERE +o.space = ? AND o.num IN ({marks(len(named))}) AND r.space = ? AND r.target_id = o.entity_id "
+                "AND r.type = 'Supersedes' AND r.ended_at IS NULL AND r.valid_to IS NULL AND n.space = ? "
+                f"AND n.entity_id = r.source_id AND n.num IN ({marks(len(naming))}) AND n.num <> o.num "
+                "AND (r.num IS NULL OR r.num = n.num)",
+                (space, *named, space, space, *naming),
+            )
+        ]
 
     def end_relationship(
         self,

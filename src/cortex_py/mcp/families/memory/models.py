@@ -67,7 +67,8 @@ class RecallItem(Answer):
     uri: str
     source: str | None = None
     branch: str | None = None
-    created_at: str | None = None
+    created_at: str
+    outdated_by: str | None = None
 
 
 class RecallAnswer(Answer):
@@ -90,7 +91,8 @@ class RecallAnswer(Answer):
                     uri=memory_uri(hit.memory.id),
                     source=hit.memory.source if whole else None,
                     branch=hit.memory.git_branch if whole else None,
-                    created_at=iso(hit.memory.created_at) if whole else None,
+                    created_at=iso(hit.memory.created_at),
+                    outdated_by=hit.outdated_by,
                 )
                 for hit in page.results
             ],
