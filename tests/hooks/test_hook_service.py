@@ -8,6 +8,7 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import ConfigurationError
+from cortex_py.hooks.cold import answer_cold
 from cortex_py.hooks.dialects import find_hook, read_event
 from cortex_py.records import NewMemory
 
@@ -102,6 +103,26 @@ def test_superseded_deleted_and_contradicted_memories_are_not_given(
     last = memories.capture("The worker pool is sized by the scheduler in production now", supersedes=new.id)
     assert new.id not in filled.hooks.prompt(asked, repository).ids
     assert last.id
+
+
+def test_what_a_newer_memory_gave_up_is_not_given(
+    filled: Cortex, repository: Path, home: Path, clock: FakeClock
+) -> None:
+    memories = filled.memories
+    clock.advance(days=1)
+    old = memories.capture("The job queue of the billing service runs on Celery.", namespace="decisions")
+    clock.advance(days=1)
+    new = memories.capture("The job queue of the billing service moved from Celery to Dramatiq.", namespace="decisions")
+    asked = "Where does the job queue of the billing service run on Celery?"
+    event = {"client": "codex", "kind": "prompt", "session": "s", "cwd": str(repository), "text": asked}
+    assert filled.hooks.prompt(asked, repository).ids == (new.id,)
+    assert f"(decisions, {new.created_at:%Y-%m-%d}, id" in filled.hooks.prompt(asked, repository).text
+    assert old.id not in filled.hooks.session_start(repository).ids
+    assert new.id in filled.hooks.session_start(repository).ids
+    assert old.id not in answer_cold(home, event)[1]
+    memories.delete(new.id)
+    assert filled.hooks.prompt(asked, repository).ids == (old.id,)
+    assert answer_cold(home, event)[1] == [old.id]
 
 
 def test_a_session_starts_with_where_the_work_stands(filled: Cortex, repository: Path) -> None:

@@ -1,7 +1,7 @@
 """What a prompt is given while no process is warm: a search by words in the file of the store.
 
-It has no calibrated score, no vectors and no check for contradictions, so it asks for more: a note must have most of
-what the prompt says. Encrypted homes, PostgreSQL and shared servers are served by a warm process only.
+It has no calibrated score, no vectors and no check for contradictions other than what a newer note says was given up,
+so it asks for more: a note must have most of what the prompt says. Encrypted homes, PostgreSQL and shared servers are served by a warm process only.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _TOKENS = 400
 _MOST_SETTINGS = 1_000_000
 _READ = 8_000  # characters of a long note
 _LOOKED_CLOSER = 10  # notes
+_RELATED = 0.25  # of the floor: the share of words from which a newer note may say that one was given up
 _PASSAGE = 300  # characters, about the length of a short note
 
 
@@ -50,11 +51,22 @@ def find_cold(home: Path, event: dict[str, Any], floor: float) -> tuple[list[Fou
     folder = Path(str(event["cwd"])).resolve()
     branch = branch_of(read_head(folder))
     found, weights = search_file(
-        home / "cortex.db", roots_of(folder), terms, git_branch=branch, now=time.time(), least=floor
+        home / "cortex.db", roots_of(folder), terms, git_branch=branch, now=time.time(), least=_RELATED * floor
     )
-    closer = (_looked_closer(note, weights) for note in found[:_LOOKED_CLOSER])
+    likely = [note for note in found if note.share >= floor][:_LOOKED_CLOSER]
+    closer = (_looked_closer(note, weights) for note in likely)
     ordered = sorted((note for note in closer if note.share >= floor), key=lambda note: -note.share)
-    return ordered, frozenset(terms)
+    return [note for note in ordered if not _is_given_up(note, found)], frozenset(terms)
+
+
+def _is_given_up(note: FoundNote, others: list[FoundNote]) -> bool:
+    """Whether a newer note says so."""
+    newer = [one for one in others if one.created_at > note.created_at and one.status != "pending"]
+    if not newer:
+        return False
+    from ..memory.comparison.replacement import given_up
+
+    return any(given_up(note.content, one.content) for one in newer)
 
 
 def _looked_closer(note: FoundNote, weights: dict[str, float]) -> FoundNote:

@@ -337,7 +337,11 @@ class Hooks:
         given = set(self._given.ids(session)) if session else set()
         allowed = [hit for hit in hits if hit.score >= least.floor and self._may_be_given(hit.memory)]
         # An outdated memory must not keep its successor out by a slightly better score.
-        current = [(hit.score, hit) for hit in allowed if not self._is_contradicted(project, hit.memory)]
+        current = [
+            (hit.score, hit)
+            for hit in allowed
+            if hit.outdated_by is None and not self._is_contradicted(project, hit.memory)
+        ]
         sound = [hit for hit in certain(current, least) if hit.memory.id not in given][:MOST_GIVEN]
         fitting = quoted(sound, tokens, project.memories.count_tokens)
         memories = [hit.memory for hit in sound if hit.memory.id in {one.id for one in fitting}]
