@@ -55,7 +55,7 @@ _MEMORY_BYTES = 16_000_000
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Counts since the service was opened: cached and missing texts, and refused requests."""
+    """Counts since the service was opened: cached texts, those that were computed, and refused requests."""
 
     cache_hits: int = 0
     cache_misses: int = 0
@@ -292,7 +292,7 @@ class EmbeddingService:
             self._cache.put_many(made)
             found = {**found, **made}
         hits = sum(key in asked.found for key in asked.keys)
-        metrics = self._count(hits, len(asked.keys) - hits)
+        metrics = self._count(hits, len(asked.fresh))
         tokens = [self.backend.count_tokens(text) for text in asked.texts]
         vectors = np.stack([found[key] for key in asked.keys])
         source: Source = "generator" if not hits else "mixed" if asked.fresh else "cache"
