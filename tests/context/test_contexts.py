@@ -438,3 +438,12 @@ def test_without_git_head_is_an_error(desk: Cortex) -> None:
         desk.contexts.create_branch("Login", git_branch="HEAD")
     assert caught.value.field == "git_branch_name"
     assert desk.contexts.branches() == []
+
+
+def test_a_search_that_shows_nothing_says_how_near_the_best_is(cortex: Cortex) -> None:
+    cortex.memories.capture("Images are resized to 800 pixels before upload.")
+    score = cortex.memories.recall("make pictures smaller").results[0].score
+    found = cortex.contexts.search("make pictures smaller", min_score=0.999)
+    assert (found.results, found.total) == ((), 0)
+    assert found.warnings == (f"none reaches min_score 0.999, the best has {score:.2f}",)
+    assert cortex.contexts.search("make pictures smaller", min_score=0.0).warnings == ()

@@ -418,6 +418,10 @@ class Contexts:
             category = canonical_category(category, field="filter_category")
         project = self._sessions.get(project_id)
         page = project.memories.recall(query, limit=top_k, min_score=min_score, category=category)
+        filter = f"category:{category}" if category else ""
+        if not page.results and (below := project.memories.look_up(query, filter=filter, limit=1).results):
+            note = f"none reaches min_score {min_score:g}, the best has {below[0].score:.2f}"
+            page = replace(page, warnings=(*page.warnings, note))
         results = tuple(_fit_hits(page.results, max_tokens, project.memories.count_tokens))
         project.references.searched(hit.memory.id for hit in page.results)
         with self._store.database.read() as session:
