@@ -1,7 +1,8 @@
 """What a prompt is given while no process is warm: a search by words in the file of the store.
 
-It has no calibrated score, no vectors and no check for contradictions other than what a newer note says was given up,
-so it asks for more: a note must have most of what the prompt says. Encrypted homes, PostgreSQL and shared servers are served by a warm process only.
+It has no calibrated score and no vectors, and of contradictions it knows only what a newer note says was given up. So
+it asks for more: a note must have most of what the prompt says. Encrypted homes, PostgreSQL and shared servers are
+served by a warm process only.
 """
 
 from __future__ import annotations
