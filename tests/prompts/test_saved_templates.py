@@ -67,6 +67,16 @@ def test_the_published_example_shows_what_recall_finds(cortex: Cortex) -> None:
     assert made.saved.variables == (Variable("title", required=False),)
 
 
+def test_a_query_fills_no_list_with_what_it_is_not_about(cortex: Cortex) -> None:
+    about, other = "We use JWT tokens for authentication.", "Run VACUUM on the SQLite file every Sunday night."
+    cortex.memories.capture_many([NewMemory(content=about), NewMemory(content=other)])
+    cortex.templates.save("all", "{{memories}} ({{total_count}})")
+    assert about in cortex.templates.render("all", query="authentication patterns").output
+    assert other not in cortex.templates.render("all", query="authentication patterns").output
+    assert "(1)" in cortex.templates.render("all", query="authentication patterns").output
+    assert other in cortex.templates.render("all").output
+
+
 def test_scores_and_order_are_those_of_recall(cortex: Cortex) -> None:
     cortex.memories.capture_many(NewMemory(content=f"{TEXT}, take {n}{' of the gateway' * n}") for n in range(6))
     cortex.templates.save("ids", IDS)
