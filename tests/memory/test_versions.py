@@ -50,6 +50,7 @@ LOOKALIKES = {
     "another property": ("Carts expire after 30 days.", "We switched carts from PostgreSQL to Redis."),
     "the same rule": ("Never deploy on Fridays.", "We no longer deploy on Fridays; deploys happen on Tuesdays."),
     "the other value": ("We deploy on Tuesdays.", "We no longer deploy on Fridays; deploys happen on Tuesdays."),
+    "others": ("The design team meets on Mondays.", "The team does not meet on Mondays anymore."),
     "the reason": ("moment.js adds 70 kB to the bundle.", "Use date-fns instead of moment.js for dates."),
     "of another scope": ("The internal API uses GraphQL.", "The public API uses REST instead of GraphQL."),
     "a question": ("We use Vitest.", "Should we use Jest instead of Vitest?"),

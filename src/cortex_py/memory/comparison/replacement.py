@@ -121,9 +121,10 @@ def _states(older: Statement, phrase: str, newer: Statement) -> bool:
         return False
     if any(one.kind in _OF_ANOTHER and one.left and one.right for one in differences(older, newer)):
         return False
-    rest = [word for word in _telling(older.words) if word not in gone]
-    unshared = [word for word in rest if word not in newer.words]
-    general = len([word for word in _telling(newer.words) if word not in gone]) <= 1
+    # Amounts alone are no other matter.
+    unshared = [w for w in _telling(older.words) if not (w in gone or w in newer.words or w.startswith("#"))]
+    # A rule on one thing, such as "npm is no longer allowed", holds wherever that is used.
+    general = len(gone) == 1 and len([word for word in _telling(newer.words) if word not in gone]) <= 1
     return len(unshared) - len(with_synonyms(unshared, newer.words)) <= general
 
 
