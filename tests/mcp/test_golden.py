@@ -313,14 +313,14 @@ def test_answers_keep_what_the_definitions_promise(
     # What is wrong is told only when something is, and that a group was skipped only when another was faster. A list of
     # saved texts leaves the contents out, and only a list tells which are hidden. Under plan A nothing asks first.
     # Only a text that is too long to be indexed whole has a warning, and only a search without a model a message.
-    # Only a large scan leaves vectors to be computed.
+    # Only a large scan leaves vectors to be computed, and only what a newer memory gave up is outdated.
     assert unseen == {
         "initialize_context": {"pending_outlines", "pending_vectors"},
         "subcog_status": {"statistics.pending_outlines", "statistics.pending_vectors"},
         "get_automation_status": {"held", "requires_confirmation"},
         "subcog_capture": {"warnings"},
         "subcog_consolidate": {"skipped"},
-        "subcog_recall": {"message"},
+        "subcog_recall": {"message", "results[].outdated_by"},
         "subcog_restore": {"warnings"},
         "subcog_update": {"warnings"},
         "health.status": {"problem"},

@@ -157,6 +157,7 @@ def test_a_listing_shows_the_newest_first(cortex: Cortex, client: Caller, clock:
         "tags": ["database"],
         "content": "Use PostgreSQL",
         "uri": f"subcog://memory/{memory.id}",
+        "created_at": "2026-01-02T12:34:56Z",
     }
 
 
