@@ -28,7 +28,7 @@ def test_in_a_pipe_a_record_is_a_line_between_tabs(shell: Shell) -> None:
     id = shell.text("capture", "Lunch\tis\nat noon", "-n", "decisions").strip()
     done = shell.run("recall", "lunch", "--full")
     (cells,) = [line.split("\t") for line in done.stdout.splitlines()]
-    assert (cells[0], cells[2], cells[3]) == (id[:16], "decisions", "Lunch\\tis\\nat noon")
+    assert (cells[0], cells[3], cells[4]) == (id[:16], "decisions", "Lunch\\tis\\nat noon")
     assert shell.json("get", cells[0])["id"] == id
     assert shell.run("recall", "-n", "security").stdout == ""
 

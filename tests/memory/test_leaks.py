@@ -112,7 +112,9 @@ def test_arguments_filter_like_the_language(cortex: Cortex, argument: dict, mode
 @pytest.mark.parametrize("mode", ["hybrid", "vector", "text", "list"])
 def test_by_default_only_active_and_pending_are_seen(cortex: Cortex, mode: str) -> None:
     statuses = ("active", "pending", "archived", "superseded", "consolidated")
-    stored = cortex.memories.capture_many([NewMemory(content=TEXT, status=status) for status in statuses])
+    stored = cortex.memories.capture_many(
+        [NewMemory(content=f"{TEXT} {number}", status=status) for number, status in enumerate(statuses)]
+    )
     dead = cortex.memories.capture(TEXT)
     cortex.memories.delete(dead.id)
     assert _found(cortex, "", mode) == {stored[0].id, stored[1].id}

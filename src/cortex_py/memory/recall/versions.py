@@ -45,7 +45,10 @@ class Replacement(NamedTuple):
 
 
 def newest_of_each(store: Store, session: Session, found: CandidateSet, order: Places, spaces: Sequence[str]) -> Places:
-    """The candidates without those that repeat the text of a newer one of the same line of work."""
+    """The candidates without those that repeat the text of another of the same line of work.
+
+    The newest is kept, and rather one that somebody reviewed.
+    """
     details = found.details
     record = details.chunk_record[details.term_chunk]
     # Equal for equal texts, and for few others.
@@ -55,17 +58,14 @@ def newest_of_each(store: Store, session: Session, found: CandidateSet, order: P
     if not len(perhaps):
         return order
     texts = store.memories.digests(session, details.nums[perhaps].tolist(), spaces)
-    newest: dict[tuple[str, bytes, int], int] = {}
-    dropped = set()
+    kept: dict[tuple[str, bytes, int], tuple[bool, int, int]] = {}
+    known = {}
     for place in perhaps.tolist():
         if text := texts.get(int(details.nums[place])):
-            key = (*text, int(found.branch[place]))
-            other = newest.setdefault(key, place)
-            if _age(found, other) < _age(found, place):
-                newest[key] = place
-                dropped.add(other)
-            elif other != place:
-                dropped.add(place)
+            space, digest, status = text
+            known[place] = key = space, digest, int(found.branch[place])
+            kept[key] = max(kept.get(key, (False, 0, 0)), (status != "pending", int(found.created[place]), place))
+    dropped = {place for place, key in known.items() if kept[key][2] != place}
     return order[[place not in dropped for place in order.tolist()]] if dropped else order
 
 

@@ -117,11 +117,13 @@ class MemoryTable:
         rows = rows_among(session, statement, spaces, nums, fill=padded)
         return {row[-1]: self._memory(session, row) for row in rows}
 
-    def digests(self, session: Session, nums: Sequence[int], spaces: Sequence[str]) -> dict[int, tuple[str, bytes]]:
-        """The space of each record, and a digest that is equal for equal texts."""
+    def digests(
+        self, session: Session, nums: Sequence[int], spaces: Sequence[str]
+    ) -> dict[int, tuple[str, bytes, Status]]:
+        """The space of each record, a digest that is equal for equal texts, and its status."""
         asked = f"+m.space IN ({marks(len(spaces))}) AND m.num IN ({{}})"
-        statement = f"SELECT m.num, m.space, m.digest FROM memory m WHERE {asked}"
-        return {row[0]: (row[1], row[2]) for row in rows_among(session, statement, spaces, nums, fill=padded)}
+        statement = f"SELECT m.num, m.space, m.digest, m.status FROM memory m WHERE {asked}"
+        return {row[0]: (row[1], row[2], row[3]) for row in rows_among(session, statement, spaces, nums, fill=padded)}
 
     def by_ids(self, session: Session, ids: Sequence[str], where: Where) -> list[tuple[int, Memory]]:
         """Records by whole id that meet a condition, in the order of the ids."""
