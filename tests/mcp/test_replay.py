@@ -97,7 +97,7 @@ def test_the_document_holds(home: Path, project: Path, transport: str, mode: str
     assert (first["id"], first["uri"]) == (captured["id"], f"subcog://memory/{captured['id']}")
     assert first["tags"] == ["database", "architecture"]
     assert captured.keys() == {"id", "urn", "pending"}
-    assert first.keys() == {"id", "namespace", "tags", "content", "score", "uri"}
+    assert first.keys() == {"id", "namespace", "tags", "content", "score", "uri", "created_at"}
     assert answers["subcog_status"]["repository"] == {
         "path": str(project),
         "project_id": "github.com/zircote/subcog",
