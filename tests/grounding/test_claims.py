@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from cases import each
 from cortex_py.grounding.claims.claims import Claim, read_claims
+from cortex_py.grounding.claims.passages import read_passages
 from timing import growth, quick
 
 SAID = [
@@ -127,6 +128,24 @@ SPLIT = [
 @each(("text", "expected"), SPLIT, ids=[row[0][:40] for row in SPLIT])
 def test_coordination_becomes_atomic_claims(text: str, expected: list[str]) -> None:
     assert [claim.text for claim in read_claims(text).claims] == expected
+
+
+@each(
+    "sentences",
+    [
+        ["hash_password uses bcrypt.", "migrate drops all tables.", "connect opens PostgreSQL."],
+        ["`TOKEN_TTL` is 900.", "issue_token stores tokens in Redis.", "send returns nothing."],
+        ["Flask 3 is used.", "bcrypt 4.1 or newer is needed.", "pyjwt 2.9.0 is pinned."],
+        ["The parser reads `a. b` as one name.", "src/parse.py holds it."],
+        ["It was rewritten in C.", "the tests are in Go!", "both pass?", "yes, they do."],
+        ["It reads e.g. the port, etc. from config.py.", "load_config() has 3 lines."],
+        ["It calls f(...) and waits for it... until it ends.", "reader.py has fig. 3 in it."],
+        ["It reads names, numbers, etc.", "read_all() returns them."],
+    ],
+)
+def test_a_full_stop_ends_a_sentence_whatever_the_next_begins_with(sentences: list[str]) -> None:
+    found = [text[one.start : one.end] for text in [" ".join(sentences)] for one in read_passages(text)]
+    assert found == sentences
 
 
 LEFT = [

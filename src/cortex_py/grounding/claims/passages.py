@@ -25,14 +25,21 @@ _TABLE = re.compile(r"[ \t]*\|[^\n]*\|[ \t]*$")
 _TABLE_RULE = re.compile(r"[ \t]*\|[ \t:|-]+\|[ \t]*$")
 _QUOTED = re.compile(r"[ \t]{0,3}>")
 _RULE = re.compile(r"[ \t]*(?:[-=*_~][ \t]*){3,}$")
-_PAUSE = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_`]*+(?=\s)|[。！？｡।؟]++[\"'”’」』）】]*+")
+_PAUSE = re.compile(r"(?<![.!?…])(?!(?<=\s)[.…])[.!?…]++[\"'”’)\]*_`]*+(?=\s)|[。！？｡।؟]++[\"'”’」』）】]*+")
+_CODE_SPAN = re.compile(r"`[^`\n]*`")
+_ELLIPSIS = ("..", "…")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|cf|vs|approx|nr|dr|mrs?|resp|incl|z\.\s?b|d\.\s?h|(?<!\d\s)[^\W\d_]|no)\.$", re.I
+    r"(?:^|[\s(])(?:(?P<always>e\.\s?g|i\.\s?e|cf|vs|approx|dr|mrs?|resp|incl|z\.\s?b|d\.\s?h)|(?P<before_number>no|nr|fig)"
+    r"|(?P<inside>etc|al|(?:[^\W\d_]\.)+[^\W\d_])|(?P<letter>[^\W\d_]))\.$",
+    re.I,
 )
-# A sentence may start with the name of a file or symbol, in lower case.
-_NAMED = re.compile(
-    r"[a-z][\w-]*(?:/[\w.-]+|\.(?:py|js|ts|tsx|go|rs|java|json|toml|ya?ml|md|txt|cfg|ini|sh|c|h|cpp|rb)\b|_\w+|\(\))"
-)
+# How the text after an abbreviation begins if the sentence goes on. What looks like a name begins the next one.
+_GOES_ON = {
+    "always": re.compile(""),
+    "before_number": re.compile(r"\d"),
+    "inside": re.compile(r"[^\W\d_A-Z]++(?!\w|[(./]\S)"),
+    "letter": re.compile(r"[^\W\d_]\."),
+}
 _LOOKED_AT = 60
 _EDGES = " \t\r\n\f\v*~|"
 _INDENTED = ("    ", "\t")
@@ -189,15 +196,24 @@ class _Reader:
 
 def _sentences(text: str, start: int, end: int) -> Iterator[Span]:
     at = start
+    code = [span.span() for span in _CODE_SPAN.finditer(text, start, end)]
     for pause in _PAUSE.finditer(text, start, end):
-        after = text[pause.end() : pause.end() + 2].strip()
-        if (after[:1].islower() and not _NAMED.match(after)) or _ABBREVIATION.search(
-            text, max(at, pause.start() - 8), pause.end()
-        ):
+        while code and code[0][1] <= pause.start():
+            code.pop(0)
+        if (code and code[0][0] < pause.start()) or _goes_on(text, at, pause):
             continue
         yield from _cut(text, at, pause.end())
         at = pause.end()
     yield from _cut(text, at, end)
+
+
+def _goes_on(text: str, start: int, pause: re.Match[str]) -> bool:
+    """Whether the sentence that begins at `start` goes on after an ellipsis or an abbreviation."""
+    after = text[pause.end() : pause.end() + _LOOKED_AT].lstrip()
+    if pause[0].startswith(_ELLIPSIS):
+        return after[:1].islower()
+    found = _ABBREVIATION.search(text, max(start, pause.start() - 8), pause.end())
+    return found is not None and _GOES_ON[found.lastgroup or ""].match(after) is not None
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[Span]:
