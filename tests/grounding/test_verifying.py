@@ -183,6 +183,29 @@ def test_values_are_compared_by_value(sample: Sample, right: str, wrong: str, pl
     assert place in locations(bad)
 
 
+@each(
+    ("true", "false"),
+    [
+        ("SESSION_SECONDS is fifteen minutes.", "SESSION_SECONDS is one hour."),
+        ("SESSION_SECONDS is a quarter of an hour.", "SESSION_SECONDS is an hour."),
+        ("`ttl_seconds` is five minutes in config.yaml.", "`ttl_seconds` is half a minute in config.yaml."),
+    ],
+)
+def test_numbers_in_words_are_compared_with_their_units(sample: Sample, true: str, false: str) -> None:
+    assert not any(one.verdict == "contradicted" for one in sample.verify(true).findings)
+    assert sample.judge(false).verdict == "contradicted"
+
+
+@each("text", ["SESSION_SECONDS is fifteen minutes.", "`ttl_seconds` is five minutes in config.yaml."])
+def test_a_value_in_words_is_supported_by_the_number_it_means(sample: Sample, text: str) -> None:
+    assert sample.judge(text).verdict == "supported"
+
+
+def test_a_bound_is_refuted_by_no_value_on_its_good_side(sample: Sample) -> None:
+    assert sample.judge("SESSION_SECONDS is less than an hour.").verdict != "contradicted"
+    assert sample.judge("SESSION_SECONDS is at most one hour.").verdict != "contradicted"
+
+
 def test_the_projects_own_version_is_known(sample: Sample) -> None:
     assert sample.judge("The version in pyproject.toml is 1.1.0.").verdict == "supported"
     wrong = sample.judge("The version in pyproject.toml is 2.0.0.")

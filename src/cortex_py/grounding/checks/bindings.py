@@ -251,6 +251,8 @@ def _compare_numbers(scene: Scene, found: Sequence[Binding], wanted: Sequence[fr
         return None
     if re.sub(r"[,_]", "", scene.numbers[0].text) not in re.sub(r"[,_]", "", scene.main):
         return None  # a condition gives it
+    if scene.numbers[0].value.startswith(("<", ">")):
+        return None  # a bound, which other values meet
     rivals = {tuple(values) for one, values in numeric if one.fit >= likeliest.fit}
     return _answer(scene, likeliest, False, likeliest.fit) if len(rivals) == 1 else None
 

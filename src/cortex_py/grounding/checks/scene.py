@@ -310,12 +310,11 @@ def decide(rows: Iterable[Iterable[Check]]) -> list[Check]:
     return [one for row in every for one in row if one.holds][:1] or sorted(failing, key=lambda one: -one.sure)[:1]
 
 
-_ORDINAL = re.compile(r"^(?:first|second|third|once|twice|one)\b", re.I)
+_ORDINAL = re.compile(r"^(?:first|second|third|once|twice)\b", re.I)
 _NUMBER = re.compile(r"(?<![\w.])-?(?:0x[0-9a-fA-F_]+|0o[0-7_]+|\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w.]*\.\d)")
 _PRODUCT = re.compile(r"(?<![\d_])\d[\d_]{0,20}+(?:\s{0,4}\*\s{0,4}\d[\d_]{0,20}+)+")
 _POWER = re.compile(r"\b(\d{1,3})\s*\*\*\s*(\d{1,2})\b|\b(\d{1,4})\s*<<\s*(\d{1,2})\b")
 _COMMENT = re.compile(r"(?:(?<=\s)|^)(?:#|//).*$", re.MULTILINE)
-_SIZE = re.compile(r"(?<![\d.])(\d{1,12}(?:\.\d{1,6})?)\s{0,3}(k|m|g|t)i?b\b", re.I)
 
 
 def read_numbers(line: str) -> list[float]:
@@ -347,17 +346,16 @@ def number_meanings(mention: Mention) -> frozenset[float]:
 
 
 def _meanings(mention: Mention) -> Iterator[float]:
-    written = re.search(r"-?\d[\d,_]*(?:\.\d+)?", mention.text)
-    if written and not _SIZE.search(mention.text):
-        yield float(written[0].replace(",", "").replace("_", ""))
     value = re.fullmatch(r"[<>]?=?(-?\d+(?:\.\d+)?)(?:\s*(\S+))?", mention.value)
-    if value and not _SIZE.search(mention.text):
+    written = re.search(r"-?\d[\d,_]*(?:\.\d+)?", mention.text)
+    if written and not (value and value[2] == "B"):
+        yield float(written[0].replace(",", "").replace("_", ""))
+    if value:
         number = float(value[1])
         yield number
         if value[2] == "%":
             yield number / 100
         if value[2] == "s":
             yield from (number * 1000, number / 60, number / 3600, number / 86400)
-    if size := _SIZE.search(mention.text):
-        yield float(size[1]) * 1024 ** ("kmgt".index(size[2].lower()) + 1)
-        yield float(size[1]) * 1000 ** ("kmgt".index(size[2].lower()) + 1)
+        if value[2] == "B":  # a kilobyte is 1,000 bytes or 1,024
+            yield number * 1.024 ** ((len(str(int(number))) - 1) // 3)

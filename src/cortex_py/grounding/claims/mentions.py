@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ...memory.comparison.measures import STARTERS, Token, measure_at
+from ...memory.comparison.measures import NUMBER_WORDS, STARTERS, UNITS, Token, measure_at, one_of_unit_at
 from ...memory.comparison.opposites import COMMON
 from ..words import alternatives, load_pattern, load_words
 
@@ -310,7 +310,7 @@ _ITS_VERSION = re.compile(r"`?\s+(?:from\s+\S{1,20}\s+)?(?:to\s+)?(?:version\s+)
 _COUNTED = load_words("claims", "not_products")
 
 
-_COUNTABLE = load_pattern("claims", "countable")
+_COUNTABLE = re.compile(rf"\d|\b(?:{'|'.join(NUMBER_WORDS)}|an?\s+(?:{'|'.join(UNITS)}))\b", re.I)
 
 
 def _numbers(text: str, start: int, end: int, known: list[Mention]) -> Iterator[Mention]:
@@ -322,7 +322,7 @@ def _numbers(text: str, start: int, end: int, known: list[Mention]) -> Iterator[
     while at < len(tokens):
         token = tokens[at]
         starts = token.kind == "number" or token.lower in STARTERS
-        found = measure_at(tokens, at) if starts else None
+        found = measure_at(tokens, at) if starts else one_of_unit_at(tokens, at)
         if found is not None:
             first, last = places[at][0], places[found.end - 1][1]
             if found.kind != "date" or any(map(str.isdigit, text[first:last])):

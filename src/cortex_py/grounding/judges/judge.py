@@ -206,7 +206,7 @@ _LITERAL = re.compile(r"[\"'\d\[{(-]")
 _CALLED = re.compile(r"\b(?:called|named|titled)\s+(?=`|\S*[\w)][._/(]\w*)")
 _OF_CHANGE = load_words("checks", "change_words")
 _OF_PAST = load_words("checks", "past_words")
-_ORDINAL = re.compile(r"(?:first|second|third|once|twice|one)\b", re.I)
+_ORDINAL = re.compile(r"(?:first|second|third|once|twice)\b", re.I)
 _OF_PRESENCE = load_words("checks", "presence_words") | load_words("checks", "work_words") - load_words(
     "checks", "act_words"
 )

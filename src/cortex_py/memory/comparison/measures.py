@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from ...lazy import regex
 
-__all__ = ["STARTERS", "Measure", "Token", "measure_at"]
+__all__ = ["NUMBER_WORDS", "STARTERS", "UNITS", "Measure", "Token", "measure_at", "one_of_unit_at"]
 
 
 class Token(NamedTuple):
@@ -73,6 +73,8 @@ _SIGNS: dict[str, str] = _TABLES["signs"]
 _LOOSE = frozenset[str](_TABLES["loose"])
 _TURNED = {">": "<", "<": ">"}
 
+NUMBER_WORDS = frozenset({*_COUNTS, *_POWERS, *_ORDINALS})
+UNITS = frozenset(unit for unit in _UNITS if len(unit) > 2)
 _VALUES = frozenset({*_COUNTS, *_POWERS, *_CROWDS, *_ORDINALS, *_MONTHS, *_DAYS, *_CURRENCIES})
 STARTERS = _VALUES | {*_THAN, *_BEFORE, *_IN_TIME, *_BOUNDS, "at", "up", "no", "not", *_SIGNS}
 
@@ -103,6 +105,25 @@ def measure_at(tokens: Sequence[Token], at: int) -> Measure | None:
     if in_time and found.key.endswith((" s", " month")):
         sign = ""
     return Measure(found.kind, sign + found.key, end)
+
+
+def one_of_unit_at(tokens: Sequence[Token], at: int) -> Measure | None:
+    """One of a unit or a part of one, as "an hour" or "half a minute"; "100 calls a minute" is a rate."""
+    part = _PARTS.get(_lower(tokens, at))
+    one = at + (part is not None) + (part is not None and _lower(tokens, at + 1) == "of")
+    unit = _lower(tokens, one + 1)
+    if _lower(tokens, one) not in ("a", "an") or unit not in UNITS:
+        return None
+    if part is not None:
+        return _scaled(tokens, one + 1, part, 0, "", "")
+    if _lower(tokens, at - 1) not in _BEFORE_ONE or (unit == "second" and _lower(tokens, one + 2).isalpha()):
+        return None  # "is a second copy"
+    and_half = [_lower(tokens, one + place) for place in (2, 3, 4)] == ["and", "a", "half"]
+    return _scaled(tokens, one + 1, 1.5 if and_half else 1.0, 0, "", "")
+
+
+_PARTS = {"half": 0.5, "quarter": 0.25}
+_BEFORE_ONE = frozenset(("is", "are", "was", "were", "be", "for", "after", "to", "in", "every", "lasts", "takes"))
 
 
 def _lower(tokens: Sequence[Token], at: int) -> str:
