@@ -201,6 +201,24 @@ def test_a_value_in_words_is_supported_by_the_number_it_means(sample: Sample, te
     assert sample.judge(text).verdict == "supported"
 
 
+def test_a_value_in_the_code_says_nothing_of_the_named_document(home: Path, project: Path) -> None:
+    make_repository(project)
+    files = {"README.md": "# Limits\n\n`MAX_ITEMS` bounds a list.\n", "limits.py": "MAX_ITEMS = 40\n"}
+    commit(project, files, "first")
+    with open_at(home, project) as cortex:
+        assert only(cortex.grounding.verify("`MAX_ITEMS` is 40.")).verdict == "supported"
+        named = only(cortex.grounding.verify("The README lists `MAX_ITEMS` with a default of `40`."))
+        assert named.verdict == "unverified"
+
+
+def test_a_variable_without_a_fallback_is_not_compared_with_the_next_words(home: Path, project: Path) -> None:
+    make_repository(project)
+    commit(project, {"config.py": "import os\n\nKEY = os.environ.get('SECRET_KEY') or 'guess'\n"}, "first")
+    with open_at(home, project) as cortex:
+        found = only(cortex.grounding.verify("`SECRET_KEY` has no fallback, the app refuses to start without it."))
+        assert found.verdict != "supported"
+
+
 def test_a_bound_is_refuted_by_no_value_on_its_good_side(sample: Sample) -> None:
     assert sample.judge("SESSION_SECONDS is less than an hour.").verdict != "contradicted"
     assert sample.judge("SESSION_SECONDS is at most one hour.").verdict != "contradicted"

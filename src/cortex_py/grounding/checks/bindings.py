@@ -64,7 +64,8 @@ class Binding(NamedTuple):
 
 def check_bindings(scene: Scene) -> Iterator[Check]:
     """Whether the names that the claim speaks of have the values that it gives."""
-    if scene.claim.type in ("version", "removed", "test_result"):
+    absent = scene.claim.type == "exists" and scene.claim.negated  # what is not there has no value
+    if absent or scene.claim.type in ("version", "removed", "test_result"):
         return
     found = [*_setting_bindings(scene)]
     for subject in scene.subjects[:4]:
@@ -75,6 +76,10 @@ def check_bindings(scene: Scene) -> Iterator[Check]:
     # A name that the claim writes out is not another one with the same words.
     written = {item.last for item in scene.objects}
     found = [one for one in found if one.fit == 1.0 and last_part(one.name) in written] or found
+    if scene.found.paths:
+        found = [
+            one for one in found if one.path in scene.found.paths
+        ]  # the README may say another value than the code
     if not found:
         return
     numbers = [number_meanings(mention) for mention in scene.numbers]

@@ -26,7 +26,7 @@ _INSTEAD = (
     r"{name}[\"'\])}}]{{0,4}}\s*(?:,|\|\||\?\?|\bor\b|:-|,\s*default\s*=)\s*(?P<value>\"[^\"]*\"|'[^']*'|[\w.+-]+)"
 )
 _STATED = re.compile(
-    r"\b(?:defaults?|falls? back|fallback)\b[^.]{0,30}?\b(?:to|is|of|as|on)\s{1,3}"
+    r"\b(?:defaults?|falls? back|fallback)\b[^.,;]{0,30}?\b(?:to|is|of|as|on)\s{1,3}"
     r"(?P<after>`[^`]{0,80}`|\"[^\"]{0,80}\"|'[^']{0,80}'|[\w.+-]{1,80})"
     r"|(?P<before>`[^`]{0,80}`|\"[^\"]{0,80}\"|'[^']{0,80}'|(?<![\w.+-])[\w.+-]{1,80}+)\s{1,3}"
     r"(?:by default|if (?:it is )?(?:unset|not set)|(?:when|if) unset)",
