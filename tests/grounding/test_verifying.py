@@ -132,6 +132,30 @@ def test_what_was_not_done_is_contradicted(sample: Sample, text: str, reason: st
     assert reason in found.reason
 
 
+def test_what_is_nowhere_is_not_looked_for_in_the_file_before(sample: Sample) -> None:
+    there = sample.verify("`Store` is defined in app/store.py. There is no `SESSION_SECONDS`.")
+    assert [one.verdict for one in there.findings] == ["supported", "contradicted"]
+    gone = sample.verify("`Store` is defined in app/store.py. There is no `refresh_token`.")
+    assert [one.verdict for one in gone.findings] == ["supported", "supported"]
+
+
+def test_what_has_no_name_may_lack_what_something_else_has(sample: Sample) -> None:
+    assert sample.judge("The session view has no `refresh_token` field.").verdict == "supported"
+    assert sample.judge("The session view has no `open_session` method.").verdict == "unverified"
+
+
+@each(
+    "text",
+    [
+        "The module app/store.py defines `Store`.",
+        "Added a new module client.ts.",
+        "`ApiClient` is in the module client.ts.",
+    ],
+)
+def test_a_file_is_no_symbol_after_the_word_module(sample: Sample, text: str) -> None:
+    assert sample.judge(text).verdict == "supported"
+
+
 def test_that_something_exists_does_not_show_that_it_was_added_elsewhere(home: Path, project: Path) -> None:
     make_repository(project)
     commit(project, {"a.py": "def shared():\n    return 1\n", "b.py": "from a import shared\n\n\nshared()\n"}, "first")

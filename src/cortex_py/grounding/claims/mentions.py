@@ -77,7 +77,7 @@ _MASTER = re.compile(
         |[a-z]{{1,40}}(?:[A-Z][a-z0-9]{{0,40}}){{1,12}}
         |[A-Z]{{3,8}}[a-z]{{3,40}}|(?:[A-Z]{{1,8}}[a-z0-9]{{1,40}}){{2,12}}[A-Z]{{0,4}})(?![\w/-]))
   | (?P<kinded>\b(?:class|function|method|def|struct|interface|enum|variable|constant|module|decorator|fixture)\s+
-        (?P<kinded_name>[A-Za-z_]\w{{1,60}}(?:\.[A-Za-z_]\w{{1,60}}){{0,4}})(?!\w))
+        (?![A-Za-z0-9_@./-]*\.(?:{_EXTENSIONS})(?!\w))(?P<kinded_name>[A-Za-z_]\w{{1,60}}(?:\.[A-Za-z_]\w{{1,60}}){{0,4}})(?!\w))
   | (?P<titled>\b(?!(?:The|This|A|An|Each|Every|New|No|That|One|Its|Our|Base|Added)\s)
         (?P<titled_name>[A-Z][A-Za-z0-9]{{1,40}})\s+
         (?:class|struct|interface|enum|method|function|component|decorator)\b)

@@ -11,8 +11,8 @@ from ..words import alternatives, load_pattern, load_table, load_words
 from .verbs import WORD, Verb
 
 __all__ = [
-    "BOOSTERS", "HEDGES", "Reason", "confidence", "heading_type", "hedging", "is_absent", "is_doubt", "is_negated",
-    "is_removal", "reason_for",
+    "BOOSTERS", "HEDGES", "Reason", "confidence", "heading_type", "hedging", "is_absent", "is_doubt", "is_lacking",
+    "is_negated", "is_removal", "reason_for",
 ]  # fmt: skip
 
 Reason = Literal["question", "plan", "opinion", "instruction", "quotation", "heading", "not understood"]
@@ -66,6 +66,7 @@ _WITHOUT = re.compile(
     rf"|\bnothing\b.{{0,40}}\b{_HAVING}\b|\bno definition\b",
     re.I,
 )
+_NEXT_NAME = re.compile(r"\s+(?:\w+\s+){0,2}`x`")
 _NOT_ABSENT = re.compile(r"\b(?:not|n['’]t|never)\s+(?:missing|absent|gone|lack)", re.I)
 _TAKEN_AWAY = load_pattern("claims", "taken_away")
 _CODE = re.compile(r"`[^`]*`")
@@ -80,11 +81,18 @@ _INSIDE = re.compile(
 def is_absent(text: str, names: int) -> bool:
     """Whether a clause that names so many files and symbols says that one of them is missing: "is gone from", "lacks".
 
-    With a single name, "lacks" is about something that has no name, so the named thing exists.
+    With a single name, "lacks" is about something that has no name, unless it is what something lacks.
     """
     words = _INSIDE.split(_CODE.sub("`x`", text))[0]
-    denied = _ABSENT.search(words) or (names > 1 and _WITHOUT.search(words))
+    denied = _ABSENT.search(words) or (names > 1 and _WITHOUT.search(words)) or is_lacking(text)
     return bool(denied) and _NOT_ABSENT.search(words) is None
+
+
+def is_lacking(text: str) -> bool:
+    """Whether something without a name lacks the name that follows: "the model has no `x` column"."""
+    words = _INSIDE.split(_CODE.sub("`x`", text))[0]
+    lacks = _WITHOUT.search(words)
+    return lacks is not None and "`" not in words[: lacks.start()] and _NEXT_NAME.match(words, lacks.end()) is not None
 
 
 def is_removal(text: str) -> bool:

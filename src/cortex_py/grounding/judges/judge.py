@@ -41,7 +41,7 @@ from ..checks.values import (
     check_versions,
 )
 from ..claims.claims import Claim
-from ..claims.phrases import is_absent
+from ..claims.phrases import is_absent, is_lacking
 from ..claims.verbs import CHANGES
 from ..index.lookup import Lookup
 from ..verification import ACCEPTED, REJECTED, Finding, Verdict
@@ -235,6 +235,9 @@ def _run_checks(
     if claim.negated and claim.type not in CHANGES:
         named = len(scene.found.names) + len(scene.found.files)
         checks = negate_checks(checks, of_presence=claim.type == "exists" and is_absent(claim.text, named))
+        if named == 1 and is_lacking(claim.text):
+            # What it is missing from was not read, and something else may have it.
+            checks = [one for one in checks if one.holds or one.name not in _PRESENCE]
     if not lookup.state.complete:
         checks = [check for check in checks if check.holds or check.evidence is not None]
     if claim.type != "test_result":
