@@ -132,6 +132,63 @@ def test_what_was_not_done_is_contradicted(sample: Sample, text: str, reason: st
     assert reason in found.reason
 
 
+@each(
+    ("commit", "work", "others"),
+    [
+        ("store", "added the store", "added the login"),
+        ("web", "added the web client", "implemented token rotation"),
+        ("auth", "added `login`", "added `rotate_token`"),
+        ("legacy", "removed `old_login`", "removed `login`"),
+    ],
+)
+def test_a_commit_supports_what_it_did_and_nothing_else(sample: Sample, commit: str, work: str, others: str) -> None:
+    own, other = sample.judge(f"Commit {sample.ids[commit]} {work}."), sample.judge(f"{sample.ids[commit]} {others}.")
+    assert own.verdict == "supported", own
+    assert [one.commit for one in own.evidence][:1] == [sample.ids[commit]]
+    assert other.verdict != "supported", other
+
+
+def test_the_last_commit_is_no_older_one(sample: Sample) -> None:
+    assert sample.judge("The last commit touched CHANGELOG.md.").verdict == "supported"
+    older = sample.judge("The last commit touched app/auth.py.")
+    assert (older.verdict, older.reason) == (
+        "contradicted",
+        f"commit {sample.ids['release'][:7]} did not change app/auth.py",
+    )
+    assert sample.judge("The latest commit removed the legacy login.").verdict != "supported"
+
+
+def test_a_rename_needs_the_old_name_gone_and_the_new_one_there(home: Path, project: Path) -> None:
+    make_repository(project)
+    commit(project, {"app/db.py": "def migrate():\n    return 1\n\n\ndef connect():\n    return 2\n"}, "first", 1)
+    git(project, "mv", "app/db.py", "app/storage.py")
+    commit(project, {"app/storage.py": "def upgrade():\n    return 1\n\n\ndef connect():\n    return 2\n"}, "second", 2)
+    with open_at(home, project) as cortex:
+
+        def verdicts(*texts: str) -> list[str]:
+            return [only(cortex.grounding.verify(text)).verdict for text in texts]
+
+        assert (
+            verdicts(
+                "Renamed `migrate` to `upgrade`.",
+                "Renamed `migrate` to `upgrade` in app/storage.py.",
+                "The last commit renamed `migrate` to `upgrade`.",
+                "Renamed app/db.py to app/storage.py.",
+            )
+            == ["supported"] * 4
+        )
+        assert (
+            verdicts(
+                "Renamed `upgrade` to `migrate`.",
+                "Renamed `connect` to `open_database`.",
+                "Renamed `attach` to `connect`.",
+                "Renamed app/storage.py to app/db.py.",
+                "Renamed app/base.py to app/storage.py.",
+            )
+            == ["contradicted"] * 5
+        )
+
+
 def test_what_is_nowhere_is_not_looked_for_in_the_file_before(sample: Sample) -> None:
     there = sample.verify("`Store` is defined in app/store.py. There is no `SESSION_SECONDS`.")
     assert [one.verdict for one in there.findings] == ["supported", "contradicted"]

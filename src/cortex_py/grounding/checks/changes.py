@@ -23,12 +23,15 @@ from .names import NamedFile, NamedSymbol, ResolvedClaim, definition_evidence, i
 from .passages import weigh_words
 
 __all__ = [
+    "LAST_COMMIT",
     "change_evidence",
     "check_changelog",
     "check_changes",
     "check_commits",
     "check_moves",
+    "find_scope",
     "is_changelog",
+    "is_rename",
     "read_sections",
     "revision_evidence",
 ]
@@ -79,11 +82,19 @@ class Scope:
         return self.after is None or self.after < revision.time
 
 
+# "The last commit to auth.py" may be an older one.
+LAST_COMMIT = re.compile(
+    r"\b(?:last|latest|newest|most recent) commit\b(?!\s+(?:to|of|on|in|for|by|before|that|which|with)\b)", re.I
+)
+
+
 def find_scope(claim: Claim, lookup: Lookup) -> Scope | None:
     """The commit or release that the claim names, by id or by version."""
     for mention in claim.mentions:
         if mention.kind == "commit" and (revision := lookup.commit(mention.value)):
             return Scope(revision)
+    if LAST_COMMIT.search(claim.text) and (newest := lookup.head):
+        return Scope(newest)
     release = _IN_RELEASE.search(claim.text)
     versions = [release[1]] if release else [m.value for m in claim.mentions if m.kind == "version" and "." in m.value]
     release_of = next((found for version in versions if (found := lookup.tagged(version))), None)
@@ -107,8 +118,10 @@ def check_changes(claim: Claim, found: ResolvedClaim, lookup: Lookup) -> Iterato
     kind = _kind(claim, found, scope)
     if kind is None or (scope is None and _names_release(claim)):
         return
-    if _RENAMED.search(claim.text) and len(found.names) == 2:
-        yield from _check_renamed(found.names, found, lookup)
+    if claim.negated and scope is not None and not scope.is_release:
+        return  # what a commit left alone
+    if is_rename(claim, found):
+        yield from _check_renamed(found, lookup, scope) if found.names else _check_renamed_file(found, lookup, scope)
         return
     if kind == "implemented" and found.names:
         direct = [symbol for symbol in found.names if _is_direct(claim, symbol)]
@@ -198,6 +211,15 @@ def _within(seen: Sequence[FileChange], scope: Scope | None) -> list[FileChange]
     return [one for one in seen if scope is None or scope.holds(one.revision)]
 
 
+def _named_in(seen: Sequence[FileChange], symbol: NamedSymbol, lookup: Lookup, scope: Scope | None) -> list[FileChange]:
+    """The changes of a scope; those of one commit only where a line has the whole name, not `old_x` for `x`."""
+    here = _within(seen, scope)
+    if scope is None or scope.is_release:
+        return here
+    whole = re.compile(rf"(?<!\w){re.escape(symbol.last)}(?!\w)")
+    return [one for one in here if any(whole.search(line.text) for line in lookup.patch(one))]
+
+
 def _is_recorded(symbol: NamedSymbol) -> bool:
     """Whether the history says which changes have the name: names of one letter are not recorded."""
     return len(symbol.last) > 1
@@ -212,7 +234,7 @@ def _check_introduced(
     if paths is None and symbol.defined:
         paths = tuple(dict.fromkeys(one.path for one in symbol.defined))
     every = lookup.changes("introduced", symbol.last, paths)
-    here = _within(every, scope)
+    here = _named_in(every, symbol, lookup, scope)
     if here:
         yield _seen_in("change", f"`{symbol.name}` was introduced by", here[0])
     elif scope is not None:
@@ -232,7 +254,7 @@ def _check_touched(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, sc
     every = [
         one for column in ("touched", "introduced", "dropped") for one in lookup.changes(column, symbol.last, paths)
     ]
-    here = _within(every, scope)
+    here = _named_in(every, symbol, lookup, scope)
     if here:
         newest = next((one for one in here if one.status != "added"), here[0])
         evidence = change_evidence(newest)
@@ -253,7 +275,7 @@ def _check_removed(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, sc
         return
     written = [file.written for file in found.files]
     dropped = [one for one in lookup.changes("dropped", symbol.last) if not written or _named(one, written)]
-    here = _within(dropped, scope)
+    here = _named_in(dropped, symbol, lookup, scope)
     if here:
         yield _seen_in("gone", f"`{symbol.name}` was removed by", here[0])
     elif lookup.has_history and lookup.state.whole_history and lookup.state.complete:
@@ -267,16 +289,37 @@ def _named(seen: FileChange, written: Sequence[str]) -> bool:
     return any(f"/{path}".endswith(f"/{name.lower().strip('/')}") for path in every for name in written)
 
 
-def _check_renamed(names: Sequence[NamedSymbol], found: ResolvedClaim, lookup: Lookup) -> Iterator[Check]:
-    old, new = names[0], names[1]
+def is_rename(claim: Claim, found: ResolvedClaim) -> bool:
+    """Whether a claim says that one name, or one file, became another."""
+    return _RENAMED.search(claim.text) is not None and len(found.names or found.files) == 2
+
+
+def _check_renamed(found: ResolvedClaim, lookup: Lookup, scope: Scope | None) -> Iterator[Check]:
+    old, new = found.names[:2]
     if (found.paths and new.placed) or (not found.paths and new.defined):
         one = new.best or new.defined[0]
         reason = f"`{new.name}` is defined in {one.path} line {one.line}"
         yield Check("defined", True, reason, definition_evidence(one))
     elif not new.known:
         yield Check("defined", False, f"there is no `{new.name}`")
-    yield from _check_removed(old, found, lookup, None)
-    yield from _check_introduced(new, found, lookup, None)
+    yield from _check_removed(old, found, lookup, scope)
+    yield from _check_introduced(new, found, lookup, scope)
+
+
+def _check_renamed_file(found: ResolvedClaim, lookup: Lookup, scope: Scope | None) -> Iterator[Check]:
+    old, new = found.files[:2]
+    if not new.exists:
+        yield Check("file", False, f"there is no file {new.written}", core=False)
+        return
+    added = _within(lookup.changes_named(new.written), scope)
+    deleted = [one for one in _within(lookup.changes_named(old.written), scope) if one.status == "deleted"]
+    renamed = [one for one in added if one.old_path and f"/{one.old_path}".endswith(f"/{old.written}")]
+    if gone := renamed or (deleted if any(one.status == "added" for one in added) else []):
+        yield _seen_in("gone", f"{old.written} became {new.written}:", gone[0])
+    elif old.paths:
+        yield Check("gone", False, f"{old.paths[0]} still exists", Evidence("file", old.paths[0]))
+    elif lookup.has_history and lookup.state.whole_history and lookup.state.complete:
+        yield Check("gone", False, f"no change renamed {old.written} to {new.written}")
 
 
 def _check_file_change(

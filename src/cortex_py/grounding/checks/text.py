@@ -14,7 +14,7 @@ from ..claims.claims import Claim
 from ..claims.verbs import CHANGES
 from ..index.facts import Revision
 from ..judges.support import support
-from .changes import revision_evidence
+from .changes import find_scope, revision_evidence
 from .check import Check, Evidence
 from .passages import Passage, is_prose, mark_lines
 from .scene import Scene, number_meanings, read_numbers, same_number
@@ -134,23 +134,30 @@ def _sentences(lines: Sequence[str], first: int, last: int, prose: bool) -> list
 def _check_messages(scene: Scene) -> Iterator[Check]:
     """The commit whose message says most of a claim about work that was done."""
     claim, lookup = scene.claim, scene.lookup
-    if claim.type not in CHANGES:
+    scope = find_scope(claim, lookup)
+    named = scope if scope is not None and not scope.is_release else None
+    if claim.type not in CHANGES and named is None:
         return
     found = []
     touched = [
         {one.revision.id for one in lookup.changes_named(file.written) if one.revision} for file in scene.found.files
     ]
-    for revision, _ in lookup.messages(scene.words)[:5]:
+    likely = [named.revision] if named is not None else [row[0] for row in lookup.messages(scene.words)[:5]]
+    for revision in likely:
         if any(revision.id not in ids for ids in touched) or not _is_about(revision, scene):
             continue  # a commit that left alone what the claim names
         sentences = [line.strip(" -*") for line in (revision.subject, *revision.body.split("\n")) if line.strip(" -*")]
         # What was done, without who did it and where.
-        said = [claim.text, *([claim.subject] if len(claim.subject.split()) > _SHORT_SUBJECT else [])]
+        told = _NAMED_COMMIT.sub("", claim.text) if named is not None else claim.text
+        said = [told, *([claim.subject] if len(claim.subject.split()) > _SHORT_SUBJECT else [])]
         found.append((max(support(text, sentences[:60]).probability for text in said), revision))
     if found:
         sure, revision = max(found, key=lambda row: (row[0], row[1].time))
         shown = f"commit {revision.id[:7]} says: {revision.subject[:100]}"
         yield Check("message", sure >= _ENOUGH, shown, revision_evidence(revision), round(sure, 3))
+
+
+_NAMED_COMMIT = re.compile(r"^(?:\w+ ){0,4}commit\s+(?:`?[0-9a-f]{7,40}`?\s+)?|^`?[0-9a-f]{7,40}`?\s+", re.I)
 
 
 def _is_about(revision: Revision, scene: Scene) -> bool:

@@ -325,6 +325,13 @@ class Lookup:
             return Revision(old.id, old.time, old.author, old.subject, old.body) if old and known else None
         return found[0] if len(found) == 1 else None
 
+    @property
+    def head(self) -> Revision | None:
+        """The last commit."""
+        repository = self._index.repository
+        newest = repository.head().commit if repository is not None else None
+        return self.commit(newest) if newest else None
+
     def patch(self, seen: FileChange) -> tuple[ChangedLine, ...]:
         """The lines that a change removed and added."""
         if self._index.repository is None:

@@ -21,7 +21,15 @@ from ..checks.bindings import (
     check_order,
     check_parameters,
 )
-from ..checks.changes import check_changelog, check_changes, check_commits, check_moves
+from ..checks.changes import (
+    LAST_COMMIT,
+    check_changelog,
+    check_changes,
+    check_commits,
+    check_moves,
+    find_scope,
+    is_rename,
+)
 from ..checks.check import CHECK_NAMES, Check, Evidence, negate_checks
 from ..checks.environment import check_environment, check_libraries
 from ..checks.excerpts import choose_passages
@@ -63,6 +71,7 @@ _SHOWN = 3
 NOT_INDEXED = "the project is not fully indexed yet"
 # Checks that a thing is there. They read the relation only of a claim that says no more than that.
 _PRESENCE = frozenset(("file", "present", "defined", "placed", "used", "known"))
+_OF_CHANGES = frozenset(("touched", "change", "gone"))
 # Checks that find the place and say how likely the claim is, and never make it supported.
 _ONLY_WORDS = frozenset(("words", "detail"))
 _PROSE = frozenset(("documented", "message", "memory"))
@@ -90,7 +99,7 @@ def judge_claim(
     if not checks:
         return Finding(claim, "not checkable", 0.5, (), _why_none(lookup))
     bare = is_bare(scene, spare=1 if claim.type in CHANGES else 0)
-    if bare and any(one.holds and one.name in ("change", "touched", "gone") for one in checks):
+    if bare and any(one.holds and one.name in _OF_CHANGES for one in checks):
         # The history itself says more than an entry that shares some words with the claim.
         checks = [one for one in checks if one.holds or one.name != "changelog"]
     features = claim_features(checks, claim, bare)
@@ -118,10 +127,15 @@ def _relation_checks(scene: Scene, checks: Sequence[Check], bare: bool) -> list[
     if names_time(claim) or relates_names(scene) or claim.type in CHANGES:
         # That they are there does not say since when, by whose work, nor what one has to do with the other.
         read = [one for one in read if one.name not in _PRESENCE]
-    if scene.found.names or scene.found.files:
-        read = [one for one in read if one.name != "commit"]  # that a commit is there does not say what it changed
+    scope = find_scope(claim, scene.lookup)
+    if scope is not None and not scope.is_release:
+        # What bears the claim out is what this commit did; that it is there says no more than that.
+        own = [one for one in read if one.evidence is not None and one.evidence.commit == scope.id]
+        read = [one for one in own if one.name != "commit" or claim.type in ("exists", "reference")]
     if any(not check.holds and check.name in _PRESENCE for check in checks):
         read = []  # what it names is not there
+    if any(not check.holds and check.name in _OF_CHANGES for check in checks):
+        read = [one for one in read if one.name != "message"]  # a message tells less than the change itself
     if not _OF_PACKAGES.search(claim.text):
         read = [one for one in read if one.name != "dependency"]  # a package that is there may be used in any way
     return read
@@ -169,7 +183,7 @@ def is_bare(scene: Scene, spare: int = 0) -> bool:
     numbers = {
         stem for one in claim.mentions if one.kind in ("number", "version") for stem in distinctive_words(one.text)
     }
-    text = _CALLED.sub(" ", claim.text)
+    text = LAST_COMMIT.sub(" ", _CALLED.sub(" ", claim.text))
     for mention in claim.mentions:
         text = text.replace(mention.text, " ") if mention.kind in ("file", "line", "version", "commit") else text
     known = named | numbers | _OF_PRESENCE | (_OF_CHANGE if names_time(claim) else frozenset())
@@ -221,7 +235,7 @@ def reads_relation(check: Check, bare: bool) -> bool:
     if check.name in _PROSE:
         return check.sure >= _SAID
     # That something was changed or released does not prove what the claim says was done to it.
-    is_change = check.name in ("touched", "commit", "change", "gone")
+    is_change = check.name == "commit" or check.name in _OF_CHANGES
     is_release = check.evidence is not None and check.evidence.kind == "log"
     return bare or not (is_change or is_release)
 
@@ -255,9 +269,12 @@ def _structural(scene: Scene, reports: Sequence[tuple[str, RunReport]]) -> Itera
         return
     removed = claim.type == "removed"
     related: list[Check] = []
+    renamed = is_rename(claim, found)
     if not removed:
-        yield from check_files(claim, found, lookup)
-        yield from check_names(claim, found, lookup)
+        if found.names or not renamed:
+            yield from check_files(claim, found, lookup)
+        if not renamed:
+            yield from check_names(claim, found, lookup)
         related = [] if _PAST.search(claim.text) else list(_behaviour(scene))
         yield from related
     yield from check_lines(claim, found, lookup)
