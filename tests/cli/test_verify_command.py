@@ -65,6 +65,11 @@ def test_the_exit_code_tells_the_outcome(shell: Shell, text: str, status: str, c
     assert re.search(rf"^{status}  \d\.\d\d  risk (low|medium|high)$", done.stdout, re.MULTILINE)
 
 
+def test_one_claim_that_nothing_reads_is_a_warning(shell: Shell) -> None:
+    told = _told(shell, f"{HERE} {TRUE} Added support for several signing keys.", code=11)
+    assert (told["status"], told["claims_verified"], told["claims_extracted"]) == ("WARN", 2, 3)
+
+
 def test_warnings_can_be_accepted_and_rejections_cannot(shell: Shell) -> None:
     assert shell.run(OPEN, "--accept-warnings").returncode == 0
     assert shell.run(FALSE, "--accept-warnings").returncode == 12

@@ -62,6 +62,14 @@ def test_without_time_to_read_nothing_is_proved(cortex: Cortex, line: str, monke
         assert "not fully indexed" in found.message
 
 
+def test_a_turn_with_a_claim_that_nothing_reads_is_a_warning(cortex: Cortex, line: str) -> None:
+    text = f"`gross` is defined in prices.py. {THERE} Added support for several currencies."
+    found = cortex.contexts.append(line, text, "assistant").verification
+    assert found is not None
+    assert (found.status, found.verified, len(found.findings)) == ("WARN", 2, 3)
+    assert cortex.grounding.verify(text).status == "WARN"
+
+
 def test_the_file_that_is_named_is_read_first(
     cortex: Cortex, line: str, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,6 +118,14 @@ def test_a_certain_claim_more_never_lowers_the_score_and_a_wrong_one_never_raise
     assert compute_score([*findings, finding(0.0, "contradicted")]) <= before + 1e-12
 
 
+@given(st.lists(st.floats(0.7, 1.0), max_size=20), st.sampled_from(("unverified", "not found")), st.booleans())
+def test_one_claim_that_nothing_bears_out_is_enough_for_a_warning(
+    values: list[float], verdict: Verdict, central: bool
+) -> None:
+    open_one = finding(0.65, verdict, central=central)
+    assert status_of(compute_score([*map(finding, values), open_one])) == "WARN"
+
+
 @given(st.lists(st.floats(0.7, 1.0), min_size=1, max_size=20))
 def test_a_text_of_supported_claims_is_accepted(values: list[float]) -> None:
     found = build_verification([finding(value) for value in values], [], 1.0, [])

@@ -395,6 +395,20 @@ def test_a_report_that_git_tracks_anywhere_is_found_when_asked_for(home: Path, p
 # The whole text
 
 
+@each(
+    "text",
+    [
+        "There is no `Store` in the project.",
+        "Commit {web} added `rotate_token`.",
+        "app/auth.py contains 7 functions.",
+        "Renamed `connect` to `rotate_token`.",
+    ],
+)
+def test_what_is_contradicted_is_rejected(sample: Sample, text: str) -> None:
+    found = sample.verify(text.format(**sample.ids))
+    assert (only(found).verdict, found.status) == ("contradicted", "REJECT"), found
+
+
 def test_one_invented_claim_does_not_hide_among_true_ones(sample: Sample) -> None:
     true = [
         "`login` is defined in app/auth.py.",

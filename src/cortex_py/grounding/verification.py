@@ -1,7 +1,7 @@
 """The result of a verification: a finding for each claim, and one score for all of them. Pure.
 
-The score is a harmonic mean of the claims' probabilities, so it falls with the worst of them: one invented claim among
-ten is enough for a warning, and a text with a contradicted central claim is never accepted.
+The score is a harmonic mean of the claims' probabilities, so it falls with the worst of them. A text is accepted only
+if each claim that could be checked is supported.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ def compute_score(findings: Sequence[Finding], contradictions: int = 0) -> float
     mean = min(plain, total / math.fsum(finding.weight / max(_LEAST, finding.probability) for finding in judged))
     central = [one.probability for one in judged if one.verdict == "contradicted" and one.weight == 1.0]
     bounds = [(1 + min(central)) / 2 * ACCEPTED] if central else []
-    # A text that contradicts itself cannot be true as a whole.
-    bounds += [ACCEPTED - 0.01] if contradictions else []
+    # A text that contradicts itself, or says what nothing bears out, is not accepted as a whole.
+    open_ones = any(one.verdict != "supported" for one in judged)
+    bounds += [ACCEPTED - 0.01] if contradictions or open_ones else []
     return min([mean, *bounds])
 
 

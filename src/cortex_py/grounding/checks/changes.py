@@ -448,6 +448,8 @@ def check_changelog(claim: Claim, lookup: Lookup) -> Iterator[Check]:
     path, version, line, text = (own or top)[0]
     evidence = Evidence("line", path, line, end_line=line + text.count("\n"))
     acts = _acts(claim.text), _acts(text)
+    if not own and _UP_TO.search(claim.text):
+        return  # what was so before
     if not own:
         yield Check(
             "changelog", False, f"{path} line {line} lists it under {version}, not {versions[0]}", evidence, best
@@ -460,6 +462,7 @@ def check_changelog(claim: Claim, lookup: Lookup) -> Iterator[Check]:
         yield Check("changelog", True, f"{path} line {line} lists it under {version}", evidence, best)
 
 
+_UP_TO = re.compile(r"\b(?:until|before|up to) v?\d", re.I)
 _SAYS = 0.5  # the share of a claim's words from which an entry is about it
 _REPEATS = 0.95  # the share from which an entry says the same as a claim that names no release
 _LONG = 5  # words of such a claim

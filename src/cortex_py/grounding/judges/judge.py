@@ -71,6 +71,9 @@ _SHOWN = 3
 NOT_INDEXED = "the project is not fully indexed yet"
 # Checks that a thing is there. They read the relation only of a claim that says no more than that.
 _PRESENCE = frozenset(("file", "present", "defined", "placed", "used", "known"))
+# Checks whose answer no condition in the claim changes: what they make less likely than not is refuted.
+_COMPARED = frozenset(("changelog", "count", "line", "relation", "signature", "tests", "value", "version"))
+_UNSURE, _REFUTED = 0.5, 0.29
 _OF_CHANGES = frozenset(("touched", "change", "gone"))
 # Checks that find the place and say how likely the claim is, and never make it supported.
 _ONLY_WORDS = frozenset(("words", "detail"))
@@ -109,6 +112,8 @@ def judge_claim(
         probability = min(probability, _UNPROVEN)
         if not any(_refutes(check) for check in checks):
             probability = max(probability, REJECTED + probability / 7)  # silence rejects nothing
+    if probability < _UNSURE and any(_refutes(check) and _is_exact(check, bare) for check in checks):
+        probability = min(probability, _REFUTED)
     verdict = _verdict(checks, probability, bool(read))
     shown = _ordered(claim, read if verdict == "supported" else checks, verdict == "supported")
     if verdict in ("unverified", "not found"):
@@ -323,6 +328,12 @@ def _why_none(lookup: Lookup) -> str:
     return NOT_INDEXED if not lookup.state.complete else "nothing to look up"
 
 
+def _is_exact(check: Check, bare: bool) -> bool:
+    """Whether a check compares the very thing that the claim states, and not a part of what it says."""
+    is_listed = check.name == "dependency" and check.evidence is not None
+    return is_listed or check.name in _COMPARED or (bare and check.core and check.name in _PRESENCE | _OF_CHANGES)
+
+
 def _refutes(check: Check) -> bool:
     return not check.holds and check.name not in _DEGREES
 
@@ -330,7 +341,7 @@ def _refutes(check: Check) -> bool:
 def _verdict(checks: Sequence[Check], probability: float, read: bool) -> Verdict:
     if probability >= ACCEPTED and read:
         return "supported"
-    if any(_refutes(check) for check in checks) and probability < 0.5:
+    if any(_refutes(check) for check in checks) and probability < REJECTED:
         return "contradicted"
     return "unverified" if any(check.evidence is not None for check in checks) else "not found"
 
