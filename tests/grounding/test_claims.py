@@ -238,15 +238,21 @@ def _rows(text: str) -> list[tuple[str, str, tuple[str, ...]]]:
     return [(claim.type, claim.text, claim.files) for claim in read_claims(text).claims]
 
 
-def test_bullets_have_the_file_and_the_verb_of_their_lead_in() -> None:
+def test_bullets_have_the_file_and_the_kind_of_change_of_their_lead_in() -> None:
     text = "Changes in auth.py:\n- Added refresh tokens\n- login endpoint\n- Fix the expiry bug\n"
     text += "\nNext steps:\n- Add docs\n"
     assert _rows(text) == [
         ("implemented", "Added refresh tokens", ("auth.py",)),
-        ("modified", "Changes in auth.py: login endpoint", ("auth.py",)),
+        ("modified", "login endpoint", ("auth.py",)),
         ("fixed", "Fix the expiry bug", ("auth.py",)),
     ]
     assert [left.reason for left in read_claims(text).uncheckable] == ["heading", "heading", "plan"]
+
+
+def test_a_claim_of_a_list_is_told_in_the_words_of_the_answer() -> None:
+    text = "Here's what changed:\n- `issue_token` signs access tokens; valid for 14 days.\n"
+    claims = [claim.text for claim in read_claims(text).claims]
+    assert claims == ["`issue_token` signs access tokens", "valid for 14 days."]
 
 
 def test_headings_nested_lists_boxes_and_tables() -> None:

@@ -225,6 +225,13 @@ def test_what_tests_gave_needs_a_report(desk: Desk, shop: Path) -> None:
     assert "1 failed" in told["contradictions"][0]["against"]
 
 
+def test_a_path_and_a_name_are_shown_as_they_are(desk: Desk) -> None:
+    (path,) = desk.verify("auth.py contains 7 functions.")["evidence_items"]
+    assert path["evidence"].startswith("auth.py defines ")
+    (name,) = desk.verify("`kind` is a part of auth.py.")["evidence_items"]
+    assert name["evidence"].count(" but ") <= 1
+
+
 def test_sources_bound_what_counts(desk: Desk) -> None:
     said = "I added `issue_refresh_token` to auth.py."
     (item,) = desk.verify(said, "git log")["evidence_items"]

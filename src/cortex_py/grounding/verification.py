@@ -181,7 +181,9 @@ def describe_evidence(finding: Finding) -> str:
     places = finding.evidence[0].location if finding.evidence else ""
     if finding.verdict == "supported":
         return places
-    return finding.reason[:1].upper() + finding.reason[1:] if finding.reason else "No evidence found"
+    reason = finding.reason or "no evidence found"
+    # A path or a name is shown as it is.
+    return reason[:1].upper() + reason[1:] if reason.partition(" ")[0].rstrip(":").isalpha() else reason
 
 
 def to_stored_json(found: Verification) -> ScreenedText:

@@ -1,8 +1,8 @@
 """Reads an answer into atomic, typed claims, and lists what in it cannot be checked. Pure.
 
-A claim has all words that belong to it: the file in the heading above a bullet, the verb of "Changes:", the place that
-two claims share. A hedge does not drop a claim, it is measured. Questions, plans, opinions, instructions and quotations
-cannot be checked and are listed with the reason.
+A claim has all that belongs to it: the file in the heading above a bullet, the kind of change that "Changes:"
+announces, the place that two claims share. A hedge does not drop a claim, it is measured. Questions, plans, opinions,
+instructions and quotations cannot be checked and are listed with the reason.
 """
 
 from __future__ import annotations
@@ -163,13 +163,13 @@ class _Reader:
         """The headings above the passage, without its own line."""
         return [span for span in passage.context if not span[0] <= passage.start < span[1]][-8:]
 
-    def _inherited(self, passage: Passage) -> tuple[ClaimType | None, Span] | None:
-        """The kind of change that a heading announces (None for any kind), and the heading."""
+    def _inherited(self, passage: Passage) -> tuple[ClaimType | None] | None:
+        """The kind of change that a heading announces (None for any kind)."""
         for span in reversed(self._above(passage)) if passage.listed else ():
             kind = heading_type(self.text[span[0] : span[1]])
             if kind is not None and kind != "plan" and kind != "instruction":
-                return (None if kind == "report" else kind), span
-        return ("implemented", (passage.start, passage.start)) if passage.box else None
+                return (None if kind == "report" else kind,)
+        return ("implemented",) if passage.box else None
 
     def _carried(self, passage: Passage) -> tuple[Mention, ...]:
         """The files of the nearest heading that names one."""
@@ -186,7 +186,7 @@ class _Reader:
         clause: Clause,
         found: Sequence[Mention],
         carried: tuple[Mention, ...],
-        inherited: tuple[ClaimType | None, Span] | None,
+        inherited: tuple[ClaimType | None] | None,
         listed: bool,
         doubt: str,
     ) -> str:
@@ -216,9 +216,6 @@ class _Reader:
         absent = kind in _PRESENCE and named > 0 and not in_table and is_absent(words, named)
         if not any(mention.kind == "file" for mention in own):
             own = [*(carried or self._spoken_of(words)), *own]
-        if inherited and inherited[0] and verb is None and kind in CHANGES:
-            heading = " ".join(self.text[inherited[1][0] : inherited[1][1]].replace("*", "").split()).strip("#: ")
-            words = f"{heading}: {words}" if heading else words
         denied = absent or (not in_table and is_negated(words))
         self.claims.append(
             Claim(
