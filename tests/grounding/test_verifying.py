@@ -499,3 +499,40 @@ def test_a_memory_that_says_otherwise_is_told(home: Path, project: Path) -> None
         note = cortex.memories.capture("The request timeout is 30 seconds.")
         found = cortex.grounding.verify("The request timeout is 90 seconds.")
     assert [(one.between, one.source) for one in found.contradictions] == [("memory", f"Memory: {note.id}")]
+
+
+# What is not read is not accepted
+
+
+def test_a_change_or_a_number_that_was_not_read_is_not_accepted(home: Path, project: Path) -> None:
+    make_repository(project)
+    log = "- The default redirect code changed from 302 to 303.\n- `turn()` preserves its order.\n"
+    code = "def hash_password(text):\n    if len(text) < 10:\n        raise ValueError(text)\n    return text\n"
+    manifest = '[project]\nname = "a"\nversion = "0.2.0"\ndependencies = ["flask>=3.0", "werkzeug>=3.1.0"]\n'
+    files = {
+        "CHANGELOG.md": f"# Changelog\n\n## 0.2.0\n\n{log}",
+        "auth.py": code,
+        "pyproject.toml": manifest,
+        "examples/queue/requirements.txt": "werkzeug==2.3.0\nflask\n",
+    }
+    commit(project, files, "first")
+    with open_at(home, project) as cortex:
+
+        def verdicts(*texts: str) -> set[str]:
+            return {one.verdict for text in texts for one in cortex.grounding.verify(text).findings}
+
+        assert verdicts(
+            "The default redirect code changed from 302 to 303 in version 0.2.0.",
+            "`hash_password` raises ValueError when the text is shorter than ten characters.",
+            "Werkzeug 3.1.0 is the minimum.",
+        ) == {"supported"}
+        assert "supported" not in verdicts(
+            "The default redirect code changed from 302 to 307 in version 0.2.0.",
+            "turn() drops its order since 0.2.",
+            "`hash_password` raises ValueError when the text is shorter than eight characters.",
+            "Werkzeug 2.3.0 is the minimum.",
+            "Upgraded Flask from 2.3 to 3.0.",
+        )
+        true = ("Flask 0.2.0 drops support for Python 3.9.", "The constant above is in auth.py.")
+        assert "contradicted" not in verdicts(*true)
+        assert verdicts("click 7.0 or newer is required.") != set()

@@ -454,7 +454,11 @@ def check_changelog(claim: Claim, lookup: Lookup) -> Iterator[Check]:
         yield Check(
             "changelog", False, f"{path} line {line} lists it under {version}, not {versions[0]}", evidence, best
         )
-    elif acts[0] and acts[1] and not acts[0] & acts[1]:
+    elif any(one.kind == "number" and one.text not in versions and one.text not in text for one in claim.mentions):
+        return  # another number may stand there
+    elif acts[0] and not acts[1]:
+        return  # that it was added or removed was not read
+    elif acts[0] and not acts[0] & acts[1]:
         yield Check("changelog", False, f"{path} line {line} says: {text[:100]}", evidence, best)
     elif _is_turned(claim.text, text):
         yield Check("changelog", False, f"{path} line {line} says it the other way round", evidence, best)

@@ -179,6 +179,7 @@ def _check_dependency(claim: Claim, name: str, found: ResolvedClaim, lookup: Loo
     rows = [row for row in lookup.dependencies(name) if not named or row[0] in named]
     # A lock file pins what others need, too.
     rows = [row for row in rows if row[1].group != "lock"] or (rows if named or _CONSTRAINT.search(claim.text) else [])
+    rows = [row for row in rows if named or not is_auxiliary(row[0])] or rows  # an example needs what it likes
     if not rows and not _names_package(claim.text, name, bool(named)):
         return
     if not rows:
@@ -299,8 +300,8 @@ def _check_version(claim: Claim, name: str, rows: Sequence[tuple[str, Dependency
     versions = [m.value for m in claim.mentions if m.kind == "version" and claim.text.find(m.text) >= start]
     if not written and not versions:
         versions = re.findall(r"(?<![\w.])v?(\d+(?:\.\d+)+)", after[:60])
-    if not written and not versions:
-        return
+    if not written and (not versions or (len(versions) > 1 and not _FROM_TO.search(claim.text))):
+        return  # of two versions one is of something else: "Flask 3.2 drops Python 3.9"
     claimed = written[2].rstrip(".") if written else versions[-1]
     for path, row in rows:
         if _matches_version(row, written[1] if written else "", claimed, bool(_FLOOR.search(claim.text))):

@@ -134,7 +134,7 @@ _NOT_YET = re.compile(r"\bnot yet (?:done|implemented)\b", re.I)
 _INSTRUCTION = re.compile(
     r"^\W*(?:(?:(?:then|now|next|finally|first|also|to \w+(?: \w+){0,4}|after that),?"
     rf"|if [^,]{{1,80}},|once [^,]{{1,80}},)\s+)?(?:{alternatives('claims', 'instructions')})"
-    r"\b(?![`/$]|[.-]\w)(?!\s*[:(])(?!\w*\s+(?:is|are|was|were|has|now|and|or|\w{2,}(?<!s)s(?:\s+\w+)?\s+(?:is|are|carry|have|get|use|raise))\b)"
+    r"\b(?![`/$]|[.-]\w)(?!\s*[:(]|\s+v?\d)(?!\w*\s+(?:is|are|was|were|has|now|and|or|\w{2,}(?<!s)s(?:\s+\w+)?\s+(?:is|are|carry|have|get|use|raise))\b)"
     r"|\byou(?:['’]ll|['’]d)?\s+(?:can|could|should|need|may|might|must|want|will|have to|need to)\b"
     r"(?!\s+(?:find|see|pass)\b.*[`_./])"
     r"|\blet me know\b|\bfeel free\b|\b(?:would|do) you (?:like|want)\b"

@@ -141,6 +141,12 @@ def _relation_checks(scene: Scene, checks: Sequence[Check], bare: bool) -> list[
         read = []  # what it names is not there
     if any(not check.holds and check.name in _OF_CHANGES for check in checks):
         read = [one for one in read if one.name != "message"]  # a message tells less than the change itself
+    if _FROM_TO.search(claim.text):
+        read = [
+            one for one in read if one.name not in ("dependency", "version")
+        ]  # which one it had before was not read
+    if scene.numbers and any(one.name == "detail" and not one.holds for one in checks):
+        read = [one for one in read if one.name in _COMPARED]  # a number that is not there may be what is wrong
     if not _OF_PACKAGES.search(claim.text):
         read = [one for one in read if one.name != "dependency"]  # a package that is there may be used in any way
     return read
@@ -221,6 +227,7 @@ _OF_PACKAGES = re.compile(
     r"|us(?:es?|ed|ing)\b|with\b|by\b|via\b|through\b|packag|modul|librar)|\d",
     re.I,
 )
+_FROM_TO = re.compile(r"\bfrom\s+\S*\d\S*\s+to\s+\S*\d", re.I)
 _LITERAL = re.compile(r"[\"'\d\[{(-]")
 _CALLED = re.compile(r"\b(?:called|named|titled)\s+(?=`|\S*[\w)][._/(]\w*)")
 _OF_CHANGE = load_words("checks", "change_words")
