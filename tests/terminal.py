@@ -39,6 +39,8 @@ def at_terminal(
         stdin=theirs,
         stdout=subprocess.PIPE if pipe else theirs,
         stderr=theirs,
+        # A pager would read the keys of the terminal that the tests run in.
+        start_new_session=True,
     )
     os.close(theirs)
     os.write(ours, keys.encode())

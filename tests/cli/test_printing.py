@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from forking import cortex_command
 from shell import Shell
 from terminal import at_terminal
 
+# Read before the environment is cleared. Set where a machine without the usual pager is a fault.
+_REQUIRED = bool(os.environ.get("CORTEX_REQUIRE_LESS"))
 HOSTILE = "Title \x1b]0;owned\x07 \x1b[31mred\x1b[0m \x9b2J \u202egnp"
 
 
@@ -79,6 +82,19 @@ def test_a_long_text_goes_through_the_pager_at_a_terminal_only(shell: Shell, tmp
     assert at_terminal(shell, "get", id, PAGER=str(pager)).screen.startswith("PAGED\n")
     assert "PAGED" not in at_terminal(shell, "get", id, PAGER=str(pager), LINES="200").screen
     assert "PAGED" not in at_terminal(shell, "get", id, pipe=True, PAGER=str(pager)).piped
+
+
+def test_the_usual_pager_shows_colours_and_no_codes(shell: Shell) -> None:
+    less = shutil.which("less")
+    if less is None:
+        assert not _REQUIRED, "CORTEX_REQUIRE_LESS is set, and there is no less"
+        pytest.skip("no less")
+    for number in range(9):
+        shell.text("capture", f"Lunch {number} is at noon")
+    shown = at_terminal(shell, "recall", "lunch", keys="q", PAGER=less, LESS="", LINES="8").screen
+    assert "\x1b[1m" in shown, "the heading is bold"
+    assert "ESC" not in shown
+    assert "^[" not in shown
 
 
 @pytest.mark.slow

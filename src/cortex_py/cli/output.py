@@ -207,7 +207,8 @@ def _emit(text: str) -> None:
     if lines < size.lines or not sys.stdin.isatty():
         _write(text, nl=not text.endswith("\n"))
     else:
-        click.echo_via_pager(text, color=True)
+        # Without a word about colour, click asks `less` for it, and leaves it out for pagers that would print codes.
+        click.echo_via_pager(text)
 
 
 # -- JSON ------------------------------------------------------------------------------------------------
