@@ -168,7 +168,7 @@ def test_conditions_are_completed_while_typing(serve: Serve, look: Look) -> None
     assert tab.run("document.querySelector('#q').value").strip() == 'tag:"two words"'
     tab.run("document.querySelector('#q').value = ''")
     tab.type("postgresql")
-    tab.wait("!!document.querySelector('.results .why meter')")
+    tab.wait("!!document.querySelector('.results .why .bar .on')")
 
 
 @pytest.mark.slow
@@ -297,8 +297,46 @@ def _fill(cortex: Cortex) -> Memory:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 820, 1280])
+def test_everything_stays_in_its_place(serve: Serve, look: Look, project: Path, width: int) -> None:
+    (project / "limits.py").write_text("TIMEOUT = 30\n")
+    served = serve()
+    memory = _fill(served.cortex)
+    served.cortex.memories.capture("A" * 400, namespace="learnings")
+    served.cortex.memories.recall("orders")
+    tab = look(served, width=width, height=800)
+    geometry = (HERE / "geometry.js").read_text().rstrip()
+    faults = []
+    asked = "'TIMEOUT in limits.py is 30. TIMEOUT in limits.py is 40.'"
+    for path, act, ready in (
+        ("/?q=orders+are+kept+in+redis+at+acme", "", "document.querySelectorAll('.results .bar').length > 3"),
+        ("/?q=status:active", "", "!!document.querySelector('.facets li')"),
+        (f"/memories/{memory.id}", "", "!!document.querySelector('.versions')"),
+        ("/memories/000000000000", "", "!!document.querySelector('.error')"),
+        ("/timeline", "", "document.querySelectorAll('.event .title').length > 3"),
+        ("/graph", "", "!!document.querySelector('.names')"),
+        ("/review", "document.querySelector('.compare').click()", "!!document.querySelector('.pair')"),
+        (
+            "/check",
+            f"answer.value = {asked}; document.querySelector('main .primary').click()",
+            "document.querySelectorAll('.claims > li').length > 1",
+        ),
+        ("/lines", "document.querySelector('.lines summary').click()", "!!document.querySelector('.summary ul')"),
+        ("/next", "", "!!document.querySelector('.injected, .left-out, main p.hint')"),
+        ("/doctor", "", "!!document.querySelector('#snapshots li')"),
+    ):
+        _see(tab, served.url + path, "!!document.querySelector('#keys kbd')")
+        tab.wait(f"(() => {{ {act}; return true }})()")
+        tab.wait(ready)
+        for scheme in ("light", "dark"):
+            tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+            faults += [(path, scheme, one) for one in tab.run(f"{geometry}({width})")]
+    assert faults == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
-def test_every_view_is_accessible_and_fits(serve: Serve, look: Look, width: int, dark: bool) -> None:
+def test_every_view_is_accessible(serve: Serve, look: Look, width: int, dark: bool) -> None:
     served = serve()
     memory = _fill(served.cortex)
     tab = look(served, width=width, height=740, dark=dark)
@@ -310,7 +348,6 @@ def test_every_view_is_accessible_and_fits(serve: Serve, look: Look, width: int,
         )
         tab.wait("!document.querySelector('.waiting')")
         assert tab.run((HERE / "audit.js").read_text()) == [], path
-        assert tab.run("document.documentElement.scrollWidth <= window.innerWidth"), path
         if _AXE:
             tab.run(f"{Path(_AXE).read_text()}; 0")
             found = tab.run("axe.run({resultTypes: ['violations']}).then(r => r.violations.map(one => "

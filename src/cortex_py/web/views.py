@@ -278,8 +278,17 @@ def _why(signals: SignalsView) -> Node:
     """Which signals gave the score."""
 
     def meter(name: str, value: float) -> Node:
-        shown = f"{max(0.0, min(1.0, value)):.2f}"
-        bar = element("meter", min="0", max="1", value=shown, aria_label=name)
+        percent = round(100 * max(0.0, min(1.0, value)))
+        bar = element(
+            "span",
+            *(element("i", class_="on" if percent >= step else None) for step in (10, 30, 50, 70, 90)),
+            class_="bar",
+            role="meter",
+            aria_label=name,
+            aria_valuemin="0",
+            aria_valuemax="100",
+            aria_valuenow=str(percent),
+        )
         return element("span", f"{name} ", bar, class_="signal")
 
     return [

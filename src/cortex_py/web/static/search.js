@@ -135,6 +135,11 @@ export function result(one, q = "") {
 
 // Which signals gave the score.
 function why({ meaning, words, near, named }) {
-  const meter = (name, value) => h("span", { class: "signal", title: `${name}: ${Math.round(value * 100)} of 100` }, `${name} `, h("meter", { min: 0, max: 1, value: value.toFixed(2), "aria-label": name }));
-  return [meter("meaning", Math.max(0, meaning)), meter("words", Math.min(1, words)), near && h("span", { class: "signal" }, "this line of work"), named && h("span", { class: "signal" }, "names somebody")];
+  const meter = (name, value) => {
+    const percent = Math.round(100 * Math.max(0, Math.min(1, value)));
+    return h("span", { class: "signal", title: `${name}: ${percent} of 100` }, `${name} `,
+      h("span", { class: "bar", role: "meter", "aria-label": name, "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": percent },
+        [10, 30, 50, 70, 90].map((step) => h("i", { class: percent >= step && "on" }))));
+  };
+  return [meter("meaning", meaning), meter("words", words), near && h("span", { class: "signal" }, "this line of work"), named && h("span", { class: "signal" }, "names somebody")];
 }
