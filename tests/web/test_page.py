@@ -161,6 +161,32 @@ def test_of_two_windows_the_second_cannot_overwrite_the_first(serve: Serve, look
 
 
 @pytest.mark.slow
+def test_a_link_to_a_memory_that_is_gone_says_so_and_keeps_its_address(serve: Serve, look: Look) -> None:
+    served = serve()
+    memories = served.cortex.memories
+    deleted = memories.capture("Sessions last thirty minutes")
+    memories.delete(deleted.id)
+    tab = look(served)
+    for id in (deleted.id, "0123456789abcdef"):
+        tab.go(f"{served.url}/memories/{id}")
+        assert tab.run("document.querySelector('.results')") is None
+        assert tab.text(".error") == f"There is no memory '{id}'. Search for it; a deleted memory can be restored."
+        assert tab.run("location.pathname") == f"/memories/{id}"
+
+
+@pytest.mark.slow
+def test_an_error_says_once_what_to_do(serve: Serve, look: Look) -> None:
+    served = serve()
+    memory = served.cortex.memories.capture("First")
+    tab = look(served)
+    _go_and_wait(tab, f"{served.url}/memories/{memory.id}", ".edit")
+    tab.click(".edit")
+    served.cortex.memories.update(memory.id, content="Second")
+    tab.click(".save")
+    assert tab.wait("document.querySelector('.notice')?.innerText").count("Read it again") == 1
+
+
+@pytest.mark.slow
 def test_staged_memories_are_decided_by_keyboard(serve: Serve, look: Look) -> None:
     served = serve()
     memories = served.cortex.memories

@@ -56,6 +56,7 @@ from ..web.project_models import (
 from ..web.views import (
     NAVIGATION,
     Frame,
+    error_page,
     graph_text,
     health_text,
     lines_text,
@@ -294,7 +295,7 @@ def page_routes(cortex: Cortex) -> list[Route]:
                 frame = replace(frame, project=cortex.project.name)
                 text = await run_in_threadpool(render, request, frame)
             except CortexError as error:
-                return html_response(search_page(frame, "", None, str(error)), 404)
+                return html_response(error_page(frame, request.url.path, str(error)), 404)
             return html_response(text)
 
         return answer

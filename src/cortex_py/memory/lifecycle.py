@@ -421,7 +421,7 @@ class Lifecycle:
         if not found:
             raise MemoryNotFound(
                 f"There is no memory {wanted.prefix!r}.",
-                remedy="Search with `recall`; a deleted one comes back with `restore`.",
+                remedy="Search for it; a deleted memory can be restored.",
                 field="id",
             )
         if len(found) > 1:

@@ -25,8 +25,8 @@ from .models import (
 from .project_models import EventView, GraphView, TimelineDays, TimelineEvents
 
 __all__ = [
-    "NAVIGATION", "Frame", "graph_text", "health_text", "lines_text", "memory_page", "next_text", "plain_page",
-    "review_text", "search_page", "sign_in_page", "timeline_text",
+    "NAVIGATION", "Frame", "error_page", "graph_text", "health_text", "lines_text", "memory_page", "next_text",
+    "plain_page", "review_text", "search_page", "sign_in_page", "timeline_text",
 ]  # fmt: skip
 
 # Views by path: the name in the navigation, and what the view shows.
@@ -81,6 +81,13 @@ def memory_page(frame: Frame, memory: MemoryView) -> str:
         class_="memory",
     )
     return _document("Memory", "", frame, element("h1", "Memory", class_="quiet"), body)
+
+
+def error_page(frame: Frame, path: str, error: str) -> str:
+    """Why a view cannot be shown. It has no script: one would replace the error, and the address with it."""
+    title = NAVIGATION.get(path, ("Memory", ""))[0]
+    text = element("p", error, class_="error", role="alert")
+    return _document(title, path if path in NAVIGATION else "", frame, element("h1", title), text, plain=True)
 
 
 def plain_page(frame: Frame, path: str, content: Node = None) -> str:

@@ -5,14 +5,6 @@ const csrf = document.querySelector("meta[name=csrf]")?.content ?? "";
 // Whether this server, and the session's scopes, take changes.
 export const mayChange = document.body.dataset.mayChange === "yes";
 
-export class Refused extends Error {
-  constructor(status, code, message) {
-    super(message);
-    this.status = status;
-    this.code = code;
-  }
-}
-
 export async function get(path, query = {}, signal = undefined) {
   const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== undefined));
   return answered(await fetch(`/api/v1${path}${asked.size ? `?${asked}` : ""}`, { signal }));
@@ -27,7 +19,5 @@ export async function change(method, path, body = undefined) {
 async function answered(response) {
   const found = await response.json().catch(() => null);
   if (response.ok) return found;
-  const error = found?.error ?? {};
-  const message = error.message ?? `The server answered ${response.status}.`;
-  throw new Refused(response.status, error.code ?? "", error.details?.remedy ? `${message} ${error.details.remedy}` : message);
+  throw new Error(found?.error?.message ?? `The server answered ${response.status}.`);
 }
