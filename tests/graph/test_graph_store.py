@@ -231,7 +231,7 @@ def test_mentions_come_newest_memory_first(session: Session) -> None:
     found = TABLE.mentions(session, SPACE, "a", SIGHT, limit=3, offset=1)
     assert [(one.memory_id, one.first) for one in found] == [("memory4", 7), ("memory3", 0), ("memory3", 7)]
     assert TABLE.mentions(session, SPACE, "a", SIGHT)[0].confidence == 0.9
-    assert TABLE.mention_counts(session, SPACE, ["a"], SIGHT) == {"a": 10}
+    assert TABLE.mention_counts(session, SPACE, ["a"], SIGHT) == {"a": 5}
 
 
 # -- relationships -----------------------------------------------------------------------------------

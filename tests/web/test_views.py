@@ -145,6 +145,25 @@ def test_the_graph_leads_to_the_memory_behind_every_edge(serve: Serve, look: Loo
 
 
 @pytest.mark.slow
+def test_names_are_in_the_order_of_the_memories_that_have_them(serve: Serve, look: Look) -> None:
+    served = serve()
+    memories = served.cortex.memories
+    memories.capture("Ada uses Apollo. Ada uses Ansible. Ada uses Airflow, says Ada.")
+    for n in range(3):
+        memories.capture(f"The importer uses Redis, part {n}.")
+    for n in range(2):
+        memories.capture(f"Orders are kept in PostgreSQL, part {n}.")
+    memories.finish_reading()
+    tab = look(served, "/graph")
+    tab.wait("!!document.querySelector('.panel .names')")
+    names = tab.run("[...document.querySelectorAll('.panel .names li')].map(one => one.innerText.trim())")
+    assert names[:2] == ["Redis 3", "PostgreSQL 2"]
+    assert "Ada 1" in names, "one memory that has the name four times"
+    few = tab.run("fetch('/api/v1/graph?limit=2').then(one => one.json())")
+    assert [one["name"] for one in few["nodes"]] == ["Redis", "PostgreSQL"]
+
+
+@pytest.mark.slow
 def test_conditions_are_completed_while_typing(serve: Serve, look: Look) -> None:
     served = serve()
     served.cortex.memories.capture("We chose PostgreSQL", namespace="decisions", tags=["two words"])

@@ -229,12 +229,13 @@ class EntityOperations(GraphBase):
             plan = self._table.plan_merge(session, space, kept, ids, at, name=canonical_name, key=key)
             if plan is None or len(ids) < 2:
                 raise InvalidInput("These are the same entity.", field="entity_ids")
+            naming = self._table.mentioned_by(session, space, self._sight(), ids)
             merge_id = None
             if not dry_run:
                 merge_id = f"merge_{self._ids.new()}"
                 self._table.merge(session, plan, merge_id, at)
             return MergeResult(
-                entity_from(plan.kept, sum(one.mention_count for one in before.values())),
+                entity_from(plan.kept, len(naming)),
                 tuple(before[one] for one in ids if one != kept),
                 len(plan.merged_mentions),
                 len(plan.changed),

@@ -380,7 +380,7 @@ class TraversalOperations(GraphBase):
     def picture(
         self, *, entity: str | None = None, entity_types: Sequence[str] = (), depth: int = 1, limit: int = 200
     ) -> Picture:
-        """The entities around one, or those with most relationships, and one edge for each pair and type.
+        """The entities around one, or those that most memories name, and one edge for each pair and type.
 
         Of several facts that say the same, the surest is kept; `facts_between` has them all.
         """
@@ -416,7 +416,7 @@ class TraversalOperations(GraphBase):
     def _drawn(
         self, entity: str | None, kinds: Sequence[EntityType], depth: int, most: int, as_of: datetime | None
     ) -> Picture:
-        """The part of the graph around an entity, or the busiest part of all of it."""
+        """The part of the graph around an entity, or around the names that most memories have."""
         if entity is not None and not 1 <= depth <= MAX_DEPTH:
             raise InvalidInput(f"The depth {depth} is out of range.", remedy=f"Give 1 to {MAX_DEPTH}.", field="depth")
         nodes: list[Entity] = []
@@ -432,7 +432,7 @@ class TraversalOperations(GraphBase):
             for space in self._place.spaces():
                 own = [one.id for one in nodes if one.space == space]
                 if entity is None:
-                    rows = self._table.busiest_entities(session, space, self._sight(), kinds, most)
+                    rows = self._table.most_named(session, space, self._sight(), kinds, most)
                     complete = complete and len(rows) < most
                     nodes += self._with_counts(session, space, rows)
                     own = [row.id for row in rows]

@@ -117,7 +117,7 @@ class TimelineEvents(Model):
 
 class GraphQuery(Model):
     centre: Annotated[str, Field(max_length=500)] = Field(
-        default="", description="An entity by id or name. Empty: those with most relationships."
+        default="", description="An entity by id or name. Empty: those that most memories name."
     )
     depth: int = Field(default=1, ge=1, le=3)
     types: _Types = ""
@@ -128,7 +128,7 @@ class GraphNode(Model):
     id: str
     name: str
     type: str
-    mentions: int
+    mentions: int = Field(description="How many memories name it.")
 
 
 class GraphEdge(Model):

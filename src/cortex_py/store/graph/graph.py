@@ -211,16 +211,25 @@ class GraphTable(EntityTable, RelationshipTable):
         )
         return by_space((row[0], row[1]) for row in rows)
 
-    def busiest_entities(
+    def most_named(
         self, session: Session, space: str, sight: Sight, types: Sequence[str], limit: int
     ) -> list[EntityRow]:
-        """The entities with the most relationships, then others, for an overview."""
-        ids = [entity_id for entity_id, _ in self.degrees(session, space, sight, limit=limit)]
+        """The entities that most memories name, then those with the most relationships, then others."""
+        of_types = f"AND e.type IN ({marks(len(types))})" if types else ""
+        ids = column(
+            session,
+            f"SELECT n.entity_id FROM mention n JOIN memory m ON {live_memory('n')} "
+            f"JOIN entity e ON e.space = n.space AND e.id = n.entity_id WHERE n.space = ? {of_types} "
+            "GROUP BY n.entity_id ORDER BY count(DISTINCT n.num) DESC, n.entity_id LIMIT ?",
+            (*sight.params, space, *types, limit),
+        )
         if len(ids) < limit:
-            wanted, _ = self.list_entities(session, space, types=types, limit=limit - len(ids))
-            ids += [row.id for row in wanted if row.id not in set(ids)]
-        rows = self.entities(session, space, ids)
-        return [rows[one] for one in ids if one in rows and (not types or rows[one].type in types)]
+            ids += [entity_id for entity_id, _ in self.degrees(session, space, sight, limit=limit)]
+            ids += [row.id for row in self.list_entities(session, space, types=types, limit=limit)[0]]
+        rows = self.entities(session, space, list(dict.fromkeys(ids)))
+        return [rows[one] for one in dict.fromkeys(ids) if one in rows and (not types or rows[one].type in types)][
+            :limit
+        ]
 
     # -- merges ----------------------------------------------------------------------------------
 

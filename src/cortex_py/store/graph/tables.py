@@ -300,9 +300,9 @@ class EntityTable:
         )
 
     def mention_counts(self, session: Session, space: str, ids: Sequence[str], sight: Sight) -> dict[str, int]:
-        """How often visible memories mention each entity; every id is in the result."""
+        """How many visible memories mention each entity; every id is in the result."""
         statement = (
-            f"SELECT n.entity_id, count(*) FROM mention n JOIN memory m ON {live_memory('n')} "
+            f"SELECT n.entity_id, count(DISTINCT n.num) FROM mention n JOIN memory m ON {live_memory('n')} "
             "WHERE n.space = ? AND n.entity_id IN ({}) GROUP BY n.entity_id"
         )
         return dict.fromkeys(ids, 0) | dict(among(session, statement, (*sight.params, space), ids))

@@ -68,7 +68,7 @@ export async function start(main) {
       const other = next.get(n) ?? -1;
       return other >= 0 && other < n && before ? other : beside;
     });
-    fill(count, `${counted(nodes.length, "name", "names")}, ${counted(edges.length, "relationship", "relationships")}${found.complete === false ? "; the most connected" : ""}`);
+    fill(count, `${counted(nodes.length, "name", "names")}, ${counted(edges.length, "relationship", "relationships")}${found.complete === false ? "; the most named" : ""}`);
     fill(chips, TYPES.filter((type) => nodes.some((one) => one.type === type)).map((type) =>
       h("button", { type: "button", class: `chip type-${type}`, "aria-pressed": String(!hidden.has(type)), onclick: (event) => {
         if (!hidden.delete(type)) hidden.add(type);
