@@ -54,11 +54,11 @@ def _serving(cortex: Cortex) -> Iterator[Served]:
 
 @pytest.fixture
 def serve(home: Path, project: Path) -> Iterator[Callable[..., Served]]:
-    """Starts a server with settings."""
+    """Starts a server with settings, or with another model than the stub."""
     with ExitStack() as stack:
 
         def start(**settings: Any) -> Served:
-            opened = Cortex.open(home, project=project, backend=StubBackend(), **settings)
+            opened = Cortex.open(home, project=project, **{"backend": StubBackend(), **settings})
             return stack.enter_context(_serving(stack.enter_context(opened)))
 
         yield start

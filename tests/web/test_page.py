@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,34 @@ def test_conditions_narrow_down_and_a_wrong_one_says_why(serve: Serve, look: Loo
     assert "strange" in tab.wait(
         "!document.querySelector('.error').hidden && document.querySelector('.error').innerText"
     )
+
+
+@pytest.mark.slow
+def test_the_count_and_the_values_are_those_of_the_query(serve: Serve, look: Look) -> None:
+    served = serve(backend=None)
+    memories = served.cortex.memories
+    for n in range(3):
+        memories.capture(f"Tests need Redis on port {6380 + n}", namespace="learnings", tags=["test"])
+    for n in range(20):
+        memories.capture(f"Decision {n} is about the colour of buttons", namespace="decisions", tags=[f"t{n}"])
+    tab = look(served, "/?q=redis+tests")
+    values = "[...document.querySelectorAll('.facets li')].map(one => one.innerText.replace(/\\s+/g, ' ').trim())"
+    tab.wait("!!document.querySelector('#keys kbd')")
+    assert tab.text(".count") == "3 memories fit, weaker ones follow"
+    tab.run("q.value = ''; q.dispatchEvent(new Event('input'))")
+    tab.wait("document.querySelector('.count').innerText === '23 memories'")
+    tab.wait(f"{values}.includes('decisions 20')")
+    tab.run("q.value = 'redis tests'; q.dispatchEvent(new Event('input'))")
+    tab.wait("document.querySelector('.count').innerText === '3 memories fit, weaker ones follow'")
+    tab.wait(f"!{values}.some(one => one.includes('decisions') || one.startsWith('t1'))")
+    tab.run("q.value = 'redis tests ns:learnings'; q.dispatchEvent(new Event('input'))")
+    tab.wait(f"{values}.includes('learnings 3')")
+    assert tab.wait("!document.querySelector('.more:not([hidden])') && document.querySelector('.count').innerText") == (
+        "3 memories fit"
+    )
+    tab.run("q.value = 'zebra unicorn knitting'; q.dispatchEvent(new Event('input'))")
+    tab.wait("document.querySelector('.count').innerText.startsWith('Nothing fits.')")
+    tab.wait("document.querySelectorAll('.facets li').length === 0")
 
 
 @pytest.mark.slow
@@ -259,6 +288,21 @@ def test_an_answer_is_checked_claim_by_claim(serve: Serve, look: Look, project: 
 
 
 @pytest.mark.slow
+def test_what_is_not_verified_has_no_evidence(serve: Serve, look: Look, project: Path) -> None:
+    (project / "view.py").write_text("def render_page():\n    return 'the page is rendered with care'\n")
+    served = serve()
+    text = "The page is rendered with React."
+    (found,) = served.cortex.grounding.verify(text).findings
+    assert found.verdict == "unverified"
+    tab = look(served, "/check")
+    tab.wait("document.activeElement.id === 'answer'")
+    tab.type(text)
+    tab.click("main button.primary")
+    assert tab.wait("document.querySelector('.claims .verdict')?.innerText") == "unverified"
+    assert tab.run("document.querySelector('.claims .evidence')") is None
+
+
+@pytest.mark.slow
 def test_lines_of_work_show_where_they_stand(serve: Serve, look: Look) -> None:
     served = serve()
     contexts = served.cortex.contexts
@@ -269,6 +313,13 @@ def test_lines_of_work_show_where_they_stand(serve: Serve, look: Look) -> None:
     shown = tab.wait("document.querySelector('.summary ul') && document.querySelector('.lines').innerText")
     assert "Import of suppliers" in shown
     assert "XML reader" in shown
+
+
+@pytest.mark.slow
+def test_a_command_is_shown_as_one(serve: Serve, look: Look) -> None:
+    tab = look(serve(), "/lines")
+    tab.wait("!!document.querySelector('.count code')")
+    assert tab.text(".count") == "There is no line of work yet. cortex branch create begins one."
 
 
 @pytest.mark.slow
@@ -284,13 +335,20 @@ def test_the_next_session_is_shown_word_by_word(serve: Serve, look: Look, projec
 
 
 @pytest.mark.slow
-def test_health_shows_every_check(serve: Serve, look: Look) -> None:
+def test_health_shows_every_check(serve: Serve, look: Look, project: Path) -> None:
     served = serve()
     tab = look(served, "/doctor")
     tab.wait("!!document.querySelector('.checks')")
     names = tab.run("[...document.querySelectorAll('.checks dt')].map(one => one.innerText.slice(2))")
     assert names == [one.name for one in served.cortex.doctor().checks]
     assert "Nothing." in tab.text("main")
+    # Nothing here uses the memory, so not all is well.
+    assert tab.text("main h2") == "All checks passed"
+    assert "No client on this machine" in tab.text("main")
+    configuration = project / ".mcp.json"
+    configuration.write_text(json.dumps({"mcpServers": {"cortex": {"command": "cortex", "args": ["serve"]}}}))
+    _go_and_wait(tab, f"{served.url}/doctor", ".checks")
+    assert tab.text("main h2") == "All is well"
 
 
 @pytest.mark.slow

@@ -295,6 +295,7 @@ def test_snapshots_are_taken_verified_and_gone_back_to(serve: Serve, look: Look)
     tab.click(".verify")
     tab.wait("document.querySelector('.notice')?.innerText === 'It is intact.'")
     assert tab.run("document.querySelectorAll('.spark').length") == 1
+    assert "1 memory" in tab.text("#snapshots li")
     memories.update(memory.id, content="Sessions last ninety minutes")
     tab.click(".restore")
     tab.click("dialog .confirm")

@@ -66,9 +66,11 @@ def _check(cortex: Cortex, _id: str, asked: CheckRequest) -> CheckedText:
             verdict=one.verdict,
             probability=one.probability,
             reason=one.reason,
+            # What was read on the way to no verdict speaks neither for the claim nor against it.
             evidence=[
                 ClaimEvidence(place=evidence.location, path=evidence.path, line=evidence.line)
                 for evidence in one.evidence
+                if one.verdict != "unverified"
             ],
         )
         for one in found.findings
@@ -187,7 +189,7 @@ def show_health(cortex: Cortex, _id: str, _: NoInput) -> Health:
 
 def _snapshot_view(one: Any) -> SnapshotView:
     fields = ("id", "created_at", "description", "kind", "size_bytes", "verified", "fault")
-    return SnapshotView(**{name: getattr(one, name) for name in fields}, memories=one.counts.get("memories", 0))
+    return SnapshotView(**{name: getattr(one, name) for name in fields}, memories=one.counts.get("memory", 0))
 
 
 def _snapshots(cortex: Cortex, _id: str, _: NoInput) -> SnapshotsView:

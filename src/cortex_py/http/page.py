@@ -75,12 +75,16 @@ from .sessions import SESSION_KEY, html_response
 
 if TYPE_CHECKING:
     from ..app import Cortex
+    from ..records import Page
 
 __all__ = ["OPERATIONS", "page_routes"]
 
 _LONGEST_ID = 200
 _WHOLE_ID = 16
 _PLAIN_DAYS = 7
+# A result with this score is said to fit the query. docs/explain/recall.md has how often that is so.
+_FITTING = 0.3
+_MOST_COUNTED = 100
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
@@ -91,16 +95,39 @@ def _search(cortex: Cortex, _id: str, asked: SearchQuery) -> SearchResults:
     words, filter = split_query(asked.q)
     memories = cortex.memories
     if words:
-        # Looking at the page is not a use of the memories: it does not count as a recall.
-        page = memories.look_up(words, filter=filter, limit=asked.limit, offset=asked.offset)
+        page = _look_up(cortex, words, filter, asked.offset)
+        found = "" if asked.offset else _found_text(page)
     else:
         page = memories.recall(None, filter=filter, limit=asked.limit, offset=asked.offset)
-    results = [SearchResult.of(hit, memories.marks(words, hit.snippet)) for hit in page.results]
-    return SearchResults(total=page.total, results=results, warnings=list(page.warnings))
+        found = f"{page.total:,} {'memory' if page.total == 1 else 'memories'}"
+    hits = page.results[: asked.limit]
+    results = [SearchResult.of(hit, memories.marks(words, hit.snippet)) for hit in hits]
+    return SearchResults(total=page.total, found=found, results=results, warnings=list(page.warnings))
+
+
+def _look_up(cortex: Cortex, words: str, filter: str, offset: int = 0) -> Page:
+    """The best memories for some words. Looking at the page is not a use of them: it does not count as a recall."""
+    return cortex.memories.look_up(words, filter=filter, limit=_MOST_COUNTED, offset=offset)
+
+
+def _fitting(page: Page) -> list[str]:
+    return [hit.memory.id for hit in page.results if hit.score >= _FITTING]
+
+
+def _found_text(page: Page) -> str:
+    count = len(_fitting(page))
+    if count == _MOST_COUNTED:
+        return f"{count} memories fit, or more"
+    if not count:
+        return "Nothing fits. The nearest memories:" if page.total else "Nothing fits."
+    rest = ", weaker ones follow" if page.total > count else ""
+    return f"{count} {'memory fits' if count == 1 else 'memories fit'}{rest}"
 
 
 def _facets(cortex: Cortex, _id: str, asked: FacetsQuery) -> Facets:
-    found = cortex.memories.facets(split_query(asked.q)[1])
+    words, filter = split_query(asked.q)
+    among = _fitting(_look_up(cortex, words, filter)) if words else None
+    found = cortex.memories.facets(filter, among=among)
     facets = {key: [Facet(value=value, count=count) for value, count in values] for key, values in found.items()}
     return Facets(facets=facets)
 

@@ -521,15 +521,20 @@ class Memories:
             scope = self._store.scope(session, EVERYTHING, self._place.view(to_micros(self._clock.now())))
             return tuple(self._store.statistics.top_tags(session, scope, limit, prefix.lower()))
 
-    def facets(self, filter: str = "", *, limit: int = 12) -> dict[str, tuple[tuple[str, int], ...]]:
-        """What the memories that match a filter have in common: by key of the filter language, the most frequent
-        values, each with its number of memories."""
+    def facets(
+        self, filter: str = "", *, among: Sequence[str] | None = None, limit: int = 12
+    ) -> dict[str, tuple[tuple[str, int], ...]]:
+        """What the memories that match a filter, and are among those with some ids, have in common: by key of the
+        filter language, the most frequent values, each with its number of memories."""
+        if among is not None and not among:
+            return {}
         self._place.sync_git_state()
         self._settle(filter)
         now = self._clock.now()
         parsed = parse_filter(filter, now=now).filter
         with self._store.database.read() as session:
             scope = self._store.scope(session, parsed, self._place.view(to_micros(now)))
+            scope = scope if among is None else scope.among(among)
             where, counts = scope.where, self._store.statistics
             columns = counts.by_columns(session, where, tuple(_FACET_COLUMNS.values()), limit)
             found = {key: tuple(values) for key, values in zip(_FACET_COLUMNS, columns, strict=True)}

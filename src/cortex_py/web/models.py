@@ -268,13 +268,16 @@ class SearchResult(Model):
 
 class SearchResults(Model):
     total: int
+    found: str = Field(
+        description="In words: how many memories there are, or fit the words of the query. Empty on further pages."
+    )
     results: list[SearchResult]
     warnings: list[str]
 
 
 class FacetsQuery(Model):
     q: Annotated[str, Field(max_length=_LONGEST_QUERY)] = Field(
-        default="", description="As for a search; its conditions count, its words do not."
+        default="", description="As for a search. With words, the memories that fit are counted, 100 at most."
     )
 
 

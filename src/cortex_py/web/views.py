@@ -59,7 +59,7 @@ class Frame:
 
 
 def search_page(frame: Frame, query: str, found: SearchResults | None, error: str = "") -> str:
-    count = "" if found is None else _counted(found.total, "memory", "memories")
+    count = "" if found is None else found.found
     results = [] if found is None else [_result(one, query) for one in found.results]
     body = element(
         "section",

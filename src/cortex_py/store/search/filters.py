@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
 from itertools import product
@@ -430,6 +430,13 @@ class Scope:
     filter: Filter | None
     # The statement that lists the records of a space that meet a condition, negated or not, deleted or not.
     meeting: Callable[[Condition, str], tuple[str, tuple[Sql, ...]]]
+
+    def among(self, ids: Sequence[str]) -> Scope:
+        """The same for counts, and only of the records with some ids."""
+        where = Where(
+            f"{self.where.sql} AND m.id IN ({marks(len(ids))})", (*self.where.params, *ids), self.where.spaces
+        )
+        return replace(self, where=where, filtered=True)
 
     def allowed(self, session: Session, space: str) -> list[int]:
         """Numbers of the visible records of a space."""

@@ -40,7 +40,7 @@ export function start(main) {
         h("li", {}, h("p", {}, one.left), h("p", { class: "bad" }, one.right), h("p", { class: "evidence" }, one.reason, one.source && ` (${one.source})`))))],
       h("ol", { class: "plain-list claims" }, found.claims.map((one) => h("li", {},
         h("p", {}, one.text),
-        h("p", { class: `verdict ${TONES[one.verdict] ?? ""}` }, `${one.verdict}, ${Math.round(one.probability * 100)} %`),
+        h("p", { class: `verdict ${TONES[one.verdict] ?? ""}` }, one.verdict === "unverified" ? one.verdict : `${one.verdict}, ${Math.round(one.probability * 100)} %`),
         h("p", { class: "hint" }, one.reason),
         one.evidence.map((evidence) => h("div", { class: "evidence" }, evidence.path
           ? h("button", { type: "button", class: "link", "aria-label": `Open ${evidence.place}`, onclick: (event) => open(event.currentTarget.parentElement, evidence.path, evidence.line ?? 1) }, evidence.place)

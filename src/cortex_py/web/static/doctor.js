@@ -19,9 +19,11 @@ export async function start(main) {
 
 function show(result, found) {
   const sick = found.checks.filter((one) => !one.well).length;
+  const connected = found.clients.some((one) => one.server || one.hooks);
   const sorted = [...found.recall_ms].sort((a, b) => a - b);
   fill(result,
-    h("h2", { class: sick ? "bad" : "good" }, sick ? counted(sick, "check failed", "checks failed") : "All is well"),
+    h("h2", { class: sick ? "bad" : "good" }, sick ? counted(sick, "check failed", "checks failed") : connected ? "All is well" : "All checks passed"),
+    !connected && h("p", { class: "warn" }, "No client on this machine is set up to use this memory. In a terminal: ", h("code", {}, "cortex install")),
     h("dl", { class: "details checks" }, found.checks.map((one) => [
       h("dt", {}, h("span", { class: one.well ? "good" : "bad", role: "img", "aria-label": one.well ? "well" : "failed" }, one.well ? "✓ " : "✗ "), one.name),
       h("dd", {}, one.detail)])),

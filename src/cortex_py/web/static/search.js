@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { complete } from "./complete.js";
-import { counted, fill, h, parts, quoted, time } from "./dom.js";
+import { fill, h, parts, quoted, time } from "./dom.js";
 import { key, walk } from "./keys.js";
 import { follow } from "./live.js";
 import { notify } from "./notices.js";
@@ -53,7 +53,7 @@ export function start(main) {
         history.replaceState(null, "", q ? `/?${new URLSearchParams({ q })}` : "/");
       }
       shown = offset + items.length;
-      fill(count, [counted(found.total, "memory", "memories"), ...found.warnings].join(" · "));
+      if (!offset) fill(count, [found.found, ...found.warnings].join(" · "));
       more.hidden = shown >= found.total || !items.length;
     } catch (error) {
       if (error.name === "AbortError") return;

@@ -12,7 +12,7 @@ export async function start(main) {
   walk(() => list, (item) => item?.querySelector("summary").click());
   try {
     const found = await get("/lines");
-    fill(count, found.total ? counted(found.total, "line of work", "lines of work") : "There is no line of work yet. `cortex branch create` begins one.");
+    fill(count, found.total ? counted(found.total, "line of work", "lines of work") : ["There is no line of work yet. ", h("code", {}, "cortex branch create"), " begins one."]);
     fill(list, found.lines.map(line));
     const asked = decodeURIComponent(location.hash.slice(1));
     const active = [...list.querySelectorAll("details")].find((one) => (asked ? one.dataset.id === asked : one.open));
