@@ -30,13 +30,13 @@ from cortex_py import Cortex
 from latency import _backend as backend
 
 import report
+from charts import Axis, Series, draw
 from synthetic import BulkBackend, documents, queries
 
 SIZES = (1_000, 10_000, 100_000)
 CONSOLIDATED_MOST = 10_000
 # A cost of N log N between a thousand and a million records has about this exponent.
 N_LOG_N = 1.15
-_COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b")
 _OPTIONS: dict[str, object] = {"snapshot_every": "off", "passphrase": "seven small stones in a row"}
 
 
@@ -110,36 +110,18 @@ def exponent(points: list[tuple[int, float]]) -> float:
 
 def plot(curves: dict[str, list[tuple[int, float]]]) -> str:
     """Milliseconds of processor time against records, both logarithmic."""
-    width, height, edge = 400, 320, 56
-    points = [point for curve in curves.values() for point in curve]
-    spans = [[f(math.log10(point[n]) for point in points) for f in (min, max)] for n in range(2)]
-    (left, right), (low, high) = spans[0], (math.floor(spans[1][0]), math.ceil(spans[1][1]))
-
-    def at(records: float, cost: float) -> tuple[str, str]:
-        x = edge + (math.log10(records) - left) / max(right - left, 1e-9) * width
-        return f"{x:.1f}", f"{16 + (high - math.log10(cost)) / (high - low) * height:.1f}"
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + edge + 190}" height="{height + 60}" '
-        'font-family="sans-serif" font-size="12">',
-        '<rect width="100%" height="100%" fill="white"/>',
-    ]
-    for power in range(low, high + 1):
-        _, y = at(10**left, 10.0**power)
-        parts.append(f'<line x1="{edge}" y1="{y}" x2="{edge + width}" y2="{y}" stroke="#eee"/>')
-        parts.append(f'<text x="{edge - 6}" y="{float(y) + 4}" text-anchor="end">{10.0**power:g} ms</text>')
-    for power in range(math.ceil(left), math.floor(right) + 1):
-        x, bottom = at(10.0**power, 10.0**low)
-        parts.append(f'<text x="{x}" y="{float(bottom) + 18}" text-anchor="middle">{10**power:,}</text>')
-    parts.append(f'<text x="{edge + width / 2}" y="{height + 52}" text-anchor="middle">records</text>')
-    for number, (name, curve) in enumerate(curves.items()):
-        colour = _COLOURS[number % len(_COLOURS)]
-        line = " ".join(",".join(at(*point)) for point in curve)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        parts += ['<circle cx="{}" cy="{}" r="3" fill="{}"/>'.format(*at(*point), colour) for point in curve]
-        label = f"{name} (N^{exponent(curve):.2f})"
-        parts.append(f'<text x="{edge + width + 12}" y="{30 + 18 * number}" fill="{colour}">{label}</text>')
-    return "\n".join([*parts, "</svg>", ""])
+    sizes = sorted({size for curve in curves.values() for size, _ in curve})
+    costs = [math.log10(cost) for curve in curves.values() for _, cost in curve]
+    powers = range(math.floor(min(costs)), math.ceil(max(costs)) + 1)
+    return draw(
+        "Processor time against records",
+        Axis("records", [(size, f"{size:,}") for size in sizes], logarithmic=True),
+        Axis("ms of processor time", [(10.0**power, f"{10.0**power:,g}") for power in powers], logarithmic=True),
+        [
+            Series(f"{name} (N^{exponent(curve):.2f})", [(size, cost, 3) for size, cost in curve])
+            for name, curve in curves.items()
+        ],
+    )
 
 
 def main() -> int:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import report
+from charts import Axis, Series, draw
 from peer_adapters import BY_NAME, SPECS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "explain" / "comparison.md"
 PLOT = PAGE.parents[1] / "pictures" / "comparison.svg"
 WHOLE_SIZES = (1_000, 20_000, 100_000)
 WHOLE_CONVERSATIONS = 5
-COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2")
 QUIET = 2.5
 Peers = dict[str, dict[str, Any]]
 OPENING = """
@@ -298,34 +298,14 @@ def plot(peers: Peers) -> str:
     """LoCoMo found@10 against what it costs."""
     part, figure, unit, label = _axis(peers)
     points = _points(peers, part, figure)
-    width, height, edge = 420, 300, 52
     low = math.floor(math.log10(min([p[1] for p in points] or [1])))
     high = max(low + 1, math.ceil(math.log10(max([p[1] for p in points] or [10]))))
-
-    def at(ms: float, found: float) -> tuple[float, float]:
-        return edge + (math.log10(ms) - low) / (high - low) * width, 16 + (1 - found) * height
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + edge + 150}" height="{height + 64}" '
-        'font-family="sans-serif" font-size="12">',
-        '<rect width="100%" height="100%" fill="white"/>',
-    ]
-    for power in range(low, high + 1):
-        x, bottom = at(10**power, 0)
-        parts.append(f'<line x1="{x:.1f}" y1="16" x2="{x:.1f}" y2="{bottom:.1f}" stroke="#eee"/>')
-        parts.append(f'<text x="{x:.1f}" y="{bottom + 16:.1f}" text-anchor="middle">{10**power:g} {unit}</text>')
-    for n in range(0, 11, 2):
-        _, y = at(10**low, n / 10)
-        parts.append(f'<line x1="{edge}" y1="{y:.1f}" x2="{edge + width}" y2="{y:.1f}" stroke="#eee"/>')
-        parts.append(f'<text x="{edge - 6}" y="{y + 4:.1f}" text-anchor="end">{n / 10}</text>')
-    label += "; up: LoCoMo found@10"
-    parts.append(f'<text x="{edge + width / 2}" y="{height + 52}" text-anchor="middle">{label}</text>')
-    for number, (name, ms, found) in enumerate(points):
-        x, y = at(ms, found)
-        colour = COLOURS[number % len(COLOURS)]
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>')
-        parts.append(f'<text x="{x + 8:.1f}" y="{y + 4:.1f}" fill="{colour}">{name}</text>')
-    return "\n".join([*parts, "</svg>", ""])
+    return draw(
+        "Retrieval beside what a recall costs",
+        Axis(f"{label}, {unit}", [(10.0**n, f"{10.0**n:g}") for n in range(low, high + 1)], logarithmic=True),
+        Axis("LoCoMo found@10", [(n / 10, f"{n / 10}") for n in range(0, 11, 2)]),
+        [Series(name, [(across, found, 5)]) for name, across, found in points],
+    )
 
 
 def _quality(row: dict[str, Any]) -> float | None:

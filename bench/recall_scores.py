@@ -24,6 +24,7 @@ from ranking_samples import KeptVectors, Sample, default_backend, engine, small_
 from retrieval import Models, cross_validated, ranking, shipped
 
 import report
+from charts import Axis, Series, draw
 from datasets import DatasetMissing, Question, locomo, longmemeval
 
 Floats = NDArray[np.float64]
@@ -116,38 +117,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-COLOURS = ("#1f77b4", "#d62728", "#2ca02c")
-
-
 def plot(curves: dict[str, list[tuple[float, float, float]]]) -> str:
     """Score against the share of results that were right; the size of a point is the share of the results."""
-    size, edge = 320, 44
-
-    def at(x: float, y: float) -> tuple[str, str]:
-        return f"{edge + x * size:.1f}", f"{16 + (1 - y) * size:.1f}"
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size + edge + 150}" height="{size + 60}" '
-        'font-family="sans-serif" font-size="12">',
-        '<rect width="100%" height="100%" fill="white"/>',
-    ]
-    for n in range(0, 11, 2):
-        (x, bottom), (_, y) = at(n / 10, 0), at(0, n / 10)
-        parts.append(f'<text x="{x}" y="{float(bottom) + 16}" text-anchor="middle">{n / 10}</text>')
-        parts.append(f'<text x="{edge - 6}" y="{float(y) + 4}" text-anchor="end">{n / 10}</text>')
-        parts.append(f'<line x1="{edge}" y1="{y}" x2="{edge + size}" y2="{y}" stroke="#eee"/>')
-    (x1, y1), (x2, y2) = at(0, 0), at(1, 1)
-    parts.append(f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="#999" stroke-dasharray="4"/>')
-    parts.append(f'<text x="{edge + size / 2}" y="{size + 52}" text-anchor="middle">score</text>')
-    for number, (name, curve) in enumerate(curves.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        line = " ".join(",".join(at(mean, right)) for mean, right, _ in curve)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}"/>')
-        for mean, right, share in curve:
-            x, y = at(mean, right)
-            parts.append(f'<circle cx="{x}" cy="{y}" r="{2 + 10 * share**0.5:.1f}" fill="{colour}" opacity="0.6"/>')
-        parts.append(f'<text x="{edge + size + 12}" y="{30 + 18 * number}" fill="{colour}">{name}</text>')
-    return "\n".join([*parts, "</svg>", ""])
+    ticks = [(n / 10, f"{n / 10}") for n in range(0, 11, 2)]
+    return draw(
+        "Scores against the share that was right",
+        Axis("score", ticks),
+        Axis("share that was right", ticks),
+        [
+            Series(name, [(mean, right, 2 + 10 * share**0.5) for mean, right, share in curve])
+            for name, curve in curves.items()
+        ],
+        diagonal=True,
+    )
 
 
 if __name__ == "__main__":
