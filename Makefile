@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images often set it; then every process compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup serve test test-slow lint format bench soak soak-citus fuzz conformance train snapshot reference plugins session clients silence trace profile dist docs lock clean
+.PHONY: help setup serve test test-slow lint format bench soak soak-citus fuzz conformance train snapshot reference plugins session pictures clients silence trace profile dist docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -90,6 +90,9 @@ plugins: setup  ## write the plugins of AI clients from their one source
 # A test compares the picture with a new run.
 session: setup  ## record two sessions with hooks again and draw them as docs/pictures/session.svg
 	$(BIN)/python tools/record_session.py
+
+pictures: setup $(MADE)/dev  ## take the pictures of the page again in Chromium; fails if something is out of its place
+	$(BIN)/python tools/pictures.py
 
 clients: setup  ## try the plugins with the real Claude Code, Codex and Gemini CLI (from npm)
 	$(BIN)/python tools/check_clients.py
