@@ -36,7 +36,7 @@ PICTURES = ROOT / "docs" / "pictures"
 GEOMETRY = (ROOT / "tests" / "web" / "geometry.js").read_text("utf-8").rstrip()
 WIDTHS = ((390, 844), (820, 1180), (1280, 800))
 PEOPLE = (("maria", "claude-code"), ("jonas", "codex"))
-SPREAD = 1.7  # days between one memory and the next
+BURST, PAUSE = 4, 1.4  # at most so many memories together, and days for each
 # The newest first: namespace, tags, text.
 MEMORIES = (
     ("decisions", "orders database", "We chose PostgreSQL for orders, because reports join them with customers."),
@@ -53,6 +53,9 @@ MEMORIES = (
     ("security", "auth", "Tokens are stored hashed; GitHub Actions reads secrets from Vault only."),
     ("performance", "database", "The index on orders.customer_id made the report forty times faster."),
     ("config", "redis", "Celery uses Redis as its broker; RabbitMQ was removed in March."),
+    ("patterns", "api", "FastAPI uses Starlette. SQLAlchemy uses PostgreSQL. Pydantic uses Rust."),
+    ("config", "ops", "Acme uses Vault. Acme uses Kubernetes. Kubernetes uses Docker. Grafana uses Prometheus."),
+    ("patterns", "ui", "The dashboard is written in TypeScript. React uses TypeScript. Apollo uses GraphQL."),
     ("learnings", "ui", "React renders the order table twice when the filter is an object; memoise the filter."),
     ("decisions", "api", "Jonas Weber decided to version the API by header, not by path."),
     ("patterns", "testing", "Tests of the importer use the real files of three suppliers, cut to fifty lines."),
@@ -147,7 +150,8 @@ def fill(cortex: Cortex) -> str:
             content=text,
             namespace=namespace,
             tags=tuple(tags.split()),
-            created_at=now - timedelta(days=SPREAD * number, minutes=37 * number + 5),
+            created_at=now
+            - timedelta(days=PAUSE * (number - number % (1 + number % BURST)), minutes=37 * number % 400 + 5),
             user_id=PEOPLE[number % 3 % 2][0],
             agent_id=PEOPLE[number % 3 % 2][1],
         )

@@ -319,7 +319,9 @@ def _fill(cortex: Cortex) -> Memory:
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 820, 1280])
 def test_everything_stays_in_its_place(serve: Serve, look: Look, project: Path, width: int) -> None:
-    (project / "limits.py").write_text("TIMEOUT = 30\n")
+    folder = Path("every_supplier_has_a_feed_of_its_own", "and_limits_that_nobody_else_has")
+    (project / folder).mkdir(parents=True)
+    (project / folder / "limits.py").write_text("TIMEOUT = 30\n")
     served = serve()
     memory = _fill(served.cortex)
     served.cortex.memories.capture("A" * 400, namespace="learnings")
