@@ -249,7 +249,7 @@ def test_bullets_have_the_file_and_the_kind_of_change_of_their_lead_in() -> None
     assert [left.reason for left in read_claims(text).uncheckable] == ["heading", "heading", "plan"]
 
 
-def test_a_claim_of_a_list_is_told_in_the_words_of_the_answer() -> None:
+def test_a_claim_of_a_list_has_the_words_of_the_answer() -> None:
     text = "Here's what changed:\n- `issue_token` signs access tokens; valid for 14 days.\n"
     claims = [claim.text for claim in read_claims(text).claims]
     assert claims == ["`issue_token` signs access tokens", "valid for 14 days."]

@@ -148,8 +148,8 @@ def _check_messages(scene: Scene) -> Iterator[Check]:
             continue  # a commit that left alone what the claim names
         sentences = [line.strip(" -*") for line in (revision.subject, *revision.body.split("\n")) if line.strip(" -*")]
         # What was done, without who did it and where.
-        told = _NAMED_COMMIT.sub("", claim.text) if named is not None else claim.text
-        said = [told, *([claim.subject] if len(claim.subject.split()) > _SHORT_SUBJECT else [])]
+        plain = _NAMED_COMMIT.sub("", claim.text) if named is not None else claim.text
+        said = [plain, *([claim.subject] if len(claim.subject.split()) > _SHORT_SUBJECT else [])]
         found.append((max(support(text, sentences[:60]).probability for text in said), revision))
     if found:
         sure, revision = max(found, key=lambda row: (row[0], row[1].time))
