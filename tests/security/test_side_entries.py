@@ -484,13 +484,13 @@ def test_git_branches_with_secrets_in_their_names_stay_apart_and_alive(
         for name in names:
             git(project, "checkout", "-q", "-b", name)
             cortex.memories.capture(f"On {name.partition('/')[0]}")
-        kept = [hit.memory.git_branch for hit in cortex.memories.recall().results]
+        kept = [hit.memory.git_branch for hit in reversed(cortex.memories.recall().results)]
         assert len(set(kept)) == 2
         assert not garden.found_in(iter([("git branches", str(kept))]))
         assert cortex.memories.gc().memories_affected == 0
         git(project, "checkout", "-q", "main")
         git(project, "branch", "-q", "-D", names[0])
-        gone = cortex.memories.gc()
+        gone = cortex.memories.gc(branch=kept[0])
         assert gone.memories_affected == 1
         assert not garden.found_in(iter([("gc", str(gone))]))
 
