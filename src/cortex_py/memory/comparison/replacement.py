@@ -22,10 +22,11 @@ __all__ = ["given_up"]
 # Found in linear time; only what has it is read more closely.
 _CUE = regex(
     r"\b(?:no longer|any ?more|instead of|in place of|replaced"
-    r"|(?:switched|moved|migrated|changed)\b[^.!?\n]*?\b(?:from|to))\b",
+    r"|(?:switched|moved|migrated|changed)\b[^.!?\n]{0,200}?\b(?:from|to))\b",
     re.IGNORECASE,
 )
-_PHRASE = r"(?:[^.,;:!?()\n]|\.(?=\S))+?"
+# Bounded, as all that follows, so that no text takes long.
+_PHRASE = r"(?:[^.,;:!?()\n]|\.(?=\S)){1,80}?"
 _END = (
     r"(?=[,;:!?()\n]|\.(?:\s|\Z)|\Z"
     r"|\s(?:because|since|so|but|and|for|now|which|that|in|on|at|to|until|after|before|by|anymore)\b)"
@@ -53,7 +54,7 @@ _OPEN = regex(
     r"|consider\w*|propos\w*|suggest\w*|plan\w*|wants?|wanted|try|tried|what about|how about|for now)\b|\?",
     re.IGNORECASE,
 )
-_NOT_DONE = regex(r"(?:\bnot|n't|\bnever|\bwithout|\binstead of)(?:\s[\w-]+){0,4}\s?\Z", re.IGNORECASE)
+_NOT_DONE = regex(r"(?:\bnot|n't|\bnever|\bwithout|\binstead of)(?:\s[\w-]{1,40}){0,4}\s?\Z", re.IGNORECASE)
 # What something does instead of what it should do is a fault and no change.
 _FAULT = regex(
     r"\b(?:return|print|show|rais|throw|fail|got|wrong|bug|error|crash|unexpected|accident|mistak|respond|display)\w*",
