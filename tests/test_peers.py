@@ -65,7 +65,7 @@ def test_the_page_shows_who_is_ahead_what_failed_and_what_is_missing() -> None:
     assert "† server-memory, size 20000: > 10 s: 9,000 records" in text
     assert "Not measured yet: stores of 100,000 records." in text
     assert "only the first 2 of 5 conversations." in text
-    assert "1 ms" in peer_page.plot(_peers(load=0.4))
+    assert "recall p50 with 1,000 records, ms" in peer_page.plot(_peers(load=0.4))
 
 
 def test_times_of_a_busy_machine_are_left_out() -> None:
@@ -73,7 +73,7 @@ def test_times_of_a_busy_machine_are_left_out() -> None:
     assert "load average up to 9" in text
     assert "recall p50, 1,000" not in text
     assert "- resident MB, 1,000: server-memory 60; Cortex 120" in text
-    assert "100 MB" in peer_page.plot(_peers(load=9.0))
+    assert "resident memory with 1,000 records, MB" in peer_page.plot(_peers(load=9.0))
 
 
 def test_the_page_and_its_plot_are_what_the_kept_results_give() -> None:

@@ -109,16 +109,16 @@ def test_an_exchange_of_the_readme_is_real(person: dict[str, str], tmp_path: Pat
     assert block
     folder = tmp_path / "empty"
     folder.mkdir()
-    at_terminal = {**person, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "100", "TMPDIR": str(tmp_path)}
+    at_terminal = {**person, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "110", "TMPDIR": str(tmp_path)}
     shown = [
         f"$ {command}\n{_at_terminal(command, folder, at_terminal)}"
         for command in re.findall(r"^\$ (.*)$", block[1], re.MULTILINE)
     ]
-    assert _without_ids("".join(shown)) == _without_ids(block[1])
+    assert _without_ids_and_dates("".join(shown)) == _without_ids_and_dates(block[1])
 
 
-def _without_ids(text: str) -> str:
-    return re.sub(r"\b[0-9a-f]{16,40}\b", "ID", text)
+def _without_ids_and_dates(text: str) -> str:
+    return re.sub(r"\b\d{4}-\d\d-\d\d\b", "DATE", re.sub(r"\b[0-9a-f]{16,40}\b", "ID", text))
 
 
 @pytest.mark.slow

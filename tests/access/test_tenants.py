@@ -353,7 +353,10 @@ def test_a_prefix_is_found_however_many_of_others_begin_with_it(home: Path, proj
     with _opened(home, project, clock=clock) as cortex:
         ann, bob = member(cortex, "ann"), member(cortex, "bob")
         with acting_as(bob):
-            theirs = [cortex.memories.capture(f"Note {number} of bob", domain="user").id for number in range(30)]
+            theirs = []
+            for number in range(30):
+                theirs.append(cortex.memories.capture(f"Note {number} of bob", domain="user").id)
+                clock.repeat_prefix()
         with acting_as(ann):
             own = cortex.memories.capture("What ann keeps", domain="user").id
             assert all(one[:8] == own[:8] for one in theirs)

@@ -134,7 +134,7 @@ def test_batch_answers_as_published(tools_over: Tools) -> None:
         "cached": False,
         "source": "mixed",
         "generated_at": "2026-01-02T12:34:56Z",
-        "cache_metrics": {"cache_hits": 1, "cache_misses": 4, "rate_limited": 0},
+        "cache_metrics": {"cache_hits": 1, "cache_misses": 3, "rate_limited": 0},
         "count": 4,
         "cached_hits": 1,
         "tokens": 4,
@@ -169,7 +169,7 @@ def test_health_answers_as_published(tools_over: Tools) -> None:
         "platform": platform.system(),
         "rate_limit": 120,
         "cache_size": 2,
-        "metrics": {"cache_hits": 1, "cache_misses": 3, "rate_limited": 0},
+        "metrics": {"cache_hits": 1, "cache_misses": 2, "rate_limited": 0},
     }
 
 

@@ -154,7 +154,7 @@ def _hold_of_saved_texts(answers: dict[str, Any]) -> None:
     prompt = answers["subcog_prompts save"]["prompt"]
     assert (prompt["name"], prompt["domain"], prompt["version"]) == ("code-review", "project", 1)
     assert (prompt["description"], prompt["tags"]) == ("Comprehensive code review", ["review", "quality"])
-    assert prompt["variables"] == [{"name": name, "required": True} for name in ("file", "issue_type")]
+    assert prompt["variables"] == [{"name": name, "required": False} for name in ("file", "issue_type")]
     assert answers["subcog_prompts run"] == {
         "action": "run",
         "name": "code-review",
