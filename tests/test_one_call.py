@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-MOST = {"capture": 25, "recall": 21, "verify": 30, "get": 19}
+MOST = {"capture": 25, "recall": 23, "verify": 30, "get": 19}
 
 
 @pytest.mark.slow

@@ -106,8 +106,10 @@ class ConflictFinder:
     def rehearse(self, content: str) -> None:
         """Load what a comparison needs."""
         from ..comparison.conflicts import conflict
+        from ..comparison.replacement import given_up
 
         conflict(_statement(content), _statement(content), 1.0)
+        given_up(content, content)
 
 
 class LaterConflicts(Sequence[Contradiction]):
