@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images often set it; then every process compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup serve test test-slow lint format bench soak soak-citus fuzz conformance train snapshot reference plugins session pictures clients silence trace profile dist docs lock clean
+.PHONY: help setup serve test test-slow lint format bench soak soak-citus fuzz conformance train snapshot reference plugins session pictures clients silence trace house profile dist docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -68,8 +68,12 @@ bench: setup $(MADE)/dev $(MODEL)  ## run all benchmarks, or BENCH="latency retr
 train: setup $(MADE)/dev $(MODEL)  ## fit the ranking model again
 	$(BIN)/python bench/train_ranking.py
 
-trace: setup $(MADE)/dev  ## print the modules one call passes: CALL=capture, recall, verify or get
+trace: setup $(MADE)/dev  ## print the modules one call enters: CALL=capture, recall, verify, get, snapshot or hook
 	$(BIN)/python tools/one_call.py trace $(or $(CALL),capture)
+
+# A test compares the figures with house.json: they may fall, never rise.
+house: setup $(MADE)/dev  ## count what the code asks of a reader, and lower house.json where the figures fell
+	$(BIN)/python tools/house.py
 
 profile: setup $(MADE)/dev  ## write flame graphs of one recall and one capture to .make/profile
 	$(BIN)/python tools/one_call.py profile

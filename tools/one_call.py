@@ -1,7 +1,8 @@
-"""One call of a tool, from the wire to SQL and back, over a small warm store in a throwaway home.
+"""One warm call of a tool, from the wire to SQL and back, or one cold prompt hook, over a small throwaway home.
 
-    python tools/one_call.py trace capture     the modules the call passes, in order, and how many
-    python tools/one_call.py profile           a recall and a capture as flame graphs, in .make/profile/
+    python tools/one_call.py trace capture          every module of ours that the call enters, in order
+    python tools/one_call.py count capture recall   how many modules and functions, and the deepest stack, as JSON
+    python tools/one_call.py profile                a recall and a capture as flame graphs, in .make/profile/
 
 `make trace CALL=recall` and `make profile` run it.
 """
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import os
 import sys
 import tempfile
 import threading
@@ -17,7 +20,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 NOTES = [
@@ -32,51 +35,54 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "recall": ("subcog_recall", {"query": "what do we use for primary storage"}),
     "verify": ("verify_response", {"project_id": "PROJECT", "response_text": "app.py stores sessions in Redis."}),
     "get": ("subcog_get", {"memory_id": "MEMORY"}),
+    "snapshot": ("create_snapshot", {"project_id": "PROJECT"}),
 }
 
 
-class Trace:
-    """What runs while it is on: every module in the order of its first call, and those on the way to a statement.
+_TIMES = 4
 
-    A module is on the way when one of its functions is waiting for a statement of SQL that runs, or when it handles
-    the request before a worker thread takes over. What only computes (a scanner, a tagger, a model) is not.
-    """
+
+class Trace:
+    """What runs while it is on: every function of ours with its module, and how deep their calls are nested."""
 
     def __init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
         self.on = False
-        self.entered: dict[str, None] = {}
-        self.path: dict[str, None] = {}
-        self.to_last_write = 0
+        self.functions: dict[CodeType, str] = {}
+        self.deepest = 0
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
         if not self.on or event != "call" or not (module := _module_of(frame)):
             return
         if threading.current_thread().name == "cortex-reading":
             return  # after the answer
-        if threading.current_thread() is threading.main_thread() and not self.entered.keys() & {"app"}:
-            self.path.setdefault(module)
-        self.entered.setdefault(module)
-        if module in ("sqlite_file", "store.sqlite"):
-            waiting: FrameType | None = frame
-            modules = []
-            while waiting is not None:
-                if name := _module_of(waiting):
-                    modules.append(name)
-                waiting = waiting.f_back
-            for name in reversed(modules):
-                self.path.setdefault(name)
-            if str(frame.f_locals.get("sql", "")).startswith(("INSERT", "UPDATE", "DELETE")):
-                self.to_last_write = len(self.path)
+        if frame.f_code not in self.functions:
+            self.functions[frame.f_code] = module
+            self.deepest = max(self.deepest, _depth(frame))
+
+    @property
+    def modules(self) -> list[str]:
+        """In the order in which they are entered."""
+        return list(dict.fromkeys(self.functions.values()))
+
+    def counts(self) -> dict[str, int]:
+        return {"modules": len(self.modules), "functions": len(self.functions), "deepest stack": self.deepest}
 
 
 def _module_of(frame: FrameType) -> str:
     name = frame.f_globals.get("__name__", "")
-    if not name.startswith("cortex_py."):
-        return ""
-    return str(name.removeprefix("cortex_py."))
+    return str(name.removeprefix("cortex_py.")) if name.startswith("cortex_py.") else ""
+
+
+def _depth(frame: FrameType | None) -> int:
+    """How many functions of ours wait for each other."""
+    depth = 0
+    while frame is not None:
+        depth += bool(_module_of(frame))
+        frame = frame.f_back
+    return depth
 
 
 @asynccontextmanager
@@ -98,11 +104,22 @@ async def trace(call: str, home: Path, watched: Trace) -> None:
     async with connected(home) as (client, ids):
         arguments = {key: ids.get(value, value) for key, value in told.items()}
         await client.call_tool(tool, arguments)  # loads what is loaded once
-        watched.on = True
-        await client.call_tool(
-            tool, {key: value + "!" if key == "content" else value for key, value in arguments.items()}
-        )
-        watched.on = False
+        every: list[dict[CodeType, str]] = []
+        deepest = []
+        for number in range(_TIMES):
+            watched.renew()
+            watched.on = True
+            await client.call_tool(
+                tool, {key: f"{value} {number}" if key == "content" else value for key, value in arguments.items()}
+            )
+            watched.on = False
+            every.append(watched.functions)
+            deepest.append(watched.deepest)
+        # What each call enters: threads that come first in one of them enter a function more.
+        watched.functions = {
+            code: module for code, module in every[0].items() if all(code in other for other in every[1:])
+        }
+        watched.deepest = min(deepest)
 
 
 async def profile(home: Path, folder: Path) -> None:
@@ -120,14 +137,39 @@ async def profile(home: Path, folder: Path) -> None:
             print(path)
 
 
+def hook(home: Path, watched: Trace) -> None:
+    """A prompt in Claude Code while no process of the home is warm."""
+    from cortex_py import Cortex
+    from cortex_py.hooks import front
+
+    with Cortex.open(home / "home", project=home) as cortex:
+        for note in NOTES:
+            cortex.memories.capture(note, namespace="decisions")
+    event = {"session_id": "s", "cwd": str(home), "prompt": "which primary storage has JSONB support, PostgreSQL?"}
+    read, write = os.pipe()
+    os.write(write, json.dumps(event).encode())
+    os.close(write)
+    os.dup2(read, 0)
+    # What a client would receive is not shown.
+    shown = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    # Watching takes longer than a hook may, and no helper is to stay behind.
+    os.environ |= {"CORTEX_HOOK_DEADLINE_MS": "20000", "CORTEX_HOOK_IDLE_SECONDS": "0"}
+    sys.setprofile(watched)
+    watched.on = True
+    front.run_hook(["claude-code", "UserPromptSubmit", "--home", str(home / "home")])
+    watched.on = False
+    sys.setprofile(None)
+    os.dup2(shown, 1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["trace", "profile"])
-    parser.add_argument("calls", nargs="*", default=["capture"], metavar="call", help=", ".join(sorted(CALLS)))
+    parser.add_argument("what", choices=["trace", "count", "profile"])
+    parser.add_argument(
+        "calls", nargs="*", default=["capture"], metavar="call", help=", ".join([*sorted(CALLS), "hook"])
+    )
     chosen = parser.parse_args()
-    # Importing is not watched: it would take most of the time.
-    import_module("fastmcp").Client  # noqa: B018
-    import_module("cortex_py.mcp.server")
     if chosen.what == "profile":
         with tempfile.TemporaryDirectory() as home:
             asyncio.run(profile(Path(home), Path(".make/profile")))
@@ -135,24 +177,36 @@ def main() -> int:
     # One for all calls: the threads of pools keep what they began with.
     watched = Trace()
     threading.setprofile(watched)
+    counts = {}
     for call in chosen.calls:
-        _print_path(call, watched)
+        watched.renew()
+        with tempfile.TemporaryDirectory() as home:
+            run(call, Path(home), watched)
+        counts[call] = watched.counts()
+        if chosen.what == "trace":
+            _print(call, watched)
+    if chosen.what == "count":
+        print(json.dumps(counts))
     return 0
 
 
-def _print_path(call: str, watched: Trace) -> None:
-    watched.renew()
-    with tempfile.TemporaryDirectory() as home:
-        sys.setprofile(watched)
-        asyncio.run(trace(call, Path(home), watched))
-        sys.setprofile(None)
-    for number, module in enumerate(watched.path, 1):
+def run(call: str, home: Path, watched: Trace) -> None:
+    """A call while it is watched, in a home of its own."""
+    if call == "hook":
+        hook(home, watched)
+        return
+    # Importing is not watched: it would take most of the time.
+    import_module("fastmcp").Client  # noqa: B018
+    import_module("cortex_py.mcp.server")
+    sys.setprofile(watched)
+    asyncio.run(trace(call, home, watched))
+    sys.setprofile(None)
+
+
+def _print(call: str, watched: Trace) -> None:
+    for number, module in enumerate(watched.modules, 1):
         print(f"{number:3d}  {module}")
-    computing = [module for module in watched.entered if module not in watched.path]
-    if watched.to_last_write:
-        print(f"{call}: {watched.to_last_write} modules on the way from the wire to the last write")
-    print(f"{call}: {len(watched.path)} modules on the way from the wire to any statement of SQL")
-    print(f"{len(computing)} more compute something for it: {', '.join(computing)}")
+    print(f"{call}: {', '.join(f'{count} {what}' for what, count in watched.counts().items())}")
 
 
 if __name__ == "__main__":
