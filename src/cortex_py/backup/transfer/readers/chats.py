@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .files import SourceFile
-from .parsing import SkippedLine, json_entries, moment, text_of
+from .parsing import json_entries, moment, text_of
 from .records import Found, Skipped, SourceRecord
 from .transcripts import joined, said
 
@@ -30,8 +30,8 @@ class ChatGptExport:
     def read(self, file: SourceFile) -> Iterator[Found]:
         with file.open() as stream:
             for entry in json_entries(stream):
-                if isinstance(entry, SkippedLine):
-                    yield Skipped(*entry)
+                if isinstance(entry, Skipped):
+                    yield entry
                 elif not isinstance(entry.value, dict) or not isinstance(entry.value.get("mapping"), dict):
                     yield Skipped(f"entry {entry.number}", "it is no conversation")
                 else:
@@ -99,8 +99,8 @@ class ClaudeAiExport:
     def read(self, file: SourceFile) -> Iterator[Found]:
         with file.open() as stream:
             for entry in json_entries(stream):
-                if isinstance(entry, SkippedLine):
-                    yield Skipped(*entry)
+                if isinstance(entry, Skipped):
+                    yield entry
                 elif not isinstance(entry.value, dict) or not isinstance(entry.value.get("chat_messages"), list):
                     yield Skipped(f"entry {entry.number}", "it is no conversation")
                 else:
@@ -140,8 +140,8 @@ class ClaudeAiProjects:
     def read(self, file: SourceFile) -> Iterator[Found]:
         with file.open() as stream:
             for entry in json_entries(stream):
-                if isinstance(entry, SkippedLine):
-                    yield Skipped(*entry)
+                if isinstance(entry, Skipped):
+                    yield entry
                 elif not isinstance(entry.value, dict):
                     yield Skipped(f"entry {entry.number}", "it is no project")
                 else:

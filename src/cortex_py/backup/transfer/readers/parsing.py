@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, NamedTuple
 
 from ....clock import in_utc
+from .records import Skipped
 
-__all__ = ["Entry", "Line", "SkippedLine", "first_objects", "json_entries", "json_lines", "moment", "text_of"]
+__all__ = ["Entry", "Line", "first_objects", "json_entries", "json_lines", "moment", "text_of"]
 
 _LINE_MOST = 64_000_000
 _ENTRY_MOST = 256_000_000
@@ -38,13 +39,6 @@ class Entry(NamedTuple):
     line: int
 
 
-class SkippedLine(NamedTuple):
-    """A line or entry that is no JSON: where, and why."""
-
-    place: str
-    reason: str
-
-
 def parse(data: bytes) -> Any:
     """A JSON value. ValueError with a reason for people."""
 
@@ -63,7 +57,7 @@ def parse(data: bytes) -> Any:
 
 def json_lines(
     stream: BinaryIO, *, wanted: Callable[[bytes], bool] = lambda _line: True, number: int = 0, offset: int = 0
-) -> Iterator[Line | SkippedLine]:
+) -> Iterator[Line | Skipped]:
     """The values of JSON Lines, one at a time. Lines that are not `wanted` are not parsed, only checked to be whole."""
     while raw := stream.readline(_LINE_MOST):
         number += 1
@@ -73,7 +67,7 @@ def json_lines(
                 offset += len(rest)
                 if rest.endswith(b"\n"):
                     break
-            yield SkippedLine(f"line {number}", f"it is longer than {_LINE_MOST:,} bytes")
+            yield Skipped(f"line {number}", f"it is longer than {_LINE_MOST:,} bytes")
             continue
         line = raw.strip().removeprefix(b"\xef\xbb\xbf")
         if not line:
@@ -86,7 +80,7 @@ def json_lines(
             together = _objects_in(line)
             yield from (Line(value, number, offset) for value in together)
             if not together:
-                yield SkippedLine(f"line {number}", str(error))
+                yield Skipped(f"line {number}", str(error))
 
 
 # Between two objects that were written at the same time; inside a text the quotation mark would be escaped.
@@ -113,7 +107,7 @@ def _objects_in(line: bytes) -> list[dict[str, Any]]:
 _DECODER = json.JSONDecoder()
 
 
-def json_entries(stream: BinaryIO) -> Iterator[Entry | SkippedLine]:
+def json_entries(stream: BinaryIO) -> Iterator[Entry | Skipped]:
     """The entries of the outermost array, or the one value of the file, without reading the file as a whole.
 
     A damaged entry is skipped; where the end of one cannot be found, the rest of the file is.
@@ -129,11 +123,11 @@ def json_entries(stream: BinaryIO) -> Iterator[Entry | SkippedLine]:
             number += 1
             yield _entry(piece, number, line)
         if cutter.waiting > _ENTRY_MOST:
-            yield SkippedLine(f"entry {number + 1}", f"it is longer than {_ENTRY_MOST:,} bytes; the rest is not read")
+            yield Skipped(f"entry {number + 1}", f"it is longer than {_ENTRY_MOST:,} bytes; the rest is not read")
             return
         chunk = stream.read(_CHUNK)
     if not cutter.is_done:
-        yield SkippedLine(f"entry {number + 1}", "the file ends inside it")
+        yield Skipped(f"entry {number + 1}", "the file ends inside it")
 
 
 class _ArrayCutter:
@@ -184,23 +178,23 @@ def _leading_lines(piece: bytes) -> int:
     return piece[: len(piece) - len(piece.lstrip())].count(b"\n")
 
 
-def _entry(piece: bytes, number: int, line: int) -> Entry | SkippedLine:
+def _entry(piece: bytes, number: int, line: int) -> Entry | Skipped:
     try:
         return Entry(parse(piece.strip()), number, line)
     except ValueError as error:
-        return SkippedLine(f"entry {number}", str(error))
+        return Skipped(f"entry {number}", str(error))
 
 
-def _whole(data: bytes) -> Iterator[Entry | SkippedLine]:
+def _whole(data: bytes) -> Iterator[Entry | Skipped]:
     if len(data) > _ENTRY_MOST:
-        yield SkippedLine("line 1", f"it is longer than {_ENTRY_MOST:,} bytes")
+        yield Skipped("line 1", f"it is longer than {_ENTRY_MOST:,} bytes")
         return
     if not data.strip():
         return
     try:
         yield Entry(parse(data.removeprefix(b"\xef\xbb\xbf").strip()), 1, 1)
     except ValueError as error:
-        yield SkippedLine("line 1", str(error))
+        yield Skipped("line 1", str(error))
 
 
 def first_objects(head: bytes, most: int = 20) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from ....memory.namespaces import NAMESPACES
 from ....paths import open_regular
 from ....sqlite_file import connect
 from .files import SourceFile
-from .parsing import SkippedLine, json_entries, moment, text_of
+from .parsing import json_entries, moment, text_of
 from .records import Found, Skipped, SourceEntity, SourceRecord, SourceRelation
 
 __all__ = ["McpMemoryService", "Mem0Stores", "MemPalaces"]
@@ -89,8 +89,8 @@ class _Stores:
     def _read_json(self, file: SourceFile) -> Iterator[Found]:
         with file.open() as stream:
             for entry in json_entries(stream):
-                if isinstance(entry, SkippedLine):
-                    yield Skipped(*entry)
+                if isinstance(entry, Skipped):
+                    yield entry
                     continue
                 value = entry.value
                 inside = value.get("results", value.get("memories")) if isinstance(value, dict) else None

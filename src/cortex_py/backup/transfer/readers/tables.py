@@ -12,7 +12,7 @@ from ....errors import CortexError
 from ..markdown import from_object
 from ..server_memory import HOLDER_TYPE
 from .files import SourceFile
-from .parsing import SkippedLine, first_objects, json_entries, json_lines
+from .parsing import first_objects, json_entries, json_lines
 from .records import FieldMap, Found, Skipped, SourceEntity, SourceRecord, SourceRelation
 
 __all__ = ["CsvTables", "JsonObjects", "MemoryServerGraph"]
@@ -39,8 +39,8 @@ class JsonObjects:
         with file.open() as stream:
             found = json_entries(stream) if is_array else json_lines(stream)
             for one in found:
-                if isinstance(one, SkippedLine):
-                    yield Skipped(*one)
+                if isinstance(one, Skipped):
+                    yield one
                     continue
                 place = f"{'entry' if is_array else 'line'} {one.number}"
                 yield _record(one.value, file, place, one.number, self._fields)
@@ -136,8 +136,8 @@ class MemoryServerGraph:
     def read(self, file: SourceFile) -> Iterator[Found]:
         with file.open() as stream:
             for line in json_lines(stream):
-                if isinstance(line, SkippedLine):
-                    yield Skipped(*line)
+                if isinstance(line, Skipped):
+                    yield line
                     continue
                 value = line.value if isinstance(line.value, dict) else {}
                 if value.get("type") == "entity":

@@ -10,7 +10,7 @@ from typing import Any
 
 from ....security.spoken import spoken
 from .files import SourceFile
-from .parsing import Line, SkippedLine, first_objects, json_entries, json_lines, moment, text_of
+from .parsing import Line, first_objects, json_entries, json_lines, moment, text_of
 from .records import Found, Skipped, SourceRecord
 
 __all__ = [
@@ -45,8 +45,8 @@ class ClaudeCodeTranscripts:
     def read(self, file: SourceFile) -> Iterator[Found]:
         with file.open() as stream:
             for line in json_lines(stream, wanted=_may_speak):
-                if isinstance(line, SkippedLine):
-                    yield Skipped(*line)
+                if isinstance(line, Skipped):
+                    yield line
                 elif isinstance(line.value, dict) and line.value.get("type") in ("user", "assistant"):
                     yield from self._turn(line)
 
@@ -97,8 +97,8 @@ class ClaudeCodeHistory:
     def read(self, file: SourceFile) -> Iterator[Found]:
         with file.open() as stream:
             for line in json_lines(stream):
-                if isinstance(line, SkippedLine):
-                    yield Skipped(*line)
+                if isinstance(line, Skipped):
+                    yield line
                     continue
                 entry = line.value if isinstance(line.value, dict) else {}
                 text, stamp = said(entry.get("display")), entry.get("timestamp")
@@ -144,8 +144,8 @@ class CodexSessions:
         before: tuple[str, str, bool] | None = None
         with file.open() as stream:
             for line in json_lines(stream, wanted=_may_be_said):
-                if isinstance(line, SkippedLine):
-                    yield Skipped(*line)
+                if isinstance(line, Skipped):
+                    yield line
                     continue
                 entry = line.value if isinstance(line.value, dict) else {}
                 payload = entry.get("payload")
@@ -220,8 +220,8 @@ class CodexHistory:
         left = 0
         with file.open() as stream:
             for line in json_lines(stream):
-                if isinstance(line, SkippedLine):
-                    yield Skipped(*line)
+                if isinstance(line, Skipped):
+                    yield line
                     continue
                 entry = line.value if isinstance(line.value, dict) else {}
                 session, stamp, text = text_of(entry.get("session_id")), entry.get("ts"), said(entry.get("text"))
@@ -290,8 +290,8 @@ class GeminiChats:
         with file.open() as stream:
             found: Iterable[Any] = json_lines(stream) if is_lines else json_entries(stream)
             for one in found:
-                if isinstance(one, SkippedLine):
-                    yield None, Skipped(*one)
+                if isinstance(one, Skipped):
+                    yield None, one
                     continue
                 line = one.number if is_lines else one.line
                 _replay(one.value, line, messages, facts)
