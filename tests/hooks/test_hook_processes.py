@@ -133,18 +133,25 @@ def test_a_process_that_does_not_answer_costs_no_more_than_the_deadline(home: Pa
     wait_for(lambda: not processes_of(home))
 
 
-def test_an_endless_input_costs_no_more_than_the_deadline(home: Path) -> None:
+@pytest.mark.parametrize("kept", [[], [QUESTION]], ids=["never", "late"])
+def test_an_input_that_stays_open_costs_no_more_than_the_deadline(home: Path, project: Path, kept: list[str]) -> None:
+    """What comes when the answer is given is kept all the same."""
     home.mkdir()
     with subprocess.Popen(
-        [sys.executable, "-m", "cortex_py", "hook", "claude-code", "Stop", "--home", str(home)],
+        [sys.executable, "-m", "cortex_py", "hook", "claude-code", "UserPromptSubmit", "--home", str(home)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "CORTEX_HOOK_DEADLINE_MS": "200"},
+        env={**os.environ, "CORTEX_HOOK_DEADLINE_MS": "60", "CORTEX_HOOK_IDLE_SECONDS": "0"},
     ) as process:
+        assert process.stdin
         assert process.stdout
-        # Its input stays open.
-        assert process.stdout.read() == b"{}\n"
+        assert process.stdout.readline() == b"{}\n"
+        if kept:
+            process.stdin.write(json.dumps(_sent(project)).encode())
+            process.stdin.close()
         assert process.wait(60) == 0
+    wait_for(lambda: [turn.text for _, turn in read_turns(home)] == kept)
+    wait_for(lambda: not processes_of(home))
 
 
 @pytest.mark.slow

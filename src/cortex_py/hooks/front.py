@@ -27,6 +27,8 @@ __all__ = ["log_line", "run_hook"]
 _DEADLINE_MS = 150
 # What the interpreter takes before and after this module.
 _STARTED_MS = 40
+# How long an event that is not there at the deadline is waited for once the answer is given: its turn is worth it.
+_ARRIVAL_SECONDS = 2.0
 _MOST_INPUT = 4_000_000
 _MOST_ANSWER = 1_000_000
 _MOST_ADDRESS = 10_000
@@ -48,6 +50,7 @@ class _Work:
         self.kept = False
         self.fault = ""
         self.connection: socket.socket | None = None
+        self.arrived = threading.Event()
         self.finished = threading.Event()
 
     def run(self) -> None:
@@ -65,6 +68,7 @@ class _Work:
         event["id"] = os.urandom(12).hex()
         event.setdefault("cwd", os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd()))
         self.event = event
+        self.arrived.set()
         try:
             self._ask(event)
         except (OSError, ValueError, LookupError, TypeError) as error:
@@ -132,6 +136,8 @@ def run_hook(arguments: list[str]) -> int:
     context = "" if late else work.context
     _print(answer(client, hook, context))
     _confirm(work, late)
+    if late:
+        work.arrived.wait(_ARRIVAL_SECONDS)
     if work.event is not None and not work.kept:
         _hand_over(work, missed=not context)
     if (late or work.fault) and home.is_dir():
