@@ -276,10 +276,10 @@ def _chosen(events: Sequence[tuple[str, str]], task: str) -> dict[str, int]:
 def _refused(suggested: Sequence[tuple[str, str, int]], task: str) -> dict[str, int]:
     """When records were last refused for a task that shares more than half of its words with this one."""
     words = _subject(task)
+    theirs = {earlier: _subject(earlier) for earlier in {row[1] for row in suggested}}
     found: dict[str, int] = {}
     for memory_id, earlier, at in suggested:
-        theirs = _subject(earlier)
-        if len(words & theirs) * 2 > max(len(words), len(theirs)):
+        if len(words & theirs[earlier]) * 2 > max(len(words), len(theirs[earlier])):
             found[memory_id] = max(at, found.get(memory_id, at))
     return found
 
