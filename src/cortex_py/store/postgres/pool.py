@@ -479,6 +479,10 @@ class Leader:
 
     def close(self) -> None:
         with self._lock:
+            # The server sees a closed connection a moment later; whoever leads next need not wait for it.
+            if self._held and self._own.current is not None and not self._own.inherited:
+                with suppress(psycopg.Error):
+                    self._own.current.execute("SELECT pg_advisory_unlock_all()")
             self._release()
 
 
