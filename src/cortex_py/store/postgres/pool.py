@@ -479,7 +479,7 @@ class Leader:
 
     def close(self) -> None:
         with self._lock:
-            # The server sees a closed connection a moment later; whoever leads next need not wait for it.
+            # The server notices a closed connection a moment later; the next leader need not wait for that.
             if self._held and self._own.current is not None and not self._own.inherited:
                 with suppress(psycopg.Error):
                     self._own.current.execute("SELECT pg_advisory_unlock_all()")
