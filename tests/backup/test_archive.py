@@ -22,7 +22,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.backup.snapshots import archive
 from cortex_py.backup.snapshots.archive import Limits, Part, read_manifest, read_parts, verify_archive, write_archive
 from cortex_py.errors import (
     BackupCorrupt,
@@ -107,12 +106,10 @@ def test_facts_known_only_at_the_end(path: Path) -> None:
     assert read_manifest(path).facts == {"parts": 6}
 
 
-def test_the_same_parts_and_facts_give_the_same_bytes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_parts_and_facts_give_the_same_bytes(path: Path) -> None:
     first = write_archive(path, _parts(), FACTS)
     data = path.read_bytes()
-    monkeypatch.setattr(archive, "_WORKERS", 1)
-    monkeypatch.setattr(archive, "_AHEAD", 1)
-    write_archive(path, _parts(), dict(reversed(FACTS.items())))
+    write_archive(path, _parts(), dict(reversed(FACTS.items())), workers=1)
     assert path.read_bytes() == data
     assert write_archive(path, _parts(), {}).content_sha256 == first.content_sha256
     assert write_archive(path, _parts()[:-1], FACTS).content_sha256 != first.content_sha256
@@ -445,9 +442,7 @@ def test_a_disk_that_fails_while_reading_is_told(path: Path, monkeypatch: pytest
 # -- Memory --------------------------------------------------------------------------------------
 
 
-def test_a_long_stream_takes_little_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "_WORKERS", 2)
-    monkeypatch.setattr(archive, "_AHEAD", 3)
+def test_a_long_stream_takes_little_memory(path: Path) -> None:
     size, count = 500_000, 60
 
     def produced() -> Iterator[Part]:
@@ -456,7 +451,7 @@ def test_a_long_stream_takes_little_memory(path: Path, monkeypatch: pytest.Monke
 
     tracemalloc.start()
     try:
-        write_archive(path, produced(), {})
+        write_archive(path, produced(), {}, workers=2)
         written = tracemalloc.get_traced_memory()[1]
         tracemalloc.reset_peak()
         assert len(verify_archive(path).parts) == count

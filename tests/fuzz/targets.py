@@ -353,8 +353,7 @@ def _archive_parts(data: bytes) -> None:
         block = bytearray(rest[: archive_members.BLOCK].ljust(archive_members.BLOCK, b"\0"))
         block[148:156] = b"        "
         block[148:156] = b"%06o\0 " % sum(block)
-        entry = archive_members.read_entry(bytes(block))
-        assert archive_members.tar_header(entry.name, entry.size) == block
+        assert archive_members.tar_header(*archive_members.read_entry(bytes(block))) == block
     elif kind == b"trailer":
         archive_members.read_trailer(rest)
     else:

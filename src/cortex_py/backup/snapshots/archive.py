@@ -8,11 +8,13 @@ been written, so that nothing else fits in. The format and the order of the chec
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
 import re
 import struct
+import tarfile
 import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +28,7 @@ from typing import BinaryIO, NamedTuple, TypeAlias
 from ...errors import BackupCorrupt, BackupError, InvalidInput, LimitExceeded, storage_error
 from ...security.home_key import SEALED_START, HomeKey, SealedReader, SealedWriter, is_sealed
 from ...store.documents.document import canonical_json
-from ..files import Writable, atomic_write, open_existing, read_exactly, write_fully
+from ..files import atomic_write, open_existing, read_exactly, write_fully
 
 __all__ = [
     "Limits", "Manifest", "Part", "parse_manifest", "read_manifest", "read_parts", "verify_archive", "write_archive",
@@ -51,23 +53,21 @@ _NUMBERED = re.compile(r"documents/(?!000000)[0-9]{6}\.jsonl|vectors/(?!000000)(
 _FILE = re.compile(r"files(?:/[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?){1,8}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
-_TAR = struct.Struct("100s8s8s8s12s12s8s1s100s8s32s32s8s8s155s12x")
-_USTAR = b"ustar\x0000"
-_REGULAR = b"0"
+_DEVICES, _CHECKSUM = slice(329, 345), slice(148, 156)
+_KIND, _MAGIC = slice(156, 157), slice(257, 265)
 _KINDS = {
-    **dict.fromkeys((b"1", b"2"), "a link"),
-    **dict.fromkeys((b"3", b"4"), "a device"),
-    **dict.fromkeys((b"g", b"x"), "a PAX extension"),
-    **dict.fromkeys((b"K", b"L", b"S"), "a GNU extension"),
-    b"5": "a folder",
-    b"6": "a pipe",
+    **dict.fromkeys((tarfile.LNKTYPE, tarfile.SYMTYPE), "a link"),
+    **dict.fromkeys((tarfile.CHRTYPE, tarfile.BLKTYPE), "a device"),
+    **dict.fromkeys((tarfile.XGLTYPE, tarfile.XHDTYPE), "a PAX extension"),
+    **dict.fromkeys((tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE), "a GNU extension"),
+    tarfile.DIRTYPE: "a folder",
+    tarfile.FIFOTYPE: "a pipe",
 }
 
 # No flags, no time, no operating system. RFC 1952 sets the last byte but one to 4 for the fastest method.
 _GZIP_COMPRESSED = bytes.fromhex("1f8b0800 00000000 00ff")
 _GZIP_STORED = bytes.fromhex("1f8b0800 00000000 04ff")
-_GZIP_END = struct.Struct("<II")
-_RAW_DEFLATE = -zlib.MAX_WBITS
+_WITH_GZIP_HEADER = zlib.MAX_WBITS + 16
 _LEVEL = 6
 
 # A gzip member with an extra field and no content.
@@ -246,24 +246,19 @@ def _is_integer(value: object) -> bool:
 # -- tar entries -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """The header of a tar entry."""
-
-    name: str
-    size: int
-
-
 def tar_header(name: str, size: int) -> bytes:
     """The header of a regular file in the ustar format, without owner and time."""
-    before = _tar_fields(name, size, b" " * 8)
-    return _tar_fields(name, size, b"%06o\0 " % sum(before))
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = size, 0o600
+    block = bytearray(entry.tobuf(tarfile.USTAR_FORMAT, "ascii"))
+    # `tarfile` leaves them blank; the format has them as numbers.
+    block[_DEVICES] = 2 * b"0000000\0"
+    block[_CHECKSUM] = _checksum(block)
+    return bytes(block)
 
 
-def _tar_fields(name: str, size: int, checksum: bytes) -> bytes:
-    none = b"0000000\0"
-    start = (name.encode("ascii"), b"0000600\0", none, none, b"%011o\0" % size, b"%011o\0" % 0, checksum, _REGULAR)
-    return _TAR.pack(*start, b"", _USTAR, b"", b"", none, none, b"")
+def _checksum(block: bytes | bytearray) -> bytes:
+    return b"%06o\0 " % (sum(block) - sum(block[_CHECKSUM]) + 8 * ord(" "))
 
 
 def padding(size: int) -> bytes:
@@ -271,66 +266,82 @@ def padding(size: int) -> bytes:
     return bytes(-size % BLOCK)
 
 
-def read_entry(block: bytes) -> Entry:
-    """Decode the header of an entry, which must be exactly as `tar_header` writes it."""
-    if len(block) != BLOCK or not block.strip(b"\0"):
+def read_entry(block: bytes) -> tuple[str, int]:
+    """The name and the size of an entry, whose header must be exactly as `tar_header` writes it."""
+    if len(block) != BLOCK or not any(block):
         raise altered("an entry of the tar file is missing")
-    name, _, _, _, size, _, checksum, kind, _, magic, *_ = _TAR.unpack(block)
-    before = sum(block) - sum(checksum) + 8 * ord(" ")
-    if checksum != b"%06o\0 " % before:
+    if block[_CHECKSUM] != _checksum(block):
         raise altered("the checksum of a tar entry is wrong")
-    if kind != _REGULAR:
+    kind = block[_KIND]
+    if kind != tarfile.REGTYPE:
         raise altered(f"it holds {_KINDS.get(kind, 'a tar entry of an unknown kind')}")
-    if magic != _USTAR:
+    if block[_MAGIC] != tarfile.POSIX_MAGIC:
         raise altered("it holds a tar entry that is not in the ustar format")
-    text = name.partition(b"\0")[0].decode("ascii", "backslashreplace")
-    digits = size[:-1]
-    if not digits.isdigit() or b"8" in digits or b"9" in digits:
-        raise altered("the size of a tar entry is not a number")
-    entry = Entry(text, int(digits, 8))
-    # Catches everything else: owner, time, mode, a name prefix, bytes after an end.
-    if tar_header(text, entry.size) != block:
-        raise _never_written(f"the tar entry {text!a}")
-    return entry
+    try:
+        entry = tarfile.TarInfo.frombuf(block, "ascii", "strict")
+        # Catches everything else: owner, time, mode, a name prefix, a number spelled otherwise, bytes after an end.
+        if tar_header(entry.name, entry.size) == block:
+            return entry.name, entry.size
+    except (tarfile.HeaderError, ValueError):
+        pass
+    raise _never_written("a tar entry")
 
 
 # -- gzip members ----------------------------------------------------------------------------------
 
 
-def gzip_member(*pieces: bytes, compress: bool, most_ratio: int) -> bytes:
-    """The pieces as one gzip member, never so small that inflating it would exceed the ratio."""
-    size, check = 0, 0
-    for piece in pieces:
-        size += len(piece)
-        check = zlib.crc32(piece, check)
+def gzip_member(content: bytes, *, compress: bool, most_ratio: int) -> bytes:
+    """The content as one gzip member, never so small that inflating it would exceed the ratio."""
     head = _GZIP_COMPRESSED if compress else _GZIP_STORED
-    end = _GZIP_END.pack(check, size & 0xFFFFFFFF)
-    packed = b"".join((head, *_deflate(pieces, _LEVEL if compress else 0), end))
-    if size > most_ratio * len(packed):
+    packed = _deflated(content, _LEVEL if compress else 0)
+    if len(content) > most_ratio * len(packed):
         # A reader could not distinguish it from a bomb.
-        packed = b"".join((head, *_deflate(pieces, 0), end))
-    return packed
+        packed = _deflated(content, 0)
+    return head + packed
 
 
-def _deflate(pieces: tuple[bytes, ...], level: int) -> Iterator[bytes]:
-    deflater = zlib.compressobj(level, zlib.DEFLATED, _RAW_DEFLATE)
-    for piece in pieces:
-        yield deflater.compress(piece)
-    yield deflater.flush()
+def _deflated(content: bytes, level: int) -> bytes:
+    """A gzip member without its header, which differs by platform."""
+    return gzip.compress(content, level, mtime=0)[len(_GZIP_COMPRESSED) :]
 
 
-class InflatedMember:
+class _Packed:
+    """The next `size` bytes of a file as gzip members; `digest` covers all that were read."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._left = size
+        self._unused = b""
+        self.digest = sha256()
+
+    @property
+    def ended(self) -> bool:
+        return not self._unused and not self._left
+
+    def next_piece(self) -> bytes:
+        piece, self._unused = self._unused, b""
+        if not piece:
+            piece = self._file.read(min(self._left, _READ_BYTES))
+            self._left -= len(piece)
+            self.digest.update(piece)
+        if not piece:
+            raise altered("it ends within a gzip member")
+        return piece
+
+    def give_back(self, rest: bytes) -> None:
+        self._unused = rest + self._unused
+
+
+class _InflatedMember:
     """The content of one gzip member, inflated as far as is asked for and no further."""
 
-    __slots__ = ("_check", "_inflater", "_packed", "_size", "_waiting", "compressed")
-
-    def __init__(self, packed: _PackedBytes) -> None:
+    def __init__(self, packed: _Packed) -> None:
         self._packed = packed
-        self._inflater = zlib.decompressobj(_RAW_DEFLATE)
-        self._waiting = b""
-        self._size = 0
-        self._check = 0
-        head = self._plain(len(_GZIP_COMPRESSED))
+        self._inflater = zlib.decompressobj(_WITH_GZIP_HEADER)
+        self._waiting = packed.next_piece()
+        while len(self._waiting) < len(_GZIP_COMPRESSED):
+            self._waiting += packed.next_piece()
+        head = self._waiting[: len(_GZIP_COMPRESSED)]
         if head not in (_GZIP_COMPRESSED, _GZIP_STORED):
             raise _never_written("the header of a gzip member")
         self.compressed = head == _GZIP_COMPRESSED
@@ -347,73 +358,49 @@ class InflatedMember:
         return b"".join(pieces)
 
     def end(self) -> None:
-        """Check that the content ends here and matches its checksum."""
+        """Check that the content ends here; the inflater compares it with its checksum."""
         if self._inflate(1):
             raise altered("a gzip member holds more than its entry")
         self._packed.give_back(self._inflater.unused_data)
-        if self._plain(_GZIP_END.size) != _GZIP_END.pack(self._check, self._size & 0xFFFFFFFF):
-            raise altered("the checksum of a gzip member is wrong")
 
     def _inflate(self, most: int) -> bytes:
         """Some bytes of the content, or none at its end."""
-        inflater = self._inflater
-        while not inflater.eof:
+        while not self._inflater.eof:
             try:
-                piece = inflater.decompress(self._waiting, most)
+                piece = self._inflater.decompress(self._waiting, most)
             except zlib.error as error:
+                if "incorrect" in str(error):
+                    raise altered("the checksum of a gzip member is wrong") from error
                 raise altered("a gzip member cannot be inflated") from error
-            self._waiting = inflater.unconsumed_tail
+            self._waiting = self._inflater.unconsumed_tail
             if piece:
-                self._size += len(piece)
-                self._check = zlib.crc32(piece, self._check)
                 return piece
-            if not inflater.eof:
-                self._waiting = self._more()
+            if not self._inflater.eof and not self._waiting:
+                self._waiting = self._packed.next_piece()
         return b""
-
-    def _plain(self, size: int) -> bytes:
-        """Bytes of the member around its content."""
-        data = self._more()
-        while len(data) < size:
-            data += self._more()
-        self._packed.give_back(data[size:])
-        return data[:size]
-
-    def _more(self) -> bytes:
-        piece = self._packed.next_piece()
-        if not piece:
-            raise altered("it ends within a gzip member")
-        return piece
 
 
 # -- the trailer -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Trailer:
-    """The end of the file: the offset of the manifest's member, and the digest of all bytes before the digest."""
-
-    manifest_at: int
-    digest: bytes = b""
-
-    def start(self) -> bytes:
-        """The bytes before the digest, which the digest covers."""
-        return _TRAILER_START + _TRAILER_FIELDS.pack(VERSION, 0, self.manifest_at)
-
-    def encoded(self) -> bytes:
-        data = self.start() + self.digest
-        return data + _TRAILER_CHECK.pack(zlib.crc32(data)) + _TRAILER_END
+def trailer_start(manifest_at: int) -> bytes:
+    """The trailer before its digest, which covers this too: the offset of the manifest's member."""
+    return _TRAILER_START + _TRAILER_FIELDS.pack(VERSION, 0, manifest_at)
 
 
-def read_trailer(data: bytes) -> Trailer:
-    """Decode the trailer from the last bytes of a file."""
+def trailer(manifest_at: int, digest: bytes) -> bytes:
+    data = trailer_start(manifest_at) + digest
+    return data + _TRAILER_CHECK.pack(zlib.crc32(data)) + _TRAILER_END
+
+
+def read_trailer(data: bytes) -> tuple[int, bytes]:
+    """The offset of the manifest's member and the digest, from the last bytes of a file."""
     if len(data) != TRAILER_BYTES or not data.startswith(_TRAILER_START):
         raise BackupCorrupt(
             "This is not a snapshot archive of Cortex, or its end is missing.",
             remedy="Check the path, or use another copy.",
         )
-    check = _TRAILER_CHECK.pack(zlib.crc32(data[:_CHECK_AT]))
-    if data[_CHECK_AT:] != check + _TRAILER_END:
+    if data[_CHECK_AT:] != _TRAILER_CHECK.pack(zlib.crc32(data[:_CHECK_AT])) + _TRAILER_END:
         raise altered("its trailer is damaged")
     version, _, manifest_at = _TRAILER_FIELDS.unpack_from(data, len(_TRAILER_START))
     # After the check, so that damage is never taken for a newer version.
@@ -422,15 +409,13 @@ def read_trailer(data: bytes) -> Trailer:
             f"The snapshot archive has format {version}; this version of Cortex reads format {VERSION}.",
             remedy="Update Cortex.",
         )
-    trailer = Trailer(manifest_at, data[_CHECK_AT - _DIGEST_BYTES : _CHECK_AT])
-    if trailer.encoded() != data:
+    digest = data[_CHECK_AT - _DIGEST_BYTES : _CHECK_AT]
+    if trailer(manifest_at, digest) != data:
         raise _never_written("its trailer")
-    return trailer
+    return manifest_at, digest
 
 
 _WORKERS = max(1, min(4, os.cpu_count() or 1))
-# One more than are compressed, so that no worker waits for the producer.
-_AHEAD = _WORKERS + 1
 _READ_BYTES = 64 * 1024
 # How much longer than its content a gzip member may be: headers, and the marks of stored blocks.
 _PACKING_BYTES = 64 * 1024
@@ -454,55 +439,37 @@ def write_archive(
     limits: Limits = LIMITS,
     *,
     key: HomeKey | None = None,
+    workers: int = _WORKERS,
 ) -> Manifest:
     """Write the parts as one file, which appears when it is complete and on the disk; `key` seals it.
 
     A function as `facts` is called after the last part. Non-default limits have to be given to the reader too.
     """
+    digest, size = sha256(), 0
     with atomic_write(path) as file:
         sealed = SealedWriter(file, key) if key is not None else None
-        draft = _Draft(sealed or file)
+
+        def write(data: bytes) -> None:
+            nonlocal size
+            write_fully(sealed or file, data)
+            digest.update(data)
+            size += len(data)
+
         listed = []
         # Closed on faults too, so that no worker stays behind.
-        with closing(_pack_all(_check(parts, limits), limits)) as packed:
-            for part in packed:
-                draft.write(part.member)
-                listed.append(part.facts)
+        with closing(_pack_all(_check(parts, limits), limits, workers)) as packed:
+            for part, member in packed:
+                write(member)
+                listed.append(part)
         text = manifest_json(facts() if callable(facts) else facts, listed, limits)
-        manifest_at = draft.size
-        entry = (tar_header(MANIFEST_NAME, len(text)), text, padding(len(text)), END_OF_TAR)
-        draft.write(gzip_member(*entry, compress=True, most_ratio=limits.ratio))
-        draft.finish(manifest_at)
+        manifest_at = size
+        entry = tar_header(MANIFEST_NAME, len(text)) + text + padding(len(text)) + END_OF_TAR
+        write(gzip_member(entry, compress=True, most_ratio=limits.ratio))
+        digest.update(trailer_start(manifest_at))
+        write(trailer(manifest_at, digest.digest()))
         if sealed is not None:
             sealed.finish()
-    return parse_manifest(text, draft.size, limits)
-
-
-class _Draft:
-    """Counts the bytes written and computes their digest."""
-
-    __slots__ = ("_digest", "_file", "size")
-
-    def __init__(self, file: Writable) -> None:
-        self._file = file
-        self._digest = sha256()
-        self.size = 0
-
-    def write(self, data: bytes) -> None:
-        write_fully(self._file, data)
-        self._digest.update(data)
-        self.size += len(data)
-
-    def finish(self, manifest_at: int) -> None:
-        self._digest.update(Trailer(manifest_at).start())
-        trailer = Trailer(manifest_at, self._digest.digest()).encoded()
-        write_fully(self._file, trailer)
-        self.size += len(trailer)
-
-
-class _PackedPart(NamedTuple):
-    facts: PartFacts
-    member: bytes
+    return parse_manifest(text, size, limits)
 
 
 def _check(parts: Iterable[Part], limits: Limits) -> Iterator[Part]:
@@ -518,14 +485,15 @@ def _check(parts: Iterable[Part], limits: Limits) -> Iterator[Part]:
         yield part
 
 
-def _pack_all(parts: Iterable[Part], limits: Limits) -> Generator[_PackedPart]:
+def _pack_all(parts: Iterable[Part], limits: Limits, workers: int) -> Generator[tuple[PartFacts, bytes]]:
     """The parts as gzip members, in order; a few are compressed at a time."""
-    waiting: deque[Future[_PackedPart]] = deque()
-    pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="cortex-archive")
+    waiting: deque[Future[tuple[PartFacts, bytes]]] = deque()
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="cortex-archive")
     try:
         for part in parts:
             waiting.append(pool.submit(_pack, part, limits.ratio))
-            if len(waiting) >= _AHEAD:
+            # One more than are compressed, so that no worker waits for the producer.
+            if len(waiting) > workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -533,11 +501,11 @@ def _pack_all(parts: Iterable[Part], limits: Limits) -> Generator[_PackedPart]:
         pool.shutdown(cancel_futures=True)
 
 
-def _pack(part: Part, most_ratio: int) -> _PackedPart:
+def _pack(part: Part, most_ratio: int) -> tuple[PartFacts, bytes]:
     size = len(part.data)
-    entry = (tar_header(part.name, size), part.data, padding(size))
-    member = gzip_member(*entry, compress=part.compress, most_ratio=most_ratio)
-    return _PackedPart(PartFacts(part.name, size, sha256(part.data).hexdigest()), member)
+    entry = tar_header(part.name, size) + part.data + padding(size)
+    member = gzip_member(entry, compress=part.compress, most_ratio=most_ratio)
+    return PartFacts(part.name, size, sha256(part.data).hexdigest()), member
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -571,22 +539,22 @@ class _Archive:
     """An open archive with its manifest read; `manifest_member` holds the manifest's bytes in the file."""
 
     file: BinaryIO
-    trailer: Trailer
+    digest: bytes
     manifest: Manifest
+    manifest_at: int
     manifest_member: bytes
 
     def parts(self) -> Iterator[Part]:
-        packed = _PackedFile(self.file, self.trailer.manifest_at)
+        self.file.seek(0)
+        packed = _Packed(self.file, self.manifest_at)
         for facts in self.manifest.parts:
             if packed.ended:
                 raise altered(f"the part {facts.name} is missing")
             yield _read_part(packed, facts)
         if not packed.ended:
             raise altered("it holds more than its manifest lists")
-        digest = packed.digest
-        digest.update(self.manifest_member)
-        digest.update(self.trailer.start())
-        if digest.digest() != self.trailer.digest:
+        packed.digest.update(self.manifest_member + trailer_start(self.manifest_at))
+        if packed.digest.digest() != self.digest:
             raise altered("its bytes are not those that were written")
 
 
@@ -615,33 +583,32 @@ def _read_end(file: BinaryIO, limits: Limits) -> _Archive:
     size = file.seek(0, os.SEEK_END)
     trailer_at = max(0, size - TRAILER_BYTES)
     file.seek(trailer_at)
-    trailer = read_trailer(read_exactly(file, TRAILER_BYTES))
-    if trailer.manifest_at > trailer_at:
+    manifest_at, digest = read_trailer(read_exactly(file, TRAILER_BYTES))
+    if manifest_at > trailer_at:
         raise altered("its trailer points outside the file")
-    length = trailer_at - trailer.manifest_at
+    length = trailer_at - manifest_at
     if length > limits.manifest_bytes + _PACKING_BYTES:
         refuse_excess(f"a manifest of more than {limits.manifest_bytes} bytes")
-    file.seek(trailer.manifest_at)
+    file.seek(manifest_at)
     member = read_exactly(file, length)
     manifest = parse_manifest(_manifest_text(member, limits), size, limits)
-    if sum(part.size for part in manifest.parts) > limits.ratio * trailer.manifest_at:
+    if sum(part.size for part in manifest.parts) > limits.ratio * manifest_at:
         refuse_excess(f"parts of more than {limits.ratio} times its own size")
-    file.seek(0)
-    return _Archive(file, trailer, manifest, member)
+    return _Archive(file, digest, manifest, manifest_at, member)
 
 
 def _manifest_text(data: bytes, limits: Limits) -> bytes:
-    packed = _PackedBytes(data)
-    member = InflatedMember(packed)
-    entry = read_entry(member.read(BLOCK))
-    if entry.name != MANIFEST_NAME:
-        raise altered(f"{entry.name!a} is in the place of its manifest")
-    if entry.size > limits.manifest_bytes:
+    packed = _Packed(io.BytesIO(data), len(data))
+    member = _InflatedMember(packed)
+    name, size = read_entry(member.read(BLOCK))
+    if name != MANIFEST_NAME:
+        raise altered(f"{name!a} is in the place of its manifest")
+    if size > limits.manifest_bytes:
         refuse_excess(f"a manifest of more than {limits.manifest_bytes} bytes")
-    if entry.size > limits.ratio * len(data):
+    if size > limits.ratio * len(data):
         refuse_excess(f"a manifest of more than {limits.ratio} times its own size")
-    text = member.read(entry.size)
-    filling = padding(entry.size) + END_OF_TAR
+    text = member.read(size)
+    filling = padding(size) + END_OF_TAR
     if member.read(len(filling)) != filling:
         raise altered("the end of its tar file is malformed")
     member.end()
@@ -650,58 +617,18 @@ def _manifest_text(data: bytes, limits: Limits) -> bytes:
     return text
 
 
-def _read_part(packed: _PackedFile, facts: PartFacts) -> Part:
-    member = InflatedMember(packed)
-    entry = read_entry(member.read(BLOCK))
-    if entry.name != facts.name:
-        raise altered(f"{entry.name!a} is in the place of {facts.name}, which its manifest lists")
-    if entry.size != facts.size:
-        raise altered(f"the part {facts.name} has another size than its manifest says")
-    data = member.read(facts.size)
-    filling = padding(facts.size)
+def _read_part(packed: _Packed, facts: PartFacts) -> Part:
+    member = _InflatedMember(packed)
+    name, size = read_entry(member.read(BLOCK))
+    if name != facts.name:
+        raise altered(f"{name!a} is in the place of {facts.name}, which its manifest lists")
+    if size != facts.size:
+        raise altered(f"the part {name} has another size than its manifest says")
+    data = member.read(size)
+    filling = padding(size)
     if member.read(len(filling)) != filling:
-        raise altered(f"the part {facts.name} is not filled with zeros")
+        raise altered(f"the part {name} is not filled with zeros")
     member.end()
     if sha256(data).hexdigest() != facts.sha256:
-        raise altered(f"the part {facts.name} is not what was written")
-    return Part(facts.name, data, member.compressed)
-
-
-class _PackedBytes:
-    """Bytes in order, the source of gzip members: `next_piece` is empty at the end, `give_back` returns unused ones."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    @property
-    def ended(self) -> bool:
-        return not self._data
-
-    def next_piece(self) -> bytes:
-        data, self._data = self._data, b""
-        return data
-
-    def give_back(self, rest: bytes) -> None:
-        self._data = rest + self._data
-
-
-class _PackedFile(_PackedBytes):
-    """The first `size` bytes of a file, read as they are needed; `digest` covers all that were read."""
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        super().__init__(b"")
-        self._file = file
-        self._left = size
-        self.digest = sha256()
-
-    @property
-    def ended(self) -> bool:
-        return super().ended and not self._left
-
-    def next_piece(self) -> bytes:
-        if held := super().next_piece():
-            return held
-        piece = self._file.read(min(self._left, _READ_BYTES))
-        self._left -= len(piece)
-        self.digest.update(piece)
-        return piece
+        raise altered(f"the part {name} is not what was written")
+    return Part(name, data, member.compressed)
