@@ -179,15 +179,13 @@ class Backups:
         from .transfer.export import wanted_domains
         from .transfer.importer import Importer, report_text
         from .transfer.intake import IntakeOptions
-        from .transfer.readers.records import FieldMap
 
         chosen = wanted_domains([domain])[0] if domain is not None else None
         importer = Importer(self._store, self._clock, self._settings, self._sources, project_id)
         # Absolute: the same file is the same source, wherever the command is run.
         places = [self._places.check(path) for path in paths]
         options = IntakeOptions(chosen, since, None if folder is None else str(folder), limit, dry_run)
-        chosen_fields = FieldMap(tuple((fields or {}).items()))
-        done = importer.run(places, options, kind=kind, fields=chosen_fields, replace=replace)
+        done = importer.run(places, options, kind=kind, fields=fields, replace=replace)
         # The facts of a store are shared by its tenants: only who has it alone leaves names there.
         if not dry_run and current_caller() is None:
             with self._store.database.write() as session:

@@ -29,9 +29,9 @@ from ...store.store import Store
 from ..source import AdministeredSources, BackupSource, BackupSources
 from .import_reader import DocumentSpool, Entry, ImportReader, fault, note_ignored
 from .intake import Intake, IntakeOptions, SourceSummary
-from .readers.commits import GIT_KIND, GitHistory
+from .readers.documents import GIT_KIND, git_reader
 from .readers.files import SourceFile, source_files
-from .readers.records import FieldMap, Reader
+from .readers.records import Reader
 from .readers.registry import reader_of, readers, recognise
 
 __all__ = ["ImportConflict", "ImportResult", "Importer", "joined", "read_report", "report_text", "same"]
@@ -144,7 +144,7 @@ class Importer:
         options: IntakeOptions,
         *,
         kind: str | None = None,
-        fields: FieldMap = FieldMap(),  # noqa: B008 - it is immutable
+        fields: Mapping[str, str] | None = None,
         replace: bool = False,
     ) -> ImportResult:
         domain, dry_run = options.domain, options.dry_run
@@ -212,7 +212,7 @@ class Importer:
             commits = self._all.commits(path, _COMMITS_MOST)
             # The messages come from git; this only names where they are from.
             place = SourceFile(str(path), PurePosixPath(path.name), 0, 0, BytesIO)
-            intake.take(place, GitHistory(commits), whole=False)
+            intake.take(place, git_reader(commits), whole=False)
         _report(intake, outcome)
 
     def _write(self, spool: DocumentSpool, outcome: ImportResult, terms: _Terms) -> None:

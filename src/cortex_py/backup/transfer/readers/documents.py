@@ -1,20 +1,21 @@
-"""Documents that people and agents write: instruction files, memory folders, decision records, changelogs."""
+"""Documents that people and agents write: instructions, memory folders, decision records, changelogs, commits."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import PurePath, PurePosixPath
 
 from ....errors import CortexError
+from ....records import CommitMessage
 from ..markdown import Note, read_note
 from .files import SourceFile
-from .parsing import moment
-from .records import Found, Skipped, SourceRecord, skip_because
+from .parsing import moment, text_of
+from .records import Found, Reader, Skipped, SourceRecord, skip_because
 from .sections import section_texts, statements
 
-__all__ = ["Changelogs", "DecisionRecords", "InstructionFiles", "MemoryFolders", "read_markdown"]
+__all__ = ["DOCUMENTS", "GIT_KIND", "git_reader", "note_reader"]
 
 _MOST_BYTES = 4_000_000
 _SHOWN = 1_900  # characters
@@ -30,78 +31,73 @@ _MARKDOWN = frozenset((".md", ".markdown", ".mdc"))
 _INCLUDED = re.compile(r"@[\w./~-]+\Z")
 
 
-def read_markdown(file: SourceFile) -> Note | Skipped:
-    """The front matter and the text of a file."""
-    try:
-        return read_note(file.name, file.text(_MOST_BYTES))
-    except (CortexError, OSError) as error:
-        return skip_because(error, file.name)
+def note_reader(
+    kind: str, recognises: Callable[[SourceFile], bool], take: Callable[[Note, SourceFile], Iterable[Found]]
+) -> Reader:
+    """A reader of Markdown: what becomes of the front matter and the text of a file."""
+
+    def read(file: SourceFile) -> Iterator[Found]:
+        try:
+            note = read_note(file.name, file.text(_MOST_BYTES))
+        except (CortexError, OSError) as error:
+            yield skip_because(error, file.name)
+        else:
+            yield from take(note, file)
+
+    return Reader(kind, recognises, read)
 
 
 def _parts(file: SourceFile) -> tuple[str, ...]:
     return PurePath(file.name.replace("!", "/")).parts
 
 
-class InstructionFiles:
-    """CLAUDE.md, AGENTS.md, GEMINI.md, rules folders, Cursor rules: one memory for each rule or fact."""
-
-    kind = "instructions"
-
-    def recognises(self, file: SourceFile) -> bool:
-        parts = _parts(file)
-        if parts[-1].lower() in _INSTRUCTIONS or file.suffix == ".mdc":
-            return True
-        folders = {one.lower() for one in parts[:-1]}
-        return file.suffix in _MARKDOWN and bool(folders & _RULE_FOLDERS) and bool(folders & _AGENT_FOLDERS)
-
-    def read(self, file: SourceFile) -> Iterator[Found]:
-        note = read_markdown(file)
-        if isinstance(note, Skipped):
-            yield note
-            return
-        about = note.fields.get("description")
-        globs = note.fields.get("globs") or note.fields.get("paths")
-        tags = ("instructions", *(f"globs:{one}" for one in _texts(globs)))
-        before = (about,) if isinstance(about, str) and about.strip() else ()
-        yield from _statements(file, note, namespace="patterns", tags=tags, before=before)
+# -- CLAUDE.md, AGENTS.md, GEMINI.md, rules folders, Cursor rules: one memory for each rule or fact ----
 
 
-class MemoryFolders:
-    """Folders in which agents keep notes for themselves: Claude Code's `memory/`, `/memories` of the memory tool."""
+def _is_instructions(file: SourceFile) -> bool:
+    parts = _parts(file)
+    if parts[-1].lower() in _INSTRUCTIONS or file.suffix == ".mdc":
+        return True
+    folders = {one.lower() for one in parts[:-1]}
+    return file.suffix in _MARKDOWN and bool(folders & _RULE_FOLDERS) and bool(folders & _AGENT_FOLDERS)
 
-    kind = "memory-folder"
 
-    def recognises(self, file: SourceFile) -> bool:
-        parts = _parts(file)
-        is_inside = len(parts) > 1 and bool({one.lower() for one in parts[:-1]} & _MEMORY_FOLDERS)
-        return parts[-1] == "MEMORY.md" or (is_inside and file.suffix in (*_MARKDOWN, ".txt"))
+def _rules(note: Note, file: SourceFile) -> Iterator[Found]:
+    about = text_of(note.fields.get("description"))
+    globs = note.fields.get("globs") or note.fields.get("paths")
+    tags = ("instructions", *(f"globs:{one}" for one in _texts(globs)))
+    return _statements(file, note, namespace="patterns", tags=tags, before=(about,) if about else ())
 
-    def read(self, file: SourceFile) -> Iterator[Found]:
-        note = read_markdown(file)
-        if isinstance(note, Skipped):
-            yield note
-            return
-        name, sort = note.fields.get("name"), note.fields.get("type")
-        if isinstance(name, str) or file.suffix not in _MARKDOWN:
-            # One fact in each file; the front matter says which.
-            if note.content.strip():
-                about = note.fields.get("description")
-                yield SourceRecord(
-                    source=file.name,
-                    position="",
-                    line=1,
-                    content=note.content.strip(),
-                    summary=about if isinstance(about, str) and about.strip() else None,
-                    tags=("agent-memory", *([sort] if isinstance(sort, str) and sort.strip() else [])),
-                    at=_modified(file),
-                    shown=file.name,
-                )
-            return
-        yield from _statements(file, note, namespace=None, tags=("agent-memory",), before=())
+
+# -- folders in which agents keep notes for themselves: Claude Code's `memory/`, `/memories` of the memory tool
+
+
+def _is_memory_folder(file: SourceFile) -> bool:
+    parts = _parts(file)
+    is_inside = len(parts) > 1 and bool({one.lower() for one in parts[:-1]} & _MEMORY_FOLDERS)
+    return parts[-1] == "MEMORY.md" or (is_inside and file.suffix in (*_MARKDOWN, ".txt"))
+
+
+def _own_notes(note: Note, file: SourceFile) -> Iterator[Found]:
+    if not isinstance(note.fields.get("name"), str) and file.suffix in _MARKDOWN:
+        yield from _statements(file, note, namespace=None, tags=("agent-memory",))
+    elif note.content.strip():
+        # One fact in each file; the front matter says which.
+        sort = text_of(note.fields.get("type"))
+        yield SourceRecord(
+            source=file.name,
+            position="",
+            line=1,
+            content=note.content.strip(),
+            summary=text_of(note.fields.get("description")),
+            tags=("agent-memory", *([sort] if sort else [])),
+            at=_modified(file),
+            shown=file.name,
+        )
 
 
 def _statements(
-    file: SourceFile, note: Note, *, namespace: str | None, tags: tuple[str, ...], before: tuple[str, ...]
+    file: SourceFile, note: Note, *, namespace: str | None, tags: tuple[str, ...], before: tuple[str, ...] = ()
 ) -> Iterator[Found]:
     """One record for each statement, with its headings before it."""
     above = len(file.text(_MOST_BYTES).splitlines()) - len(note.content.splitlines())
@@ -133,47 +129,42 @@ def _texts(value: object) -> list[str]:
     return [one for one in value if isinstance(one, str) and one.strip()] if isinstance(value, list) else []
 
 
-class DecisionRecords:
-    """Architecture decision records: title, status and decision."""
+# -- architecture decision records: title, status and decision ------------------------------------------
 
-    kind = "adr"
-    _DECISION = ("decision", "decision outcome", "decision outcomes", "the decision")
+_DECISION = ("decision", "decision outcome", "decision outcomes", "the decision")
+_BESIDE_DECISION = frozenset(
+    ("context", "status", "consequences", "considered options", "context and problem statement", "decision drivers")
+)
 
-    def recognises(self, file: SourceFile) -> bool:
-        if file.suffix not in _MARKDOWN:
-            return False
-        names = set(section_texts(file.head.decode("utf-8", "replace")))
-        is_decision = bool(names & set(self._DECISION))
-        return is_decision and bool(names & {"context", "status", "consequences", "considered options",
-                                             "context and problem statement", "decision drivers"})  # fmt: skip
 
-    def read(self, file: SourceFile) -> Iterator[Found]:
-        note = read_markdown(file)
-        if isinstance(note, Skipped):
-            yield note
-            return
-        texts = section_texts(note.content)
-        decision = next((texts[name] for name in self._DECISION if name in texts), None)
-        if decision is None:
-            yield Skipped("", "it has no decision")
-            return
-        first = next((line for line in note.content.splitlines() if line.startswith("# ")), "")
-        title = first.removeprefix("# ").strip() or PurePosixPath(file.path).stem
-        status = str(note.fields.get("status") or texts.get("status") or _field(note.content, "status") or "").strip()
-        status = status.splitlines()[0] if status else ""
-        date = note.fields.get("date") or _field(note.content, "date")
-        why = next((texts[name] for name in ("context", "context and problem statement") if name in texts), "")
-        parts = [title, f"Status: {status}" if status else "", decision, f"Context: {why}" if why else ""]
-        yield SourceRecord(
-            source=file.name,
-            position="",
-            line=1,
-            content="\n\n".join(filter(None, parts)),
-            namespace="decisions",
-            tags=("adr", *([status.split()[0].lower().strip(".,:")] if status else [])),
-            at=moment(date) or _modified(file),
-            shown=file.name,
-        )
+def _is_decision_record(file: SourceFile) -> bool:
+    names = section_texts(file.head.decode("utf-8", "replace")).keys() if file.suffix in _MARKDOWN else frozenset()
+    return not names.isdisjoint(_DECISION) and not names.isdisjoint(_BESIDE_DECISION)
+
+
+def _decision(note: Note, file: SourceFile) -> Iterator[Found]:
+    texts = section_texts(note.content)
+    decision = next((texts[name] for name in _DECISION if name in texts), None)
+    if decision is None:
+        yield Skipped("", "it has no decision")
+        return
+    first = next((line for line in note.content.splitlines() if line.startswith("# ")), "")
+    title = first.removeprefix("# ").strip() or PurePosixPath(file.path).stem
+    status = str(note.fields.get("status") or texts.get("status") or _field(note.content, "status") or "").strip()
+    status = status.splitlines()[0] if status else ""
+    date = note.fields.get("date") or _field(note.content, "date")
+    why = next((texts[name] for name in ("context", "context and problem statement") if name in texts), "")
+    parts = [title, f"Status: {status}" if status else "", decision, f"Context: {why}" if why else ""]
+    yield SourceRecord(
+        source=file.name,
+        position="",
+        line=1,
+        content="\n\n".join(filter(None, parts)),
+        namespace="decisions",
+        tags=("adr", *([status.split()[0].lower().strip(".,:")] if status else [])),
+        at=moment(date) or _modified(file),
+        shown=file.name,
+    )
 
 
 def _field(text: str, name: str) -> str | None:
@@ -184,52 +175,86 @@ def _field(text: str, name: str) -> str | None:
     return found.group(1).rstrip() if found else None
 
 
-class Changelogs:
-    """Changelogs: what was changed, removed or deprecated on purpose. Additions and repairs are no decisions."""
+# -- changelogs and commits: what was decided on purpose. Additions and repairs are no decisions --------
 
-    kind = "changelog"
-    _VERSION = re.compile(
-        r"\[?v?(\d+\.\d+[\w.+-]*|unreleased)\]?(?:\([^)]*\))?(?:\s*[-–(]+\s*(\d{4}-\d{2}-\d{2}))?", re.I
-    )
-    _SECTIONS = frozenset(("changed", "removed", "deprecated", "security", "breaking", "breaking changes"))
-    _DECIDED = re.compile(
-        r"\bbreaking\b|\bremoved?\b|\bdeprecat|\bdrop(?:ped|s)?\b|\breplac|\bswitch(?:ed|es)?\b|\bmigrat|\bno longer\b|"
-        r"\bnow (?:requires?|uses?|defaults?)\b",
-        re.IGNORECASE,
-    )
+_VERSION = re.compile(r"\[?v?(\d+\.\d+[\w.+-]*|unreleased)\]?(?:\([^)]*\))?(?:\s*[-–(]+\s*(\d{4}-\d{2}-\d{2}))?", re.I)
+_SECTIONS = frozenset(("changed", "removed", "deprecated", "security", "breaking", "breaking changes"))
+_CHANGED = re.compile(
+    r"\bbreaking\b|\bremoved?\b|\bdeprecat|\bdrop(?:ped|s)?\b|\breplac|\bswitch(?:ed|es)?\b|\bmigrat|\bno longer\b|"
+    r"\bnow (?:requires?|uses?|defaults?)\b",
+    re.IGNORECASE,
+)
 
-    def recognises(self, file: SourceFile) -> bool:
-        if file.suffix not in _MARKDOWN:
-            return False
-        head = file.head.decode("utf-8", "replace")
-        named = file.path.stem.lower() in ("changelog", "history", "changes", "releases", "news")
-        titled = re.match(r"\s*# change ?log\b", head, re.IGNORECASE) is not None
-        return (named or titled) and re.search(r"^##? \[?v?(?:\d+\.\d+|unreleased)", head, re.I | re.M) is not None
 
-    def read(self, file: SourceFile) -> Iterator[Found]:
-        note = read_markdown(file)
-        if isinstance(note, Skipped):
-            yield note
-            return
-        for one in statements(note.content):
-            found = next(
-                ((n, match) for n, title in enumerate(one.headings) if (match := self._VERSION.match(title))), None
-            )
-            if found is None:
-                continue
-            level, match = found
-            section = one.headings[level + 1].lower() if len(one.headings) > level + 1 else ""
-            if section.strip() not in self._SECTIONS and not self._DECIDED.search(one.text):
-                continue
-            version = match.group(1)
-            yield SourceRecord(
-                source=file.name,
-                position=f"{version}/{section}",
-                by_text=True,
-                line=one.line,
-                content=f"{version}, {section}: {one.text}" if section else f"{version}: {one.text}",
-                namespace="decisions",
-                tags=("changelog",),
-                at=moment(match.group(2)) or _modified(file),
-                shown=f"{file.name}#{one.heading}"[:_SHOWN],
-            )
+def _is_changelog(file: SourceFile) -> bool:
+    if file.suffix not in _MARKDOWN:
+        return False
+    head = file.head.decode("utf-8", "replace")
+    named = file.path.stem.lower() in ("changelog", "history", "changes", "releases", "news")
+    titled = re.match(r"\s*# change ?log\b", head, re.IGNORECASE) is not None
+    return (named or titled) and re.search(r"^##? \[?v?(?:\d+\.\d+|unreleased)", head, re.I | re.M) is not None
+
+
+def _changes(note: Note, file: SourceFile) -> Iterator[Found]:
+    for one in statements(note.content):
+        found = next(((n, match) for n, title in enumerate(one.headings) if (match := _VERSION.match(title))), None)
+        if found is None:
+            continue
+        level, match = found
+        section = one.headings[level + 1].lower() if len(one.headings) > level + 1 else ""
+        if section.strip() not in _SECTIONS and not _CHANGED.search(one.text):
+            continue
+        version = match.group(1)
+        yield SourceRecord(
+            source=file.name,
+            position=f"{version}/{section}",
+            by_text=True,
+            line=one.line,
+            content=f"{version}, {section}: {one.text}" if section else f"{version}: {one.text}",
+            namespace="decisions",
+            tags=("changelog",),
+            at=moment(match.group(2)) or _modified(file),
+            shown=f"{file.name}#{one.heading}"[:_SHOWN],
+        )
+
+
+GIT_KIND = "git"
+_DECIDED = re.compile(
+    r"\bbreaking\b|^[a-z]+(?:\([^)]*\))?!:|\bdeprecat|\bdrop(?:ped|s)? support\b|\breplac(?:e|es|ed|ing)\b|"
+    r"\bswitch(?:ed|es|ing)?\b|\bmigrat(?:e|es|ed|ing)\b|\bno longer\b|\binstead of\b|\bin favou?r of\b|\bdecid|"
+    r"\bchose\b|\bgoing with\b|\bnow (?:requires?|uses?|defaults?)\b",
+    re.IGNORECASE,
+)
+# Who signed or took part is not part of what was decided.
+_TRAILER = re.compile(
+    r"^(?:(?:signed-off|co-authored|reviewed|acked|tested|reported|suggested)-by|change-id):.*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def git_reader(commits: Iterable[CommitMessage]) -> Reader:
+    """Reads the messages of commits; they come from the repository, not from a file."""
+
+    def read(file: SourceFile) -> Iterator[Found]:
+        for one in commits:
+            body = _TRAILER.sub("", one.body).strip()
+            if _DECIDED.search(one.subject) or (body and _DECIDED.search(body)):
+                yield SourceRecord(
+                    source=GIT_KIND,
+                    position=one.id,
+                    content=f"{one.subject.strip()}\n\n{body}".strip(),
+                    namespace="decisions",
+                    tags=("git",),
+                    at=moment(one.at),
+                    shown=f"{file.name}@{one.id[:12]}",
+                )
+
+    return Reader(GIT_KIND, lambda _file: False, read)
+
+
+DOCUMENTS = (
+    note_reader("instructions", _is_instructions, _rules),
+    note_reader("changelog", _is_changelog, _changes),
+    note_reader("adr", _is_decision_record, _decision),
+    note_reader("memory-folder", _is_memory_folder, _own_notes),
+)

@@ -10,11 +10,11 @@ from pathlib import PurePosixPath
 from ....clock import in_utc
 from ....errors import CortexError
 from ..markdown import Note, from_note
-from .documents import read_markdown
+from .documents import note_reader
 from .files import SourceFile
-from .records import Found, Skipped, SourceRecord, SourceRelation, skip_because
+from .records import Found, Reader, Skipped, SourceRecord, SourceRelation, skip_because
 
-__all__ = ["MarkdownNotes", "PlainTexts", "relations_in", "tags_in"]
+__all__ = ["MARKDOWN", "PLAIN_TEXT", "relations_in", "tags_in"]
 
 _MOST_BYTES = 16_000_000
 # A category has letters: `[x]`, `[⚡]` and their like are boxes of a list of tasks.
@@ -28,40 +28,29 @@ _CODE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)
 _EMPTY_SECTION = re.compile(r"^#{1,6} (?:Observations|Relations)\s*\n(?=\s*(?:#|\Z))", re.MULTILINE)
 
 
-class MarkdownNotes:
+def _markdown(note: Note, file: SourceFile) -> Iterator[Found]:
     """One memory for each note, and one for each observation in it; links and relations go into the graph."""
-
-    kind = "markdown"
-
-    def recognises(self, file: SourceFile) -> bool:
-        return file.suffix in (".md", ".markdown")
-
-    def read(self, file: SourceFile) -> Iterator[Found]:
-        note = read_markdown(file)
-        if isinstance(note, Skipped):
-            yield note
-            return
-        if not note.content.strip():
-            yield Skipped("", "it is empty")
-            return
-        title = note.fields.get("title")
-        name = title.strip() if isinstance(title, str) and title.strip() else PurePosixPath(file.path).stem
-        prose = _CODE.sub("", note.content)
-        links = _LINK.search(prose) is not None
-        observed = list(_OBSERVATION.finditer(prose)) if "permalink" in note.fields or links else []
-        try:
-            record = _note(file, note, prose if links or note.front is not None else "")
-        except CortexError as error:
-            yield skip_because(error, file.name)
-            return
-        if observed:
-            rest = _EMPTY_SECTION.sub("", _RELATION.sub("", _OBSERVATION.sub("", note.content)))
-            record = replace(record, content=rest)
-        if _has_words(record.content):
-            yield record
-        for match in observed:
-            yield _observation(record, note, name, match)
-        yield from relations_in(note.content, name)
+    if not note.content.strip():
+        yield Skipped("", "it is empty")
+        return
+    title = note.fields.get("title")
+    name = title.strip() if isinstance(title, str) and title.strip() else PurePosixPath(file.path).stem
+    prose = _CODE.sub("", note.content)
+    links = _LINK.search(prose) is not None
+    observed = list(_OBSERVATION.finditer(prose)) if "permalink" in note.fields or links else []
+    try:
+        record = _note(file, note, prose if links or note.front is not None else "")
+    except CortexError as error:
+        yield skip_because(error, file.name)
+        return
+    if observed:
+        rest = _EMPTY_SECTION.sub("", _RELATION.sub("", _OBSERVATION.sub("", note.content)))
+        record = replace(record, content=rest)
+    if any(line.strip() and not line.startswith("#") for line in record.content.splitlines()):
+        yield record
+    for match in observed:
+        yield _observation(record, note, name, match)
+    yield from relations_in(note.content, name)
 
 
 def relations_in(text: str, name: str) -> list[SourceRelation]:
@@ -79,10 +68,6 @@ def relations_in(text: str, name: str) -> list[SourceRelation]:
 def tags_in(text: str) -> list[str]:
     """The `#tags` in the prose of a note."""
     return [one.group(1) for one in _TAG.finditer(_CODE.sub("", text))]
-
-
-def _has_words(text: str) -> bool:
-    return any(line.strip() and not line.startswith("#") for line in text.splitlines())
 
 
 def _note(file: SourceFile, note: Note, tagged: str) -> SourceRecord:
@@ -124,21 +109,18 @@ def _observation(record: SourceRecord, note: Note, name: str, match: re.Match[st
     )
 
 
-class PlainTexts:
+def _plain_text(file: SourceFile) -> Iterator[Found]:
     """A text file is one memory."""
-
-    kind = "text"
-
-    def recognises(self, file: SourceFile) -> bool:
-        return file.suffix in (".txt", ".text", ".rst", ".org", ".adoc")
-
-    def read(self, file: SourceFile) -> Iterator[Found]:
-        try:
-            text = file.text(_MOST_BYTES)
-        except CortexError as error:
-            yield skip_because(error, file.name)
-            return
-        if not text.strip():
-            yield Skipped("", "it is empty")
-            return
+    try:
+        text = file.text(_MOST_BYTES)
+    except CortexError as error:
+        yield skip_because(error, file.name)
+        return
+    if text.strip():
         yield SourceRecord(source=file.name, position="", line=1, content=text, shown=file.name)
+    else:
+        yield Skipped("", "it is empty")
+
+
+MARKDOWN = note_reader("markdown", lambda file: file.suffix in (".md", ".markdown"), _markdown)
+PLAIN_TEXT = Reader("text", lambda file: file.suffix in (".txt", ".text", ".rst", ".org", ".adoc"), _plain_text)

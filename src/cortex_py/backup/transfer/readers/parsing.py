@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, NamedTuple
 
 from ....clock import in_utc
-from .records import Skipped
+from .files import SourceFile
+from .records import Found, Reader, Skipped
 
-__all__ = ["Entry", "Line", "first_objects", "json_entries", "json_lines", "moment", "text_of"]
+__all__ = ["Value", "first_objects", "json_entries", "json_reader", "json_values", "mapped", "moment", "text_of"]
 
 _LINE_MOST = 64_000_000
 _ENTRY_MOST = 256_000_000
@@ -20,23 +21,52 @@ _CHUNK = 1 << 20
 # Seconds of the year 5138; larger numbers count milliseconds, and far larger ones microseconds.
 _SECONDS_MOST = 100_000_000_000
 _QUOTE = ord('"')
+_BOM = b"\xef\xbb\xbf"
 _STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{},]|"', re.DOTALL)
 
 
-class Line(NamedTuple):
-    """A value, the number of its line, and the offset behind it."""
-
-    value: Any
-    number: int
-    end: int
-
-
-class Entry(NamedTuple):
-    """A value of an array, its number from 1, and the line on which it begins."""
+class Value(NamedTuple):
+    """A value of a file: its number among the lines or the entries of an array, from 1, and the line it begins on."""
 
     value: Any
     number: int
     line: int
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The value if it is an object, else an empty one."""
+        return self.value if isinstance(self.value, dict) else {}
+
+
+Wanted = Callable[[bytes], bool]
+
+
+def json_reader(
+    kind: str,
+    recognises: Callable[[SourceFile], bool],
+    take: Callable[[Value, SourceFile], Iterable[Found]],
+    *,
+    is_lines: Callable[[SourceFile], bool] = lambda _file: True,
+    wanted: Wanted = lambda _line: True,
+) -> Reader:
+    """A reader that takes each value of a file by itself."""
+
+    def read(file: SourceFile) -> Iterator[Found]:
+        for value in json_values(file, is_lines=is_lines(file), wanted=wanted):
+            if isinstance(value, Skipped):
+                yield value
+            else:
+                yield from take(value, file)
+
+    return Reader(kind, recognises, read)
+
+
+def json_values(
+    file: SourceFile, *, is_lines: bool = True, wanted: Wanted = lambda _line: True
+) -> Iterator[Value | Skipped]:
+    """The values of a file, one at a time: of its lines, or of its outermost array."""
+    with file.open() as stream:
+        yield from _json_lines(stream, wanted) if is_lines else json_entries(stream)
 
 
 def parse(data: bytes) -> Any:
@@ -55,30 +85,24 @@ def parse(data: bytes) -> Any:
         raise ValueError("it is nested too deeply") from error
 
 
-def json_lines(
-    stream: BinaryIO, *, wanted: Callable[[bytes], bool] = lambda _line: True, number: int = 0, offset: int = 0
-) -> Iterator[Line | Skipped]:
-    """The values of JSON Lines, one at a time. Lines that are not `wanted` are not parsed, only checked to be whole."""
+def _json_lines(stream: BinaryIO, wanted: Wanted) -> Iterator[Value | Skipped]:
+    """The values of JSON Lines. Lines that are not `wanted` are not parsed, only checked to be whole."""
+    number = 0
     while raw := stream.readline(_LINE_MOST):
         number += 1
-        offset += len(raw)
         if len(raw) >= _LINE_MOST and not raw.endswith(b"\n"):
-            while rest := stream.readline(_LINE_MOST):
-                offset += len(rest)
-                if rest.endswith(b"\n"):
-                    break
+            while (rest := stream.readline(_LINE_MOST)) and not rest.endswith(b"\n"):
+                pass
             yield Skipped(f"line {number}", f"it is longer than {_LINE_MOST:,} bytes")
             continue
-        line = raw.strip().removeprefix(b"\xef\xbb\xbf")
-        if not line:
-            continue
-        if not wanted(line) and line.endswith(b"}") and _BETWEEN not in line:
+        line = raw.strip().removeprefix(_BOM)
+        if not line or (not wanted(line) and line.endswith(b"}") and _BETWEEN not in line):
             continue
         try:
-            yield Line(parse(line), number, offset)
+            yield Value(parse(line), number, number)
         except ValueError as error:
             together = _objects_in(line)
-            yield from (Line(value, number, offset) for value in together)
+            yield from (Value(value, number, number) for value in together)
             if not together:
                 yield Skipped(f"line {number}", str(error))
 
@@ -107,12 +131,12 @@ def _objects_in(line: bytes) -> list[dict[str, Any]]:
 _DECODER = json.JSONDecoder()
 
 
-def json_entries(stream: BinaryIO) -> Iterator[Entry | Skipped]:
+def json_entries(stream: BinaryIO) -> Iterator[Value | Skipped]:
     """The entries of the outermost array, or the one value of the file, without reading the file as a whole.
 
     A damaged entry is skipped; where the end of one cannot be found, the rest of the file is.
     """
-    start = stream.read(_CHUNK).removeprefix(b"\xef\xbb\xbf")
+    start = stream.read(_CHUNK).removeprefix(_BOM)
     if not start.lstrip().startswith(b"["):
         yield from _whole(start + stream.read(_ENTRY_MOST))
         return
@@ -121,13 +145,27 @@ def json_entries(stream: BinaryIO) -> Iterator[Entry | Skipped]:
     while chunk and not cutter.is_done:
         for piece, line in cutter.feed(chunk):
             number += 1
-            yield _entry(piece, number, line)
+            yield _value(piece, number, line, f"entry {number}")
         if cutter.waiting > _ENTRY_MOST:
             yield Skipped(f"entry {number + 1}", f"it is longer than {_ENTRY_MOST:,} bytes; the rest is not read")
             return
         chunk = stream.read(_CHUNK)
     if not cutter.is_done:
         yield Skipped(f"entry {number + 1}", "the file ends inside it")
+
+
+def _whole(data: bytes) -> Iterator[Value | Skipped]:
+    if len(data) > _ENTRY_MOST:
+        yield Skipped("line 1", f"it is longer than {_ENTRY_MOST:,} bytes")
+    elif data.strip():
+        yield _value(data, 1, 1, "line 1")
+
+
+def _value(data: bytes, number: int, line: int, place: str) -> Value | Skipped:
+    try:
+        return Value(parse(data.strip()), number, line)
+    except ValueError as error:
+        return Skipped(place, str(error))
 
 
 class _ArrayCutter:
@@ -163,7 +201,8 @@ class _ArrayCutter:
                 self._begin = found.end()
             elif self._depth == 0 or (self._depth == 1 and token == b","):
                 piece = self._buffer[self._begin : found.start()]
-                line = self._line + self._buffer.count(b"\n", 0, self._begin) + _leading_lines(piece)
+                blank = piece[: len(piece) - len(piece.lstrip())]
+                line = self._line + self._buffer.count(b"\n", 0, self._begin) + blank.count(b"\n")
                 self._begin = found.end()
                 if piece.strip():
                     yield piece, line
@@ -172,29 +211,6 @@ class _ArrayCutter:
                     return
         self._line += self._buffer.count(b"\n", 0, self._begin)
         self._buffer, self._at, self._begin = self._buffer[self._begin :], self._at - self._begin, 0
-
-
-def _leading_lines(piece: bytes) -> int:
-    return piece[: len(piece) - len(piece.lstrip())].count(b"\n")
-
-
-def _entry(piece: bytes, number: int, line: int) -> Entry | Skipped:
-    try:
-        return Entry(parse(piece.strip()), number, line)
-    except ValueError as error:
-        return Skipped(f"entry {number}", str(error))
-
-
-def _whole(data: bytes) -> Iterator[Entry | Skipped]:
-    if len(data) > _ENTRY_MOST:
-        yield Skipped("line 1", f"it is longer than {_ENTRY_MOST:,} bytes")
-        return
-    if not data.strip():
-        return
-    try:
-        yield Entry(parse(data.removeprefix(b"\xef\xbb\xbf").strip()), 1, 1)
-    except ValueError as error:
-        yield Skipped("line 1", str(error))
 
 
 def first_objects(head: bytes, most: int = 20) -> list[dict[str, Any]]:
@@ -228,3 +244,10 @@ def moment(value: object) -> datetime | None:
 def text_of(value: object) -> str | None:
     """A text that is not blank, or None."""
     return value if isinstance(value, str) and value.strip() else None
+
+
+def mapped(value: Mapping[str, Any], **fields: str) -> dict[str, Any]:
+    """Fields of a record from the fields that another program names so: `at` as a moment, the others as texts."""
+    return {
+        name: moment(value.get(field)) if name == "at" else text_of(value.get(field)) for name, field in fields.items()
+    }

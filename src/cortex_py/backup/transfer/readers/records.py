@@ -5,18 +5,16 @@ A reader never writes, never follows a link and never holds more than one record
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 from ....errors import CortexError
 from ....prompts.structured import one_line
 from .files import SourceFile
 
-__all__ = [
-    "FieldMap", "Found", "Reader", "Skipped", "SourceEntity", "SourceRecord", "SourceRelation", "skip_because",
-]  # fmt: skip
+__all__ = ["Found", "Reader", "Skipped", "SourceEntity", "SourceRecord", "SourceRelation", "skip_because"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +75,22 @@ class Skipped:
     reason: str
 
 
+Found = SourceRecord | SourceEntity | SourceRelation | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads one kind of file.
+
+    `recognises` goes by the content, and by the name only where the content says nothing. `read` yields everything in
+    the file, in order; what is damaged as `Skipped`.
+    """
+
+    kind: str
+    recognises: Callable[[SourceFile], bool]
+    read: Callable[[SourceFile], Iterator[Found]]
+
+
 def skip_because(error: Exception, name: str) -> Skipped:
     """What to report of an error in a file: its line, if the message has one, and the reason."""
     message = error.message if isinstance(error, CortexError) else str(getattr(error, "strerror", None) or error)
@@ -84,31 +98,3 @@ def skip_because(error: Exception, name: str) -> Skipped:
     if not colon or not (place == "" or place.startswith(", line ")):
         place, reason = "", message
     return Skipped(place.removeprefix(", "), (reason or "it cannot be read").rstrip("."))
-
-
-Found = SourceRecord | SourceEntity | SourceRelation | Skipped
-
-
-@dataclass(frozen=True, slots=True)
-class FieldMap:
-    """Which field of an object or column of a table is the content, the time, and so on."""
-
-    names: tuple[tuple[str, str], ...] = ()
-
-    def of(self, name: str) -> str:
-        return dict(self.names).get(name, name)
-
-
-class Reader(Protocol):
-    """Reads one kind of file."""
-
-    @property
-    def kind(self) -> str: ...
-
-    def recognises(self, file: SourceFile) -> bool:
-        """Whether a file is of this kind, by its content; its name only where the content says nothing."""
-        ...
-
-    def read(self, file: SourceFile) -> Iterator[Found]:
-        """Everything in the file, in order; what is damaged as `Skipped`."""
-        ...

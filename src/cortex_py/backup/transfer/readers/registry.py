@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ....errors import InvalidInput
-from .chats import ChatGptExport, ClaudeAiExport, ClaudeAiProjects
-from .commits import GIT_KIND
-from .documents import Changelogs, DecisionRecords, InstructionFiles, MemoryFolders
+from .conversations import CONVERSATIONS
+from .documents import DOCUMENTS, GIT_KIND
 from .files import SourceFile
-from .notes import MarkdownNotes, PlainTexts
-from .records import FieldMap, Reader
-from .sqlite_stores import McpMemoryService, Mem0Stores, MemPalaces
-from .tables import CsvTables, JsonObjects, MemoryServerGraph
-from .transcripts import ClaudeCodeHistory, ClaudeCodeTranscripts, CodexHistory, CodexSessions, GeminiChats
+from .notes import MARKDOWN, PLAIN_TEXT
+from .records import Reader
+from .sqlite_stores import STORES
+from .tables import MEMORY_SERVER, table_readers
 
-__all__ = ["ALIASES", "READER_KINDS", "reader_of", "readers", "recognise"]
+__all__ = ["reader_of", "readers", "recognise"]
 
-ALIASES = {
+_ALIASES = {
     "obsidian": "markdown",
     "basic-memory": "markdown",
     "jsonl": "json",
@@ -26,46 +24,27 @@ ALIASES = {
 }
 
 
-def readers(fields: FieldMap = FieldMap()) -> tuple[Reader, ...]:  # noqa: B008 - it is immutable
-    """All readers, from those that go by the content to those that go by the name of the file."""
-    return (
-        ClaudeCodeTranscripts(),
-        CodexSessions(),
-        GeminiChats(),
-        ClaudeCodeHistory(),
-        CodexHistory(),
-        MemoryServerGraph(),
-        Mem0Stores(),
-        MemPalaces(),
-        McpMemoryService(),
-        ChatGptExport(),
-        ClaudeAiExport(),
-        ClaudeAiProjects(),
-        InstructionFiles(),
-        Changelogs(),
-        DecisionRecords(),
-        MemoryFolders(),
-        MarkdownNotes(),
-        CsvTables(fields),
-        PlainTexts(),
-        JsonObjects(fields),
-    )
+def readers(fields: Mapping[str, str] | None = None) -> tuple[Reader, ...]:
+    """All readers, from those that go by the content to those that go by the name of the file.
+
+    `fields` names the fields of objects and columns of tables that have other names than ours.
+    """
+    csv, json = table_readers(fields or {})
+    agents, chats = CONVERSATIONS[:5], CONVERSATIONS[5:]
+    return (*agents, MEMORY_SERVER, *STORES, *chats, *DOCUMENTS, MARKDOWN, csv, PLAIN_TEXT, json)
 
 
-READER_KINDS: tuple[str, ...] = tuple(reader.kind for reader in readers())
-
-
-def reader_of(kind: str, fields: FieldMap) -> Reader:
+def reader_of(kind: str, fields: Mapping[str, str] | None = None) -> Reader:
     """The reader of a kind."""
-    wanted = ALIASES.get(kind, kind)
-    for reader in readers(fields):
-        if reader.kind == wanted:
-            return reader
-    raise InvalidInput(
-        f"There is no kind {kind[:40]!r}.",
-        remedy=f"Choose one of {', '.join((*READER_KINDS, GIT_KIND))}.",
-        field="kind",
-    )
+    known = {reader.kind: reader for reader in readers(fields)}
+    wanted = _ALIASES.get(kind, kind)
+    if wanted not in known:
+        raise InvalidInput(
+            f"There is no kind {kind[:40]!r}.",
+            remedy=f"Choose one of {', '.join((*known, GIT_KIND))}.",
+            field="kind",
+        )
+    return known[wanted]
 
 
 def recognise(file: SourceFile, known: Sequence[Reader]) -> Reader | None:

@@ -24,10 +24,10 @@ from ....memory.namespaces import NAMESPACES
 from ....paths import open_regular
 from ....sqlite_file import connect
 from .files import SourceFile
-from .parsing import json_entries, moment, text_of
-from .records import Found, Skipped, SourceEntity, SourceRecord, SourceRelation
+from .parsing import json_values, mapped, moment, text_of
+from .records import Found, Reader, Skipped, SourceEntity, SourceRecord, SourceRelation
 
-__all__ = ["McpMemoryService", "Mem0Stores", "MemPalaces"]
+__all__ = ["STORES"]
 
 _SQLITE = b"SQLite format 3\0"
 _MOST_BYTES = 4_000_000_000
@@ -50,55 +50,60 @@ class _Shape:
     read: Callable[[Iterator[Row], SourceFile], Iterator[Found]]
 
 
-class _Stores:
-    """The databases and the JSON of one program."""
+_JsonTaker = Callable[[Mapping[str, Any], SourceFile, int], Found]
 
-    kind = ""
-    shapes: tuple[_Shape, ...] = ()
 
-    def recognises(self, file: SourceFile) -> bool:
+def _store_reader(
+    kind: str, *shapes: _Shape, take: _JsonTaker | None = None, fields: Sequence[bytes] = (), within: int = 0
+) -> Reader:
+    """A reader of the databases of one program, and of its JSON: `take` makes a record of an object.
+
+    The JSON is recognised by `fields` that stand within so many first bytes.
+    """
+
+    def recognises(file: SourceFile) -> bool:
         if not file.head.startswith(_SQLITE):
-            return self.is_json(file.head)
+            start = file.head[:within]
+            is_json = start.lstrip()[:1] in (b"{", b"[") and all(b'"' + name + b'":' in start for name in fields)
+            return take is not None and is_json
         # The schema is among the first pages that a program writes; of one that runs, they may still be in the log.
         head = file.head + _logged(file)
-        return any(all(name.encode() in head for name in _words(shape)) for shape in self.shapes)
+        return any(
+            all(word.encode() in head for name, columns in shape.needs.items() for word in (name, *columns))
+            for shape in shapes
+        )
 
-    def is_json(self, head: bytes) -> bool:  # noqa: ARG002 - for those that have one
-        return False
+    def read(file: SourceFile) -> Iterator[Found]:
+        return _from_database(file, shapes) if file.head.startswith(_SQLITE) else _from_json(file, take)
 
-    def object(self, value: Mapping[str, Any], file: SourceFile, line: int) -> Found:
-        """The record of an object of the JSON."""
-        raise NotImplementedError
+    return Reader(kind, recognises, read)
 
-    def read(self, file: SourceFile) -> Iterator[Found]:
-        if not file.head.startswith(_SQLITE):
-            yield from self._read_json(file)
-            return
-        with _copied(file) as connection:
-            try:
-                tables = _tables(connection)
-                shapes = [one for one in self.shapes if _fits(one.needs, tables)]
-                if not shapes:
-                    yield Skipped("", "it has none of the tables that are read")
-                for shape in shapes:
-                    yield from shape.read(_rows(connection, shape.select), file)
-            except (apsw.Error, UnicodeDecodeError) as error:
-                reason = "a row took too long" if isinstance(error, apsw.InterruptError) else "the database is damaged"
-                yield Skipped("", f"{reason}; what follows is not read ({type(error).__name__})")
 
-    def _read_json(self, file: SourceFile) -> Iterator[Found]:
-        with file.open() as stream:
-            for entry in json_entries(stream):
-                if isinstance(entry, Skipped):
-                    yield entry
-                    continue
-                value = entry.value
-                inside = value.get("results", value.get("memories")) if isinstance(value, dict) else None
-                for number, one in enumerate(inside if isinstance(inside, list) else [value], start=entry.number):
-                    if isinstance(one, dict):
-                        yield self.object(one, file, entry.line)
-                    else:
-                        yield Skipped(f"entry {number}", "it is no object")
+def _from_json(file: SourceFile, take: _JsonTaker | None) -> Iterator[Found]:
+    for entry in json_values(file, is_lines=False):
+        if isinstance(entry, Skipped):
+            yield entry
+            continue
+        inside = entry.object.get("results", entry.object.get("memories"))
+        for number, one in enumerate(inside if isinstance(inside, list) else [entry.value], start=entry.number):
+            if isinstance(one, dict) and take is not None:
+                yield take(one, file, entry.line)
+            else:
+                yield Skipped(f"entry {number}", "it is no object")
+
+
+def _from_database(file: SourceFile, known: Sequence[_Shape]) -> Iterator[Found]:
+    with _copied(file) as connection:
+        try:
+            tables = _tables(connection)
+            shapes = [one for one in known if _fits(one.needs, tables)]
+            if not shapes:
+                yield Skipped("", "it has none of the tables that are read")
+            for shape in shapes:
+                yield from shape.read(_rows(connection, shape.select), file)
+        except (apsw.Error, UnicodeDecodeError) as error:
+            reason = "a row took too long" if isinstance(error, apsw.InterruptError) else "the database is damaged"
+            yield Skipped("", f"{reason}; what follows is not read ({type(error).__name__})")
 
 
 # -- a database ----------------------------------------------------------------------------------
@@ -165,10 +170,6 @@ def _fits(needs: Mapping[str, tuple[str, ...]], tables: Mapping[str, set[str]]) 
     return all(set(columns) <= tables.get(name, set()) for name, columns in needs.items())
 
 
-def _words(shape: _Shape) -> list[str]:
-    return [word for name, columns in shape.needs.items() for word in (name, *columns)]
-
-
 def _object(value: object) -> dict[str, Any]:
     """The object that a column holds as JSON; empty if it holds none."""
     with suppress(ValueError, RecursionError):
@@ -227,64 +228,43 @@ def _open_memory(rows: Iterator[Row], file: SourceFile) -> Iterator[Found]:
         yield _record("openmemory", row["id"], row["content"], file, f"row {n}", at=at, tags=tags)
 
 
-class Mem0Stores(_Stores):
-    """mem0: the log in `history.db`, what `get_all` returns as JSON; OpenMemory: `openmemory.db`."""
+def _mem0_object(value: Mapping[str, Any], file: SourceFile, line: int) -> Found:
+    inner = _object(value.get("metadata"))
+    namespace = inner.get("namespace")
+    is_own = isinstance(namespace, str) and namespace in _NAMESPACES
+    tags = _names(value.get("categories"), inner.get("tags"), None if is_own else inner.get("category"))
+    about = mapped(value, at="created_at", author="user_id", agent="agent_id", session="run_id")
+    found = _record("mem0", value.get("id"), value.get("memory"), file, f"line {line}", line=line, tags=tags, **about)
+    if isinstance(found, Skipped) or not is_own:
+        return found
+    # Written by an export of Cortex.
+    more = mapped(inner, category="category", summary="summary", path="path", git_branch="git_branch")
+    return replace(found, namespace=namespace, shown=text_of(inner.get("source")) or found.shown, **more)
 
-    kind = "mem0"
-    shapes = (
-        _Shape(
-            {"history": ("memory_id", "new_memory", "event", "created_at", "is_deleted", "actor_id")},
-            "SELECT memory_id, event, new_memory, created_at, is_deleted, actor_id FROM history ORDER BY rowid",
-            _mem0_history,
-        ),
-        _Shape(
-            {
-                "memories": ("id", "content", "state", "metadata", "created_at", "app_id"),
-                "categories": ("id", "name"),
-                "memory_categories": ("memory_id", "category_id"),
-            },
-            "SELECT m.id, m.content, m.metadata, m.created_at, (SELECT group_concat(c.name) FROM memory_categories k "
-            "JOIN categories c ON c.id = k.category_id WHERE k.memory_id = m.id) AS names FROM memories m "
-            "WHERE m.state IN ('active', 'paused') ORDER BY m.rowid",
-            _open_memory,
-        ),
-    )
 
-    def is_json(self, head: bytes) -> bool:
-        start = head[:4_000]
-        return start.lstrip()[:1] in (b"{", b"[") and all(
-            name in start for name in (b'"memory":', b'"id":', b'"hash":')
-        )
-
-    def object(self, value: Mapping[str, Any], file: SourceFile, line: int) -> Found:
-        inner = _object(value.get("metadata"))
-        namespace = inner.get("namespace")
-        is_own = isinstance(namespace, str) and namespace in _NAMESPACES
-        found = _record(
-            self.kind,
-            value.get("id"),
-            value.get("memory"),
-            file,
-            f"line {line}",
-            line=line,
-            at=moment(value.get("created_at")),
-            author=text_of(value.get("user_id")),
-            agent=text_of(value.get("agent_id")),
-            session=text_of(value.get("run_id")),
-            tags=_names(value.get("categories"), inner.get("tags"), None if is_own else inner.get("category")),
-        )
-        if isinstance(found, Skipped) or not is_own:
-            return found
-        # Written by an export of Cortex.
-        return replace(
-            found,
-            namespace=namespace,
-            category=text_of(inner.get("category")),
-            summary=text_of(inner.get("summary")),
-            path=text_of(inner.get("path")),
-            git_branch=text_of(inner.get("git_branch")),
-            shown=text_of(inner.get("source")) or found.shown,
-        )
+# mem0: the log in `history.db`, what `get_all` returns as JSON; OpenMemory: `openmemory.db`.
+_MEM0 = _store_reader(
+    "mem0",
+    _Shape(
+        {"history": ("memory_id", "new_memory", "event", "created_at", "is_deleted", "actor_id")},
+        "SELECT memory_id, event, new_memory, created_at, is_deleted, actor_id FROM history ORDER BY rowid",
+        _mem0_history,
+    ),
+    _Shape(
+        {
+            "memories": ("id", "content", "state", "metadata", "created_at", "app_id"),
+            "categories": ("id", "name"),
+            "memory_categories": ("memory_id", "category_id"),
+        },
+        "SELECT m.id, m.content, m.metadata, m.created_at, (SELECT group_concat(c.name) FROM memory_categories k "
+        "JOIN categories c ON c.id = k.category_id WHERE k.memory_id = m.id) AS names FROM memories m "
+        "WHERE m.state IN ('active', 'paused') ORDER BY m.rowid",
+        _open_memory,
+    ),
+    take=_mem0_object,
+    fields=(b"memory", b"id", b"hash"),
+    within=4_000,
+)
 
 
 # -- MemPalace -----------------------------------------------------------------------------------
@@ -325,84 +305,69 @@ def _triples(rows: Iterator[Row], _file: SourceFile) -> Iterator[Found]:
         yield SourceRelation(*ends, str(sort).replace("_", " "))
 
 
-class MemPalaces(_Stores):
-    """MemPalace: the drawers in `chroma.sqlite3` or `sqlite_exact.sqlite3`, and `knowledge_graph.sqlite3`."""
-
-    kind = "mempalace"
-    shapes = (
-        _Shape(
-            {
-                "embeddings": ("id", "embedding_id", "segment_id"),
-                "embedding_metadata": ("id", "key", "string_value", "int_value"),
-                "segments": ("id", "collection"),
-                "collections": ("id", "name"),
-            },
-            "SELECT e.embedding_id AS id, (SELECT string_value FROM embedding_metadata WHERE id = e.id AND "
-            "key = 'chroma:document') AS document, (SELECT json_group_object(key, coalesce(string_value, int_value)) "
-            "FROM embedding_metadata WHERE id = e.id AND key <> 'chroma:document') AS facts FROM embeddings e "
-            "JOIN segments s ON s.id = e.segment_id JOIN collections c ON c.id = s.collection "
-            "WHERE c.name = 'mempalace_drawers' ORDER BY e.embedding_id",
-            _drawers,
-        ),
-        _Shape(
-            {"documents": ("collection_id", "id", "document", "metadata_json"), "collections": ("id", "name")},
-            "SELECT d.id, d.document, d.metadata_json AS facts FROM documents d JOIN collections c "
-            "ON c.id = d.collection_id WHERE c.name = 'mempalace_drawers' ORDER BY d.id",
-            _drawers,
-        ),
-        _Shape(
-            {
-                "triples": ("subject", "predicate", "object", "valid_to"),
-                "entities": ("id", "name", "type"),
-            },
-            "SELECT s.name AS source, s.type AS source_type, t.predicate, o.name AS target, o.type AS target_type "
-            "FROM triples t JOIN entities s ON s.id = t.subject JOIN entities o ON o.id = t.object "
-            "WHERE t.valid_to IS NULL ORDER BY t.rowid",
-            _triples,
-        ),
-    )
+# MemPalace: the drawers in `chroma.sqlite3` or `sqlite_exact.sqlite3`, and `knowledge_graph.sqlite3`.
+_MEMPALACE = _store_reader(
+    "mempalace",
+    _Shape(
+        {
+            "embeddings": ("id", "embedding_id", "segment_id"),
+            "embedding_metadata": ("id", "key", "string_value", "int_value"),
+            "segments": ("id", "collection"),
+            "collections": ("id", "name"),
+        },
+        "SELECT e.embedding_id AS id, (SELECT string_value FROM embedding_metadata WHERE id = e.id AND "
+        "key = 'chroma:document') AS document, (SELECT json_group_object(key, coalesce(string_value, int_value)) "
+        "FROM embedding_metadata WHERE id = e.id AND key <> 'chroma:document') AS facts FROM embeddings e "
+        "JOIN segments s ON s.id = e.segment_id JOIN collections c ON c.id = s.collection "
+        "WHERE c.name = 'mempalace_drawers' ORDER BY e.embedding_id",
+        _drawers,
+    ),
+    _Shape(
+        {"documents": ("collection_id", "id", "document", "metadata_json"), "collections": ("id", "name")},
+        "SELECT d.id, d.document, d.metadata_json AS facts FROM documents d JOIN collections c "
+        "ON c.id = d.collection_id WHERE c.name = 'mempalace_drawers' ORDER BY d.id",
+        _drawers,
+    ),
+    _Shape(
+        {"triples": ("subject", "predicate", "object", "valid_to"), "entities": ("id", "name", "type")},
+        "SELECT s.name AS source, s.type AS source_type, t.predicate, o.name AS target, o.type AS target_type "
+        "FROM triples t JOIN entities s ON s.id = t.subject JOIN entities o ON o.id = t.object "
+        "WHERE t.valid_to IS NULL ORDER BY t.rowid",
+        _triples,
+    ),
+)
 
 
 # -- mcp-memory-service --------------------------------------------------------------------------
 
 
 def _service_rows(rows: Iterator[Row], file: SourceFile) -> Iterator[Found]:
-    for n, row in enumerate(rows, start=1):
+    live = (row for row in rows if row.get("deleted_at") is None and not row.get("superseded_by"))
+    for n, row in enumerate(live, start=1):
         yield _service_record(row, file, f"row {n}")
 
 
 def _service_record(row: Row, file: SourceFile, place: str, line: int | None = None) -> Found:
-    tags = tuple(one for one in _names(row.get("tags")) if one != "untagged")
     kind = text_of(row.get("memory_type"))
-    return _record(
-        "mcp-memory-service",
-        row.get("content_hash"),
-        row.get("content"),
-        file,
-        place,
-        line=line,
-        at=moment(row.get("created_at")) or moment(row.get("created_at_iso")),
-        tags=tuple(dict.fromkeys((*tags, *([kind] if kind and kind != "note" else [])))),
-    )
+    tags = [one for one in _names(row.get("tags")) if one != "untagged"]
+    if kind and kind != "note":
+        tags.append(kind)
+    at = moment(row.get("created_at")) or moment(row.get("created_at_iso"))
+    about: dict[str, Any] = {"line": line, "at": at, "tags": tuple(dict.fromkeys(tags))}
+    return _record("mcp-memory-service", row.get("content_hash"), row.get("content"), file, place, **about)
 
 
-class McpMemoryService(_Stores):
-    """mcp-memory-service: `sqlite_vec.db`, and the JSON that it exports."""
+# mcp-memory-service: `sqlite_vec.db`, and the JSON that it exports.
+_MCP_MEMORY_SERVICE = _store_reader(
+    "mcp-memory-service",
+    _Shape(
+        {"memories": ("content_hash", "content", "tags", "memory_type", "created_at")},
+        "SELECT * FROM memories ORDER BY rowid",
+        _service_rows,
+    ),
+    take=lambda value, file, line: _service_record(value, file, f"line {line}", line),
+    fields=(b"content_hash", b"content"),
+    within=8_000,
+)
 
-    kind = "mcp-memory-service"
-    shapes = (
-        _Shape(
-            {"memories": ("content_hash", "content", "tags", "memory_type", "created_at")},
-            "SELECT * FROM memories ORDER BY rowid",
-            lambda rows, file: _service_rows(
-                (row for row in rows if row.get("deleted_at") is None and not row.get("superseded_by")), file
-            ),
-        ),
-    )
-
-    def is_json(self, head: bytes) -> bool:
-        start = head[:8_000]
-        return start.lstrip()[:1] in (b"{", b"[") and b'"content_hash":' in start and b'"content":' in start
-
-    def object(self, value: Mapping[str, Any], file: SourceFile, line: int) -> Found:
-        return _service_record(value, file, f"line {line}", line)
+STORES = (_MEM0, _MEMPALACE, _MCP_MEMORY_SERVICE)
