@@ -204,10 +204,7 @@ HEADER_CHANGES: dict[str, tuple[bytes, str]] = {
     "size in base 256": (_summed(_put(header(DOCUMENTS, 3), 124, b"\x80" + bytes(10) + b"\3")), "no version of Cortex"),
     "negative size": (_summed(_put(header(DOCUMENTS, 3), 124, b"-0000000003\0")), "no version of Cortex"),
     "size with an eight": (_summed(_put(header(DOCUMENTS, 3), 124, b"00000000008\0")), "no version of Cortex"),
-    "size of 12 digits": (
-        _summed(_put(header(DOCUMENTS, 3), 124, b"000000000003")),
-        "no version of Cortex",
-    ),
+    "size of 12 digits": (_summed(_put(header(DOCUMENTS, 3), 124, b"000000000003")), "no version of Cortex"),
     "GNU magic": (_summed(_put(header(DOCUMENTS, 3), 257, b"ustar  \0")), "not in the ustar format"),
     "no magic": (_summed(_put(header(DOCUMENTS, 3), 257, bytes(8))), "not in the ustar format"),
     "checksum": (_put(header(DOCUMENTS, 3), 148, b"000000\0 "), "checksum of a tar entry"),

@@ -82,10 +82,7 @@ def test_the_file_is_plain_private_and_tells_its_end(home: Path, project: Path, 
         assert [header["domain"] for header in headers] == ["project", "user", "org"]
         assert headers[0]["project"] == {"id": cortex.project.id, "name": "project", "remote": None}
         end = json.loads(lines[-1])["cortex_export_end"]
-        assert end == {
-            "documents": len(lines) - len(headers) - 1,
-            "sha256": sha256(b"".join(lines[:-1])).hexdigest(),
-        }
+        assert end == {"documents": len(lines) - len(headers) - 1, "sha256": sha256(b"".join(lines[:-1])).hexdigest()}
         if os.name == "posix":
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
         stream = io.BytesIO()

@@ -167,10 +167,7 @@ def test_a_wrong_checksum_lets_nothing_of_a_member_in(cortex: Cortex, tmp_path: 
     (path := tmp_path / f"{kind.name}.zip").write_bytes(made)
     before = stored(cortex)
     taken = cortex.backups.import_from([path])
-    assert (taken.added, taken.left_out) == (
-        {},
-        [f"{path}!conversations.json: the archive is damaged (BadZipFile)"],
-    )
+    assert (taken.added, taken.left_out) == ({}, [f"{path}!conversations.json: the archive is damaged (BadZipFile)"])
     assert stored(cortex) == before
 
 

@@ -379,10 +379,7 @@ def _make() -> None:
     head = seal_head(HEAD, _head_name(), KEYS, io.BytesIO(draws).read)
     told = independent_head(_head_name().path, head, ROOT_KEY)
     pack = {"kind": "pack", **common, "path": path, **about, "records": records, "sealed": sealed.hex()}
-    for vector in (
-        pack,
-        {"kind": "head", **common, "path": _head_name().path, "told": told, "sealed": head.hex()},
-    ):
+    for vector in (pack, {"kind": "head", **common, "path": _head_name().path, "told": told, "sealed": head.hex()}):
         text = json.dumps(vector, indent=1, ensure_ascii=True) + "\n"
         (FOLDER / f"{vector['kind']}.json").write_text(text, "utf-8")
 

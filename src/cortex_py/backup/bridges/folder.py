@@ -8,12 +8,12 @@ that both stay visible. A run that was killed is repeated: what it had done is f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ...clock import Clock, to_micros
 from ...echo import clean_text
@@ -28,7 +28,7 @@ from ..transfer.readers.notes import relations_in
 from .layouts import AGENT_TAG, ClaudeMemory, Layout, Parsed, Shared, Vault, differing, plain
 from .tree import NoteFile, NoteTree
 
-__all__ = ["BridgeResult", "FolderBridge", "GraphSource"]
+__all__ = ["BridgeResult", "FolderBridge"]
 
 CONFLICT_TAG = "bridge-conflict"
 # From so many known files on, that more than half of them are gone is taken for an accident.
@@ -36,12 +36,6 @@ _FEW = 6
 _BATCH = 400
 _ATTEMPTS = 50
 _MENTIONS = 12
-
-
-class GraphSource(Protocol):
-    """The graph that links in notes go into."""
-
-    def __call__(self) -> GraphIntake: ...
 
 
 @dataclass(slots=True)
@@ -93,7 +87,11 @@ class _Seen:
 
 
 class FolderBridge:
-    """One folder and one space. `key` is where the store keeps what was last in step."""
+    """One comparison of a folder with a space, and what follows from it.
+
+    `key` is where the store keeps what was last in step; links in notes go into `graph`. Without `allow_deletes`, a
+    folder that lost most of its files is filled again.
+    """
 
     def __init__(
         self,
@@ -105,7 +103,10 @@ class FolderBridge:
         layout: Layout,
         tree: NoteTree,
         key: str,
-        graph: GraphSource | None = None,
+        graph: Callable[[], GraphIntake],
+        *,
+        dry_run: bool = False,
+        allow_deletes: bool = False,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -116,111 +117,10 @@ class FolderBridge:
         self._tree = tree
         self._key = key
         self._graph = graph
-
-    def run(self, *, dry_run: bool = False, allow_deletes: bool = False) -> BridgeResult:
-        """Bring both sides into step. Without `allow_deletes`, a folder that lost most of its files is filled again."""
-        result = BridgeResult(str(self._tree.folder), self._layout.kind, dry_run)
-        return _Run(self, result, allow_deletes=allow_deletes).run()
-
-    # -- used by a run ---------------------------------------------------------------------------
-
-    @property
-    def layout(self) -> Layout:
-        return self._layout
-
-    @property
-    def tree(self) -> NoteTree:
-        return self._tree
-
-    @property
-    def memories(self) -> Memories:
-        return self._memories
-
-    @property
-    def graph(self) -> GraphSource | None:
-        return self._graph
-
-    def load(self) -> _State:
-        with self._store.database.read() as session:
-            value = self._store.settings.get(session, self._key)
-        if not value:
-            return _State()
-        known: dict[str, Any] = json.loads(value)
-        return _State(
-            known["revision"],
-            {one: _Entry(*entry) for one, entry in known["entries"].items()},
-            known["lines"],
-            {path: (stamp[0], stamp[1]) for path, stamp in known["others"].items()},
-        )
-
-    def save(self, state: _State) -> None:
-        value = {
-            "revision": state.revision,
-            "entries": {one: list(entry) for one, entry in state.entries.items()},
-            "lines": state.lines,
-            "others": {path: list(stamp) for path, stamp in state.others.items()},
-        }
-        with self._store.database.write() as session:
-            self._store.settings.put(session, self._key, json.dumps(value, separators=(",", ":")))
-
-    def live(self) -> dict[str, Document]:
-        """The memories that a folder shows: in use, not replaced, not expired."""
-        with self._store.database.read() as session:
-            found = self._store.documents.scan(session, self._space, ["memory"])
-            return {one.key: one for one in found if self._is_shown(one)}
-
-    def live_one(self, memory_id: str) -> Document | None:
-        """A memory as `live` has it; None if it is not in use."""
-        with self._store.database.read() as session:
-            found = self._store.documents.by_keys(session, self._space, "memory", [memory_id])
-        return next((one for one in found if self._is_shown(one)), None)
-
-    def _is_shown(self, memory: Document) -> bool:
-        data, now = memory.data, to_micros(self._clock.now())
-        is_used = data["status"] == "active" and data["superseded_by"] is None
-        return is_used and (data["expires_at"] is None or data["expires_at"] > now)
-
-    def mentions(self, ids: Sequence[str]) -> dict[str, list[str]]:
-        """The names of the entities that memories mention."""
-        found: dict[str, list[str]] = {}
-        with self._store.database.read() as session:
-            documents = self._store.documents
-            listed = {
-                one.key: [mention["entity_id"] for mention in one.data["mentions"]]
-                for low in range(0, len(ids), _BATCH)
-                for one in documents.by_keys(session, self._space, "mention", ids[low : low + _BATCH])
-            }
-            wanted = sorted({entity for all_of in listed.values() for entity in all_of})
-            names = {
-                one.key: str(one.data["name"])
-                for low in range(0, len(wanted), _BATCH)
-                for one in documents.by_keys(session, self._space, "entity", wanted[low : low + _BATCH])
-            }
-        for one, entities in listed.items():
-            shown = dict.fromkeys(names[entity] for entity in entities if entity in names)
-            found[one] = [name for name in shown if not set(name) & set("[]|#^\n")][:_MENTIONS]
-        return found
-
-    def item(self, path: str, parsed: Parsed) -> NewMemory:
-        return replace(self._layout.new(path, parsed), domain=self._domain)
-
-    @property
-    def key(self) -> str:
-        return self._key
-
-
-class _Run:
-    """One comparison of both sides, and what follows from it."""
-
-    def __init__(self, bridge: FolderBridge, result: BridgeResult, *, allow_deletes: bool) -> None:
-        self._bridge = bridge
-        self._layout = bridge.layout
-        self._tree = bridge.tree
-        self._memories = bridge.memories
-        self._result = result
-        self._dry = result.dry_run
+        self._dry = dry_run
         self._allow_deletes = allow_deletes
-        self._state = bridge.load()
+        self._result = BridgeResult(str(tree.folder), layout.kind, dry_run)
+        self._state = self._load()
         self._live: dict[str, Document] = {}
         self._seen: dict[str, _Seen] = {}
         # Files that are there and are not touched, because they could not be read.
@@ -232,13 +132,14 @@ class _Run:
         self._to_remove: dict[str, tuple[NoteFile, str | None]] = {}
 
     def run(self) -> BridgeResult:
+        """Bring both sides into step."""
         # Taken first: what changes during the run is looked at again by the next one.
         revision = self._memories.revision()
         listed = self._tree.files(self._refuse)
         if self._is_still(revision, listed):
             self._result.in_step = len(self._state.entries)
             return self._result
-        self._live = self._bridge.live()
+        self._live = self._shown()
         self._read(listed)
         pairs = self._pair()
         self._check_missing(pairs)
@@ -250,13 +151,13 @@ class _Run:
         if self._dry:
             self._count_writes(index)
             return self._result
-        self._bridge.save(self._state)
+        self._save()
         if index is not None:
             self._write_claude(index)
         else:
             self._write(set(self._live) - self._paired_blocked())
         self._state.revision = revision
-        self._bridge.save(self._state)
+        self._save()
         return self._result
 
     def _is_still(self, revision: int, listed: Mapping[str, NoteFile]) -> bool:
@@ -455,7 +356,7 @@ class _Run:
         if self._dry:
             return
         with self._reported(path):
-            memory_id = self._captured(self._bridge.item(path, seen.parsed), f"{path}:{seen.digest}")
+            memory_id = self._captured(self._item(path, seen.parsed), f"{path}:{seen.digest}")
             self._keep(memory_id, path, seen)
             if seen.parsed.memory_id not in (None, memory_id):
                 # It names the id of another memory, of which it is a copy, or of one that is gone.
@@ -474,7 +375,7 @@ class _Run:
         if self._dry:
             return True
         with self._reported(path):
-            item = self._bridge.item(path, parsed)
+            item = self._item(path, parsed)
             tags = tuple(dict.fromkeys((*item.tags, CONFLICT_TAG)))
             self._captured(replace(item, tags=tags), f"conflict:{path}:{seen.digest}")
             return True
@@ -487,24 +388,21 @@ class _Run:
         for attempt in range(_ATTEMPTS):
             # A memory with this key may have been deleted since: the same text is a new one then.
             digest = sha256(f"{key}:{attempt}".encode("utf-8", "replace")).hexdigest()[:32]
-            (memory,) = self._memories.capture_many([replace(item, idempotency_key=f"{self._bridge.key}:{digest}")])
+            (memory,) = self._memories.capture_many([replace(item, idempotency_key=f"{self._key}:{digest}")])
             self._reload(memory.id)
             if memory.id in self._live and memory.id not in self._state.entries:
                 return memory.id
         raise Conflict("It was captured and deleted too often.", remedy="Change the text.")
 
     def _reload(self, memory_id: str) -> None:
-        found = self._bridge.live_one(memory_id)
-        if found is not None:
-            self._live[memory_id] = found
-        else:
-            self._live.pop(memory_id, None)
+        self._live.pop(memory_id, None)
+        self._live |= self._shown(memory_id)
 
     def _relate(self, path: str, seen: _Seen) -> None:
-        if self._bridge.graph is None or seen.parsed is None or not isinstance(self._layout, Vault):
+        if seen.parsed is None or not isinstance(self._layout, Vault):
             return
         if found := relations_in(seen.parsed.shared.content, PurePosixPath(path).stem):
-            self._bridge.graph().relate((), found)
+            self._graph().relate((), found)
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -526,7 +424,7 @@ class _Run:
 
     def _write(self, chosen: set[str]) -> None:
         outdated = self._outdated(chosen)
-        mentions = self._bridge.mentions(outdated) if isinstance(self._layout, Vault) else {}
+        mentions = self._mentions(outdated) if isinstance(self._layout, Vault) else {}
         for one in outdated:
             entry = self._state.entries.get(one)
             path = entry.path if entry else self._new_path(self._live[one])
@@ -612,7 +510,7 @@ class _Run:
                 self._to_remove[entry.path] = (self._seen[entry.path].file, None)
                 self._result.removed += 1
                 del entries[memory_id]
-        self._bridge.save(self._state)
+        self._save()
         self._write(chosen - self._paired_blocked())
         self._write_index(layout, index.text, free_id, free)
         self._state.lines = dict(index.lines)
@@ -625,7 +523,7 @@ class _Run:
         content = plain(self._live[free_id].data["content"])
         head, tail = layout.fit(content)
         if plain(tail):
-            item = replace(self._bridge.item(layout.index, Parsed(Shared(tail))), tags=(AGENT_TAG,))
+            item = replace(self._item(layout.index, Parsed(Shared(tail))), tags=(AGENT_TAG,))
             # First the rest, then the beginning: a run that is killed in between leaves both.
             self._captured(item, f"rest:{Shared(tail).digest}")
             if plain(head):
@@ -654,6 +552,62 @@ class _Run:
                 self._state.entries[free_id] = _Entry(path, digest, self._memory_digest(free_id), *file.stamp)
             elif file is not None:
                 self._state.others[path] = file.stamp
+
+    # -- the store -------------------------------------------------------------------------------
+
+    def _load(self) -> _State:
+        with self._store.database.read() as session:
+            value = self._store.settings.get(session, self._key)
+        if not value:
+            return _State()
+        known: dict[str, Any] = json.loads(value)
+        return _State(
+            known["revision"],
+            {one: _Entry(*entry) for one, entry in known["entries"].items()},
+            known["lines"],
+            {path: (stamp[0], stamp[1]) for path, stamp in known["others"].items()},
+        )
+
+    def _save(self) -> None:
+        # Not `dataclasses.asdict`, which makes objects of the entries.
+        value = {name: getattr(self._state, name) for name in ("revision", "entries", "lines", "others")}
+        with self._store.database.write() as session:
+            self._store.settings.put(session, self._key, json.dumps(value, separators=(",", ":")))
+
+    def _shown(self, memory_id: str | None = None) -> dict[str, Document]:
+        """The memories that a folder shows, or one of them: in use, not replaced, not expired."""
+        now, documents = to_micros(self._clock.now()), self._store.documents
+        with self._store.database.read() as session:
+            found: Iterable[Document] = documents.scan(session, self._space, ["memory"])
+            if memory_id is not None:
+                found = documents.by_keys(session, self._space, "memory", [memory_id])
+            return {
+                one.key: one
+                for one in found
+                if one.data["status"] == "active"
+                and one.data["superseded_by"] is None
+                and (one.data["expires_at"] is None or one.data["expires_at"] > now)
+            }
+
+    def _mentions(self, ids: Sequence[str]) -> dict[str, list[str]]:
+        """The names of the entities that memories mention."""
+        with self._store.database.read() as session:
+
+            def read(kind: str, keys: Sequence[str]) -> Iterator[Document]:
+                for low in range(0, len(keys), _BATCH):
+                    yield from self._store.documents.by_keys(session, self._space, kind, keys[low : low + _BATCH])
+
+            listed = {one.key: [each["entity_id"] for each in one.data["mentions"]] for one in read("mention", ids)}
+            wanted = sorted({entity for all_of in listed.values() for entity in all_of})
+            names = {one.key: str(one.data["name"]) for one in read("entity", wanted)}
+        found: dict[str, list[str]] = {}
+        for one, entities in listed.items():
+            shown = dict.fromkeys(names[entity] for entity in entities if entity in names)
+            found[one] = [name for name in shown if not set(name) & set("[]|#^\n")][:_MENTIONS]
+        return found
+
+    def _item(self, path: str, parsed: Parsed) -> NewMemory:
+        return replace(self._layout.new(path, parsed), domain=self._domain)
 
 
 def _is_named(path: str, named: set[str]) -> bool:

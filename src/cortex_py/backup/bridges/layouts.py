@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import PurePosixPath
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from ...errors import InvalidInput
 from ...prompts.structured import yaml_mapping
@@ -55,38 +55,6 @@ class Parsed:
     shared: Shared
     memory_id: str | None = None
     fields: Mapping[str, JsonValue] | None = None
-
-
-class Layout(Protocol):
-    """One way to lay memories out as files."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def index(self) -> str | None:
-        """The file that lists the others, if there is one; what people write into it is a memory too."""
-        ...
-
-    def shared(self, memory: Document) -> Shared:
-        """What the file of a memory says."""
-        ...
-
-    def parse(self, path: str, text: str) -> Parsed:
-        """What a file says. InvalidInput if it cannot be read."""
-        ...
-
-    def render(self, memory: Document, mentions: Sequence[str], before: str | None) -> str:
-        """The file of a memory; what else stood in the file `before` stays."""
-        ...
-
-    def name(self, memory: Document, *, whole_id: bool = False) -> str:
-        """The path of a new file."""
-        ...
-
-    def new(self, path: str, parsed: Parsed) -> NewMemory:
-        """What to capture of a file that no memory is known for."""
-        ...
 
 
 def plain(text: str) -> str:
@@ -369,4 +337,10 @@ def _cut(text: str, most: int) -> str:
     return text[: most + 1].rpartition(" ")[0].rstrip() or text[:most]
 
 
-LAYOUTS: Mapping[str, type[Vault] | type[ClaudeMemory]] = {one.kind: one for one in (ClaudeMemory, Vault)}
+# One way to lay memories out as files, with these methods:
+#   shared   what the file of a memory says             parse    what a file says; InvalidInput if it cannot be read
+#   render   the file; what else stood in it stays      name     the path of a new file
+#   new      what to capture of a file that no memory is known for
+# `index` is the file that lists the others, if there is one; what people write into it is a memory too.
+Layout: TypeAlias = Vault | ClaudeMemory
+LAYOUTS: Mapping[str, type[Layout]] = {one.kind: one for one in (ClaudeMemory, Vault)}

@@ -177,23 +177,25 @@ class Bridges:
         locks = self._settings.home / "bridges"
         locks.mkdir(mode=0o700, parents=True, exist_ok=True)
         refused: list[str] = []
-        bridge = FolderBridge(
-            self._store,
-            self._clock,
-            self._sources.memories(project_id),
-            source.space,
-            one.domain,
-            LAYOUTS[one.kind](),
-            NoteTree(folder, self._settings.max_content_bytes + _BESIDE_CONTENT),
-            _state(one),
-            lambda: GraphIntake(
-                self._sources.graph(project_id), one.domain, lambda name, why: refused.append(f"{name}: {why}")
-            ),
-        )
         with exclusive_lock(locks / f"{one.id}.lock", "The folder is being brought into step.", wait=wait) as held:
             if not held:
                 return BridgeResult(one.folder, one.kind)
-            result = bridge.run(dry_run=dry_run, allow_deletes=allow_deletes)
+            bridge = FolderBridge(
+                self._store,
+                self._clock,
+                self._sources.memories(project_id),
+                source.space,
+                one.domain,
+                LAYOUTS[one.kind](),
+                NoteTree(folder, self._settings.max_content_bytes + _BESIDE_CONTENT),
+                _state(one),
+                lambda: GraphIntake(
+                    self._sources.graph(project_id), one.domain, lambda name, why: refused.append(f"{name}: {why}")
+                ),
+                dry_run=dry_run,
+                allow_deletes=allow_deletes,
+            )
+            result = bridge.run()
         result.left_out += refused
         return result
 

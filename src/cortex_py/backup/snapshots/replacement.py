@@ -217,10 +217,7 @@ def copy_projects(source: Store, target: Store) -> None:
 
 
 def move_store(
-    source: Store,
-    target: Store,
-    carrier: Callable[[str], Carrier],
-    progress: Callable[[int, int], None] | None = None,
+    source: Store, target: Store, carrier: Callable[[str], Carrier], progress: Callable[[int, int], None] | None = None
 ) -> MoveResult:
     """Copy everything from one store, read at one moment, into another.
 

@@ -110,12 +110,7 @@ class Snapshots:
     """`folder` holds the snapshots of the space; `key` seals them."""
 
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        folder: Path,
-        source: BackupSource,
-        key: HomeKey | None = None,
+        self, store: Store, clock: Clock, folder: Path, source: BackupSource, key: HomeKey | None = None
     ) -> None:
         self._key = key
         self._store = store

@@ -79,12 +79,7 @@ class PackSpool:
         found = {
             record.name: IncomingState(record.entry, place)
             for record in read_pack(
-                sealed,
-                self._collection.keys,
-                pack.name,
-                space=self._space,
-                machine=machine,
-                versions=self._versions,
+                sealed, self._collection.keys, pack.name, space=self._space, machine=machine, versions=self._versions
             )
         }
         self._file.seek(self.size)

@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import md5, sha256
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
@@ -23,15 +23,14 @@ from ...errors import InvalidInput, storage_error
 from ...prompts.checks import as_variables, is_saved_name
 from ...prompts.files import dump
 from ...prompts.structured import one_line
-from ...records import DOMAINS, Domain, JsonValue, Saved, SavedKind
+from ...records import DOMAINS, LIVE_STATUSES, Domain, JsonValue, Saved, SavedKind
 from ...store.database import Session
 from ...store.documents.document import Document
 from ...store.store import Store
 from ..files import atomic_write
 from ..source import BackupSource
 from .markdown import memory_markdown, memory_name, moment_text, plain_name, with_front_matter
-from .mem0 import write_mem0
-from .server_memory import write_server_memory
+from .readers.tables import HOLDER_TYPE
 
 EXPORT_FORM = 1
 # Name in the list of branches, name in a document.
@@ -105,41 +104,111 @@ def wanted_domains(names: Sequence[str]) -> tuple[Domain, ...]:
     return tuple(domain for domain in DOMAINS if not names or domain in names)
 
 
+_Lines = Iterator[bytes]
+
+
 def _write_stream(
     store: Store, clock: Clock, held: Mapping[Domain, BackupSource], file: BinaryIO, counts: Counter[str], format: str
 ) -> int:
-    if format == "server-memory":
-        return write_server_memory(store, held, file, counts)
-    if format == "mem0":
-        return write_mem0(store, held, file, counts)
-    return _write_lines(store, clock, held, file, counts)
-
-
-def _write_lines(
-    store: Store, clock: Clock, held: Mapping[Domain, BackupSource], file: BinaryIO, counts: Counter[str]
-) -> int:
-    digest, size = sha256(), 0
-
-    def write(line: bytes) -> None:
-        nonlocal size
-        whole = line + b"\n"
-        digest.update(whole)
-        size += len(whole)
-        file.write(whole)
-
-    now = iso(clock.now())
+    """Write one state of the store in a form of lines; the number of bytes."""
     with store.database.read() as session:
-        for domain, one in held.items():
-            write(_plain({**header_of(domain, one), "exported_at": now}))
-            for document in store.documents.scan(session, one.space):
-                counts[document.kind] += 1
-                write(document.line)
-        write(_plain({"cortex_export_end": {"documents": counts.total(), "sha256": digest.hexdigest()}}))
-    return size
+        if format == "server-memory":
+            lines: _Lines = (line for one in held.values() for line in _graph_lines(store, session, one, counts))
+        elif format == "mem0":
+            lines = _mem0_lines(store, session, held, counts)
+        else:
+            lines = _own_lines(store, session, held, counts, iso(clock.now()))
+        return sum(file.write(line) for line in lines)
 
 
-def _plain(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+def _own_lines(
+    store: Store, session: Session, held: Mapping[Domain, BackupSource], counts: Counter[str], now: str
+) -> _Lines:
+    digest = sha256()
+
+    def whole(line: bytes) -> bytes:
+        digest.update(line + b"\n")
+        return line + b"\n"
+
+    for domain, one in held.items():
+        yield whole(_plain({**header_of(domain, one), "exported_at": now}))
+        for document in store.documents.scan(session, one.space):
+            counts[document.kind] += 1
+            yield whole(document.line)
+    yield whole(_plain({"cortex_export_end": {"documents": counts.total(), "sha256": digest.hexdigest()}}))
+
+
+def _plain(value: object, errors: str = "surrogatepass") -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", errors)
+
+
+# -- the forms of other programs: live memories without their earlier versions ---------------------------
+
+# What mem0 has no field for is in `metadata`, from where import reads it back.
+_MEM0_METADATA = ("namespace", "category", "tags", "summary", "source", "path", "git_branch", "domain")
+_BATCH = 400
+
+
+def _is_live(memory: Document) -> bool:
+    return memory.data["status"] in LIVE_STATUSES and memory.data["superseded_by"] is None
+
+
+def _mem0_lines(store: Store, session: Session, held: Mapping[Domain, BackupSource], counts: Counter[str]) -> _Lines:
+    """One JSON object with a list of `results`, as mem0 returns memories; the form has no graph."""
+    yield b'{"results":['
+    for source in held.values():
+        for one in filter(_is_live, store.documents.scan(session, source.space, ["memory"])):
+            data = one.data
+            entry: dict[str, object] = {
+                "id": one.key,
+                "memory": data["content"],
+                # What mem0 tells equal texts by; nothing is protected with it.
+                "hash": md5(data["content"].encode("utf-8", "replace"), usedforsecurity=False).hexdigest(),
+                "metadata": {name: data[name] for name in _MEM0_METADATA if data[name]},
+                "created_at": moment_text(data["created_at"]),
+                "updated_at": moment_text(data["updated_at"]),
+            }
+            entry |= {name: data[name] for name in ("user_id", "agent_id") if data[name]}
+            yield (b",\n" if counts["memory"] else b"\n") + _plain(entry, "replace")
+            counts["memory"] += 1
+    yield b"\n]}\n"
+
+
+def _graph_lines(store: Store, session: Session, source: BackupSource, counts: Counter[str]) -> _Lines:
+    """Entities of the MCP memory server with memories as their observations, and relations.
+
+    A memory is an observation of the entity that it mentions first, or else of one that stands for the project.
+    """
+    documents, space = store.documents, source.space
+    names = {one.key: (one.data["name"], one.data["type"]) for one in documents.scan(session, space, ["entity"])}
+    first: dict[str, str] = {}
+    for one in documents.scan(session, space, ["mention"]):
+        mentioned = [mention["entity_id"] for mention in one.data["mentions"] if mention["entity_id"] in names]
+        if mentioned:
+            first[one.key] = mentioned[0]
+    grouped: dict[str, list[str]] = {identity: [] for identity in names}
+    for one in filter(_is_live, documents.scan(session, space, ["memory"])):
+        grouped.setdefault(first.get(one.key, ""), []).append(one.key)
+    for identity, keys in grouped.items():
+        name, sort = names[identity] if identity else (source.facts.get("name") or space, HOLDER_TYPE)
+        texts = [
+            one.data["content"]
+            for low in range(0, len(keys), _BATCH)
+            for one in documents.by_keys(session, space, "memory", keys[low : low + _BATCH])
+        ]
+        counts["memory"] += len(texts)
+        counts["entity"] += bool(identity)
+        yield _line({"type": "entity", "name": name, "entityType": sort, "observations": texts})
+    for one in documents.scan(session, space, ["relationship"]):
+        ends = [names.get(one.data[end]) for end in ("source_id", "target_id")]
+        if ends[0] is not None and ends[1] is not None and one.data["ended_at"] is None:
+            counts["relationship"] += 1
+            sort = one.data["properties"].get("type") or one.data["type"]
+            yield _line({"type": "relation", "from": ends[0][0], "to": ends[1][0], "relationType": sort})
+
+
+def _line(value: object) -> bytes:
+    return _plain(value, "strict") + b"\n"
 
 
 # -- the folder of Markdown -------------------------------------------------------------------------

@@ -10,7 +10,6 @@ its remains on the disk outlive it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
@@ -36,6 +35,7 @@ from ..source import AdministeredSources, BackupSource
 from .export import BRANCH_FIELDS, EXPORT_FORM
 from .import_checks import Checks, placed, saved_document
 from .markdown import Note, memory_data, moment_in, read_note
+from .readers.parsing import parse
 
 __all__ = ["DocumentSpool", "Entry", "ImportReader", "fault", "json_values", "note_ignored"]
 
@@ -148,59 +148,27 @@ def fault(place: str, what: str, remedy: str | None = None) -> InvalidInput:
 
 
 def json_values(file: BinaryIO, name: str) -> Iterator[Line]:
-    """The values of a file: one per non-blank line, or those of one array."""
-    number, begun = 0, False
+    """The values of a file, one for each line that is not blank."""
+    number = 0
     while raw := file.readline(_LINE_MOST + 1):
         number += 1
         place = f"{name}, line {number}"
         if len(raw) > _LINE_MOST:
             raise fault(place, f"the line is longer than {_LINE_MOST:,} bytes")
         line = raw.removeprefix(_BOM) if number == 1 else raw
-        if not line.strip():
-            continue
-        if not begun and line.lstrip()[:1] == b"[":
-            yield from _array(line + file.read(_LINE_MOST + 1 - len(line)), name, number)
-            return
-        begun = True
-        yield Line(_parsed(line, place), place)
-
-
-def _array(data: bytes, name: str, first: int) -> Iterator[Line]:
-    if len(data) > _LINE_MOST:
-        raise fault(name, f"the array is longer than {_LINE_MOST:,} bytes", "Write one object in each line.")
-    values = _parsed(data, name, first)
-    for number, value in enumerate(values if isinstance(values, list) else [], start=1):
-        yield Line(value, f"{name}, entry {number}")
-
-
-def _parsed(data: bytes, place: str, first: int | None = None) -> object:
-    def constant(word: str) -> object:
-        raise fault(place, f"{word} is not a number in JSON")
-
-    try:
-        return json.loads(data.decode("utf-8"), parse_constant=constant)
-    except UnicodeDecodeError as error:
-        where = place if first is None else _at(place, first + data.count(b"\n", 0, error.start))
-        raise fault(where, "it is not UTF-8", "Save the file as UTF-8.") from error
-    except json.JSONDecodeError as error:
-        where = place if first is None else _at(place, first + error.lineno - 1)
-        raise fault(where, f"it is not valid JSON ({error.msg}, column {error.colno})") from error
-    except RecursionError as error:
-        raise fault(place, "it is nested too deeply") from error
-    except ValueError as error:
-        # More digits than Python parses.
-        raise fault(place, "it holds a number with thousands of digits") from error
-
-
-def _at(name: str, line: int) -> str:
-    return f"{name}, line {line}"
+        if line.strip():
+            try:
+                yield Line(parse(line), place)
+            except ValueError as error:
+                remedy = "Save the file as UTF-8." if isinstance(error.__cause__, UnicodeDecodeError) else None
+                raise fault(place, str(error), remedy) from error
 
 
 _DEPTH_MOST = 32
 _LONGEST_NAME = 1_000
 _SUFFIXES = (".md", ".markdown")
 _SAVED: dict[str, SavedKind] = {"prompts": "prompt", "templates": "template"}
-_README_MOST = 100_000
+_README, _README_MOST = "README.md", 100_000
 
 
 class NoteFile(NamedTuple):
@@ -220,45 +188,29 @@ def _shown(name: str) -> str:
     return clean_text(one_line(name), _LONGEST_NAME)
 
 
-def folder_notes(folder: Path, left_out: list[str]) -> Iterator[NoteFile]:
-    """All Markdown files below a folder by name; hidden files belong to other programs and are skipped."""
-    yield from _notes(folder, 0, None, None, left_out)
-
-
-def _notes(
-    folder: Path, depth: int, domain: Domain | None, saved: SavedKind | None, left_out: list[str]
+def folder_notes(
+    folder: Path, domain: Domain | None = None, saved: SavedKind | None = None, depth: int = 0
 ) -> Iterator[NoteFile]:
+    """All Markdown files below a folder by name; hidden files belong to other programs, and links are not followed."""
     part = _exported(folder)
-    domain = part or domain
-    for entry in _entries(folder):
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError as error:
+        raise fault(str(folder), error.strerror or "it cannot be listed") from error
+    for entry in entries:
         path = folder / entry.name
         if entry.name.startswith("."):
             continue
-        if entry.is_symlink():
-            if is_markdown(entry.name) or path.is_dir():
-                left_out.append(f"{_shown(str(path))}: it is a symbolic link, and those are not followed")
-        elif entry.is_dir(follow_symlinks=False):
-            if depth >= _DEPTH_MOST:
-                left_out.append(f"{_shown(str(path))}: folders more than {_DEPTH_MOST} deep are not read")
-                continue
-            yield from _notes(path, depth + 1, domain, _SAVED.get(entry.name) if part else saved, left_out)
-        elif part and entry.name == "README.md":
-            continue
-        elif is_markdown(entry.name) and entry.is_file(follow_symlinks=False):
-            yield NoteFile(path, domain, saved)
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError as error:
-        raise fault(str(folder), error.strerror or "it cannot be listed") from error
+        if entry.is_dir(follow_symlinks=False) and depth < _DEPTH_MOST:
+            yield from folder_notes(path, part or domain, _SAVED.get(entry.name) if part else saved, depth + 1)
+        elif entry.is_file(follow_symlinks=False) and is_markdown(entry.name) and not (part and path.name == _README):
+            yield NoteFile(path, part or domain, saved)
 
 
 def _exported(folder: Path) -> Domain | None:
     """The domain of an export in this folder, by its `README.md`; None if there is none."""
-    path = folder / "README.md"
+    path = folder / _README
     if path.is_symlink() or not path.is_file() or path.stat().st_size > _README_MOST:
         return None
     text = read_text(path, str(path), _README_MOST, follow=False)
@@ -340,7 +292,7 @@ class ImportReader:
     def read(self, path: Path) -> None:
         """Read what Cortex wrote at a path: an export, or the Markdown files of one. `taken` names these files."""
         if path.is_dir():
-            for file in folder_notes(path, []):
+            for file in folder_notes(path):
                 if file.domain is not None or _is_own_note(file.path):
                     self._note_file(file)
                     self.taken.add(str(file.path))

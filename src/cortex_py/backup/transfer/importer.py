@@ -123,12 +123,7 @@ class _Terms:
 
 class Importer:
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        settings: Settings,
-        sources: BackupSources,
-        project_id: str | None = None,
+        self, store: Store, clock: Clock, settings: Settings, sources: BackupSources, project_id: str | None = None
     ) -> None:
         self._store = store
         self._clock = clock

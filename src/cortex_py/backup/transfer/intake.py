@@ -106,18 +106,12 @@ def _source_prefix(source: str) -> str:
 class Intake:
     """Takes files one after the other."""
 
-    def __init__(
-        self,
-        store: Store,
-        sources: BackupSources,
-        project_id: str | None,
-        options: IntakeOptions,
-    ) -> None:
-        self._store = store
+    def __init__(self, store: Store, sources: BackupSources, project_id: str | None, options: IntakeOptions) -> None:
+        self.store = store
+        self.options = options
+        self.current = sources.memories(project_id)
         self._sources = sources
-        self._options = options
-        self._current = sources.memories(project_id)
-        self._current_id = self._current.place.project.id
+        self._current_id = self.current.place.project.id
         self._targets: dict[str, str | None] = {}
         self.result = IntakeResult()
         self._taken = 0
@@ -125,7 +119,7 @@ class Intake:
     @property
     def left(self) -> int | None:
         """How many new records may still be taken; None without a limit."""
-        limit = self._options.limit
+        limit = self.options.limit
         return None if limit is None else max(0, limit - self._taken)
 
     @property
@@ -143,8 +137,8 @@ class Intake:
     def note_gone(self, roots: Sequence[Path]) -> None:
         """Note the sources below these folders that were imported before and are no longer there."""
         prefix = f"import:{self._current_id}:"
-        with self._store.database.read() as session:
-            known = self._store.settings.beginning_with(session, prefix)
+        with self.store.database.read() as session:
+            known = self.store.settings.beginning_with(session, prefix)
         for value in known.values():
             name = json.loads(value).get("name", "")
             path = Path(str(name).partition("!")[0])
@@ -153,33 +147,21 @@ class Intake:
 
     # -- used by the intake of a file ------------------------------------------------------------
 
-    @property
-    def options(self) -> IntakeOptions:
-        return self._options
-
-    @property
-    def store(self) -> Store:
-        return self._store
-
-    @property
-    def current(self) -> Memories:
-        return self._current
-
     def target(self, folder: str | None) -> Memories | None:
         """The memories of the project that a folder belongs to; the current ones without a folder.
 
         None if it belongs to no project here, unless the caller named the folder: then it is meant for this project.
         """
-        if folder is None or self._options.domain not in (None, "project"):
-            return self._current
+        if folder is None or self.options.domain not in (None, "project"):
+            return self.current
         if folder not in self._targets:
             is_home = Path(folder) == Path.home()
-            unknown = None if self._options.folder is None else self._current_id
+            unknown = None if self.options.folder is None else self._current_id
             self._targets[folder] = (None if is_home else self._sources.project_of(folder)) or unknown
         found = self._targets[folder]
         if found is None:
             return None
-        return self._current if found == self._current_id else self._sources.memories(found)
+        return self.current if found == self._current_id else self._sources.memories(found)
 
     def leave_elsewhere(self, folder: str, session: str | None) -> None:
         """Note a record whose folder belongs to no project here."""
@@ -194,7 +176,7 @@ class Intake:
 
     def relate(self, entities: Sequence[SourceEntity], relations: Sequence[SourceRelation]) -> None:
         """Store names and relations in the graph of the current project; known ones stay."""
-        graph = GraphIntake(self._sources.graph(self._current_id), self._options.domain or "project", self.refuse)
+        graph = GraphIntake(self._sources.graph(self._current_id), self.options.domain or "project", self.refuse)
         if added := graph.relate(entities, relations):
             self.result.added["relationship"] += added
 

@@ -7,18 +7,17 @@ takes its place, so that each is imported once.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
 
 from anyascii import anyascii
 
-from ...clock import from_micros, in_utc, to_micros
+from ...clock import from_micros, to_micros
 from ...errors import InvalidInput
 from ...memory.capture.prepare import clean_tags
 from ...memory.labels.ontology import canonical_category
@@ -26,6 +25,7 @@ from ...memory.namespaces import canonical_namespace
 from ...prompts.structured import Found, Source, read_yaml, yaml_mapping
 from ...records import Domain, JsonValue, NewMemory
 from ...store.documents.document import Document, canonical_json
+from .readers.parsing import moment
 
 __all__ = [
     "Note", "from_note", "from_object", "memory_data", "memory_markdown", "memory_name", "moment_in", "moment_text",
@@ -205,8 +205,6 @@ def tag_list(front: Found, name: str = "tags") -> tuple[str, ...]:
 _TEXTS = ("content", "namespace", "source", "path", "summary", "category")
 _MOMENTS = ("created_at", "created", "date")
 _KNOWN = frozenset((*_TEXTS, *_MOMENTS, "tags", "id"))
-# Seconds of the year 5138; larger numbers count milliseconds, and far larger ones microseconds.
-_SECONDS_MOST = 100_000_000_000
 
 
 def from_object(value: object, domain: Domain) -> tuple[NewMemory, frozenset[str]]:
@@ -255,19 +253,9 @@ def _memory(given: Mapping[str, Any], domain: Domain, tags: tuple[str, ...]) -> 
 
 
 def _moment(value: object, name: str) -> datetime:
-    try:
-        if isinstance(value, str):
-            return in_utc(datetime.fromisoformat(value.strip()))
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            while abs(value) >= _SECONDS_MOST:
-                value /= 1_000
-            return datetime.fromtimestamp(value, UTC)
-    except (ValueError, OverflowError, OSError) as error:
-        raise _no_moment(name) from error
-    raise _no_moment(name)
-
-
-def _no_moment(name: str) -> InvalidInput:
-    return InvalidInput(
-        f"{name} is not a moment.", remedy="Give it as 2026-01-02T12:34:56Z, or in seconds since 1970.", field=name
-    )
+    found = moment(value)
+    if found is None:
+        raise InvalidInput(
+            f"{name} is not a moment.", remedy="Give it as 2026-01-02T12:34:56Z, or in seconds since 1970.", field=name
+        )
+    return found

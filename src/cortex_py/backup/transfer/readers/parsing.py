@@ -13,7 +13,9 @@ from ....clock import in_utc
 from .files import SourceFile
 from .records import Found, Reader, Skipped
 
-__all__ = ["Value", "first_objects", "json_entries", "json_reader", "json_values", "mapped", "moment", "text_of"]
+__all__ = [
+    "Value", "first_objects", "json_entries", "json_reader", "json_values", "mapped", "moment", "parse", "text_of",
+]  # fmt: skip
 
 _LINE_MOST = 64_000_000
 _ENTRY_MOST = 256_000_000
@@ -83,6 +85,10 @@ def parse(data: bytes) -> Any:
         raise ValueError(f"it is not valid JSON ({error.msg}, column {error.colno})") from error
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    except ValueError as error:
+        if "digits" in str(error):
+            raise ValueError("it holds a number with thousands of digits") from error
+        raise
 
 
 def _json_lines(stream: BinaryIO, wanted: Wanted) -> Iterator[Value | Skipped]:

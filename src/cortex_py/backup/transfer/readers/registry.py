@@ -40,9 +40,7 @@ def reader_of(kind: str, fields: Mapping[str, str] | None = None) -> Reader:
     wanted = _ALIASES.get(kind, kind)
     if wanted not in known:
         raise InvalidInput(
-            f"There is no kind {kind[:40]!r}.",
-            remedy=f"Choose one of {', '.join((*known, GIT_KIND))}.",
-            field="kind",
+            f"There is no kind {kind[:40]!r}.", remedy=f"Choose one of {', '.join((*known, GIT_KIND))}.", field="kind"
         )
     return known[wanted]
 

@@ -10,12 +10,14 @@ from typing import Any
 
 from ....errors import CortexError
 from ..markdown import from_object
-from ..server_memory import HOLDER_TYPE
 from .files import SourceFile
 from .parsing import Value, first_objects, json_reader
 from .records import Found, Reader, Skipped, SourceEntity, SourceRecord, SourceRelation
 
-__all__ = ["MEMORY_SERVER", "table_readers"]
+__all__ = ["HOLDER_TYPE", "MEMORY_SERVER", "table_readers"]
+
+# The type of the entity that holds, in an export of ours, what names nothing.
+HOLDER_TYPE = "cortex-project"
 
 _FIELD_MOST = 16_000_000
 _LINE_MOST = 4 * _FIELD_MOST
