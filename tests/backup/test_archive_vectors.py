@@ -1,6 +1,6 @@
 """Fixed archives of the format: Cortex writes and reads them, and so does a decoder made from formats.md alone.
 
-`python tests/backup/test_archive_vectors.py` writes the vectors anew. A released vector never changes.
+A released vector never changes.
 """
 
 from __future__ import annotations
@@ -247,95 +247,3 @@ def test_the_document_names_every_kind() -> None:
     told = re.search(r"The kind is one of (.*?);", text, re.DOTALL)
     assert told
     assert tuple(re.findall(r"`(\w+)`", told[1])) == KINDS
-
-
-# -- Making them ---------------------------------------------------------------------------------
-
-
-def _make() -> None:
-    import tempfile
-
-    def text(name: str, content: str, repeated: int = 1, compress: bool = True) -> Vector:
-        return {"name": name, "text": content, "repeated": repeated, "compress": compress}
-
-    def raw(name: str, content: str, repeated: int = 1) -> Vector:
-        return {"name": name, "hex": content, "repeated": repeated, "compress": False}
-
-    one = '{"data":{"content":"zwölf Boxkämpfer"},"key":"a","kind":"memory"}\n'
-    other = '{"data":{"content":"\\u0001\\n\\"€😀","stars":0.1},"key":"b","kind":"memory"}\n'
-    branch = '{"data":{},"key":"main","kind":"branch"}\n'
-    vectors: list[tuple[str, Vector, list[Vector]]] = [
-        ("nothing", {}, []),
-        (
-            "documents and vectors",
-            {"project": "Zürich", "counts": {"branch": 1, "memory": 2}, "created_at": "2026-01-02T03:04:05Z"},
-            [
-                text("documents/000001.jsonl", branch),
-                text("documents/000002.jsonl", one + other),
-                raw("vectors/000002.bin", "00000003010203" + "00000000"),
-            ],
-        ),
-        (
-            "sizes around a block",
-            {"a": [None, True, False, 0, -1, 1.5, 1e-7, "\x7f\u2028"], "B": {}},
-            [text(f"files/{size}/x.txt", "0", size) for size in (1023, 1024, 1025, 511, 512, 513)],
-        ),
-        (
-            "all folders in turn",
-            {"note": ""},
-            [
-                text("files/A_1-b.md", "Prompt\n"),
-                text("documents/000001.jsonl", one, 3),
-                raw("vectors/000001.bin", "00000001ff", 3),
-                text("files/a/b/c/d/e/f/g/h", "deep"),
-                text("documents/000007.jsonl", ""),
-                text("files/b", "stored " * 20, 3, compress=False),
-            ],
-        ),
-    ]
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, facts, parts in vectors:
-        vector: Vector = {"name": name, "version": 1, "facts": facts, "parts": parts}
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "vector"
-            vector["content_sha256"] = write_archive(path, _held(vector), facts).content_sha256
-            data = path.read_bytes()
-        held = [(part.name, part.data) for part in _held(vector)]
-        vector["documents"] = [{"document": each, "vectors": packed.hex()} for each, packed in documents(held)]
-        vector["file"] = data.hex()
-        vector["altered"] = _altered(data)
-        path = FOLDER / f"{name.replace(' ', '-')}.json"
-        path.write_text(json.dumps(vector, indent=1, ensure_ascii=True) + "\n", "utf-8")
-
-
-def _altered(data: bytes) -> list[Vector]:
-    end = len(data) - 74
-
-    def anew(start: bytes) -> str:
-        """The trailer with its check made anew."""
-        return (start + zlib.crc32(start).to_bytes(4, "big") + data[-10:]).hex()
-
-    later = data[end : end + 16] + b"\0\2" + data[end + 18 : end + 60]
-    other_digest = data[end : end + 28] + bytes(32)
-    reserved = data[end : end + 18] + b"\0\1" + data[end + 20 : end + 28]
-    reserved += hashlib.sha256(data[:end] + reserved).digest()
-    elsewhere = data[end : end + 20] + bytes(7) + b"\1"
-    elsewhere += hashlib.sha256(data[:end] + elsewhere).digest()
-    flipped = bytes([data[12] ^ 4]).hex()
-    return [
-        {"what": "later version", "offset": end, "new": anew(later), "error": "BackupError"},
-        {"what": "version damaged", "offset": end + 16, "new": "0002", "error": "BackupCorrupt"},
-        {"what": "bytes that are zero", "offset": end, "new": anew(reserved), "error": "BackupCorrupt"},
-        {"what": "place of the manifest", "offset": end, "new": anew(elsewhere), "error": "BackupCorrupt"},
-        {"what": "digest of the file", "offset": end, "new": anew(other_digest), "error": "BackupCorrupt"},
-        {"what": "time of the first member", "offset": 4, "new": "01", "error": "BackupCorrupt"},
-        {"what": "system of the first member", "offset": 9, "new": "03", "error": "BackupCorrupt"},
-        {"what": "content of the first member", "offset": 12, "new": flipped, "error": "BackupCorrupt"},
-        {"what": "last byte cut off", "offset": 0, "new": "", "cut": len(data) - 1, "error": "BackupCorrupt"},
-        {"what": "byte appended", "offset": len(data), "new": "00", "error": "BackupCorrupt"},
-        {"what": "no trailer", "offset": 0, "new": "", "cut": end, "error": "BackupCorrupt"},
-    ]
-
-
-if __name__ == "__main__":
-    _make()

@@ -1,6 +1,6 @@
 """Packs and heads: fixed ones that Cortex and a decoder made from formats.md alone read, and their bounds.
 
-`python tests/backup/test_packs.py` writes the vectors anew. A released vector never changes.
+A released vector never changes.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def test_many_small_packs_become_one() -> None:
     assert packs_to_rewrite([*large, *small[:17]], live) == {pack.name for pack in small[:17]}
 
 
-# -- Making the vectors --------------------------------------------------------------------------
+# -- What the vectors hold -----------------------------------------------------------------------
 
 _FIRST = Document("memory", "ab" * 20, {"content": 'Größe, "zitiert"\nzweite Zeile', "tags": ["x"]}, bytes(range(16)))
 _SECOND = Document("entity", "e", {"name": "Anna"})
@@ -368,21 +368,3 @@ def _made_pack(draws: bytes) -> tuple[str, bytes]:
         builder.add(*record)
     name, sealed = seal_pack(builder.plain(), KEYS, io.BytesIO(draws).read)
     return pack_path(name), sealed
-
-
-def _make() -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    draws = hashlib.shake_256(b"sync").digest(28)
-    common = {"version": 1, "root_key": ROOT_KEY.hex(), "random": draws.hex()}
-    path, sealed = _made_pack(draws)
-    about, records = independent_pack(path, sealed, ROOT_KEY)
-    head = seal_head(HEAD, _head_name(), KEYS, io.BytesIO(draws).read)
-    told = independent_head(_head_name().path, head, ROOT_KEY)
-    pack = {"kind": "pack", **common, "path": path, **about, "records": records, "sealed": sealed.hex()}
-    for vector in (pack, {"kind": "head", **common, "path": _head_name().path, "told": told, "sealed": head.hex()}):
-        text = json.dumps(vector, indent=1, ensure_ascii=True) + "\n"
-        (FOLDER / f"{vector['kind']}.json").write_text(text, "utf-8")
-
-
-if __name__ == "__main__":
-    _make()

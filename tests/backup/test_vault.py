@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import os
 import random
-import stat
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from vault_files import VaultInfo, add_passphrase, decrypt_file, encrypt_file, rewrap_file, verify
 
 from cases import each
 from cortex_py.backup.vault import header as vault_header
-from cortex_py.backup.vault.header import Kdf, KdfLimits, KdfParameters, new_header
-from cortex_py.backup.vault.vault import LEAST_PADDED, decrypt, encrypt, padded_size
+from cortex_py.backup.vault.header import Kdf, KdfLimits, KdfParameters, new_header, new_slot, read_header
+from cortex_py.backup.vault.vault import LEAST_PADDED, decrypt, encrypt, padded_size, rewrap
 from cortex_py.errors import (
     BackupCorrupt,
     BackupError,
     CortexError,
     InvalidInput,
-    StorageError,
-    StoreDenied,
-    StoreFull,
     WrongKey,
 )
 from cortex_py.security.ciphers import ObjectKeys, name_object, open_object, seal_object
@@ -415,189 +408,64 @@ def test_fifty_megabytes_in_constant_memory(tmp_path: Path) -> None:
     assert peak < 3_000_000
 
 
-# -- Files ---------------------------------------------------------------------------------------
+# -- Passphrases ---------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def vault(tmp_path: Path) -> Path:
-    """A vault file of three chunks of the usual size, under "old"."""
-    (tmp_path / "plain").write_bytes(_bytes(600_000))
-    encrypt_file(tmp_path / "plain", tmp_path / "vault", "old", parameters=FAST, limits=ANY)
-    return tmp_path / "vault"
+def _with_passphrase(data: bytes, passphrase: str, new: str) -> bytes:
+    """Let another passphrase open the file as well; no part of Cortex writes such files yet."""
+    source = io.BytesIO(data)
+    opened = read_header(source, ANY).opened(passphrase)
+    slot = new_slot(opened.header.fixed, opened.file_key, new, FAST, os.urandom)
+    return opened.with_slots((*opened.header.slots, slot)).encoded() + source.read()
 
 
-def test_files_come_back_and_belong_to_their_owner(vault: Path) -> None:
-    mask = os.umask(0)
-    try:
-        encrypt_file(vault.parent / "plain", vault, "old", parameters=FAST, limits=ANY)
-        decrypt_file(vault, vault.parent / "back", "old", limits=ANY)
-    finally:
-        os.umask(mask)
-    assert (vault.parent / "back").read_bytes() == _bytes(600_000)
-    assert {stat.S_IMODE((vault.parent / name).stat().st_mode) for name in ("vault", "back")} == {0o600}
-    assert sorted(path.name for path in vault.parent.iterdir()) == ["back", "plain", "vault"]
-
-
-def test_verify_tells_what_is_there_and_what_is_not(vault: Path) -> None:
-    assert verify(vault, "old", limits=ANY) == VaultInfo(size=600_000, chunks=3, passphrases=1)
-    with pytest.raises(WrongKey):
-        verify(vault, "new", limits=ANY)
-    data = vault.read_bytes()
-    vault.write_bytes(data[:-1])
-    with pytest.raises(BackupCorrupt):
-        verify(vault, "old", limits=ANY)
-
-
-def test_nothing_appears_before_the_end_was_verified(vault: Path) -> None:
-    target = vault.parent / "back"
-    data = vault.read_bytes()
-    for changed, passphrase in ((data[:-1], "old"), (_put(data, len(data) - 2, b"\0\0"), "old"), (data, "wrong")):
-        vault.write_bytes(changed)
-        for before in (None, b"what was there"):
-            if before is not None:
-                target.write_bytes(before)
-            with pytest.raises(BackupError):
-                decrypt_file(vault, target, passphrase, limits=ANY)
-            assert (target.read_bytes() if target.exists() else None) == before
-            target.unlink(missing_ok=True)
-    assert sorted(path.name for path in vault.parent.iterdir()) == ["plain", "vault"]
-
-
-def test_a_missing_file_and_a_missing_folder_are_told(vault: Path) -> None:
-    with pytest.raises(BackupError, match="no file"):
-        verify(vault.parent / "none", "old")
-    with pytest.raises(BackupError, match="no file"):
-        encrypt_file(vault.parent / "none", vault, "old", parameters=FAST, limits=ANY)
-    with pytest.raises(StorageError):
-        decrypt_file(vault, vault.parent / "none" / "back", "old", limits=ANY)
-    assert verify(vault, "old", limits=ANY).size == 600_000
-
-
-def test_a_new_passphrase_replaces_the_old_and_leaves_the_content_as_it_is(vault: Path) -> None:
-    before = vault.read_bytes()
-    rewrap_file(vault, "old", "new", parameters=FAST, limits=ANY)
-    after = vault.read_bytes()
-    assert after[:64] == before[:64]
+def test_a_new_passphrase_replaces_the_old_and_leaves_the_content_as_it_is() -> None:
+    plain = _bytes(6000)
+    before = _encrypted(plain, "old")
+    after = rewrap(before, "old", "new", parameters=FAST, limits=ANY)
+    assert (after[:64], after[HEADER:]) == (before[:64], before[HEADER:])
     assert after[64:HEADER] != before[64:HEADER]
-    assert after[HEADER:] == before[HEADER:]
     with pytest.raises(WrongKey):
-        verify(vault, "old", limits=ANY)
-    assert verify(vault, "new", limits=ANY).size == 600_000
-
-
-def test_the_same_passphrase_can_be_given_new_parameters(vault: Path) -> None:
-    rewrap_file(vault, "old", "old", parameters=KdfParameters(Kdf.SCRYPT, 16, 1, 1), limits=ANY)
-    assert verify(vault, "old", limits=ANY).passphrases == 1
+        _decrypted(after, "old")
+    assert _decrypted(after, "new") == plain
+    # The same passphrase under another function.
+    again = rewrap(after, "new", "new", parameters=KdfParameters(Kdf.SCRYPT, 16, 1, 1), limits=ANY)
+    assert _decrypted(again, "new") == plain
     with pytest.raises(InvalidInput, match="weaker"):
-        rewrap_file(vault, "old", "old", parameters=FAST, limits=KdfLimits(least_memory_kib=16, least_work_kib=16))
+        rewrap(again, "new", "new", parameters=FAST, limits=KdfLimits(least_memory_kib=16, least_work_kib=16))
 
 
-def test_up_to_eight_passphrases_open_a_file_and_one_is_replaced_alone(vault: Path) -> None:
+def test_up_to_eight_passphrases_open_a_file_and_one_is_replaced_alone() -> None:
     names = ["old", *(f"number {n}" for n in range(7))]
+    data = _encrypted(b"text", "old")
     for name in names[1:]:
-        add_passphrase(vault, "old", name, parameters=FAST, limits=ANY)
+        data = _with_passphrase(data, "old", name)
     for name in names:
-        assert verify(vault, name, limits=ANY) == VaultInfo(600_000, 3, 8)
-    rewrap_file(vault, "number 3", "number three", parameters=FAST, limits=ANY)
+        assert _decrypted(data, name) == b"text"
+    data = rewrap(data, "number 3", "number three", parameters=FAST, limits=ANY)
     with pytest.raises(WrongKey):
-        verify(vault, "number 3", limits=ANY)
+        _decrypted(data, "number 3")
     for name in ("old", "number three", "number 6"):
-        assert verify(vault, name, limits=ANY).passphrases == 8
-    add_passphrase(vault, "old", "one more", parameters=FAST, limits=ANY)
+        assert _decrypted(data, name) == b"text"
     with pytest.raises(BackupCorrupt, match="impossible"):
-        verify(vault, "old", limits=ANY)
-
-
-def test_a_passphrase_opens_one_slot_only(vault: Path) -> None:
-    add_passphrase(vault, "old", "second", parameters=FAST, limits=ANY)
-    before = vault.read_bytes()
+        _decrypted(_with_passphrase(data, "old", "one more"), "old")
     with pytest.raises(InvalidInput, match="already"):
-        rewrap_file(vault, "old", "second", parameters=FAST, limits=ANY)
+        rewrap(data, "old", "number 6", parameters=FAST, limits=ANY)
     with pytest.raises(WrongKey):
-        rewrap_file(vault, "none", "third", parameters=FAST, limits=ANY)
-    assert vault.read_bytes() == before
+        rewrap(data, "none", "third", parameters=FAST, limits=ANY)
 
 
-def test_a_slot_taken_away_put_back_or_moved_is_seen(vault: Path) -> None:
-    one = vault.read_bytes()
-    add_passphrase(vault, "old", "second", parameters=FAST, limits=ANY)
-    two = vault.read_bytes()
+def test_a_slot_taken_away_put_back_or_moved_is_seen() -> None:
+    one = _encrypted(b"text", "old")
+    two = _with_passphrase(one, "old", "second")
     long = HEADER + 144
     count = (HEADER).to_bytes(4, "big") + b"\0\1\0\0"
     taken = two[:56] + count + two[64 : 64 + 144] + two[long - 64 :]
     moved = two[:64] + two[64 + 144 : 64 + 288] + two[64 : 64 + 144] + two[64 + 288 :]
     put_back = one[:56] + two[56 : 64 + 288] + one[HEADER - 64 :]
     for changed in (_digest_anew(taken), _digest_anew(moved, long), _digest_anew(put_back, long)):
-        vault.write_bytes(changed)
         with pytest.raises(BackupCorrupt, match="header is not"):
-            verify(vault, "old", limits=ANY)
-
-
-# -- Faults in the middle ------------------------------------------------------------------------
-
-CHANGES: dict[str, Callable[[Path], None]] = {
-    "encrypt": lambda path: encrypt_file(path.parent / "plain", path, "new", parameters=FAST, limits=ANY),
-    "decrypt": lambda path: decrypt_file(path, path, "old", limits=ANY),
-}
-
-
-def _failing_at(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException) -> None:
-    """Drafts that take so many bytes and then fail."""
-
-    class Failing(io.BufferedWriter):
-        left = at
-
-        def write(self, data: bytes, /) -> int:  # type: ignore[override]
-            self.left -= len(data)
-            if self.left < 0:
-                raise error
-            return super().write(data)
-
-    def opened(descriptor: int, mode: str) -> BinaryIO:
-        return Failing(io.FileIO(descriptor, mode))
-
-    monkeypatch.setattr(os, "fdopen", opened)
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("at", [0, 300, 262_500, 600_000])
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (OSError(errno.ENOSPC, "full"), StoreFull),
-        (OSError(errno.EIO, "broken"), StorageError),
-        (KeyboardInterrupt(), KeyboardInterrupt),
-    ],
-    ids=["full", "broken", "interrupted"],
-)
-def test_a_fault_while_writing_leaves_the_old_file(
-    vault: Path, monkeypatch: pytest.MonkeyPatch, change: str, at: int, error: BaseException, told: type[BaseException]
-) -> None:
-    before = vault.read_bytes()
-    with monkeypatch.context() as patch:
-        _failing_at(patch, at - (change == "decrypt"), error)
-        with pytest.raises(told):
-            CHANGES[change](vault)
-    assert vault.read_bytes() == before
-    assert sorted(path.name for path in vault.parent.iterdir()) == ["plain", "vault"]
-    assert verify(vault, "old", limits=ANY).size == 600_000
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_fault_at_the_last_step_leaves_the_old_file(
-    vault: Path, monkeypatch: pytest.MonkeyPatch, change: str, step: str
-) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(errno.EACCES, "no")
-
-    before = vault.read_bytes()
-    with monkeypatch.context() as patch:
-        patch.setattr(*((os, "fsync") if step == "fsync" else (Path, "replace")), fail)
-        with pytest.raises(StoreDenied):
-            CHANGES[change](vault)
-    assert vault.read_bytes() == before
-    assert sorted(path.name for path in vault.parent.iterdir()) == ["plain", "vault"]
+            _decrypted(changed, "old")
 
 
 # -- Small objects -------------------------------------------------------------------------------
