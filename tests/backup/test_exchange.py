@@ -123,22 +123,6 @@ def test_of_two_rival_changes_both_are_kept_and_told(tmp_path: Path, project: Pa
         assert one.memories.get(ids[1]).content == "the second machine says NATS"
 
 
-def test_the_same_thing_done_on_both_is_no_conflict(tmp_path: Path, project: Path, clock: FakeClock) -> None:
-    """Both machines forget the same memory by themselves, at other moments: nobody wrote anything that differs."""
-    with machine(tmp_path, "one", project, clock) as one, machine(tmp_path, "two", project, clock) as two:
-        ids = fill(one)
-        one.backups.push()
-        two.backups.pull()
-        one.memories.delete(ids[1])
-        clock.advance(minutes=1)
-        two.memories.delete(ids[1])
-        one.backups.push()
-        assert two.backups.pull().conflicts == ()
-        two.backups.push()
-        one.backups.pull()
-        assert shared(one) == shared(two)
-
-
 def test_a_wrong_passphrase_changes_nothing(tmp_path: Path, project: Path, clock: FakeClock) -> None:
     with machine(tmp_path, "one", project, clock) as one:
         fill(one)
@@ -152,17 +136,6 @@ def test_a_wrong_passphrase_changes_nothing(tmp_path: Path, project: Path, clock
                 call()
         assert state(two) == before
         assert {path: path.read_bytes() for path in (tmp_path / "cloud").rglob("*") if path.is_file()} == there
-
-
-def test_nothing_readable_lies_in_the_target(tmp_path: Path, project: Path, clock: FakeClock) -> None:
-    with machine(tmp_path, "one", project, clock) as one:
-        fill(one)
-        one.backups.push()
-        secrets = [b"Kafka", b"BillingService", one.project.id.encode(), one.project.name.encode(), b"review"]
-        for path in (tmp_path / "cloud").rglob("*"):
-            name = str(path.relative_to(tmp_path)).encode()
-            data = path.read_bytes() if path.is_file() else b""
-            assert not [word for word in secrets if word in data or word in name]
 
 
 def test_the_days_number_of_calls_is_kept(tmp_path: Path, project: Path, clock: FakeClock) -> None:
@@ -210,11 +183,6 @@ def test_a_folder_that_is_gone_is_told_as_such(tmp_path: Path, project: Path, cl
         with pytest.raises(NetworkError) as told:
             one.backups.push()
         assert told.value.remedy
-
-
-def test_pulling_where_nobody_pushed_is_told(tmp_path: Path, project: Path, clock: FakeClock) -> None:
-    with machine(tmp_path, "one", project, clock) as one, pytest.raises(BackupError, match="holds no backup"):
-        one.backups.pull()
 
 
 def test_the_passphrase_can_be_in_a_file_that_only_its_owner_reads(

@@ -56,20 +56,6 @@ def test_a_fresh_home_gets_everything_with_its_vectors(place: MemoryTarget) -> N
     assert brook.replica.held[Name("memory", M1)][0].vectors == bytes(range(256))
 
 
-def test_changes_and_deletions_arrive(place: MemoryTarget) -> None:
-    anvil, brook = _machines(place, "anvil", "brook")
-    for key in (M1, M2):
-        anvil.replica.write("memory", key, "first")
-    anvil.push()
-    brook.pull()
-    brook.replica.write("memory", M1, "second")
-    brook.replica.remove("memory", M2)
-    brook.push()
-    pulled = anvil.pull()
-    assert (pulled.added, pulled.changed, pulled.removed) == (0, 1, 1)
-    assert anvil.replica.texts == {"second"}
-
-
 def test_a_push_tells_what_was_changed_here_from_what_was_heard(place: MemoryTarget) -> None:
     anvil, brook = _machines(place, "anvil", "brook")
     anvil.replica.write("memory", M1, "first")
@@ -91,16 +77,6 @@ def test_spaces_do_not_meet(place: MemoryTarget) -> None:
     anvil.push()
     assert brook.sync.pull(brook.replica, "another").machines == ()
     assert brook.replica.held == {}
-
-
-def test_a_push_without_a_pull_loses_nothing_of_others(place: MemoryTarget) -> None:
-    anvil, brook, cedar = _machines(place, "anvil", "brook", "cedar")
-    anvil.replica.write("memory", M1, "anvil's")
-    anvil.push()
-    brook.replica.write("memory", M2, "brook's")
-    brook.push()
-    cedar.pull()
-    assert cedar.replica.texts == {"anvil's", "brook's"}
 
 
 def test_of_two_texts_the_later_stays_and_the_other_is_kept_beside_it(place: MemoryTarget) -> None:
@@ -345,19 +321,6 @@ def test_a_clock_put_back_does_not_hide_the_latest_push(place: MemoryTarget) -> 
 
 
 # -- Keys ----------------------------------------------------------------------------------------
-
-
-def test_a_wrong_passphrase_changes_nothing(place: MemoryTarget) -> None:
-    anvil, brook = _machines(place, "anvil", "brook")
-    anvil.replica.write("memory", M1, "secret")
-    anvil.push()
-    before = dict(place.objects)
-    wrong = Sync(place, "wrong", clock=brook.clock, parameters=FAST, limits=ANY)
-    for exchange in (wrong.push, wrong.pull, wrong.status):
-        with pytest.raises(WrongKey):
-            exchange(brook.replica, SPACE)
-    assert place.objects == before
-    assert (brook.replica.held, brook.replica.known, brook.replica.facts) == ({}, {}, {})
 
 
 def test_of_two_who_push_first_one_makes_the_key(place: MemoryTarget) -> None:

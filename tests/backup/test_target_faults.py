@@ -120,22 +120,49 @@ def test_what_will_not_pass_is_told_at_once(server: FaultyServer, target: Target
         fault_of(use, said)
 
 
-def test_access_denied_to_a_folder_is_told_when_writing(server: FaultyServer) -> None:
-    server.usual = always(403)
-    fault_of(lambda: open_at("webdav", server.port).put("packs/a", b"1"), "denies access")
+def uses(target: Target) -> list[Callable[[], object]]:
+    return [
+        lambda: target.get("a", 5),
+        lambda: target.put("a", b"1"),
+        lambda: target.create("a", b"1"),
+        lambda: target.list(""),
+        lambda: target.delete("a"),
+    ]
 
 
 def test_a_missing_bucket_is_told(server: FaultyServer) -> None:
-    target = open_at("s3", server.port)
     server.usual = always(404, b"<Error><Code>NoSuchBucket</Code></Error>")
-    for use in (
-        lambda: target.get("a", 1),
-        lambda: target.put("a", b""),
-        lambda: target.create("a", b""),
-        lambda: target.list(""),
-        lambda: target.delete("a"),
-    ):
+    for use in uses(open_at("s3", server.port)):
         fault_of(use, "does not exist")
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "use", "said"),
+    [
+        ("webdav", always(403), lambda target: target.put("packs/a", b"1"), "denies access"),
+        ("webdav", always(409), lambda target: target.put("a", b"1"), "does not exist"),
+        ("s3", always(403, b"<Error><Code>QuotaExceeded</Code></Error>"), lambda one: one.put("a", b"1"), "is full"),
+        ("s3", lambda _: listing("s3", {"good": 1, "../../x": 1}), lambda target: target.list(""), "not from Cortex"),
+        ("webdav", always(200, b"\x1f\x8b", Content_Encoding="gzip"), lambda target: target.get("a", 10), "refuses"),
+        ("webdav", always(503, Retry_After="3600"), lambda target: target.get("a", 1), "busy"),
+        *(
+            ("webdav", always(207, document), lambda target: target.list(""), "refuses")
+            for document in (
+                b'<!DOCTYPE a [<!ENTITY x "xxxx">]><D:multistatus xmlns:D="DAV:">&x;</D:multistatus>',
+                b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><D:multistatus xmlns:D="DAV:"/>',
+                b"<html><body>Log in",
+                b"\xff\xfe\x00",
+                b"",
+            )
+        ),
+    ],
+)
+def test_each_fault_is_told_without_waiting(
+    server: FaultyServer, kind: str, answer: Callable[[Asked], Reply], use: Callable[[Target], object], said: str
+) -> None:
+    server.usual = answer
+    with no_hang():
+        fault_of(lambda: use(open_at(kind, server.port)), said)
 
 
 def test_a_missing_bucket_of_a_real_server_is_told() -> None:
@@ -143,16 +170,6 @@ def test_a_missing_bucket_of_a_real_server_is_told() -> None:
         target = open_target(f"s3://bucket/in{s3.query}", environment=s3.environment)
         fault_of(lambda: target.get("a", 1), "does not exist")
         fault_of(lambda: target.put("a", b"1"), "does not exist")
-
-
-def test_a_missing_folder_above_is_told(server: FaultyServer) -> None:
-    server.usual = always(409)
-    fault_of(lambda: open_at("webdav", server.port).put("a", b"1"), "does not exist")
-
-
-def test_a_full_bucket_is_told(server: FaultyServer) -> None:
-    server.usual = always(403, b"<Error><Code>QuotaExceeded</Code></Error>")
-    fault_of(lambda: open_at("s3", server.port).put("a", b"1"), "is full")
 
 
 def test_a_body_that_ends_too_soon_is_never_taken_for_whole(server: FaultyServer, kind: str) -> None:
@@ -199,13 +216,7 @@ def test_a_creation_that_surely_had_no_effect_is_repeated(server: FaultyServer, 
 def test_silence_ends_with_the_time_limit(server: FaultyServer, kind: str) -> None:
     server.usual = server.silence
     target = open_at(kind, server.port, timeout=0.3)
-    for use in (
-        lambda: target.get("a", 5),
-        lambda: target.put("a", b"1"),
-        lambda: target.create("a", b"1"),
-        lambda: target.list(""),
-        lambda: target.delete("a"),
-    ):
+    for use in uses(target):
         with no_hang():
             fault_of(use, "did not answer in time")
 
@@ -216,12 +227,6 @@ def test_drop_by_drop_ends_with_the_time_limit(server: FaultyServer, kind: str, 
     target = open_at(kind, server.port, timeout=0.3)
     with no_hang():
         fault_of(lambda: target.get("a", 100_000), "did not answer in time")
-
-
-def test_a_server_that_asks_for_a_long_pause_is_not_waited_for(server: FaultyServer) -> None:
-    server.usual = always(503, Retry_After="3600")
-    with no_hang():
-        fault_of(lambda: open_at("webdav", server.port).get("a", 1), "busy")
 
 
 def test_a_closed_port_is_told(kind: str) -> None:
@@ -249,13 +254,7 @@ def test_nothing_is_sent_to_another_host(server: FaultyServer, kind: str, status
     with FaultyServer(usual=lambda _: FOUND) as other:
         server.usual = lambda asked: Reply(status, headers={"Location": f"http://localhost:{other.port}{asked.path}"})
         target = open_at(kind, server.port, timeout=0.3)
-        for use in (
-            lambda: target.get("a", 5),
-            lambda: target.put("a", b"1"),
-            lambda: target.create("a", b"1"),
-            lambda: target.list(""),
-            lambda: target.delete("a"),
-        ):
+        for use in uses(target):
             fault_of(use, "redirects|cannot be reached|did not answer in time")
         assert server.asked
         assert other.asked == []
@@ -316,11 +315,6 @@ def test_names_that_lead_out_are_never_taken(server: FaultyServer) -> None:
     assert list(open_at("webdav", server.port).list("")) == [StoredObject("good", 1)]
 
 
-def test_a_bucket_with_names_that_cannot_be_read_is_told(server: FaultyServer) -> None:
-    server.usual = lambda _: listing("s3", {"good": 1, "../../x": 1})
-    fault_of(lambda: open_at("s3", server.port).list(""), "not from Cortex")
-
-
 def test_folders_without_end_are_not_walked_for_ever(server: FaultyServer) -> None:
     def deeper(asked: Asked) -> Reply:
         folder = ENTRY.format(f"{asked.path}x/", "<D:collection/>", 0)
@@ -338,32 +332,12 @@ def test_a_bucket_whose_pages_have_no_end_is_left_in_time(server: FaultyServer) 
         fault_of(lambda: open_at("s3", server.port, timeout=0.5).list(""), "did not answer in time")
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        b'<!DOCTYPE a [<!ENTITY x "xxxx">]><D:multistatus xmlns:D="DAV:">&x;</D:multistatus>',
-        b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><D:multistatus xmlns:D="DAV:"/>',
-        b"<html><body>Log in",
-        b"\xff\xfe\x00",
-        b"",
-    ],
-)
-def test_an_answer_that_is_no_plain_document_is_refused(server: FaultyServer, document: bytes) -> None:
-    server.usual = always(207, document)
-    fault_of(lambda: open_at("webdav", server.port).list(""), "refuses")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("inside", [b"<a>" * 100 + b"</a>" * 100, b"<a/>" * 2_100_000], ids=["deep", "many"])
 def test_an_answer_with_more_elements_than_a_list_has_is_refused(server: FaultyServer, inside: bytes) -> None:
     """Each would take a hundred times its bytes in memory."""
     server.usual = always(207, b'<D:multistatus xmlns:D="DAV:">' + inside + b"</D:multistatus>")
     fault_of(lambda: open_at("webdav", server.port, timeout=60).list(""), "refuses")
-
-
-def test_a_packed_answer_is_refused(server: FaultyServer) -> None:
-    server.usual = always(200, b"\x1f\x8b", Content_Encoding="gzip")
-    fault_of(lambda: open_at("webdav", server.port).get("a", 10), "refuses")
 
 
 def test_old_drafts_on_a_webdav_server_are_removed(server: FaultyServer) -> None:
