@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Self, TypeVar
 
-from cortex_py.backup.sync.merge import Change, Entry, Name
+from cortex_py.backup.sync.merge import Change, DocumentState, Name
 from cortex_py.backup.sync.sync import PullResult, PushResult, Sync
 from cortex_py.backup.targets.target import StoredObject, Target
 from cortex_py.backup.vault.header import Kdf, KdfLimits, KdfParameters
@@ -132,7 +132,7 @@ class MemoryReplica:
         self.machine = machine
         self.clock = clock or MovableClock()
         self.held: dict[Name, tuple[Document, int]] = {}
-        self.known: dict[Name, Entry] = {}
+        self.known: dict[Name, DocumentState] = {}
         self.facts: dict[str, str] = {}
         self.applied = 0
         # Called before changes are made: to change something at that moment, or to raise.
@@ -172,13 +172,13 @@ class MemoryReplica:
     def withholds(self, document: Document) -> bool:
         return False
 
-    def entries(self) -> dict[Name, Entry]:
+    def entries(self) -> dict[Name, DocumentState]:
         return dict(self.known)
 
     def changed_at(self, document: Document) -> int:
         return self.held[Name(document.kind, document.key)][1]
 
-    def apply(self, changes: Sequence[Change], entries: Mapping[Name, Entry]) -> Sequence[Name]:
+    def apply(self, changes: Sequence[Change], entries: Mapping[Name, DocumentState]) -> Sequence[Name]:
         if self.before_apply is not None:
             self.before_apply()
         taken = list(changes)
@@ -194,7 +194,7 @@ class MemoryReplica:
         self.applied += 1
         return ()
 
-    def keep(self, entries: Mapping[Name, Entry], dropped: Iterable[Name] = ()) -> None:
+    def keep(self, entries: Mapping[Name, DocumentState], dropped: Iterable[Name] = ()) -> None:
         self.known.update(entries)
         for name in dropped:
             self.known.pop(name, None)

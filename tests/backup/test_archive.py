@@ -22,7 +22,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.backup.snapshots.archive import Limits, Part, read_manifest, read_parts, verify_archive, write_archive
+from cortex_py.backup.snapshots.archive import (
+    ArchiveLimits,
+    ArchivePart,
+    read_manifest,
+    read_parts,
+    verify_archive,
+    write_archive,
+)
 from cortex_py.errors import (
     BackupCorrupt,
     BackupError,
@@ -41,15 +48,15 @@ def _bytes(size: int, seed: int = 1) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
-def _parts() -> list[Part]:
+def _parts() -> list[ArchivePart]:
     """Some of everything: both kinds of members, an empty part, sizes around a block."""
     return [
-        Part("documents/000001.jsonl", b'{"data":{},"key":"a","kind":"memory"}\n' * 40),
-        Part("vectors/000001.bin", _bytes(1500), compress=False),
-        Part("documents/000002.jsonl", b""),
-        Part("files/a/b.md", b"x" * 511),
-        Part("files/a/c.md", b"x" * 512),
-        Part("files/d_1-2", b"x" * 513),
+        ArchivePart("documents/000001.jsonl", b'{"data":{},"key":"a","kind":"memory"}\n' * 40),
+        ArchivePart("vectors/000001.bin", _bytes(1500), compress=False),
+        ArchivePart("documents/000002.jsonl", b""),
+        ArchivePart("files/a/b.md", b"x" * 511),
+        ArchivePart("files/a/c.md", b"x" * 512),
+        ArchivePart("files/d_1-2", b"x" * 513),
     ]
 
 
@@ -81,7 +88,7 @@ def test_parts_and_facts_come_back(path: Path) -> None:
 @given(st.lists(st.tuples(st.binary(max_size=1500), st.integers(1, 40), st.booleans()), max_size=8))
 def test_any_content_comes_back(tmp_path_factory: pytest.TempPathFactory, made: list[tuple[bytes, int, bool]]) -> None:
     path = tmp_path_factory.mktemp("any") / "one.tar.gz"
-    parts = [Part(f"documents/{n:06}.jsonl", data * times, how) for n, (data, times, how) in enumerate(made, 1)]
+    parts = [ArchivePart(f"documents/{n:06}.jsonl", data * times, how) for n, (data, times, how) in enumerate(made, 1)]
     manifest = write_archive(path, iter(parts), {})
     assert list(read_parts(path)) == parts
     assert verify_archive(path) == manifest
@@ -89,7 +96,7 @@ def test_any_content_comes_back(tmp_path_factory: pytest.TempPathFactory, made: 
 
 def test_parts_stay_in_order_however_long_each_takes_to_compress(path: Path) -> None:
     sizes = [400_000, 10, 300_000, 0, 200_000, 5, 5, 100_000, 1, 2, 3]
-    parts = [Part(f"documents/{n:06}.jsonl", _bytes(size, n)) for n, size in enumerate(sizes, 1)]
+    parts = [ArchivePart(f"documents/{n:06}.jsonl", _bytes(size, n)) for n, size in enumerate(sizes, 1)]
     write_archive(path, parts, {})
     assert list(read_parts(path)) == parts
 
@@ -97,7 +104,7 @@ def test_parts_stay_in_order_however_long_each_takes_to_compress(path: Path) -> 
 def test_facts_known_only_at_the_end(path: Path) -> None:
     seen: list[str] = []
 
-    def produced() -> Iterator[Part]:
+    def produced() -> Iterator[ArchivePart]:
         for part in _parts():
             seen.append(part.name)
             yield part
@@ -117,14 +124,14 @@ def test_the_same_parts_and_facts_give_the_same_bytes(path: Path) -> None:
 
 def test_parts_that_do_not_compress_are_stored(path: Path) -> None:
     text = b"the same words again and again " * 1000
-    write_archive(path, [Part("files/a", text, compress=False)], {})
+    write_archive(path, [ArchivePart("files/a", text, compress=False)], {})
     assert text in path.read_bytes()
-    assert write_archive(path, [Part("files/a", text)], {}).size_bytes < 2000
+    assert write_archive(path, [ArchivePart("files/a", text)], {}).size_bytes < 2000
 
 
 def test_what_shrinks_to_almost_nothing_can_still_be_read(path: Path) -> None:
     """A reader refuses what grows beyond measure, so a writer must not write it."""
-    parts = [Part(f"documents/{n:06}.jsonl", b"a" * 1_000_000) for n in (1, 2)]
+    parts = [ArchivePart(f"documents/{n:06}.jsonl", b"a" * 1_000_000) for n in (1, 2)]
     write_archive(path, parts, {"description": "a" * 1_000_000})
     assert list(read_parts(path)) == parts
     assert len(str(read_manifest(path).facts["description"])) == 1_000_000
@@ -190,8 +197,8 @@ def test_a_cut_at_any_byte_is_seen(path: Path) -> None:
 
 
 def test_the_cheap_reading_does_not_read_the_parts(path: Path) -> None:
-    parts = [Part("vectors/000001.bin", _bytes(300_000), compress=False)]
-    manifest = write_archive(path, [Part("documents/000001.jsonl", b"x"), *parts], FACTS)
+    parts = [ArchivePart("vectors/000001.bin", _bytes(300_000), compress=False)]
+    manifest = write_archive(path, [ArchivePart("documents/000001.jsonl", b"x"), *parts], FACTS)
     data = path.read_bytes()
     path.write_bytes(bytes(200_000) + data[200_000:])
     assert read_manifest(path) == manifest
@@ -205,7 +212,7 @@ def test_parts_before_a_fault_are_what_was_written(path: Path) -> None:
     given_out: set[int] = set()
     for at in range(5, len(data), 61):
         path.write_bytes(data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1 :])
-        parts: list[Part] = []
+        parts: list[ArchivePart] = []
         with pytest.raises(BackupCorrupt):
             for part in read_parts(path):
                 parts.append(part)  # noqa: PERF402
@@ -216,22 +223,22 @@ def test_parts_before_a_fault_are_what_was_written(path: Path) -> None:
 
 # -- What cannot be written ----------------------------------------------------------------------
 
-DOCUMENT = Part("documents/000001.jsonl", b"{}\n")
+DOCUMENT = ArchivePart("documents/000001.jsonl", b"{}\n")
 
 
 @pytest.mark.parametrize(
     ("parts", "told"),
     [
-        ([Part("../x", b"")], "valid part name"),
-        ([Part("manifest.json", b"")], "valid part name"),
+        ([ArchivePart("../x", b"")], "valid part name"),
+        ([ArchivePart("manifest.json", b"")], "valid part name"),
         ([DOCUMENT, DOCUMENT], "twice or out of order"),
-        ([Part("documents/000002.jsonl", b""), DOCUMENT], "twice or out of order"),
-        ([Part("vectors/000001.bin", b"")], "before its documents"),
-        ([Part("files/A", b""), Part("files/a", b"")], "collides with"),
-        ([Part("files/a", b""), Part("files/a/b", b"")], "collides with"),
+        ([ArchivePart("documents/000002.jsonl", b""), DOCUMENT], "twice or out of order"),
+        ([ArchivePart("vectors/000001.bin", b"")], "before its documents"),
+        ([ArchivePart("files/A", b""), ArchivePart("files/a", b"")], "collides with"),
+        ([ArchivePart("files/a", b""), ArchivePart("files/a/b", b"")], "collides with"),
     ],
 )
-def test_names_that_could_not_be_read_are_refused(path: Path, parts: list[Part], told: str) -> None:
+def test_names_that_could_not_be_read_are_refused(path: Path, parts: list[ArchivePart], told: str) -> None:
     with pytest.raises(InvalidInput, match=told) as caught:
         write_archive(path, parts, {})
     assert caught.value.field == "parts"
@@ -268,10 +275,15 @@ def test_facts_that_could_not_be_read_are_refused(path: Path, facts: Any) -> Non
 
 @pytest.mark.parametrize(
     "limits",
-    [Limits(part_bytes=2), Limits(parts=0), Limits(total_bytes=2), Limits(manifest_bytes=100)],
+    [
+        ArchiveLimits(part_bytes=2),
+        ArchiveLimits(parts=0),
+        ArchiveLimits(total_bytes=2),
+        ArchiveLimits(manifest_bytes=100),
+    ],
     ids=["part", "parts", "total", "manifest"],
 )
-def test_the_writer_keeps_to_the_limits_of_the_reader(path: Path, limits: Limits) -> None:
+def test_the_writer_keeps_to_the_limits_of_the_reader(path: Path, limits: ArchiveLimits) -> None:
     with pytest.raises(LimitExceeded):
         write_archive(path, [DOCUMENT], {}, limits)
     assert _names(path) == []
@@ -297,7 +309,7 @@ def test_a_producer_that_fails_leaves_nothing(path: Path, before: bytes | None) 
     if before is not None:
         path.write_bytes(before)
 
-    def crashing(after: int) -> Iterator[Part]:
+    def crashing(after: int) -> Iterator[ArchivePart]:
         yield from _parts()[:after]
         raise Crash
 
@@ -413,9 +425,9 @@ def test_a_disk_that_fails_while_reading_is_told(path: Path, monkeypatch: pytest
 def test_a_long_stream_takes_little_memory(path: Path) -> None:
     size, count = 500_000, 60
 
-    def produced() -> Iterator[Part]:
+    def produced() -> Iterator[ArchivePart]:
         for number in range(1, count + 1):
-            yield Part(f"documents/{number:06}.jsonl", _bytes(size, number), compress=False)
+            yield ArchivePart(f"documents/{number:06}.jsonl", _bytes(size, number), compress=False)
 
     tracemalloc.start()
     try:

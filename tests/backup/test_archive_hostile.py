@@ -18,7 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.backup.snapshots.archive import Limits, Part, read_manifest, read_parts, verify_archive, write_archive
+from cortex_py.backup.snapshots.archive import (
+    ArchiveLimits,
+    ArchivePart,
+    read_manifest,
+    read_parts,
+    verify_archive,
+    write_archive,
+)
 from cortex_py.errors import BackupCorrupt, BackupError
 
 DOCUMENTS = "documents/000001.jsonl"
@@ -107,7 +114,7 @@ class Made:
         return body + trailer(body, place, **self.trailer)
 
 
-def _errors(path: Path, data: bytes, limits: Limits) -> list[BackupError]:
+def _errors(path: Path, data: bytes, limits: ArchiveLimits) -> list[BackupError]:
     """What each way of reading says; a way that ends without an error is left out."""
     path.write_bytes(data)
     told = []
@@ -124,9 +131,11 @@ def _errors(path: Path, data: bytes, limits: Limits) -> list[BackupError]:
     return told
 
 
-def refused(path: Path, made: Made | bytes, told: str, *, cheap: bool = False, limits: Limits | None = None) -> None:
+def refused(
+    path: Path, made: Made | bytes, told: str, *, cheap: bool = False, limits: ArchiveLimits | None = None
+) -> None:
     """The archive is refused with these words; also by the cheap reading where the end of the file shows it."""
-    errors = _errors(path, made.file() if isinstance(made, Made) else made, limits or Limits())
+    errors = _errors(path, made.file() if isinstance(made, Made) else made, limits or ArchiveLimits())
     assert len(errors) == (3 if cheap else 2), errors
     for error in errors:
         assert isinstance(error, BackupCorrupt)
@@ -235,7 +244,7 @@ def test_no_byte_of_a_tar_header_can_be_another(tmp_path_factory: pytest.TempPat
         if block == right:
             continue
         made = Made([(DOCUMENTS, b"{}\n")], members=[member(block + b"{}\n" + bytes(509))])
-        assert len(_errors(path, made.file(), Limits())) == 2
+        assert len(_errors(path, made.file(), ArchiveLimits())) == 2
 
 
 def test_what_fills_a_block_is_zero(path: Path) -> None:
@@ -494,7 +503,7 @@ def test_the_trailer_has_one_form(path: Path) -> None:
 
 def test_a_later_version_is_told_as_one_and_damage_is_not(path: Path) -> None:
     later = Made(trailer={"version": 2}).file()
-    errors = _errors(path, later, Limits())
+    errors = _errors(path, later, ArchiveLimits())
     assert len(errors) == 3
     for error in errors:
         assert not isinstance(error, BackupCorrupt)
@@ -579,14 +588,17 @@ def test_twenty_thousand_parts_can_be_listed(path: Path) -> None:
 
 # -- Anything ------------------------------------------------------------------------------------
 
-PARTS = [Part(DOCUMENTS, b'{"data":{},"key":"a","kind":"memory"}\n' * 5), Part(VECTORS, bytes(range(200)), False)]
+PARTS = [
+    ArchivePart(DOCUMENTS, b'{"data":{},"key":"a","kind":"memory"}\n' * 5),
+    ArchivePart(VECTORS, bytes(range(200)), False),
+]
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=300), st.booleans())
 def test_any_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes, ending: bool) -> None:
     path = tmp_path_factory.mktemp("any") / "made"
-    assert len(_errors(path, data + trailer(data, 0) if ending else data, Limits())) == 3
+    assert len(_errors(path, data + trailer(data, 0) if ending else data, ArchiveLimits())) == 3
 
 
 @given(st.data())

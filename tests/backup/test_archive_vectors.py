@@ -17,7 +17,7 @@ import pytest
 
 import cortex_py.errors as errors
 from cases import each
-from cortex_py.backup.snapshots.archive import Part, read_manifest, read_parts, verify_archive, write_archive
+from cortex_py.backup.snapshots.archive import ArchivePart, read_manifest, read_parts, verify_archive, write_archive
 from cortex_py.store.documents.document import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -172,8 +172,8 @@ def documents(held: list[tuple[str, bytes]]) -> list[tuple[dict[str, Any], bytes
 # -- Reading and writing the vectors -------------------------------------------------------------
 
 
-def _held(vector: Vector) -> list[Part]:
-    return [Part(part["name"], _plain(part), part["compress"]) for part in vector["parts"]]
+def _held(vector: Vector) -> list[ArchivePart]:
+    return [ArchivePart(part["name"], _plain(part), part["compress"]) for part in vector["parts"]]
 
 
 def _plain(part: Vector) -> bytes:

@@ -23,11 +23,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.backup.sync.merge import Entry, Name
+from cortex_py.backup.sync.merge import DocumentState, Name
 from cortex_py.backup.sync.packs import (
-    Head,
     HeadName,
     PackBuilder,
+    PackHead,
     PackRef,
     RetiredPack,
     Versions,
@@ -251,7 +251,7 @@ def test_a_pack_that_is_formed_wrongly_is_refused(text: bytes, raw: bytes) -> No
 def test_the_same_form_done_right_is_read() -> None:
     name, sealed = _sealed_text(_ABOUT + b"\n" + _STATE + b"\n" + _LINE)
     (record,) = read_pack(sealed, KEYS, name, space="s", machine="m")
-    assert record.entry == Entry({"m": 1}, 1, 1, hashlib.sha256(_LINE).hexdigest(), maker="m")
+    assert record.entry == DocumentState({"m": 1}, 1, 1, hashlib.sha256(_LINE).hexdigest(), maker="m")
 
 
 def test_a_pack_under_another_name_is_refused() -> None:
@@ -342,12 +342,16 @@ def test_many_small_packs_become_one() -> None:
 
 _FIRST = Document("memory", "ab" * 20, {"content": 'Größe, "zitiert"\nzweite Zeile', "tags": ["x"]}, bytes(range(16)))
 _SECOND = Document("entity", "e", {"name": "Anna"})
-RECORDS: list[tuple[Name, Entry, Document | None]] = [
-    (Name("memory", _FIRST.key), Entry({"anvil": 2, "brook": 1}, 1_700, 1_700, _FIRST.digest, maker="anvil"), _FIRST),
-    (Name("entity", "e"), Entry({"brook": 3}, 5, 9, _SECOND.digest, maker="brook"), _SECOND),
-    (Name("saved", "prompt/old"), Entry({"anvil": 2}, 1_800, 1_800, None), None),
+RECORDS: list[tuple[Name, DocumentState, Document | None]] = [
+    (
+        Name("memory", _FIRST.key),
+        DocumentState({"anvil": 2, "brook": 1}, 1_700, 1_700, _FIRST.digest, maker="anvil"),
+        _FIRST,
+    ),
+    (Name("entity", "e"), DocumentState({"brook": 3}, 5, 9, _SECOND.digest, maker="brook"), _SECOND),
+    (Name("saved", "prompt/old"), DocumentState({"anvil": 2}, 1_800, 1_800, None), None),
 ]
-HEAD = Head(
+HEAD = PackHead(
     "0123456789ab",
     "anvil",
     7,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from cortex_py.backup.sync.merge import (
     CONFLICT_MAKER,
-    Entry,
-    MergeResult,
+    DocumentState,
     Name,
+    Settled,
     conflict_copy,
     copy_entry,
     local_changes,
@@ -35,17 +35,17 @@ WRITTEN = st.lists(st.one_of(_EDITS, _HEARS), max_size=12)
 HISTORIES = st.lists(st.one_of(_EDITS, _DELETES, _HEARS), max_size=12)
 
 
-def _entry(versions: dict[str, int], stamp: int, digest: str | None, maker: str) -> Entry:
-    return Entry(versions, stamp, stamp, digest, maker=maker)
+def _entry(versions: dict[str, int], stamp: int, digest: str | None, maker: str) -> DocumentState:
+    return DocumentState(versions, stamp, stamp, digest, maker=maker)
 
 
-def joined(*states: Entry) -> Entry:
+def joined(*states: DocumentState) -> DocumentState:
     return settle(states).entry
 
 
-def states_after(history: list[tuple[str, str, int]]) -> dict[str, Entry]:
+def states_after(history: list[tuple[str, str, int]]) -> dict[str, DocumentState]:
     """What each machine holds; texts are numbers that grow, as digests."""
-    held: dict[str, Entry] = {}
+    held: dict[str, DocumentState] = {}
     for number, (machine, what, clock) in enumerate(history):
         here = held.get(machine)
         if what == "edit":
@@ -64,8 +64,8 @@ def test_what_knows_the_other_supersedes_it_whatever_the_clocks_say() -> None:
     old = _entry({"a": 1}, 900, "old", "a")
     new = local_entry(old, "b", "new", 5)
     assert (new.stamp, new.versions) == (901, {"a": 1, "b": 1})
-    assert settle([old, new]) == MergeResult(new, 1, ())
-    assert settle([new, old]) == MergeResult(new, 0, ())
+    assert settle([old, new]) == Settled(new, 1, ())
+    assert settle([new, old]) == Settled(new, 0, ())
 
 
 def test_of_rivals_the_later_wins_and_the_other_is_told() -> None:
@@ -118,7 +118,7 @@ def test_a_text_that_lost_does_not_bring_back_a_deleted_winner() -> None:
     assert (at_a.entry.digest, at_a.losers) == ("winner", (0,))
     at_b = joined(local_entry(winner, "b", None, 30), loser)
     assert at_b.digest == "loser"
-    assert settle([at_a.entry, at_b]) == MergeResult(Entry({"a": 1, "b": 2}, 30, 30, None), None, ())
+    assert settle([at_a.entry, at_b]) == Settled(DocumentState({"a": 1, "b": 2}, 30, 30, None), None, ())
 
 
 def test_one_count_given_to_two_texts_loses_neither() -> None:
@@ -187,7 +187,7 @@ def test_machines_that_hear_of_each_other_converge(
 
 @given(HISTORIES)
 def test_stamps_grow_along_what_was_known(history: list[tuple[str, str, int]]) -> None:
-    held: dict[str, Entry] = {}
+    held: dict[str, DocumentState] = {}
     for number in range(1, len(history) + 1):
         before, held = held, states_after(history[:number])
         machine, what, _ = history[number - 1]
@@ -200,7 +200,7 @@ def test_stamps_grow_along_what_was_known(history: list[tuple[str, str, int]]) -
 def test_no_text_is_lost_that_nobody_superseded(
     history: list[tuple[str, str, int]], order: list[tuple[str, str]]
 ) -> None:
-    held: dict[str, Entry] = {}
+    held: dict[str, DocumentState] = {}
     wanted: set[str] = set()
     copied: set[str] = set()
 

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cortex_py.access.oidc import KeySet, SignedTokens
 from cortex_py.backup.bridges.layouts import LAYOUTS, ClaudeMemory
 from cortex_py.backup.snapshots import archive as archive_members
-from cortex_py.backup.snapshots.archive import Limits, Part, parse_manifest, verify_archive
+from cortex_py.backup.snapshots.archive import ArchiveLimits, ArchivePart, parse_manifest, verify_archive
 from cortex_py.backup.snapshots.replacement import StateDigest, documents_in
 from cortex_py.backup.sync.packs import (
     HeadName,
@@ -334,7 +334,7 @@ def _request_head(data: bytes) -> None:
 
 # -- Backups -------------------------------------------------------------------------------------------
 
-_SMALL = Limits(part_bytes=1 << 20, parts=50, total_bytes=1 << 21, manifest_bytes=1 << 20)
+_SMALL = ArchiveLimits(part_bytes=1 << 20, parts=50, total_bytes=1 << 21, manifest_bytes=1 << 20)
 
 
 def _archive(data: bytes) -> None:
@@ -358,7 +358,10 @@ def _archive_parts(data: bytes) -> None:
         archive_members.read_trailer(rest)
     else:
         lines, _, vectors = rest.partition(b"\0\0")
-        made = [Part("documents/000001.jsonl", lines), Part("vectors/000001.bin", vectors, compress=False)]
+        made = [
+            ArchivePart("documents/000001.jsonl", lines),
+            ArchivePart("vectors/000001.bin", vectors, compress=False),
+        ]
         list(documents_in(made, StateDigest()))
 
 

@@ -31,7 +31,8 @@ from ...store.documents.document import canonical_json
 from ..files import atomic_write, open_existing, read_exactly, write_fully
 
 __all__ = [
-    "Limits", "Manifest", "Part", "parse_manifest", "read_manifest", "read_parts", "verify_archive", "write_archive",
+    "ArchiveLimits", "ArchiveManifest", "ArchivePart", "parse_manifest", "read_manifest", "read_parts",
+    "verify_archive", "write_archive",
 ]  # fmt: skip
 
 
@@ -80,7 +81,7 @@ _CHECK_AT = len(_TRAILER_START) + _TRAILER_FIELDS.size + _DIGEST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ArchiveLimits:
     """Bounds on an archive; `ratio` limits the size of all parts together to a multiple of the file's size."""
 
     part_bytes: int = 64 * _MIB
@@ -98,7 +99,7 @@ class Limits:
         return f"more than {self.total_bytes} bytes" if total > self.total_bytes else None
 
 
-LIMITS = Limits()
+LIMITS = ArchiveLimits()
 
 
 def altered(what: str) -> BackupCorrupt:
@@ -131,7 +132,7 @@ class PartFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ArchiveManifest:
     """What an archive holds. Archives with equal parts have the same `content_sha256`, whatever their facts."""
 
     facts: Mapping[str, JSON]
@@ -177,7 +178,7 @@ class NameOrder:
         return False
 
 
-def manifest_json(facts: Mapping[str, JSON], parts: Sequence[PartFacts], limits: Limits) -> bytes:
+def manifest_json(facts: Mapping[str, JSON], parts: Sequence[PartFacts], limits: ArchiveLimits) -> bytes:
     """Encode a manifest; facts that could not be read back are refused."""
     listed = _listed(parts)
     digest = sha256(canonical_json(listed)).hexdigest()
@@ -199,7 +200,7 @@ def manifest_json(facts: Mapping[str, JSON], parts: Sequence[PartFacts], limits:
     return data
 
 
-def parse_manifest(data: bytes, size_bytes: int, limits: Limits) -> Manifest:
+def parse_manifest(data: bytes, size_bytes: int, limits: ArchiveLimits) -> ArchiveManifest:
     """Decode a manifest. Its values are within the limits, but nothing of it is proved yet."""
     try:
         found = json.loads(data.decode("utf-8"))
@@ -222,7 +223,7 @@ def parse_manifest(data: bytes, size_bytes: int, limits: Limits) -> Manifest:
             raise altered(f"in its manifest {fault}")
     if found["content_sha256"] != sha256(canonical_json(_listed(parts))).hexdigest():
         raise altered("its manifest does not belong to these parts")
-    return Manifest(found["facts"], parts, found["content_sha256"], size_bytes)
+    return ArchiveManifest(found["facts"], parts, found["content_sha256"], size_bytes)
 
 
 def _listed(parts: Sequence[PartFacts]) -> list[JSON]:
@@ -421,7 +422,7 @@ _READ_BYTES = 64 * 1024
 _PACKING_BYTES = 64 * 1024
 
 
-class Part(NamedTuple):
+class ArchivePart(NamedTuple):
     """One file of an archive; `compress` is false if compression gains nothing."""
 
     name: str
@@ -434,13 +435,13 @@ class Part(NamedTuple):
 
 def write_archive(
     path: Path,
-    parts: Iterable[Part],
+    parts: Iterable[ArchivePart],
     facts: Mapping[str, JSON] | Callable[[], Mapping[str, JSON]],
-    limits: Limits = LIMITS,
+    limits: ArchiveLimits = LIMITS,
     *,
     key: HomeKey | None = None,
     workers: int = _WORKERS,
-) -> Manifest:
+) -> ArchiveManifest:
     """Write the parts as one file, which appears when it is complete and on the disk; `key` seals it.
 
     A function as `facts` is called after the last part. Non-default limits have to be given to the reader too.
@@ -472,7 +473,7 @@ def write_archive(
     return parse_manifest(text, size, limits)
 
 
-def _check(parts: Iterable[Part], limits: Limits) -> Iterator[Part]:
+def _check(parts: Iterable[ArchivePart], limits: ArchiveLimits) -> Iterator[ArchivePart]:
     """The parts, as long as the archive could be read back."""
     order = NameOrder()
     count, total = 0, 0
@@ -485,7 +486,7 @@ def _check(parts: Iterable[Part], limits: Limits) -> Iterator[Part]:
         yield part
 
 
-def _pack_all(parts: Iterable[Part], limits: Limits, workers: int) -> Generator[tuple[PartFacts, bytes]]:
+def _pack_all(parts: Iterable[ArchivePart], limits: ArchiveLimits, workers: int) -> Generator[tuple[PartFacts, bytes]]:
     """The parts as gzip members, in order; a few are compressed at a time."""
     waiting: deque[Future[tuple[PartFacts, bytes]]] = deque()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="cortex-archive")
@@ -501,7 +502,7 @@ def _pack_all(parts: Iterable[Part], limits: Limits, workers: int) -> Generator[
         pool.shutdown(cancel_futures=True)
 
 
-def _pack(part: Part, most_ratio: int) -> tuple[PartFacts, bytes]:
+def _pack(part: ArchivePart, most_ratio: int) -> tuple[PartFacts, bytes]:
     size = len(part.data)
     entry = tar_header(part.name, size) + part.data + padding(size)
     member = gzip_member(entry, compress=part.compress, most_ratio=most_ratio)
@@ -511,7 +512,7 @@ def _pack(part: Part, most_ratio: int) -> tuple[PartFacts, bytes]:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def verify_archive(path: Path, limits: Limits = LIMITS, *, key: HomeKey | None = None) -> Manifest:
+def verify_archive(path: Path, limits: ArchiveLimits = LIMITS, *, key: HomeKey | None = None) -> ArchiveManifest:
     """Read an archive to its end as `read_parts` does, keeping nothing."""
     with _open(path, limits, key) as archive:
         for _ in archive.parts():
@@ -519,13 +520,13 @@ def verify_archive(path: Path, limits: Limits = LIMITS, *, key: HomeKey | None =
     return archive.manifest
 
 
-def read_manifest(path: Path, limits: Limits = LIMITS, *, key: HomeKey | None = None) -> Manifest:
+def read_manifest(path: Path, limits: ArchiveLimits = LIMITS, *, key: HomeKey | None = None) -> ArchiveManifest:
     """Read the manifest from the end of the file; the parts are neither read nor checked."""
     with _open(path, limits, key) as archive:
         return archive.manifest
 
 
-def read_parts(path: Path, limits: Limits = LIMITS, *, key: HomeKey | None = None) -> Iterator[Part]:
+def read_parts(path: Path, limits: ArchiveLimits = LIMITS, *, key: HomeKey | None = None) -> Iterator[ArchivePart]:
     """Yield the parts in order; raises at the first fault.
 
     Only an iteration that ends without an error proves the whole: do not act on a part before.
@@ -540,11 +541,11 @@ class _Archive:
 
     file: BinaryIO
     digest: bytes
-    manifest: Manifest
+    manifest: ArchiveManifest
     manifest_at: int
     manifest_member: bytes
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[ArchivePart]:
         self.file.seek(0)
         packed = _Packed(self.file, self.manifest_at)
         for facts in self.manifest.parts:
@@ -559,7 +560,7 @@ class _Archive:
 
 
 @contextmanager
-def _open(path: Path, limits: Limits, key: HomeKey | None) -> Iterator[_Archive]:
+def _open(path: Path, limits: ArchiveLimits, key: HomeKey | None) -> Iterator[_Archive]:
     with open_existing(path) as file:
         try:
             yield _read_end(_unseal(file, path, key), limits)
@@ -578,7 +579,7 @@ def _unseal(file: BinaryIO, path: Path, key: HomeKey | None) -> BinaryIO:
     return io.BufferedReader(SealedReader(file, key, path))
 
 
-def _read_end(file: BinaryIO, limits: Limits) -> _Archive:
+def _read_end(file: BinaryIO, limits: ArchiveLimits) -> _Archive:
     """Read the trailer, then the manifest, whose offset the trailer gives."""
     size = file.seek(0, os.SEEK_END)
     trailer_at = max(0, size - TRAILER_BYTES)
@@ -597,7 +598,7 @@ def _read_end(file: BinaryIO, limits: Limits) -> _Archive:
     return _Archive(file, digest, manifest, manifest_at, member)
 
 
-def _manifest_text(data: bytes, limits: Limits) -> bytes:
+def _manifest_text(data: bytes, limits: ArchiveLimits) -> bytes:
     packed = _Packed(io.BytesIO(data), len(data))
     member = _InflatedMember(packed)
     name, size = read_entry(member.read(BLOCK))
@@ -617,7 +618,7 @@ def _manifest_text(data: bytes, limits: Limits) -> bytes:
     return text
 
 
-def _read_part(packed: _Packed, facts: PartFacts) -> Part:
+def _read_part(packed: _Packed, facts: PartFacts) -> ArchivePart:
     member = _InflatedMember(packed)
     name, size = read_entry(member.read(BLOCK))
     if name != facts.name:
@@ -631,4 +632,4 @@ def _read_part(packed: _Packed, facts: PartFacts) -> Part:
     member.end()
     if sha256(data).hexdigest() != facts.sha256:
         raise altered(f"the part {name} is not what was written")
-    return Part(name, data, member.compressed)
+    return ArchivePart(name, data, member.compressed)

@@ -20,7 +20,7 @@ from ...store.documents.document import Document, parse_canonical
 from ...store.documents.documents import check_document, key_order
 from ...store.rows import IndexedRecord
 from ...store.store import Store
-from .archive import Part
+from .archive import ArchivePart
 
 __all__ = [
     "MoveResult", "ReplaceResult", "StateDigest", "copy_projects", "documents_in", "move_store", "parts_of",
@@ -55,7 +55,7 @@ class StateDigest:
         return self._sum.hexdigest()
 
 
-def parts_of(documents: Iterable[Document], state: StateDigest) -> Iterator[Part]:
+def parts_of(documents: Iterable[Document], state: StateDigest) -> Iterator[ArchivePart]:
     """Parts of bounded size: lines of documents and, next to them, their vectors."""
     lines: list[bytes] = []
     indexes: list[bytes] = []
@@ -73,14 +73,14 @@ def parts_of(documents: Iterable[Document], state: StateDigest) -> Iterator[Part
         yield from _pair(number + 1, lines, indexes)
 
 
-def _pair(number: int, lines: list[bytes], indexes: list[bytes]) -> Iterator[Part]:
-    yield Part(f"documents/{number:06d}.jsonl", b"\n".join(lines) + b"\n")
-    yield Part(f"vectors/{number:06d}.bin", b"".join(indexes), compress=False)
+def _pair(number: int, lines: list[bytes], indexes: list[bytes]) -> Iterator[ArchivePart]:
+    yield ArchivePart(f"documents/{number:06d}.jsonl", b"\n".join(lines) + b"\n")
+    yield ArchivePart(f"vectors/{number:06d}.bin", b"".join(indexes), compress=False)
 
 
-def documents_in(parts: Iterable[Part], state: StateDigest, *, checked: bool = False) -> Iterator[Document]:
+def documents_in(parts: Iterable[ArchivePart], state: StateDigest, *, checked: bool = False) -> Iterator[Document]:
     """The documents of an archive, in strictly ascending order; each is checked unless `checked`."""
-    waiting: Part | None = None
+    waiting: ArchivePart | None = None
     last: tuple[int, tuple[str, ...]] = (-1, ())
     for part in parts:
         folder = part.name.split("/")[0]
@@ -103,7 +103,7 @@ def documents_in(parts: Iterable[Part], state: StateDigest, *, checked: bool = F
         raise _corrupt(waiting.name, "the part that belongs to it is missing")
 
 
-def _documents(lines: Part, indexes: Part) -> Iterator[Document]:
+def _documents(lines: ArchivePart, indexes: ArchivePart) -> Iterator[Document]:
     place = 0
     for number, line in enumerate(lines.data.removesuffix(b"\n").split(b"\n"), start=1):
         end = place + _LENGTH.size

@@ -32,7 +32,7 @@ from ...store.store import Store
 from ...tracing import reported
 from ..files import exclusive_lock
 from ..source import BackupSource
-from .archive import Manifest, Part, read_manifest, read_parts, verify_archive, write_archive
+from .archive import ArchiveManifest, ArchivePart, read_manifest, read_parts, verify_archive, write_archive
 from .replacement import StateDigest, documents_in, parts_of, replace_state
 
 __all__ = ["RestoreResult", "Retention", "Snapshot", "Snapshots", "ids_to_keep"]
@@ -138,11 +138,11 @@ class Snapshots:
         state = StateDigest()
         with self._store.database.read() as session:
 
-            def parts() -> Iterator[Part]:
+            def parts() -> Iterator[ArchivePart]:
                 found = self._store.documents.scan(session, self._source.space, tag=self._source.tag)
                 yield from parts_of(reported("documents", found), state)
                 for name, data in self._source.files():
-                    yield Part(f"files/{name}", data)
+                    yield ArchivePart(f"files/{name}", data)
 
             write_archive(
                 path,
@@ -188,7 +188,7 @@ class Snapshots:
         if self._looked_at is not None and timedelta(0) <= now - self._looked_at < every / 24:
             return False
         self._looked_at = now
-        newest: Manifest | None = None
+        newest: ArchiveManifest | None = None
         for path in sorted(self._paths(), reverse=True):
             try:
                 newest = read_manifest(path, key=self._key)
@@ -257,7 +257,7 @@ class Snapshots:
         self._mark(path.name, stamp)
         return self._snapshot(path, manifest, verified=True)
 
-    def _documents(self, path: Path, manifest: Manifest) -> Iterator[object]:
+    def _documents(self, path: Path, manifest: ArchiveManifest) -> Iterator[object]:
         state = StateDigest()
         counts = manifest.facts.get("documents")
         total = sum(counts.values()) if isinstance(counts, dict) else 0
@@ -267,7 +267,7 @@ class Snapshots:
             yield document
         self._check_facts(manifest, state)
 
-    def _check_facts(self, manifest: Manifest, state: StateDigest) -> None:
+    def _check_facts(self, manifest: ArchiveManifest, state: StateDigest) -> None:
         facts = manifest.facts
         if facts.get("form") != _FORM or facts.get("form_version") != _FORM_VERSION:
             raise BackupError(
@@ -359,7 +359,7 @@ class Snapshots:
         ) as mine:
             yield mine
 
-    def _snapshot(self, path: Path, manifest: Manifest, *, verified: bool) -> Snapshot:
+    def _snapshot(self, path: Path, manifest: ArchiveManifest, *, verified: bool) -> Snapshot:
         counts = manifest.facts.get("documents")
         return Snapshot(
             _id_of(path),
@@ -414,7 +414,7 @@ def _moment_in(path: Path) -> datetime:
     return moment
 
 
-def _number(manifest: Manifest, name: str) -> int:
+def _number(manifest: ArchiveManifest, name: str) -> int:
     value = manifest.facts.get(name)
     if not isinstance(value, int):
         raise BackupCorrupt(f"The snapshot does not say its {name}.", remedy="Use another snapshot.")

@@ -20,7 +20,7 @@ from ..targets.target import Target
 from ..vault.header import LIMITS, KdfLimits, KdfParameters
 from ..vault.vault import decrypt, encrypt, rewrap
 from .merge import Replica
-from .packs import ROOT, Head, PackRef
+from .packs import ROOT, PackHead, PackRef
 
 __all__ = ["KEY_PATH", "Collection", "CollectionKey", "MergedHead", "OwnHead", "SyncState"]
 
@@ -176,7 +176,7 @@ class SyncState:
     def own_is(self, own: OwnHead) -> None:
         self._write(self._own, [own.sequence, own.head, own.day])
 
-    def is_foreign(self, head: Head) -> bool:
+    def is_foreign(self, head: PackHead) -> bool:
         """Whether another home wrote this head of this machine: an earlier home, or a copy of this one."""
         own = self.own
         return own is None or (head.head != own.head and head.sequence >= own.sequence)
@@ -204,7 +204,7 @@ class SyncState:
         sequence, head, packs, machine = values
         return MergedHead(int(sequence), str(head), frozenset(packs), str(machine))
 
-    def merged_is(self, mark: str, head: Head) -> None:
+    def merged_is(self, mark: str, head: PackHead) -> None:
         packs = [pack.name[:_SHORT] for pack in head.packs]
         self._write(f"merged:{mark}", [head.sequence, head.head, packs, head.machine])
 

@@ -14,8 +14,18 @@ from typing import Any, NamedTuple, Protocol
 from ...store.documents.document import Document
 
 __all__ = [
-    "CONFLICT_MAKER", "Change", "Entry", "MergeResult", "Name", "Replica", "conflict_copy", "copy_entry",
-    "local_changes", "local_entry", "same_work", "settle",
+    "CONFLICT_MAKER",
+    "Change",
+    "DocumentState",
+    "Name",
+    "Replica",
+    "Settled",
+    "conflict_copy",
+    "copy_entry",
+    "local_changes",
+    "local_entry",
+    "same_work",
+    "settle",
 ]  # fmt: skip
 
 
@@ -27,7 +37,7 @@ class Name(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DocumentState:
     """The state of a document across machines, kept after its deletion (`digest` None).
 
     `versions` counts, per machine, the changes that this state includes. `maker` is the machine whose latest counted
@@ -69,19 +79,19 @@ class Replica(Protocol):
     def withholds(self, document: Document) -> bool:
         """Whether a document of the current scan stays on this machine."""
 
-    def entries(self) -> dict[Name, Entry]:
+    def entries(self) -> dict[Name, DocumentState]:
         """What was known after the last exchange with the target."""
 
     def changed_at(self, document: Document) -> int:
         """When a document was last changed by its user, in microseconds."""
 
-    def apply(self, changes: Sequence[Change], entries: Mapping[Name, Entry]) -> Sequence[Name]:
+    def apply(self, changes: Sequence[Change], entries: Mapping[Name, DocumentState]) -> Sequence[Name]:
         """Make the changes and keep the entries in one transaction; returns the names changed meanwhile.
 
         If there is such a name, nothing is done. The sequence is ordered as `KINDS`; load each document once.
         """
 
-    def keep(self, entries: Mapping[Name, Entry], dropped: Iterable[Name] = ()) -> None:
+    def keep(self, entries: Mapping[Name, DocumentState], dropped: Iterable[Name] = ()) -> None:
         """Keep entries without changing documents."""
 
     def fact(self, key: str) -> str | None:
@@ -105,19 +115,19 @@ CONFLICT_MAKER = "~conflict"
 
 
 @dataclass(frozen=True, slots=True)
-class MergeResult:
+class Settled:
     """The merge of several states.
 
     `winner` is the index of the state that stays, None if the document is deleted; `losers` are the indexes of its live
     rivals, each text once.
     """
 
-    entry: Entry
+    entry: DocumentState
     winner: int | None
     losers: tuple[int, ...]
 
 
-def settle(states: Sequence[Entry]) -> MergeResult:
+def settle(states: Sequence[DocumentState]) -> Settled:
     """Merge several states: a text stays unless a state that knows it has another text or none; of rivals the later
     wins.
 
@@ -128,7 +138,7 @@ def settle(states: Sequence[Entry]) -> MergeResult:
     floor = max(state.floor for state in states)
     alive = [place for place, state in enumerate(states) if state.digest is not None and not _left_out(state, states)]
     if not alive:
-        return MergeResult(Entry(versions, floor, floor, None), None, ())
+        return Settled(DocumentState(versions, floor, floor, None), None, ())
     winner = max(alive, key=lambda place: _rank(states[place]))
     won = states[winner]
     losers: dict[str | None, int] = {}
@@ -138,10 +148,10 @@ def settle(states: Sequence[Entry]) -> MergeResult:
     # With later changes of its maker counted, the count would no longer identify this one.
     maker = won.maker if won.maker and versions[won.maker] == won.versions[won.maker] else ""
     entry = replace(won, versions=versions, floor=floor, maker=maker)
-    return MergeResult(entry, winner, tuple(sorted(losers.values())))
+    return Settled(entry, winner, tuple(sorted(losers.values())))
 
 
-def local_entry(known: Entry | None, actor: str, digest: str | None, changed_at: int) -> Entry:
+def local_entry(known: DocumentState | None, actor: str, digest: str | None, changed_at: int) -> DocumentState:
     """The state after local changes: the known one if nothing changed, else one that supersedes it."""
     if known is not None and known.digest == digest:
         return known
@@ -149,18 +159,18 @@ def local_entry(known: Entry | None, actor: str, digest: str | None, changed_at:
     versions[actor] = versions.get(actor, 0) + 1
     stamp = max(changed_at, known.floor + 1 if known is not None else 1)
     # Other states need not know a deletion itself, only what it deleted.
-    return Entry(versions, stamp, stamp, digest, maker=actor if digest is not None else "")
+    return DocumentState(versions, stamp, stamp, digest, maker=actor if digest is not None else "")
 
 
 def local_changes(
     documents: Iterable[Document],
-    known: Mapping[Name, Entry],
+    known: Mapping[Name, DocumentState],
     actor: str,
     *,
     changed_at: Callable[[Document], int],
     now: int,
     withheld: Callable[[Document], bool] = lambda _document: False,
-) -> Generator[tuple[Name, Entry, Document | None]]:
+) -> Generator[tuple[Name, DocumentState, Document | None]]:
     """The current state of every document that is or was here: existing ones first, then deleted ones.
 
     `withheld` documents are skipped: nothing is recorded about them, not even a deletion.
@@ -179,23 +189,23 @@ def local_changes(
             yield name, local_entry(before, actor, None, now), None
 
 
-def copy_entry(copy: Document, loser: Entry) -> Entry:
+def copy_entry(copy: Document, loser: DocumentState) -> DocumentState:
     """The state of a conflict copy, the same on every machine."""
-    return Entry({CONFLICT_MAKER: 1}, loser.stamp, loser.stamp, copy.digest, maker=CONFLICT_MAKER)
+    return DocumentState({CONFLICT_MAKER: 1}, loser.stamp, loser.stamp, copy.digest, maker=CONFLICT_MAKER)
 
 
-def _left_out(state: Entry, states: Sequence[Entry]) -> bool:
+def _left_out(state: DocumentState, states: Sequence[DocumentState]) -> bool:
     return any(_knows(other, state) and not _is_one_change(other, state) for other in states)
 
 
-def _knows(state: Entry, other: Entry) -> bool:
+def _knows(state: DocumentState, other: DocumentState) -> bool:
     """Whether a state counts the change that made the other one."""
     if other.maker:
         return state.versions.get(other.maker, 0) >= other.versions[other.maker]
     return all(state.versions.get(machine, 0) >= count for machine, count in other.versions.items())
 
 
-def _is_one_change(state: Entry, other: Entry) -> bool:
+def _is_one_change(state: DocumentState, other: DocumentState) -> bool:
     """Whether both hold the result of one change. Only a copied home gives one count to two texts."""
     if state.digest is None or state.maker != other.maker:
         return False
@@ -203,7 +213,7 @@ def _is_one_change(state: Entry, other: Entry) -> bool:
     return state.versions[maker] == other.versions[maker] if maker else state.versions == other.versions
 
 
-def _rank(state: Entry) -> tuple[int, str, int, str]:
+def _rank(state: DocumentState) -> tuple[int, str, int, str]:
     return state.stamp, state.digest or "", state.versions.get(state.maker, 0), state.maker
 
 

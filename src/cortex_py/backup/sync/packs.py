@@ -22,7 +22,7 @@ from ...errors import BackupCorrupt, BackupError
 from ...security.ciphers import ObjectKeys, Random, name_object, open_object, seal_object
 from ...store.documents.document import Document, canonical_json, parse_document
 from ..vault.vault import padded_size
-from .merge import Entry, Name
+from .merge import DocumentState, Name
 
 _FORM = 1
 _START = struct.Struct(">BIII")
@@ -46,7 +46,7 @@ class Record(NamedTuple):
     """One document in a pack; `document` is None if it was deleted."""
 
     name: Name
-    entry: Entry
+    entry: DocumentState
     document: Document | None
 
 
@@ -71,9 +71,9 @@ class PackBuilder:
         self._lines = [canonical_json({"machine": machine, "space": space})]
         self._vectors: list[bytes] = []
         self.size = 0
-        self.entries: dict[Name, Entry] = {}
+        self.entries: dict[Name, DocumentState] = {}
 
-    def add(self, name: Name, entry: Entry, document: Document | None) -> None:
+    def add(self, name: Name, entry: DocumentState, document: Document | None) -> None:
         fields: dict[str, Any] = {
             "floor": entry.floor,
             "maker": entry.maker,
@@ -141,12 +141,12 @@ def read_pack(
         raise malformed("it has vectors that belong to nothing")
 
 
-def _entry(fields: Mapping[str, Any], digest: str | None, shared: Versions) -> Entry:
+def _entry(fields: Mapping[str, Any], digest: str | None, shared: Versions) -> DocumentState:
     versions = {_text(machine): _count(count) for machine, count in dict(fields["versions"]).items()}
     maker = _text(fields["maker"])
     if maker and maker not in versions:
         raise ValueError("a maker that is not counted")
-    return Entry(shared.shared(versions), _count(fields["stamp"]), _count(fields["floor"]), digest, maker=maker)
+    return DocumentState(shared.shared(versions), _count(fields["stamp"]), _count(fields["floor"]), digest, maker=maker)
 
 
 def _count(value: object) -> int:
@@ -232,7 +232,7 @@ class RetiredPack(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class PackHead:
     """`sequence` grows with every push of the machine; `head` is random and distinguishes two writers of one number."""
 
     space: str
@@ -262,7 +262,7 @@ def head_names(paths: list[str]) -> list[HeadName]:
     return sorted(found, key=lambda name: (name.day, name.path), reverse=True)
 
 
-def seal_head(head: Head, name: HeadName, keys: ObjectKeys, random: Random) -> bytes:
+def seal_head(head: PackHead, name: HeadName, keys: ObjectKeys, random: Random) -> bytes:
     fields = {
         "head": head.head,
         "leaving": [list(each) for each in head.leaving],
@@ -275,7 +275,7 @@ def seal_head(head: Head, name: HeadName, keys: ObjectKeys, random: Random) -> b
     return seal_object(framed(canonical_json(fields)), keys, context=_head_context(name), random=random)
 
 
-def open_head(sealed: bytes, name: HeadName, keys: ObjectKeys) -> Head:
+def open_head(sealed: bytes, name: HeadName, keys: ObjectKeys) -> PackHead:
     text, rest = unframed(open_object(sealed, keys, context=_head_context(name)))
     if rest:
         raise malformed("a head has no vectors")
@@ -285,10 +285,10 @@ def open_head(sealed: bytes, name: HeadName, keys: ObjectKeys) -> Head:
         raise malformed("a head cannot be read") from error
 
 
-def _head(fields: dict[str, Any], name: HeadName, keys: ObjectKeys) -> Head:
+def _head(fields: dict[str, Any], name: HeadName, keys: ObjectKeys) -> PackHead:
     if set(fields) != _HEAD_FIELDS:
         raise ValueError("other fields")
-    head = Head(
+    head = PackHead(
         str(fields["space"]),
         str(fields["machine"]),
         _count(fields["sequence"]),

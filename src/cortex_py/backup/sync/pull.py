@@ -20,7 +20,7 @@ from .collection import Collection, SyncState
 from .merge import (
     CONFLICT_MAKER,
     Change,
-    Entry,
+    DocumentState,
     Name,
     Replica,
     conflict_copy,
@@ -29,7 +29,7 @@ from .merge import (
     same_work,
     settle,
 )
-from .packs import Head, HeadName, PackRef, Versions, head_names, open_head, pack_path, read_pack
+from .packs import HeadName, PackHead, PackRef, Versions, head_names, open_head, pack_path, read_pack
 
 __all__ = [
     "HEAD_BYTES", "HeadFault", "Incoming", "PackSpool", "Plan", "SyncConflict", "gather", "heads_of_space",
@@ -54,7 +54,7 @@ class HeadFault(NamedTuple):
 class IncomingState(NamedTuple):
     """A received state, and the index of its pack in the spool."""
 
-    entry: Entry
+    entry: DocumentState
     pack: int
 
 
@@ -115,9 +115,9 @@ class Incoming:
     """What was received: `states` holds each state once, `merged` the heads whose packs are among them."""
 
     states: dict[Name, list[IncomingState]] = field(default_factory=dict)
-    merged: list[tuple[HeadName, Head]] = field(default_factory=list)
-    unchanged: list[Head] = field(default_factory=list)
-    rolled_back: list[Head] = field(default_factory=list)
+    merged: list[tuple[HeadName, PackHead]] = field(default_factory=list)
+    unchanged: list[PackHead] = field(default_factory=list)
+    rolled_back: list[PackHead] = field(default_factory=list)
     faults: list[HeadFault] = field(default_factory=list)
     # Whether another home wrote a head of this machine.
     foreign: bool = False
@@ -147,7 +147,7 @@ def heads_of_space(target: Target, prefix: str) -> dict[str, list[HeadName]]:
     return found
 
 
-def read_head(target: Target, name: HeadName, collection: Collection) -> Head:
+def read_head(target: Target, name: HeadName, collection: Collection) -> PackHead:
     sealed = target.get(name.path, HEAD_BYTES)
     if sealed is None:
         raise BackupCorrupt(f"The backup {name.path} is missing.", remedy="Pull again, or push from its machine.")
@@ -161,7 +161,7 @@ def read_head(target: Target, name: HeadName, collection: Collection) -> Head:
 
 def newest_head(
     target: Target, names: Sequence[HeadName], collection: Collection, faults: list[HeadFault]
-) -> tuple[HeadName, Head] | None:
+) -> tuple[HeadName, PackHead] | None:
     """The latest readable head of a machine; an older restore point is better than none."""
     for name in names:
         try:
@@ -213,7 +213,7 @@ def gather(
 
 
 def _states(
-    target: Target, head: Head, packs: Sequence[PackRef], spool: PackSpool, incoming: Incoming
+    target: Target, head: PackHead, packs: Sequence[PackRef], spool: PackSpool, incoming: Incoming
 ) -> dict[Name, IncomingState]:
     states: dict[Name, IncomingState] = {}
     for number, pack in enumerate(packs, start=1):
@@ -247,7 +247,7 @@ class Plan:
     """The arguments of `Replica.apply`, and what they amount to."""
 
     changes: Sequence[Change] = ()
-    entries: dict[Name, Entry] = field(default_factory=dict)
+    entries: dict[Name, DocumentState] = field(default_factory=dict)
     added: int = 0
     changed: int = 0
     removed: int = 0
@@ -274,9 +274,9 @@ class _Planning:
         self._plan = Plan()
         self._changes: dict[Name, Change] = {}
         self._local: set[Name] = set()
-        self._lost: list[tuple[Name, Document, Entry]] = []
+        self._lost: list[tuple[Name, Document, DocumentState]] = []
 
-    def local(self, name: Name, known: Entry | None, entry: Entry, document: Document | None) -> None:
+    def local(self, name: Name, known: DocumentState | None, entry: DocumentState, document: Document | None) -> None:
         """A document that is or was here."""
         if entry is not known:
             self._plan.entries[name] = entry
@@ -285,7 +285,7 @@ class _Planning:
             self._local.add(name)
             self._join(name, entry, document, arrived)
 
-    def others(self, known: dict[Name, Entry]) -> None:
+    def others(self, known: dict[Name, DocumentState]) -> None:
         """What was never here, and the copies of rivals that lost."""
         for name, arrived in self._incoming.items():
             if name not in self._local:
@@ -307,7 +307,9 @@ class _Planning:
         plan.conflicts.sort()
         return plan
 
-    def _join(self, name: Name, entry: Entry | None, document: Document | None, came: Sequence[IncomingState]) -> None:
+    def _join(
+        self, name: Name, entry: DocumentState | None, document: Document | None, came: Sequence[IncomingState]
+    ) -> None:
         here = [] if entry is None else [entry]
         states = [*here, *(one.entry for one in came)]
         settled = settle(states)
@@ -337,7 +339,7 @@ class _Planning:
             if lost is not None and won is not None and not same_work(lost, won):
                 self._lost.append((name, lost, states[place]))
 
-    def _own_pack(self, merged: Entry, came: Sequence[IncomingState]) -> str:
+    def _own_pack(self, merged: DocumentState, came: Sequence[IncomingState]) -> str:
         """The pack of this machine that holds just this state, where a new home reads what the old one pushed."""
         for one in came:
             machine, pack = self._spool.origin(one.pack)
@@ -345,7 +347,7 @@ class _Planning:
                 return pack
         return ""
 
-    def _keep_copy(self, document: Document, loser: Entry, known: dict[Name, Entry]) -> Name | None:
+    def _keep_copy(self, document: Document, loser: DocumentState, known: dict[Name, DocumentState]) -> Name | None:
         copy = conflict_copy(document)
         while copy is not None:
             name = Name(copy.kind, copy.key)
@@ -362,7 +364,7 @@ class _Planning:
         return None
 
 
-def _same(left: Entry, right: Entry) -> bool:
+def _same(left: DocumentState, right: DocumentState) -> bool:
     """Whether two states are the same to other machines."""
     return (left.versions, left.stamp, left.digest, left.maker) == (
         right.versions,

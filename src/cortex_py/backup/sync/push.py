@@ -20,8 +20,8 @@ from ...store.documents.document import Document
 from ...tracing import report
 from ..targets.target import Target
 from .collection import Collection, OwnHead, SyncState
-from .merge import Entry, Name, Replica, local_changes
-from .packs import ROOT, Head, HeadName, PackBuilder, PackRef, RetiredPack, day_of, pack_path, seal_head, seal_pack
+from .merge import DocumentState, Name, Replica, local_changes
+from .packs import ROOT, HeadName, PackBuilder, PackHead, PackRef, RetiredPack, day_of, pack_path, seal_head, seal_pack
 from .pull import read_head
 
 __all__ = ["RETAINED_HEADS", "Push", "PushResult", "pack_limit", "packs_to_rewrite"]
@@ -119,7 +119,7 @@ class Push:
         random: Random,
         *,
         names: Sequence[HeadName],
-        head: tuple[HeadName, Head] | None,
+        head: tuple[HeadName, PackHead] | None,
         own: HeadName,
     ) -> None:
         self._target = target
@@ -128,14 +128,14 @@ class Push:
         self._random = random
         self._names = names
         self._at: HeadName | None = head[0] if head else None
-        self._head: Head | None = head[1] if head else None
+        self._head: PackHead | None = head[1] if head else None
         self._own = own
         now = clock.now()
         self._now = to_micros(now)
         self._today = day_of(now)
         self._listed: dict[str, int] = {}
         self._packs: list[PackRef] = []
-        self._entries: dict[Name, Entry] = {}
+        self._entries: dict[Name, DocumentState] = {}
         self._result = PushResult(target.shown)
 
     def run(self, replica: Replica, space: str, *, whole: bool) -> PushResult:
@@ -163,7 +163,7 @@ class Push:
         self._result.cleared = self._clear(name, head)
         return self._finish(name, head)
 
-    def _finish(self, name: HeadName, head: Head) -> PushResult:
+    def _finish(self, name: HeadName, head: PackHead) -> PushResult:
         withheld = Counter({kind: count for kind, count in self._result.withheld.items() if count})
         return replace(self._result, cloud_path=name.path, sequence=head.sequence, withheld=withheld)
 
@@ -171,7 +171,7 @@ class Push:
         self,
         replica: Replica,
         space: str,
-        known: dict[Name, Entry],
+        known: dict[Name, DocumentState],
         kept: Sequence[PackRef],
         uploaded: Sequence[PackRef],
         whole: bool,
@@ -237,7 +237,7 @@ class Push:
 
     def _next_head(
         self, machine: str, space: str, packs: tuple[PackRef, ...], before: Sequence[PackRef]
-    ) -> tuple[HeadName, Head]:
+    ) -> tuple[HeadName, PackHead]:
         own, head = self._state.own, self._head
         # Never earlier than an existing one, whatever the clock does: readers find the latest head by its name.
         day = max([self._today, *([own.day] if own else []), *(name.day for name in self._names[:1])])
@@ -250,9 +250,9 @@ class Push:
             if name not in listed and pack_path(name) in self._listed
         )
         identity = self._random(_HEAD_ID_BYTES).hex()
-        return self._own._replace(day=day), Head(space, machine, sequence, identity, self._now, packs, leaving)
+        return self._own._replace(day=day), PackHead(space, machine, sequence, identity, self._now, packs, leaving)
 
-    def _clear(self, name: HeadName, head: Head) -> bool:
+    def _clear(self, name: HeadName, head: PackHead) -> bool:
         """Delete restore points beyond the retained ones, and packs that no head has listed for some days."""
         heads = sorted({*self._names, name}, key=lambda one: one.day, reverse=True)
         try:

@@ -14,7 +14,7 @@ from ...store.store import Store
 from ...store.tables.replicas import EntryRow, earlier_texts, marked, only_mentioned_by, replacements
 from ..source import BackupSource
 from ..transfer.import_checks import texts_in
-from .merge import Change, Entry, Name
+from .merge import Change, DocumentState, Name
 
 __all__ = ["PersonalDataFilter", "StoreReplica"]
 
@@ -122,11 +122,11 @@ class StoreReplica:
             self._withheld = PersonalDataFilter(self._scan, self._source.space)
         return document in self._withheld
 
-    def entries(self) -> dict[Name, Entry]:
+    def entries(self) -> dict[Name, DocumentState]:
         with self._store.database.read() as session:
             rows = self._store.replicas.entries(session, self._source.space, self._target)
         return {
-            Name(row.kind, row.key): Entry(
+            Name(row.kind, row.key): DocumentState(
                 json.loads(row.versions), row.stamp, row.latest, row.digest, row.pack, row.maker
             )
             for row in rows
@@ -136,7 +136,7 @@ class StoreReplica:
         found = (document.data.get(name) for name in _MOMENTS)
         return next((moment for moment in found if isinstance(moment, int)), 0)
 
-    def apply(self, changes: Sequence[Change], entries: Mapping[Name, Entry]) -> Sequence[Name]:
+    def apply(self, changes: Sequence[Change], entries: Mapping[Name, DocumentState]) -> Sequence[Name]:
         try:
             with self._store.database.write() as session:
                 # All checks come first, since deleting a document also deletes what depends on it.
@@ -171,7 +171,7 @@ class StoreReplica:
             check_document(document)
             documents.put(session, space, document, seq, self._source.index)
 
-    def keep(self, entries: Mapping[Name, Entry], dropped: Iterable[Name] = ()) -> None:
+    def keep(self, entries: Mapping[Name, DocumentState], dropped: Iterable[Name] = ()) -> None:
         with self._store.database.write(self._source.space) as session:
             self._store.replicas.keep(session, self._source.space, self._target, _rows(entries))
             self._store.replicas.drop(session, self._source.space, self._target, dropped)
@@ -185,7 +185,7 @@ class StoreReplica:
             self._store.replicas.remember(session, self._source.space, self._target, key, value)
 
 
-def _rows(entries: Mapping[Name, Entry]) -> Iterator[EntryRow]:
+def _rows(entries: Mapping[Name, DocumentState]) -> Iterator[EntryRow]:
     for name, entry in entries.items():
         versions = json.dumps(dict(entry.versions), sort_keys=True, separators=(",", ":"))
         yield EntryRow(*name, versions, entry.stamp, entry.floor, entry.digest, entry.pack, entry.maker)

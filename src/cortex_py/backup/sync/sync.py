@@ -34,7 +34,7 @@ from ..vault.header import LIMITS, KdfLimits, KdfParameters
 from ..vault.passphrase import passphrase_of
 from .collection import Collection, CollectionKey, OwnHead, SyncState
 from .merge import Replica, local_changes
-from .packs import ROOT, Head, HeadName, day_of, machine_mark, space_mark
+from .packs import ROOT, HeadName, PackHead, day_of, machine_mark, space_mark
 from .pull import (
     HEAD_BYTES,
     HeadFault,
@@ -249,7 +249,7 @@ def _own_name(collection: Collection, replica: Replica, space: str) -> HeadName:
     return HeadName(space_mark(collection.keys, space), machine_mark(collection.keys, replica.machine), "")
 
 
-def _machine_status(name: HeadName, head: Head, state: SyncState, *, own: bool) -> MachineStatus:
+def _machine_status(name: HeadName, head: PackHead, state: SyncState, *, own: bool) -> MachineStatus:
     merged = not state.is_foreign(head) if own else head.sequence <= state.merged(name.machine).sequence
     stored = sum(pack.size for pack in head.packs)
     return MachineStatus(head.machine, name.path, head.sequence, head.moment, len(head.packs), stored, own, merged)

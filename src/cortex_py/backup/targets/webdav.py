@@ -47,7 +47,7 @@ class AnswerTooLarge(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -79,7 +79,7 @@ class HttpConnection:
         limit: int = _FAULT_BYTES,
         headers: Mapping[str, str] | None = None,
         content: bytes | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Send one request and return its answer within `seconds`; AnswerTooLarge above `limit` bytes."""
         import httpx2
 
@@ -120,7 +120,7 @@ class HttpConnection:
             if client is not None:
                 client.close()
 
-    def _whole(self, response: httpx2.Response, limit: int) -> Answer:
+    def _whole(self, response: httpx2.Response, limit: int) -> HttpAnswer:
         encoding = response.headers.get("content-encoding", "identity")
         if encoding != "identity":
             # It was not asked for, and it could unpack to any size.
@@ -134,7 +134,7 @@ class HttpConnection:
                     raise AnswerTooLarge
                 break
             body += part
-        return Answer(response.status_code, response.headers, bytes(body))
+        return HttpAnswer(response.status_code, response.headers, bytes(body))
 
     def _connected(self) -> httpx2.Client:
         import httpx2
@@ -354,7 +354,7 @@ class WebDavTarget:
         return found
 
 
-def _checked(answer: Answer, *wanted: int) -> Answer:
+def _checked(answer: HttpAnswer, *wanted: int) -> HttpAnswer:
     if answer.status not in wanted:
         raise problem_of_status(answer.status, after=answer.after)
     return answer

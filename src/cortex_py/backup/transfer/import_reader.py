@@ -37,13 +37,13 @@ from .import_checks import Checks, placed, saved_document
 from .markdown import Note, memory_data, moment_in, read_note
 from .readers.parsing import parse
 
-__all__ = ["DocumentSpool", "Entry", "ImportReader", "fault", "json_values", "note_ignored"]
+__all__ = ["DocumentSpool", "ImportReader", "SpooledDocument", "fault", "json_values", "note_ignored"]
 
 
 _IN_MEMORY = 16_000_000
 
 
-class Entry(NamedTuple):
+class SpooledDocument(NamedTuple):
     """The offset and the origin of a document. `partial`: its file holds no history and no statistics."""
 
     key: str
@@ -57,7 +57,7 @@ class DocumentSpool:
     def __init__(self, folder: Path) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, dir=str(folder))  # noqa: SIM115
         self._cipher = Cipher(os.urandom(32))
-        self._entries: dict[tuple[Domain, str], dict[str, Entry]] = {}
+        self._entries: dict[tuple[Domain, str], dict[str, SpooledDocument]] = {}
         self._written = 0
         self._end = 0
 
@@ -82,10 +82,10 @@ class DocumentSpool:
             self._file.write(sealed)
         except OSError as error:
             raise storage_error(error, "The temporary file") from error
-        known[document.key] = Entry(document.key, self._end, len(sealed), place, partial)
+        known[document.key] = SpooledDocument(document.key, self._end, len(sealed), place, partial)
         self._end += len(sealed)
 
-    def _elsewhere(self, domain: Domain, document: Document) -> Entry | None:
+    def _elsewhere(self, domain: Domain, document: Document) -> SpooledDocument | None:
         """The same memory in another domain: an id is unique within a home."""
         if document.kind != "memory":
             return None
@@ -100,7 +100,7 @@ class DocumentSpool:
     def has(self, domain: Domain, kind: str, key: str) -> bool:
         return key in self._entries.get((domain, kind), ())
 
-    def batches(self, domain: Domain, kind: str, size: int) -> Iterator[Sequence[tuple[Entry, Document]]]:
+    def batches(self, domain: Domain, kind: str, size: int) -> Iterator[Sequence[tuple[SpooledDocument, Document]]]:
         """The documents of a kind by key, in batches."""
         entries = sorted(self._entries.get((domain, kind), {}).values())
         total = sum(map(len, self._entries.values()))
@@ -114,7 +114,7 @@ class DocumentSpool:
         entry = self._entries.get((domain, kind), {}).get(key)
         return None if entry is None else parse_document(self._line(entry))
 
-    def _line(self, entry: Entry) -> bytes:
+    def _line(self, entry: SpooledDocument) -> bytes:
         self._file.seek(entry.offset)
         line = self._cipher.decrypt(_nonce(entry.offset), self._file.read(entry.length), b"")
         if line is None:
@@ -171,7 +171,7 @@ _SAVED: dict[str, SavedKind] = {"prompts": "prompt", "templates": "template"}
 _README, _README_MOST = "README.md", 100_000
 
 
-class NoteFile(NamedTuple):
+class ExportedNote(NamedTuple):
     """A file, the domain of the export that it belongs to, if any, and the kind of saved text it holds, if any."""
 
     path: Path
@@ -190,7 +190,7 @@ def _shown(name: str) -> str:
 
 def folder_notes(
     folder: Path, domain: Domain | None = None, saved: SavedKind | None = None, depth: int = 0
-) -> Iterator[NoteFile]:
+) -> Iterator[ExportedNote]:
     """All Markdown files below a folder by name; hidden files belong to other programs, and links are not followed."""
     part = _exported(folder)
     try:
@@ -205,7 +205,7 @@ def folder_notes(
         if entry.is_dir(follow_symlinks=False) and depth < _DEPTH_MOST:
             yield from folder_notes(path, part or domain, _SAVED.get(entry.name) if part else saved, depth + 1)
         elif entry.is_file(follow_symlinks=False) and is_markdown(entry.name) and not (part and path.name == _README):
-            yield NoteFile(path, part or domain, saved)
+            yield ExportedNote(path, part or domain, saved)
 
 
 def _exported(folder: Path) -> Domain | None:
@@ -298,7 +298,7 @@ class ImportReader:
                     self.taken.add(str(file.path))
         elif is_markdown(path.name):
             if _is_own_note(path):
-                self._note_file(NoteFile(path))
+                self._note_file(ExportedNote(path))
                 self.taken.add(str(path))
         elif _is_export(path):
             with open_regular(path) as opened:
@@ -373,7 +373,7 @@ class ImportReader:
 
     # -- Markdown --------------------------------------------------------------------------------
 
-    def _note_file(self, file: NoteFile) -> None:
+    def _note_file(self, file: ExportedNote) -> None:
         name = str(file.path)
         most = self._settings.max_content_bytes + _BESIDE_CONTENT
         text = read_text(file.path, name, most, follow=file.domain is None)

@@ -27,11 +27,11 @@ from ...store.documents.document import KINDS, SHARED_KINDS, Document
 from ...store.documents.memories import ABOUT_KINDS
 from ...store.store import Store
 from ..source import AdministeredSources, BackupSource, BackupSources
-from .import_reader import DocumentSpool, Entry, ImportReader, fault, note_ignored
+from .import_reader import DocumentSpool, ImportReader, SpooledDocument, fault, note_ignored
 from .intake import Intake, IntakeOptions, SourceSummary
 from .readers.documents import GIT_KIND, git_reader
 from .readers.files import SourceFile, source_files
-from .readers.records import Reader
+from .readers.records import SourceReader
 from .readers.registry import reader_of, readers, recognise
 
 __all__ = ["ImportConflict", "ImportResult", "Importer", "joined", "read_report", "report_text", "same"]
@@ -170,7 +170,7 @@ class Importer:
         self,
         paths: Sequence[Path],
         options: IntakeOptions,
-        known: Sequence[Reader],
+        known: Sequence[SourceReader],
         taken: Set[str],
         outcome: ImportResult,
         *,
@@ -320,7 +320,7 @@ class _Space:
     def _some(self, kind: str, keys: Sequence[str]) -> list[Document]:
         return self._store.documents.by_keys(self._session, self._source.space, kind, keys)
 
-    def _chosen(self, entry: Entry, document: Document, there: Document | None) -> Document | None:
+    def _chosen(self, entry: SpooledDocument, document: Document, there: Document | None) -> Document | None:
         """The document to write, if any."""
         if not self._belongs(entry, document):
             return None
@@ -345,7 +345,7 @@ class _Space:
                 self._unread.add(entry.key)
         return joined(document, there, self._terms.now) if entry.partial else document
 
-    def _new(self, entry: Entry, document: Document) -> Document | None:
+    def _new(self, entry: SpooledDocument, document: Document) -> Document | None:
         if document.kind == "memory":
             if self._store.memories.find(self._session, entry.key, limit=1):
                 self._conflict(entry, "memory", "A memory of another project or domain has this id.")
@@ -394,7 +394,7 @@ class _Space:
             self._entities[entity_id] = coming or bool(self._some("entity", [entity_id]))
         return self._entities[entity_id]
 
-    def _belongs(self, entry: Entry, document: Document) -> bool:
+    def _belongs(self, entry: SpooledDocument, document: Document) -> bool:
         """Whether everything that a document refers to is here."""
         about, missing = (entry.key if document.kind in ABOUT_KINDS else None), "memory is"
         if document.kind == "relationship":
@@ -407,7 +407,7 @@ class _Space:
             self._outcome.left_out.append(f"{document.kind} {clean_text(entry.key, 80)}: its {missing} not here")
         return False
 
-    def _conflict(self, entry: Entry, kind: str, reason: str) -> None:
+    def _conflict(self, entry: SpooledDocument, kind: str, reason: str) -> None:
         self._outcome.conflicts.append(ImportConflict(kind, entry.key, entry.place, reason))
         if kind == "memory":
             self._refused.add(entry.key)

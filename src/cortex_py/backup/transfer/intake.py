@@ -28,7 +28,7 @@ from ...tracing import report
 from ..source import BackupSources
 from .graph_intake import GraphIntake
 from .readers.files import SourceFile
-from .readers.records import Found, Reader, Skipped, SourceEntity, SourceRecord, SourceRelation, skip_because
+from .readers.records import Found, Skipped, SourceEntity, SourceReader, SourceRecord, SourceRelation, skip_because
 
 if TYPE_CHECKING:
     from ...memory.service import Memories
@@ -126,7 +126,7 @@ class Intake:
     def is_full(self) -> bool:
         return self.left == 0
 
-    def take(self, file: SourceFile, reader: Reader, *, whole: bool = True) -> None:
+    def take(self, file: SourceFile, reader: SourceReader, *, whole: bool = True) -> None:
         """Read a file and store what is new in it; if it is not the `whole` source, it is read again next time."""
         _FileIntake(self, file, reader, whole=whole).run()
 
@@ -196,7 +196,7 @@ class _Draft(NamedTuple):
 class _FileIntake:
     """Takes one file: batches of turns and of notes with lasting positions as they come, statements at the end."""
 
-    def __init__(self, intake: Intake, file: SourceFile, reader: Reader, *, whole: bool) -> None:
+    def __init__(self, intake: Intake, file: SourceFile, reader: SourceReader, *, whole: bool) -> None:
         self._intake = intake
         self._file = file
         self._reader = reader

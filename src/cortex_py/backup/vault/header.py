@@ -196,7 +196,7 @@ class FixedPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class KeySlot:
     """The file's key under one passphrase. `check` identifies the passphrase and commits to it."""
 
     parameters: KdfParameters
@@ -224,11 +224,11 @@ class Header:
     """A whole header. `proof` is the keyed proof over the fixed part and all slots."""
 
     fixed: FixedPart
-    slots: tuple[Slot, ...]
+    slots: tuple[KeySlot, ...]
     proof: bytes
 
     @classmethod
-    def proved(cls, fixed: FixedPart, slots: tuple[Slot, ...], file_key: bytes) -> Header:
+    def proved(cls, fixed: FixedPart, slots: tuple[KeySlot, ...], file_key: bytes) -> Header:
         return cls(fixed, slots, compute_mac(_table_key(fixed, file_key), _encoded(fixed, slots)))
 
     def encoded(self) -> bytes:
@@ -267,7 +267,7 @@ class OpenedHeader:
     def content_key(self) -> bytes:
         return derive_key(self.file_key, salt=self.header.fixed.file_id, info=b"cortex/vault/1/content")
 
-    def with_slots(self, slots: tuple[Slot, ...]) -> Header:
+    def with_slots(self, slots: tuple[KeySlot, ...]) -> Header:
         """The same file with other slots."""
         return Header.proved(self.header.fixed, slots, self.file_key)
 
@@ -287,11 +287,11 @@ def new_header(
     return OpenedHeader(Header.proved(fixed, slots, file_key), file_key, 0)
 
 
-def new_slot(fixed: FixedPart, file_key: bytes, passphrase: str, parameters: KdfParameters, random: Random) -> Slot:
+def new_slot(fixed: FixedPart, file_key: bytes, passphrase: str, parameters: KdfParameters, random: Random) -> KeySlot:
     """The file's key under a passphrase, with a new salt."""
     salt = random(_SALT_BYTES)
     wrapping, check = _slot_keys(passphrase, parameters, salt)
-    slot = Slot(parameters, salt, random(NONCE_BYTES), check, b"")
+    slot = KeySlot(parameters, salt, random(NONCE_BYTES), check, b"")
     wrapped = Cipher(wrapping).encrypt(slot.nonce, file_key, fixed.encoded() + slot.start())
     return replace(slot, wrapped=wrapped)
 
@@ -342,15 +342,15 @@ def _parse(data: bytes, count: int) -> Header:
     return header
 
 
-def _slot(data: bytes, offset: int) -> Slot:
+def _slot(data: bytes, offset: int) -> KeySlot:
     kdf, memory, passes, lanes, salt, nonce, check = _SLOT_START.unpack_from(data, offset)
     if kdf not in Kdf.__members__.values():
         raise altered("its header has a form that no version of Cortex writes")
     wrapped = data[offset + _SLOT_START.size : offset + _SLOT_BYTES]
-    return Slot(KdfParameters(Kdf(kdf), memory, passes, lanes), salt, nonce, check, wrapped)
+    return KeySlot(KdfParameters(Kdf(kdf), memory, passes, lanes), salt, nonce, check, wrapped)
 
 
-def _encoded(fixed: FixedPart, slots: tuple[Slot, ...]) -> bytes:
+def _encoded(fixed: FixedPart, slots: tuple[KeySlot, ...]) -> bytes:
     """The header before its proofs."""
     length = _FIXED.size + _TABLE.size + len(slots) * _SLOT_BYTES + 2 * _PROOF_BYTES
     return b"".join((fixed.encoded(), _TABLE.pack(length, len(slots)), *(slot.encoded() for slot in slots)))

@@ -14,7 +14,7 @@ from typing import Any
 from ....security.spoken import spoken
 from .files import SourceFile
 from .parsing import Value, first_objects, json_reader, json_values, mapped, moment, text_of
-from .records import Found, Reader, Skipped, SourceRecord
+from .records import Found, Skipped, SourceReader, SourceRecord
 
 __all__ = ["CONVERSATIONS"]
 
@@ -364,10 +364,10 @@ def _claude_ai_notes(entry: Value, _file: SourceFile) -> Iterator[Found]:
 
 CONVERSATIONS = (
     json_reader("claude-code", _is_claude_code, _claude_code_turn, wanted=_may_speak),
-    Reader("codex", _is_codex, _codex_turns),
-    Reader("gemini", _is_gemini, _gemini_turns),
+    SourceReader("codex", _is_codex, _codex_turns),
+    SourceReader("gemini", _is_gemini, _gemini_turns),
     json_reader("claude-code-history", _is_claude_code_history, _claude_code_prompt),
-    Reader("codex-history", _is_codex_history, _codex_prompts),
+    SourceReader("codex-history", _is_codex_history, _codex_prompts),
     json_reader("chatgpt", _is_chatgpt, _chatgpt_turns, is_lines=lambda _file: False),
     json_reader("claude-ai", _is_claude_ai, _claude_ai_turns, is_lines=lambda _file: False),
     json_reader("claude-ai-projects", _is_claude_ai_projects, _claude_ai_notes, is_lines=lambda _file: False),

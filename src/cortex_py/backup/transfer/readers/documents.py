@@ -13,7 +13,7 @@ from ....records import CommitMessage
 from ..markdown import Note, read_note
 from .files import SourceFile
 from .parsing import moment, text_of
-from .records import Found, Reader, Skipped, SourceRecord, skip_because
+from .records import Found, Skipped, SourceReader, SourceRecord, skip_because
 
 __all__ = ["DOCUMENTS", "GIT_KIND", "git_reader", "note_reader"]
 
@@ -33,7 +33,7 @@ _INCLUDED = re.compile(r"@[\w./~-]+\Z")
 
 def note_reader(
     kind: str, recognises: Callable[[SourceFile], bool], take: Callable[[Note, SourceFile], Iterable[Found]]
-) -> Reader:
+) -> SourceReader:
     """A reader of Markdown: what becomes of the front matter and the text of a file."""
 
     def read(file: SourceFile) -> Iterator[Found]:
@@ -44,7 +44,7 @@ def note_reader(
         else:
             yield from take(note, file)
 
-    return Reader(kind, recognises, read)
+    return SourceReader(kind, recognises, read)
 
 
 def _parts(file: SourceFile) -> tuple[str, ...]:
@@ -232,7 +232,7 @@ _TRAILER = re.compile(
 )
 
 
-def git_reader(commits: Iterable[CommitMessage]) -> Reader:
+def git_reader(commits: Iterable[CommitMessage]) -> SourceReader:
     """Reads the messages of commits; they come from the repository, not from a file."""
 
     def read(file: SourceFile) -> Iterator[Found]:
@@ -249,7 +249,7 @@ def git_reader(commits: Iterable[CommitMessage]) -> Reader:
                     shown=f"{file.name}@{one.id[:12]}",
                 )
 
-    return Reader(GIT_KIND, lambda _file: False, read)
+    return SourceReader(GIT_KIND, lambda _file: False, read)
 
 
 # -- Markdown cut into statements: one for each list item or paragraph, with the headings above it -------
@@ -263,7 +263,7 @@ _RULER = re.compile(r" {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class NoteStatement:
     """A rule or fact: its text, the headings above it from the outermost, and its first line."""
 
     text: str
@@ -289,7 +289,7 @@ class _Block:
     is_item: bool
 
 
-def statements(text: str) -> Iterator[Statement]:
+def statements(text: str) -> Iterator[NoteStatement]:
     """The statements of a text, in order. A paragraph that ends with a colon introduces the list below it."""
     for stack, blocks in _sections(_COMMENT.sub(_blank_lines, text)):
         headings, has_title = tuple(title for _, title in stack), bool(stack) and stack[0][0] == 1
@@ -304,7 +304,7 @@ def statements(text: str) -> Iterator[Statement]:
             if not block.is_item and body.endswith(":") and "\n" not in body and follows and follows.is_item:
                 intro = body
                 continue
-            yield Statement(f"{intro} {body}" if intro else body, headings, block.first, has_title)
+            yield NoteStatement(f"{intro} {body}" if intro else body, headings, block.first, has_title)
 
 
 def section_texts(text: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from ....errors import CortexError
 from ..markdown import Note, from_note
 from .documents import note_reader
 from .files import SourceFile
-from .records import Found, Reader, Skipped, SourceRecord, SourceRelation, skip_because
+from .records import Found, Skipped, SourceReader, SourceRecord, SourceRelation, skip_because
 
 __all__ = ["MARKDOWN", "PLAIN_TEXT", "relations_in", "tags_in"]
 
@@ -123,4 +123,4 @@ def _plain_text(file: SourceFile) -> Iterator[Found]:
 
 
 MARKDOWN = note_reader("markdown", lambda file: file.suffix in (".md", ".markdown"), _markdown)
-PLAIN_TEXT = Reader("text", lambda file: file.suffix in (".txt", ".text", ".rst", ".org", ".adoc"), _plain_text)
+PLAIN_TEXT = SourceReader("text", lambda file: file.suffix in (".txt", ".text", ".rst", ".org", ".adoc"), _plain_text)

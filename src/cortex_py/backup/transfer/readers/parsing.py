@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ....clock import in_utc
 from .files import SourceFile
-from .records import Found, Reader, Skipped
+from .records import Found, Skipped, SourceReader
 
 __all__ = [
     "Value", "first_objects", "json_entries", "json_reader", "json_values", "mapped", "moment", "parse", "text_of",
@@ -50,7 +50,7 @@ def json_reader(
     *,
     is_lines: Callable[[SourceFile], bool] = lambda _file: True,
     wanted: Wanted = lambda _line: True,
-) -> Reader:
+) -> SourceReader:
     """A reader that takes each value of a file by itself."""
 
     def read(file: SourceFile) -> Iterator[Found]:
@@ -60,7 +60,7 @@ def json_reader(
             else:
                 yield from take(value, file)
 
-    return Reader(kind, recognises, read)
+    return SourceReader(kind, recognises, read)
 
 
 def json_values(

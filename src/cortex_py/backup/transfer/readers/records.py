@@ -14,7 +14,7 @@ from ....errors import CortexError
 from ....prompts.structured import one_line
 from .files import SourceFile
 
-__all__ = ["Found", "Reader", "Skipped", "SourceEntity", "SourceRecord", "SourceRelation", "skip_because"]
+__all__ = ["Found", "Skipped", "SourceEntity", "SourceReader", "SourceRecord", "SourceRelation", "skip_because"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ Found = SourceRecord | SourceEntity | SourceRelation | Skipped
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class SourceReader:
     """Reads one kind of file.
 
     `recognises` goes by the content, and by the name only where the content says nothing. `read` yields everything in

@@ -9,7 +9,7 @@ from .conversations import CONVERSATIONS
 from .documents import DOCUMENTS, GIT_KIND
 from .files import SourceFile
 from .notes import MARKDOWN, PLAIN_TEXT
-from .records import Reader
+from .records import SourceReader
 from .sqlite_stores import STORES
 from .tables import MEMORY_SERVER, table_readers
 
@@ -24,7 +24,7 @@ _ALIASES = {
 }
 
 
-def readers(fields: Mapping[str, str] | None = None) -> tuple[Reader, ...]:
+def readers(fields: Mapping[str, str] | None = None) -> tuple[SourceReader, ...]:
     """All readers, from those that go by the content to those that go by the name of the file.
 
     `fields` names the fields of objects and columns of tables that have other names than ours.
@@ -34,7 +34,7 @@ def readers(fields: Mapping[str, str] | None = None) -> tuple[Reader, ...]:
     return (*agents, MEMORY_SERVER, *STORES, *chats, *DOCUMENTS, MARKDOWN, csv, PLAIN_TEXT, json)
 
 
-def reader_of(kind: str, fields: Mapping[str, str] | None = None) -> Reader:
+def reader_of(kind: str, fields: Mapping[str, str] | None = None) -> SourceReader:
     """The reader of a kind."""
     known = {reader.kind: reader for reader in readers(fields)}
     wanted = _ALIASES.get(kind, kind)
@@ -45,6 +45,6 @@ def reader_of(kind: str, fields: Mapping[str, str] | None = None) -> Reader:
     return known[wanted]
 
 
-def recognise(file: SourceFile, known: Sequence[Reader]) -> Reader | None:
+def recognise(file: SourceFile, known: Sequence[SourceReader]) -> SourceReader | None:
     """The first of these readers that recognises a file; None for a file that nobody reads."""
     return next((reader for reader in known if reader.recognises(file)), None)

@@ -25,7 +25,7 @@ from ....paths import open_regular
 from ....sqlite_file import connect
 from .files import SourceFile
 from .parsing import json_values, mapped, moment, text_of
-from .records import Found, Reader, Skipped, SourceEntity, SourceRecord, SourceRelation
+from .records import Found, Skipped, SourceEntity, SourceReader, SourceRecord, SourceRelation
 
 __all__ = ["STORES"]
 
@@ -55,7 +55,7 @@ _JsonTaker = Callable[[Mapping[str, Any], SourceFile, int], Found]
 
 def _store_reader(
     kind: str, *shapes: _Shape, take: _JsonTaker | None = None, fields: Sequence[bytes] = (), within: int = 0
-) -> Reader:
+) -> SourceReader:
     """A reader of the databases of one program, and of its JSON: `take` makes a record of an object.
 
     The JSON is recognised by `fields` that stand within so many first bytes.
@@ -76,7 +76,7 @@ def _store_reader(
     def read(file: SourceFile) -> Iterator[Found]:
         return _from_database(file, shapes) if file.head.startswith(_SQLITE) else _from_json(file, take)
 
-    return Reader(kind, recognises, read)
+    return SourceReader(kind, recognises, read)
 
 
 def _from_json(file: SourceFile, take: _JsonTaker | None) -> Iterator[Found]:

@@ -12,7 +12,7 @@ from ....errors import CortexError
 from ..markdown import from_object
 from .files import SourceFile
 from .parsing import Value, first_objects, json_reader
-from .records import Found, Reader, Skipped, SourceEntity, SourceRecord, SourceRelation
+from .records import Found, Skipped, SourceEntity, SourceReader, SourceRecord, SourceRelation
 
 __all__ = ["HOLDER_TYPE", "MEMORY_SERVER", "table_readers"]
 
@@ -24,7 +24,7 @@ _LINE_MOST = 4 * _FIELD_MOST
 _FIELDS = ("content", "namespace", "source", "path", "summary", "category", "tags", "created_at", "id")
 
 
-def table_readers(fields: Mapping[str, str]) -> tuple[Reader, Reader]:
+def table_readers(fields: Mapping[str, str]) -> tuple[SourceReader, SourceReader]:
     """Readers of CSV and of JSON objects; `fields` names the column that is the content, the time and so on."""
 
     def take(one: Value, file: SourceFile) -> Iterator[Found]:
@@ -32,7 +32,7 @@ def table_readers(fields: Mapping[str, str]) -> tuple[Reader, Reader]:
         yield _record(one.value, file, place, one.number, fields)
 
     return (
-        Reader("csv", lambda file: file.suffix in (".csv", ".tsv"), lambda file: _csv_rows(file, fields)),
+        SourceReader("csv", lambda file: file.suffix in (".csv", ".tsv"), lambda file: _csv_rows(file, fields)),
         json_reader("json", _is_json, take, is_lines=_holds_lines),
     )
 
