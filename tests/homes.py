@@ -20,7 +20,8 @@ class OtherBackend(StubBackend):
 
 
 def opened(home: Path, project: Path, clock: FakeClock | None = None, **settings: object) -> Cortex:
-    return Cortex.open(home, project=project, backend=StubBackend(), clock=clock, snapshot_every="off", **settings)
+    chosen = {"snapshot_every": "off", **settings}
+    return Cortex.open(home, project=project, backend=StubBackend(), clock=clock, **chosen)
 
 
 def fill(cortex: Cortex, name: str = "first") -> list[str]:

@@ -273,15 +273,15 @@ def test_a_store_whose_program_runs_is_read_with_its_log(cortex: Cortex, tmp_pat
         assert cortex.backups.import_from([path]).replaced == {"memory": 1}
 
 
-def test_the_report_of_an_import_is_kept(cortex: Cortex, tmp_path: Path) -> None:
+def test_the_report_of_an_import_is_kept(cortex: Cortex, tmp_path: Path, clock: FakeClock) -> None:
     assert cortex.backups.last_import() is None
     path = lines(tmp_path / "s.jsonl", claude_line("user", "u1", "One"))
     path.write_text(path.read_text() + "{damaged\n")
     taken = cortex.backups.import_from([path])
-    assert cortex.backups.last_import() == (cortex._clock.now(), taken)
+    assert cortex.backups.last_import() == (clock.now(), taken)
     assert taken.left_out[0].startswith(f"{path}, line 2: it is not valid JSON")
     cortex.backups.import_from([instructions(tmp_path)], dry_run=True)
-    assert cortex.backups.last_import() == (cortex._clock.now(), taken)
+    assert cortex.backups.last_import() == (clock.now(), taken)
 
 
 def test_an_unchanged_source_counts_for_its_own_project(cortex: Cortex, tmp_path: Path) -> None:

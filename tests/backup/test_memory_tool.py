@@ -166,5 +166,6 @@ def test_any_calls_leave_what_a_file_system_would_hold(calls: list[tuple[object,
                 files = expected(files, call)
                 with suppress(CortexError):
                     tool.call({"command": call[0], **dict(zip(names[str(call[0])], call[1:], strict=True))})
-                shown = {one.source: one.content for one in tool._find()}
+                found = cortex.memories.recall(filter="tag:memory-tool", limit=1_000).results
+                shown = {hit.memory.source: hit.memory.content for hit in found}
                 assert shown == files, call

@@ -227,7 +227,7 @@ def test_a_restore_that_ends_before_the_commit_changed_nothing(
                 raise Crash
 
         with pytest.raises(Crash):
-            cortex.backups._of(None, "project").restore(made.id, step=crash)
+            cortex.backups.restore(made.id, step=crash)
         assert state(cortex) == before
 
 
@@ -243,7 +243,7 @@ def test_after_the_commit_the_new_state_is_there_whatever_happens(home: Path, pr
                 raise Crash
 
         with pytest.raises(Crash):
-            cortex.backups._of(None, "project").restore(made.id, step=crash)
+            cortex.backups.restore(made.id, step=crash)
         assert state(cortex) == wanted
 
 
@@ -398,12 +398,13 @@ def test_snapshots_by_the_clock_come_when_due_and_something_changed(
 
 
 def test_pruning_keeps_what_was_asked_for_and_the_last_good_one(home: Path, project: Path, clock: FakeClock) -> None:
-    with opened(home, project, clock) as cortex:
+    with opened(home, project, clock, snapshot_every="hourly") as cortex:
         fill(cortex)
         asked = cortex.backups.create("by hand")
         for _ in range(5):
             clock.advance(hours=2)
-            cortex.backups._of(None, "project").create(kind="automatic")
+            cortex.memories.capture(f"written at {clock.now()}")
+            cortex.backups.scheduled()
         newest = cortex.backups.snapshots()[0]
         gone = cortex.backups.prune(Retention(0, 0, 0))
         assert len(gone) == 4

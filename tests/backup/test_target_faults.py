@@ -39,7 +39,7 @@ def open_at(kind: str, port: int, timeout: float = 10.0, host: str = "127.0.0.1"
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cortex_py.backup.targets.target._FIRST_PAUSE", 0.02)
+    monkeypatch.setattr("cortex_py.backup.targets.target.FIRST_PAUSE", 0.02)
 
 
 @pytest.fixture(autouse=True)

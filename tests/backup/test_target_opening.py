@@ -168,7 +168,7 @@ def test_the_bucket_may_be_part_of_the_host() -> None:
     """No name of this machine has one below it everywhere, so this is looked up and not tried."""
     target = open_target("s3://bucket/x?endpoint=https://example.org:9000&path_style=false", environment=KEYS)
     assert isinstance(target, BucketTarget)
-    store = target._store
+    store = target.store
     assert isinstance(store, S3Store)
     assert {value for name, value in store.config.items() if "endpoint" in name} == {"https://bucket.example.org:9000"}
     assert store.client_options is not None

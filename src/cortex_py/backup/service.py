@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -68,9 +68,19 @@ class Backups:
         """Read all of a snapshot and check every part and document."""
         return self._of(project_id, domain).verify(snapshot_id)
 
-    def restore(self, snapshot_id: str, *, project_id: str | None = None, domain: Domain = "project") -> RestoreResult:
-        """Restore a project in one transaction; the present state is saved first."""
-        return self._of(project_id, domain).restore(snapshot_id)
+    def restore(
+        self,
+        snapshot_id: str,
+        *,
+        project_id: str | None = None,
+        domain: Domain = "project",
+        step: Callable[[str], None] = lambda _name: None,
+    ) -> RestoreResult:
+        """Restore a project in one transaction that comes last; the present state is saved first.
+
+        `step` is called with the name of each step.
+        """
+        return self._of(project_id, domain).restore(snapshot_id, step)
 
     def prune(
         self,

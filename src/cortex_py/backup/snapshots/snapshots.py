@@ -280,7 +280,7 @@ class Snapshots:
 
     # -- restoring -------------------------------------------------------------------------------
 
-    def restore(self, snapshot_id: str, *, step: Callable[[str], None] = lambda _name: None) -> RestoreResult:
+    def restore(self, snapshot_id: str, step: Callable[[str], None]) -> RestoreResult:
         """Restore the space, in one transaction that comes last.
 
         A safety snapshot of the present state is created first. `step` is called with the name of each step.

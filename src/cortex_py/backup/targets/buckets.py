@@ -344,7 +344,7 @@ class BucketTarget:
     """Objects are objects of the bucket. The server makes each of them appear whole."""
 
     def __init__(self, store: S3Store | GCSStore | AzureStore, shown: str, timeout: float) -> None:
-        self._store = store
+        self.store = store
         self.shown = shown
         self._timeout = timeout
 
@@ -352,7 +352,7 @@ class BucketTarget:
         check_name(name)
 
         async def write() -> None:
-            await self._store.put_async(name, data, use_multipart=False)
+            await self.store.put_async(name, data, use_multipart=False)
 
         self._asked(write)
 
@@ -368,7 +368,7 @@ class BucketTarget:
             if await self._exists(name):
                 return False
             try:
-                await self._store.put_async(name, data, mode="create")
+                await self.store.put_async(name, data, mode="create")
             except _library_errors() as error:
                 status = _status(error)
                 if status == 412:
@@ -380,7 +380,7 @@ class BucketTarget:
                     raise TargetProblem(Trouble.BUSY, status=status, retryable=True, undone=True) from None
                 if status != 501:
                     raise
-                await self._store.put_async(name, data, use_multipart=False)
+                await self.store.put_async(name, data, use_multipart=False)
             return True
 
         return self._asked(write, repeatable=False)
@@ -390,7 +390,7 @@ class BucketTarget:
 
         async def read() -> bytes | None:
             try:
-                found = await self._store.get_async(name)
+                found = await self.store.get_async(name)
             except FileNotFoundError as error:
                 if _NO_BUCKET.search(str(error)):
                     raise
@@ -414,7 +414,7 @@ class BucketTarget:
 
         async def read() -> set[StoredObject]:
             found: set[StoredObject] = set()
-            async for page in self._store.list(folder, chunk_size=_PAGE):
+            async for page in self.store.list(folder, chunk_size=_PAGE):
                 for one in page:
                     if one["path"].startswith(prefix) and is_name(one["path"]):
                         found.add(StoredObject(one["path"], one["size"]))
@@ -429,7 +429,7 @@ class BucketTarget:
 
         async def remove() -> None:
             try:
-                await self._store.delete_async(name)
+                await self.store.delete_async(name)
             except FileNotFoundError as error:
                 if _NO_BUCKET.search(str(error)):
                     raise
@@ -441,7 +441,7 @@ class BucketTarget:
 
     async def _exists(self, name: str) -> bool:
         try:
-            await self._store.head_async(name)
+            await self.store.head_async(name)
         except FileNotFoundError:
             return False
         except _library_errors() as error:

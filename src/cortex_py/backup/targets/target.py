@@ -99,7 +99,7 @@ class Target(Protocol):
 T = TypeVar("T")
 
 _ATTEMPTS = 5
-_FIRST_PAUSE = 0.2
+FIRST_PAUSE = 0.2
 
 
 class Trouble(Enum):
@@ -188,7 +188,7 @@ def retry_request(shown: str, timeout: float, attempt: Callable[[float], T], *, 
             problem.retryable &= repeatable or problem.undone
             raise
 
-    policy = RetryPolicy(attempts=_ATTEMPTS, seconds=timeout, first=_FIRST_PAUSE, longest=timeout)
+    policy = RetryPolicy(attempts=_ATTEMPTS, seconds=timeout, first=FIRST_PAUSE, longest=timeout)
     try:
         return retry(bounded, policy)
     except TargetProblem as problem:

@@ -132,7 +132,7 @@ def _nonce(offset: int) -> bytes:
 # -- files ---------------------------------------------------------------------------------------
 
 # More than any memory with its versions takes; keeps a file without line ends from filling the memory.
-_LINE_MOST = 256_000_000
+LINE_BYTES = 256_000_000
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -150,11 +150,11 @@ def fault(place: str, what: str, remedy: str | None = None) -> InvalidInput:
 def json_values(file: BinaryIO, name: str) -> Iterator[Line]:
     """The values of a file, one for each line that is not blank."""
     number = 0
-    while raw := file.readline(_LINE_MOST + 1):
+    while raw := file.readline(LINE_BYTES + 1):
         number += 1
         place = f"{name}, line {number}"
-        if len(raw) > _LINE_MOST:
-            raise fault(place, f"the line is longer than {_LINE_MOST:,} bytes")
+        if len(raw) > LINE_BYTES:
+            raise fault(place, f"the line is longer than {LINE_BYTES:,} bytes")
         line = raw.removeprefix(_BOM) if number == 1 else raw
         if line.strip():
             try:
