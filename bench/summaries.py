@@ -19,7 +19,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from cortex_py.context.summary.summary import EMPTY, Summary, Turn, advance, render
+from cortex_py.context.summary.summary import EMPTY, SaidTurn, Summary, advance, render
 from cortex_py.context.summary.verdicts import Doubt, read_doubts
 
 import report
@@ -48,10 +48,10 @@ def branches() -> list[dict[str, Any]]:
     return found
 
 
-def turns_of(branch: dict[str, Any]) -> list[Turn]:
+def turns_of(branch: dict[str, Any]) -> list[SaidTurn]:
     start = datetime(2025, 1, 1, tzinfo=UTC)
     return [
-        Turn(f"{branch['name']}-{number}", role, content, start + timedelta(minutes=number), _doubts(checked))
+        SaidTurn(f"{branch['name']}-{number}", role, content, start + timedelta(minutes=number), _doubts(checked))
         for number, (role, content, *checked) in enumerate(branch["turns"])
     ]
 

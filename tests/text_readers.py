@@ -19,7 +19,7 @@ from cortex_py.context.suggestions.candidates import task_kind, task_words
 from cortex_py.context.summary import reader as reading
 from cortex_py.context.summary import sentences as said
 from cortex_py.context.summary import summary as summaries
-from cortex_py.context.summary.summary import SummaryState, Turn
+from cortex_py.context.summary.summary import SaidTurn, SummaryState
 from cortex_py.embedding.wordpiece import WordPiece
 from cortex_py.graph import values
 from cortex_py.graph.reading.extract import extract
@@ -85,7 +85,7 @@ def _snippet(text: str) -> object:
 
 
 def _advanced(text: str) -> object:
-    state = summaries.advance(SummaryState(), [Turn("1", "user", text, _NOW), Turn("2", None, text, _NOW)])
+    state = summaries.advance(SummaryState(), [SaidTurn("1", "user", text, _NOW), SaidTurn("2", None, text, _NOW)])
     return summaries.render(state, "topic", max_tokens=2_000, count_tokens=lambda part: len(part) // 4)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.context.branches.file import BranchFile, Entry, parse, render
+from cortex_py.context.branches.file import BranchFile, FileEntry, parse, render
 from cortex_py.context.branches.projection import EditPlan, Removal, Update, plan
 from cortex_py.errors import InvalidInput
 from cortex_py.records import Branch
@@ -20,15 +20,15 @@ NOW = datetime(2026, 1, 2, 12, 34, 56, tzinfo=UTC)
 BRANCH = Branch("b_20260102_123456", "0123456789ab", "Topic", None, None, "active", NOW, NOW)
 
 
-def entry(number: int, content: str, version: int = 1) -> Entry:
-    return Entry(f"{number:040x}", version, NOW, None, "context", None, content)
+def entry(number: int, content: str, version: int = 1) -> FileEntry:
+    return FileEntry(f"{number:040x}", version, NOW, None, "context", None, content)
 
 
 FIRST, SECOND, THIRD = entry(1, "first"), entry(2, "second", 4), entry(3, "third")
 STORED = (FIRST, SECOND, THIRD)
 
 
-def file_of(entries: Sequence[Entry], branch: Branch = BRANCH) -> str:
+def file_of(entries: Sequence[FileEntry], branch: Branch = BRANCH) -> str:
     return render(BranchFile(branch, 7, tuple(entries)))
 
 
@@ -39,7 +39,7 @@ def block(text: str, content: str) -> str:
     return text[start:end]
 
 
-def changed(entry: Entry, content: str) -> Entry:
+def changed(entry: FileEntry, content: str) -> FileEntry:
     return replace(entry, content=content, version=entry.version + 1)
 
 

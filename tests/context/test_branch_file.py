@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.context.branches.file import BranchFile, Entry, ParsedFile, append, parse, render
+from cortex_py.context.branches.file import BranchFile, FileEntry, ParsedFile, append, parse, render
 from cortex_py.context.branches.projection import plan
 from cortex_py.errors import InvalidInput
 from cortex_py.records import Branch
@@ -49,7 +49,7 @@ branches = st.builds(
     updated_at=moments,
 )
 entries = st.builds(
-    Entry,
+    FileEntry,
     id=st.uuids().map(lambda uuid: uuid.hex),
     version=numbers,
     created_at=moments,
@@ -76,8 +76,8 @@ def branch(topic: str = "Sign-in") -> Branch:
     return Branch("sign_in_20260102_123456", "0123456789ab", topic, None, "main", "active", NOW, NOW)
 
 
-def entry(number: int, content: str = "text", version: int = 1) -> Entry:
-    return Entry(f"{number:040x}", version, NOW, "user", "decisions", None, content)
+def entry(number: int, content: str = "text", version: int = 1) -> FileEntry:
+    return FileEntry(f"{number:040x}", version, NOW, "user", "decisions", None, content)
 
 
 def rendered(*contents: str) -> str:
@@ -108,7 +108,7 @@ def test_any_content_is_read_back_exactly_however_the_file_was_saved(file: Branc
 
 @given(files, files, several)
 def test_appending_gives_the_text_of_a_whole_rendering(
-    old: BranchFile, new: BranchFile, more: tuple[Entry, ...]
+    old: BranchFile, new: BranchFile, more: tuple[FileEntry, ...]
 ) -> None:
     text = append(render(old), new.branch, new.revision, more)
     assert text == render(BranchFile(new.branch, new.revision, old.entries + more))

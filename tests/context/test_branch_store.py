@@ -29,12 +29,12 @@ ADDER = (
     + """
 from dataclasses import replace
 from datetime import UTC, datetime
-from cortex_py.context.branches.file import BranchFile, Entry, append, render
+from cortex_py.context.branches.file import BranchFile, FileEntry, append, render
 from cortex_py.records import Branch
 now = datetime(2026, 1, 2, tzinfo=UTC)
 branch = Branch(place[1], place[0], "Topic", None, None, "active", now, now)
 for number in range(100):
-    entry = Entry(f"{sys.argv[2]}-{number}", 1, now, None, "context", None, "text")
+    entry = FileEntry(f"{sys.argv[2]}-{number}", 1, now, None, "context", None, "text")
     with files.locked(*place):
         text = files.read(*place) or render(BranchFile(branch, 0, ()))
         files.write(*place, append(text, branch, number, [entry]))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cases import each
 from cortex_py.context.suggestions.feedback import ACCEPTANCE, EFFECTS, KINDS, RejectionKind, classify, trust_changes
-from cortex_py.context.suggestions.ranking import Counts, Signals, trust_keys
+from cortex_py.context.suggestions.ranking import Counts, Cues, trust_keys
 
 PHASE, AREA, OLD, TWICE, KNOWN, OFF, UNCLEAR = KINDS
 
@@ -178,7 +178,7 @@ def test_effects_lower_what_is_to_blame() -> None:
 
 
 def test_an_answer_is_written_under_what_the_suggestion_was_made_of() -> None:
-    keys = trust_keys(Signals("m1", age_days=400.0, branch_id="b1", area="src/auth"), "ai_analysis")
+    keys = trust_keys(Cues("m1", age_days=400.0, branch_id="b1", area="src/auth"), "ai_analysis")
     assert trust_changes(keys, classify("different project phase")) == {
         ("branch", "b1"): Counts(0.0, 1.0),
         ("age", "older"): Counts(0.0, 0.3),
@@ -197,5 +197,5 @@ def test_an_answer_is_written_under_what_the_suggestion_was_made_of() -> None:
 
 @given(st.sets(st.sampled_from(KINDS), min_size=1))
 def test_several_kinds_are_one_answer(kinds: set[RejectionKind]) -> None:
-    keys = trust_keys(Signals("m1", branch_id="b1", area="src", category="decisions"), "reference_history")
+    keys = trust_keys(Cues("m1", branch_id="b1", area="src", category="decisions"), "reference_history")
     assert all(counts.accepted == 0.0 and counts.refused <= 1.0 for counts in trust_changes(keys, kinds).values())

@@ -19,8 +19,8 @@ from cortex_py.context.suggestions.ranking import (
     PRIORS,
     SOURCES,
     Counts,
+    Cues,
     RankedMemory,
-    Signals,
     Source,
     Trust,
     TrustKind,
@@ -36,7 +36,7 @@ NOTHING: Trust = {}
 
 unit = st.floats(0.0, 1.0)
 signals = st.builds(
-    Signals,
+    Cues,
     memory_id=st.integers(0, 999).map("m{:03}".format),
     together=st.floats(0.0, 20.0) | st.just(float("nan")),
     together_with=st.sampled_from(["", "JWT decision", "Schema"]),
@@ -69,7 +69,7 @@ trusts = st.dictionaries(
 tables = st.lists(st.tuples(st.floats(0.0, 200.0), st.floats(0.0, 200.0)), min_size=BINS, max_size=BINS)
 
 
-def one(candidate: Signals, trust: Trust = NOTHING) -> RankedMemory:
+def one(candidate: Cues, trust: Trust = NOTHING) -> RankedMemory:
     (found,) = rank([candidate], trust, 5)
     return found
 
@@ -78,40 +78,44 @@ def one(candidate: Signals, trust: Trust = NOTHING) -> RankedMemory:
     ("candidate", "source", "reason"),
     [
         (
-            Signals("m", together=3.0, together_with="JWT decision", together_times=6),
+            Cues("m", together=3.0, together_with="JWT decision", together_times=6),
             "reference_history",
             "loaded together with “JWT decision” 6 times",
         ),
         (
-            Signals("m", together=1.0, together_with="JWT decision", together_times=1),
+            Cues("m", together=1.0, together_with="JWT decision", together_times=1),
             "reference_history",
             "loaded together with “JWT decision” once",
         ),
-        (Signals("m", together=1.0), "reference_history", "loaded together with what is in use"),
-        (Signals("m", git=1.0, git_file="auth.py"), "ai_analysis", "about auth.py, which is changed on this branch"),
-        (Signals("m", semantic=0.82, graph=1.0), "ai_analysis", "matches the task by meaning (0.82)"),
+        (Cues("m", together=1.0), "reference_history", "loaded together with what is in use"),
         (
-            Signals("m", graph=1.0, graph_entity="PostgreSQL", graph_with="Schema"),
+            Cues("m", git=1.0, git_file="auth.py"),
+            "ai_analysis",
+            "about auth.py, which is changed on this branch",
+        ),
+        (Cues("m", semantic=0.82, graph=1.0), "ai_analysis", "matches the task by meaning (0.82)"),
+        (
+            Cues("m", graph=1.0, graph_entity="PostgreSQL", graph_with="Schema"),
             "ai_analysis",
             "mentions PostgreSQL as does “Schema”",
         ),
-        (Signals("m", graph=1.0, graph_with="Schema"), "ai_analysis", "mentions what is near to “Schema”"),
-        (Signals("m", graph=1.0), "ai_analysis", "mentions what is near to what fits the task"),
+        (Cues("m", graph=1.0, graph_with="Schema"), "ai_analysis", "mentions what is near to “Schema”"),
+        (Cues("m", graph=1.0), "ai_analysis", "mentions what is near to what fits the task"),
         (
-            Signals("m", habit=0.4, habit_times=6, habit_bursts=20),
+            Cues("m", habit=0.4, habit_times=6, habit_bursts=20),
             "reference_history",
             "used in 6 of the last 20 rounds of this line of work",
         ),
         (
-            Signals("m", habit=0.4, habit_times=6, habit_bursts=20, together=0.5, together_times=2),
+            Cues("m", habit=0.4, habit_times=6, habit_bursts=20, together=0.5, together_times=2),
             "reference_history",
             "loaded together with what is in use 2 times",
         ),
-        (Signals("m", selected=3), "user_selected", "you chose it 3 times for such tasks"),
-        (Signals("m", selected=1, semantic=0.5), "user_selected", "you chose it once for such tasks"),
+        (Cues("m", selected=3), "user_selected", "you chose it 3 times for such tasks"),
+        (Cues("m", selected=1, semantic=0.5), "user_selected", "you chose it once for such tasks"),
     ],
 )
-def test_a_suggestion_says_why(candidate: Signals, source: Source, reason: str) -> None:
+def test_a_suggestion_says_why(candidate: Cues, source: Source, reason: str) -> None:
     found = one(candidate)
     assert (found.source, found.reason) == (source, reason)
     assert set(found.parts) == {*SOURCES, "use", "trust"}
@@ -119,9 +123,9 @@ def test_a_suggestion_says_why(candidate: Signals, source: Source, reason: str) 
 
 def test_a_source_is_as_sure_as_the_document_says_at_most() -> None:
     sure = {
-        "reference_history": Signals("m", together=1e9, used=1e9),
-        "ai_analysis": Signals("m", semantic=1.0, graph=1.0, git=1.0, used=1e9),
-        "user_selected": Signals("m", selected=1000, used=1e9),
+        "reference_history": Cues("m", together=1e9, used=1e9),
+        "ai_analysis": Cues("m", semantic=1.0, graph=1.0, git=1.0, used=1e9),
+        "user_selected": Cues("m", selected=1000, used=1e9),
     }
     for source in SOURCES:
         assert one(sure[source]).confidence == pytest.approx(PRIORS[source])
@@ -129,7 +133,7 @@ def test_a_source_is_as_sure_as_the_document_says_at_most() -> None:
 
 
 @given(pools, trusts, st.integers(-1, 8), tables)
-def test_what_always_holds(pool: list[Signals], trust: Trust, top_k: int, bins: list[tuple[float, float]]) -> None:
+def test_what_always_holds(pool: list[Cues], trust: Trust, top_k: int, bins: list[tuple[float, float]]) -> None:
     found = rank(pool, trust, top_k, bins=bins)
     assert found == rank(pool[::-1], trust, top_k, bins=bins), "the order of the candidates does not matter"
     assert len(found) <= max(0, top_k)
@@ -148,7 +152,7 @@ def test_what_always_holds(pool: list[Signals], trust: Trust, top_k: int, bins: 
 
 
 @given(signals, st.sampled_from(["together", "habit", "semantic", "graph", "git", "selected", "used"]), trusts)
-def test_more_evidence_never_makes_less_sure(candidate: Signals, name: str, trust: Trust) -> None:
+def test_more_evidence_never_makes_less_sure(candidate: Cues, name: str, trust: Trust) -> None:
     value = getattr(candidate, name)
     if value != value or value == float("inf"):
         return
@@ -159,23 +163,23 @@ def test_more_evidence_never_makes_less_sure(candidate: Signals, name: str, trus
 
 
 def test_nothing_is_suggested_without_evidence() -> None:
-    assert rank([Signals("m", used=100.0, branch_id="b1", category="decisions")], NOTHING, 5) == []
+    assert rank([Cues("m", used=100.0, branch_id="b1", category="decisions")], NOTHING, 5) == []
     assert rank([], NOTHING, 5) == []
 
 
 def test_ties_are_broken_by_id() -> None:
-    pool = [Signals(f"m{number}", semantic=0.5) for number in (3, 1, 2)]
+    pool = [Cues(f"m{number}", semantic=0.5) for number in (3, 1, 2)]
     assert [ranked.memory_id for ranked in rank(pool, NOTHING, 2)] == ["m1", "m2"]
 
 
 def test_a_memory_given_twice_is_suggested_once_with_the_better_evidence() -> None:
-    (found,) = rank([Signals("m", semantic=0.3), Signals("m", semantic=0.9)], NOTHING, 5)
+    (found,) = rank([Cues("m", semantic=0.3), Cues("m", semantic=0.9)], NOTHING, 5)
     assert found.reason == "matches the task by meaning (0.90)"
 
 
 def test_five_suggestions_are_not_one() -> None:
     groups = {f"{group}{number}": group for group in "ab" for number in range(5)}
-    pool = [Signals(id, semantic=0.8 if group == "a" else 0.5) for id, group in groups.items()]
+    pool = [Cues(id, semantic=0.8 if group == "a" else 0.5) for id, group in groups.items()]
 
     def near(a: str, b: str) -> float:
         return 0.9 if groups[a] == groups[b] else 0.1
@@ -196,8 +200,8 @@ def test_five_suggestions_are_not_one() -> None:
 
 
 def test_at_most_three_for_one_reason_while_there_are_others() -> None:
-    same = [Signals(f"a{n}", together=5.0, together_with="JWT decision", together_times=4) for n in range(6)]
-    other = [Signals("b1", semantic=0.4), Signals("b2", semantic=0.3)]
+    same = [Cues(f"a{n}", together=5.0, together_with="JWT decision", together_times=4) for n in range(6)]
+    other = [Cues("b1", semantic=0.4), Cues("b2", semantic=0.3)]
     assert sum(ranked.memory_id[0] == "a" for ranked in rank([*same, *other], NOTHING, 5)) == 3
     assert len(rank(same, NOTHING, 5)) == 5, "room that is left is filled"
 
@@ -207,8 +211,8 @@ def test_age_has_names() -> None:
 
 
 def test_a_suggestion_is_made_of_what_is_known() -> None:
-    assert trust_keys(Signals("m1"), "ai_analysis") == {"source": "ai_analysis", "memory": "m1", "age": "day"}
-    assert {field.name for field in fields(Signals)} >= {"memory_id", "together", "semantic", "graph", "git"}
+    assert trust_keys(Cues("m1"), "ai_analysis") == {"source": "ai_analysis", "memory": "m1", "age": "day"}
+    assert {field.name for field in fields(Cues)} >= {"memory_id", "together", "semantic", "graph", "git"}
 
 
 @given(unit, st.floats(0.1, 50.0), st.floats(0.0, 100.0), st.floats(0.0, 100.0))
@@ -226,7 +230,7 @@ def test_counts_forget() -> None:
 
 
 @given(signals, counts, st.sampled_from(["memory", "branch", "area", "age", "category"]))
-def test_distrust_lowers_mildly_and_trust_never_raises(candidate: Signals, held: Counts, kind: TrustKind) -> None:
+def test_distrust_lowers_mildly_and_trust_never_raises(candidate: Cues, held: Counts, kind: TrustKind) -> None:
     key = trust_keys(candidate, "ai_analysis").get(kind)
     for ranked in rank([candidate], NOTHING if key is None else {(kind, key): held}, 1):
         before = one(candidate)
@@ -234,7 +238,7 @@ def test_distrust_lowers_mildly_and_trust_never_raises(candidate: Signals, held:
 
 
 def test_a_memory_that_is_refused_again_and_again_sinks_and_comes_back() -> None:
-    candidate, trust, raws = Signals("m", semantic=0.8), dict[tuple[TrustKind, str], Counts](), [0.0]
+    candidate, trust, raws = Cues("m", semantic=0.8), dict[tuple[TrustKind, str], Counts](), [0.0]
     for kinds in [("outdated",)] * 5 + [None] * 15:
         raws.append(one(candidate, trust).raw)
         for key, lesson in trust_changes(trust_keys(candidate, "ai_analysis"), kinds).items():
@@ -243,7 +247,7 @@ def test_a_memory_that_is_refused_again_and_again_sinks_and_comes_back() -> None
     assert raws[-1] > 0.85 * raws[1]
 
 
-def mixed(seed: int, size: int, chosen: float, together: float, meaning: float) -> list[Signals]:
+def mixed(seed: int, size: int, chosen: float, together: float, meaning: float) -> list[Cues]:
     """Candidates as a project has them: most known by meaning, some by use, a few by choice."""
     chance = random.Random(seed)
 
@@ -251,7 +255,7 @@ def mixed(seed: int, size: int, chosen: float, together: float, meaning: float) 
         return draw() if chance.random() < likely else 0.0
 
     return [
-        Signals(
+        Cues(
             f"m{number:03}",
             together=maybe(together, lambda: chance.expovariate(1.25)),
             together_with=f"t{number % 7}",
@@ -300,7 +304,7 @@ def test_twenty_refusals_halve_a_source_and_twenty_acceptances_mend_it() -> None
 
 
 @given(pools, st.sampled_from(SOURCES))
-def test_a_source_that_is_turned_down_is_never_silenced_altogether(pool: list[Signals], source: Source) -> None:
+def test_a_source_that_is_turned_down_is_never_silenced_altogether(pool: list[Cues], source: Source) -> None:
     trust: Trust = {("source", source): answered(Counts(), False, 20)}
     for top_k in (1, 5):
         before, after = ([ranked.source for ranked in rank(pool, known, top_k)] for known in (NOTHING, trust))
@@ -310,7 +314,7 @@ def test_a_source_that_is_turned_down_is_never_silenced_altogether(pool: list[Si
 
 
 def test_what_is_passed_over_now_and_then_fills_all_places_still() -> None:
-    pool = [Signals(f"m{number}", semantic=0.5) for number in range(8)]
+    pool = [Cues(f"m{number}", semantic=0.5) for number in range(8)]
     for accepted, shown in ((0.0, 1), (1.0, 5)):
         trust: Trust = {("source", "ai_analysis"): Counts(accepted, 12.0)}
         assert len(rank(pool, trust, 5)) == shown
@@ -414,20 +418,20 @@ def test_sources_that_are_right_more_and_less_often_part_as_answers_come() -> No
 
 @settings(max_examples=20)
 @given(pools)
-def test_confidence_is_the_raw_one_as_answers_correct_it(pool: list[Signals]) -> None:
+def test_confidence_is_the_raw_one_as_answers_correct_it(pool: list[Cues]) -> None:
     bins = [(0.0, 20.0)] * BINS
     for ranked in rank(pool, NOTHING, 5, bins=bins):
         assert ranked.confidence == calibrate(ranked.raw, bins)
 
 
 def test_weak_evidence_is_not_offered_unless_a_link_can_be_named() -> None:
-    weak = Signals("weak", semantic=0.25)
-    linked = Signals("linked", semantic=0.02, graph=0.2, graph_entity="Redis", graph_with="a note")
+    weak = Cues("weak", semantic=0.25)
+    linked = Cues("linked", semantic=0.02, graph=0.2, graph_entity="Redis", graph_with="a note")
     assert [one.memory_id for one in rank([weak, linked], {}, 5)] == ["linked"]
-    assert rank([Signals("enough", semantic=0.3)], {}, 5)
-    assert rank([Signals("barely", graph=0.01, graph_entity="Redis")], {}, 5) == []
+    assert rank([Cues("enough", semantic=0.3)], {}, 5)
+    assert rank([Cues("barely", graph=0.01, graph_entity="Redis")], {}, 5) == []
 
 
 def test_the_reason_names_what_the_task_and_the_memory_share() -> None:
-    (found,) = rank([Signals("m", semantic=0.9, shared=("CSV", "export"))], {}, 5)
+    (found,) = rank([Cues("m", semantic=0.9, shared=("CSV", "export"))], {}, 5)
     assert found.reason == "fits the task (0.90): both mention “CSV” and “export”"

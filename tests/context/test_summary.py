@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cases import each
 from cortex_py.context.summary.sentences import sentences, shorten
-from cortex_py.context.summary.summary import EMPTY, Summary, SummaryState, Turn, advance, render
+from cortex_py.context.summary.summary import EMPTY, SaidTurn, Summary, SummaryState, advance, render
 from timing import quick
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
@@ -35,8 +35,8 @@ def count_with_ends(text: str) -> int:
 COUNTERS: list[Callable[[str], int]] = [count_words, len, count_more_together, count_with_ends]
 
 
-def turns(*said: tuple[str | None, str]) -> list[Turn]:
-    return [Turn(f"t{number}", role, content, NOW) for number, (role, content) in enumerate(said)]
+def turns(*said: tuple[str | None, str]) -> list[SaidTurn]:
+    return [SaidTurn(f"t{number}", role, content, NOW) for number, (role, content) in enumerate(said)]
 
 
 def summary(*said: tuple[str | None, str], max_tokens: int = 300, topic: str = TOPIC) -> Summary:
@@ -408,7 +408,7 @@ branches = st.lists(st.tuples(roles, contents), max_size=12).map(lambda said: tu
 
 class TestProperties:
     @given(branches, branches)
-    def test_reading_in_parts_is_reading_at_once(self, first: list[Turn], second: list[Turn]) -> None:
+    def test_reading_in_parts_is_reading_at_once(self, first: list[SaidTurn], second: list[SaidTurn]) -> None:
         whole = advance(EMPTY, first + second)
         assert advance(advance(EMPTY, first), second) == whole
         stored = SummaryState.from_json(advance(EMPTY, first).to_json())
@@ -417,7 +417,7 @@ class TestProperties:
     @given(branches, st.integers(0, 60), st.sampled_from(COUNTERS), st.text(max_size=80))
     @example([], 0, count_with_ends, "topic")
     def test_the_budget_is_kept(
-        self, branch: list[Turn], budget: int, count_tokens: Callable[[str], int], topic: str
+        self, branch: list[SaidTurn], budget: int, count_tokens: Callable[[str], int], topic: str
     ) -> None:
         state = advance(EMPTY, branch)
         found = render(state, topic, max_tokens=budget, count_tokens=count_tokens)
@@ -426,14 +426,14 @@ class TestProperties:
         assert found == render(state, topic, max_tokens=budget, count_tokens=count_tokens)
 
     @given(branches)
-    def test_every_shown_item_stands_in_a_turn(self, branch: list[Turn]) -> None:
+    def test_every_shown_item_stands_in_a_turn(self, branch: list[SaidTurn]) -> None:
         found = render(advance(EMPTY, branch), TOPIC, max_tokens=10_000, count_tokens=len)
         texts = [plain(turn.content) for turn in branch]
         for item in (item for items in found.sections.values() for item in items):
             assert any(plain(item.removesuffix("…")) in text for text in texts), item
 
     @given(branches)
-    def test_nothing_found_is_lost_from_the_count(self, branch: list[Turn]) -> None:
+    def test_nothing_found_is_lost_from_the_count(self, branch: list[SaidTurn]) -> None:
         state = advance(EMPTY, branch)
         found = render(state, TOPIC, max_tokens=10_000, count_tokens=len)
         points = sum(item.section != "recent" for item in state.items) + state.dropped

@@ -9,7 +9,7 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.context.summary.summary import EMPTY, SummaryState, Turn, advance, render
+from cortex_py.context.summary.summary import EMPTY, SaidTurn, SummaryState, advance, render
 from cortex_py.context.summary.verdicts import Doubt, find_doubt, read_doubts
 
 from helpers import git
@@ -20,7 +20,7 @@ ALL_PASS = Doubt("All 38 tests pass.", True, "2 failures in the newest report")
 
 
 def state(*turns: tuple[str, str, tuple[Doubt, ...]]) -> SummaryState:
-    return advance(EMPTY, [Turn(str(n), role, said, NOW, doubts) for n, (role, said, doubts) in enumerate(turns)])
+    return advance(EMPTY, [SaidTurn(str(n), role, said, NOW, doubts) for n, (role, said, doubts) in enumerate(turns)])
 
 
 def sections(*turns: tuple[str, str, tuple[Doubt, ...]]) -> dict[str, list[str]]:

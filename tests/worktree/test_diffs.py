@@ -18,7 +18,7 @@ from cortex_py.worktree.git import diffs
 from cortex_py.worktree.git import runner as git_runner
 from cortex_py.worktree.git.diffs import (
     ChangedLine,
-    FileChange,
+    PatchFile,
     PatchReader,
     find_names,
     new_file_change,
@@ -32,7 +32,7 @@ from helpers import git
 PLAIN = re.compile(r"(?<![\w$])[A-Za-z_$][\w$]{1,80}(?![\w$])")
 
 
-def changes(text: str | bytes) -> tuple[tuple[FileChange, ...], bool]:
+def changes(text: str | bytes) -> tuple[tuple[PatchFile, ...], bool]:
     data = text.encode() if isinstance(text, str) else text
     return PatchReader(split_lines(BytesIO(data).read)).changes()
 
@@ -95,7 +95,7 @@ def test_names_that_came_went_and_stayed() -> None:
         patch("a.py", "@@ -3,2 +3 @@ def outer(one):\n-old(kept)\n-gone\n+new(kept)\n", "@@ -9 +8,0 @@\n-new\n")
     )
     assert found == (
-        FileChange(
+        PatchFile(
             "a.py",
             None,
             "modified",
@@ -124,7 +124,7 @@ def test_lines_that_look_like_headers_are_content() -> None:
 def test_a_copy_is_an_added_file_that_tells_where_it_was() -> None:
     header = 'diff --git "a/o\\tld" b/new b/x\nsimilarity index 90%\ncopy from "o\\tld"\ncopy to new b/x\n'
     assert changes(header + "@@ -0,0 +1 @@\n+xx\n")[0] == (
-        FileChange("new b/x", "o\tld", "added", 1, 0, frozenset(("xx",))),
+        PatchFile("new b/x", "o\tld", "added", 1, 0, frozenset(("xx",))),
     )
 
 
@@ -156,9 +156,9 @@ def test_a_context_that_git_cut_loses_its_last_word() -> None:
 @each("path", ["yarn.lock", "src/app.min.js", "logo.png", "node_modules/x/index.js", ".env", "certs/server.key"])
 def test_files_that_nobody_wrote_or_should_tell_give_no_names(path: str) -> None:
     found, whole = changes(patch(path, "@@ -1 +1 @@ context\n-old_name\n+new_name\n"))
-    assert found == (FileChange(path, None, "modified", 1, 1),)
+    assert found == (PatchFile(path, None, "modified", 1, 1),)
     assert whole
-    assert new_file_change(path.encode(), b"new_name\n") == FileChange(path, None, "added", 1, 0)
+    assert new_file_change(path.encode(), b"new_name\n") == PatchFile(path, None, "added", 1, 0)
 
 
 def test_minified_code_gives_no_names_but_prose_does() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py.errors import CortexError
-from cortex_py.worktree.git.repository import Head, Repository
+from cortex_py.worktree.git.repository import CheckedOut, Repository
 
 from helpers import git
 
@@ -67,7 +67,7 @@ def test_a_worktree_has_its_own_root_and_shares_the_common_folder(tmp_path: Path
     assert found.root == tmp_path / "side"
     assert found.common_dir == root / ".git"
     assert found.is_linked
-    assert found.head() == Head("side", git(root, "rev-parse", "main"))
+    assert found.head() == CheckedOut("side", git(root, "rev-parse", "main"))
 
 
 def test_a_bare_repository_is_its_own_root(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_hooks_environment_does_not_redirect_the_question(tmp_path: Path, monk
 
 def test_the_head_is_a_branch_and_its_commit(tmp_path: Path) -> None:
     root = make(tmp_path / "r", first="feature/x")
-    assert repository(root).head() == Head("feature/x", git(root, "rev-parse", "HEAD"))
+    assert repository(root).head() == CheckedOut("feature/x", git(root, "rev-parse", "HEAD"))
 
 
 def test_packed_references_are_read(tmp_path: Path) -> None:
@@ -131,13 +131,13 @@ def test_packed_references_are_read(tmp_path: Path) -> None:
     git(root, "commit", "-q", "--allow-empty", "-m", "second")
     git(root, "pack-refs", "--all")
     assert not (root / ".git" / "refs" / "heads" / "main").exists()
-    assert repository(root).head() == Head("main", git(root, "rev-parse", "HEAD"))
+    assert repository(root).head() == CheckedOut("main", git(root, "rev-parse", "HEAD"))
 
 
 def test_a_detached_head_has_no_branch(tmp_path: Path) -> None:
     root = make(tmp_path / "r")
     git(root, "checkout", "-q", "--detach")
-    assert repository(root).head() == Head(None, git(root, "rev-parse", "HEAD"))
+    assert repository(root).head() == CheckedOut(None, git(root, "rev-parse", "HEAD"))
     assert repository(root).branches() == {"main"}
 
 
@@ -145,7 +145,7 @@ def test_an_unborn_branch_has_a_name_and_lives(tmp_path: Path) -> None:
     root = tmp_path / "r"
     git(tmp_path, "init", "-q", "-b", "début", str(root))
     found = repository(root)
-    assert found.head() == Head("début", None)
+    assert found.head() == CheckedOut("début", None)
     assert found.branches() == {"début"}
     assert found.default_branch() == "début"
     assert found.root_commit() is None
@@ -156,7 +156,7 @@ def test_a_branch_that_stands_for_another_is_resolved_by_git(tmp_path: Path) -> 
     root = make(tmp_path / "r")
     git(root, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
     git(root, "symbolic-ref", "HEAD", "refs/heads/alias")
-    assert repository(root).head() == Head("main", git(root, "rev-parse", "main"))
+    assert repository(root).head() == CheckedOut("main", git(root, "rev-parse", "main"))
 
 
 def test_a_head_that_is_a_symbolic_link_is_asked_of_git(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_head_that_is_a_symbolic_link_is_asked_of_git(tmp_path: Path) -> None:
     head = root / ".git" / "HEAD"
     head.unlink()
     head.symlink_to("refs/heads/main")
-    assert repository(root).head() == Head("main", git(root, "rev-parse", "main"))
+    assert repository(root).head() == CheckedOut("main", git(root, "rev-parse", "main"))
 
 
 def test_the_root_commit_is_the_oldest(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from cortex_py.worktree.git import runner as git_runner
 from cortex_py.worktree.git.history import (
     ChangedLine,
     Commit,
-    FileChange,
     Patch,
+    PatchFile,
     WorkingChanges,
     find_commit,
     list_reachable,
@@ -64,11 +64,11 @@ def read(root: Path) -> list[Commit]:
     return list(read_commits(repository(root)))
 
 
-def last(root: Path) -> dict[str, FileChange]:
+def last(root: Path) -> dict[str, PatchFile]:
     return {change.path: change for change in next(read_commits(repository(root))).changes}
 
 
-def told(change: FileChange) -> tuple[str, str | None, str, int, int]:
+def told(change: PatchFile) -> tuple[str, str | None, str, int, int]:
     return change.path, change.old_path, change.status, change.added, change.removed
 
 
@@ -89,14 +89,14 @@ def test_commits_are_told_newest_first_with_what_they_did(tmp_path: Path, monkey
         author="Ada É",
         subject="Load it",
         body="Because.\n\nReally.",
-        changes=(FileChange("a.py", None, "added", 2, 0, frozenset(("def", "load", "path", "return"))),),
+        changes=(PatchFile("a.py", None, "added", 2, 0, frozenset(("def", "load", "path", "return"))),),
         complete=True,
     )
     assert (newest.id, newest.parents, newest.subject, newest.body) == (second, (first,), "Read it", "")
     context = frozenset(("return", "path", "def", "load"))
     assert newest.changes == (
-        FileChange("a.py", None, "modified", 1, 1, frozenset(("read",)), frozenset(), context),
-        FileChange("b.py", None, "added", 1, 0, frozenset(("import", "load"))),
+        PatchFile("a.py", None, "modified", 1, 1, frozenset(("read",)), frozenset(), context),
+        PatchFile("b.py", None, "added", 1, 0, frozenset(("import", "load"))),
     )
 
 
@@ -293,11 +293,11 @@ def test_submodules_are_told_without_names(tmp_path: Path) -> None:
     commit(root, {"a": "1\n"})
     git(root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "sub")
     commit(root, {})
-    assert last(root)["sub"] == FileChange("sub", None, "added", 1, 0)
+    assert last(root)["sub"] == PatchFile("sub", None, "added", 1, 0)
     commit(root / "sub", {"lib.py": "y\n"})
-    assert read_working_changes(repository(root)).unstaged == (FileChange("sub", None, "modified", 1, 1),)
+    assert read_working_changes(repository(root)).unstaged == (PatchFile("sub", None, "modified", 1, 1),)
     commit(root, {})
-    assert last(root)["sub"] == FileChange("sub", None, "modified", 1, 1)
+    assert last(root)["sub"] == PatchFile("sub", None, "modified", 1, 1)
 
 
 def test_counts_are_those_of_git(tmp_path: Path) -> None:
@@ -390,9 +390,9 @@ def test_an_unborn_branch_has_no_history_but_work(tmp_path: Path) -> None:
     here = repository(root)
     assert (read(root), list_reachable(here), read_tags(here), find_commit(here, "main")) == ([], [], {}, None)
     assert read_working_changes(here) == WorkingChanges(
-        (FileChange("staged.py", None, "added", 1, 0, frozenset(("name_a",))),),
+        (PatchFile("staged.py", None, "added", 1, 0, frozenset(("name_a",))),),
         (),
-        (FileChange("new.py", None, "added", 1, 0, frozenset(("name_b",))),),
+        (PatchFile("new.py", None, "added", 1, 0, frozenset(("name_b",))),),
     )
     assert read_patch(here, None, "staged.py").lines == (ChangedLine("+", 1, "name_a"),)
 
@@ -555,10 +555,10 @@ def test_what_is_not_committed(tmp_path: Path) -> None:
     ]
     assert [told(one) for one in found.unstaged] == [("a.py", None, "modified", 1, 1), ("b.py", None, "deleted", 0, 1)]
     assert found.untracked == (
-        FileChange("d/n.py", None, "added", 2, 0, frozenset(("fresh", "end"))),
-        FileChange("n.bin", None, "added", 0, 0),
-        FileChange("n.link", None, "added", 0, 0),
-        FileChange("n.lock", None, "added", 1, 0, frozenset(("text_name",))),
+        PatchFile("d/n.py", None, "added", 2, 0, frozenset(("fresh", "end"))),
+        PatchFile("n.bin", None, "added", 0, 0),
+        PatchFile("n.link", None, "added", 0, 0),
+        PatchFile("n.lock", None, "added", 1, 0, frozenset(("text_name",))),
     )
     assert found.complete
     here = repository(root)

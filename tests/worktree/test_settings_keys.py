@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.worktree.formats import Setting, read_settings
+from cortex_py.worktree.formats import FileSetting, read_settings
 from timing import quick
 
 Row = tuple[str, str, int]
@@ -89,8 +89,8 @@ FILES: dict[str, tuple[str, list[Row]]] = {
 @each("path", FILES)
 def test_a_file_holds_its_settings(path: str) -> None:
     text, rows = FILES[path]
-    assert read_settings(path, text) == [Setting(*row) for row in rows]
-    assert read_settings(f"deep/{path.upper()}", text) == [Setting(*row) for row in rows]
+    assert read_settings(path, text) == [FileSetting(*row) for row in rows]
+    assert read_settings(f"deep/{path.upper()}", text) == [FileSetting(*row) for row in rows]
 
 
 @each("path", FILES)
@@ -141,7 +141,7 @@ def test_an_alias_does_not_multiply() -> None:
 
 
 def test_a_value_that_is_an_alias_keeps_the_numbers_of_its_list() -> None:
-    assert read_settings("a.yaml", "- &x 1\n- *x\n- 2\n") == [Setting("0", "1", 1), Setting("2", "2", 3)]
+    assert read_settings("a.yaml", "- &x 1\n- *x\n- 2\n") == [FileSetting("0", "1", 1), FileSetting("2", "2", 3)]
 
 
 @each("path", FILES)
@@ -193,6 +193,6 @@ def test_every_item_is_found_where_it_was_written(lists: dict[str, list[str]]) -
         lines.append(f"{key} = [")
         for number, value in enumerate(values):
             lines.append(f"  '{value}',  # [ '")
-            wanted.append(Setting(f"{key}.{number}", value, len(lines)))
+            wanted.append(FileSetting(f"{key}.{number}", value, len(lines)))
         lines.append("]")
     assert read_settings("a.toml", "\n".join(lines)) == wanted

@@ -31,7 +31,7 @@ from ..worktree.git.repository import Repository
 from ..worktree.git.runner import find_repository_folder
 from .project import ProjectIdentity, has_own_objects, matches_moved
 
-__all__ = ["Claim", "Resolved", "find_claim", "resolve_project"]
+__all__ = ["find_claim", "resolve_project"]
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class FolderClaim:
     """What a folder may use: a stored project, if any, and the one that it names without being known there."""
 
     identity: ProjectIdentity
@@ -83,14 +83,14 @@ class Resolved:
     refused: Project | None = None
 
 
-def find_claim(store: Store, found: ProjectIdentity, screen: Screen, *, join: bool = False) -> Claim:
+def find_claim(store: Store, found: ProjectIdentity, screen: Screen, *, join: bool = False) -> FolderClaim:
     """The stored project for a folder; nothing is written. With `join` a person vouches for the folder."""
     with as_system(), store.database.read() as session:
         # Nearly always; what screens texts is not even loaded then.
         if (named := store.projects.get(session, found.id)) is not None:
             known = _Known.read(store, session, named.id)
             if named.root == str(found.root) or _digest(found.root) in known.roots:
-                return Claim(found, named, None, known)
+                return FolderClaim(found, named, None, known)
         claimed = [
             (project, commit, _Known.read(store, session, project.id))
             for project, commit in _claimed(store, session, found, screen)
@@ -102,7 +102,7 @@ def find_claim(store: Store, found: ProjectIdentity, screen: Screen, *, join: bo
         if is_known or join or _shares_history(found, project, commit, known):
             if refused or project.id == found.apart.id:
                 found = found.apart
-            return Claim(found, project, refused, known)
+            return FolderClaim(found, project, refused, known)
         refused = refused or project
     if refused is None and find_repository_folder(found.root) is None:
         folders = [screen.found(str(one)) for one in folders_around(found.root)]
@@ -110,8 +110,8 @@ def find_claim(store: Store, found: ProjectIdentity, screen: Screen, *, join: bo
             holder = store.projects.of_plain_folder(session, folders)
             if holder is not None and holder.root:
                 around = replace(found, id=holder.id, root=Path(holder.root), name=holder.name)
-                return Claim(around, holder, None, _Known.read(store, session, holder.id))
-    return Claim(found.apart if refused or found.is_borrowed else found, None, refused, _Known())
+                return FolderClaim(around, holder, None, _Known.read(store, session, holder.id))
+    return FolderClaim(found.apart if refused or found.is_borrowed else found, None, refused, _Known())
 
 
 def resolve_project(

@@ -20,7 +20,7 @@ from ..security.permission import require_write
 from ..security.policy import Screen
 from ..store.store import Store
 from ..worktree.git.branch_state import BranchState, classify_branches, former_name, refs_watermark
-from ..worktree.git.repository import Head, Repository
+from ..worktree.git.repository import CheckedOut, Repository
 from .suggestions.automation import action_plan
 
 __all__ = ["GitFollower"]
@@ -173,7 +173,7 @@ class GitFollower:
             old, new = self._stored_name(former) or former, self._stored_name(name) or name
             return self._store.upkeep.rename_git_branch(session, self._project, old, new, seq)
 
-    def _conclude_ended(self, repository: Repository, head: Head) -> frozenset[str]:
+    def _conclude_ended(self, repository: Repository, head: CheckedOut) -> frozenset[str]:
         """Promote what was staged on merged git branches, delete what was staged on deleted ones.
 
         Returns the branches that this has changed.

@@ -24,17 +24,9 @@ from ..worktree.git.repository import Repository
 from ..worktree.git.runner import find_repository_folder
 
 __all__ = [
-    "ProjectIdentity",
-    "StoredProjects",
-    "existing_folder",
-    "folders_of",
-    "git_stamp",
-    "has_own_objects",
-    "identify",
-    "identify_repository",
-    "matches_moved",
-    "project_repository",
-]
+    "ProjectIdentity", "StoredProjects", "existing_folder", "folders_of", "git_stamp", "has_own_objects", "identify",
+    "identify_repository", "matches_moved", "project_repository",
+]  # fmt: skip
 
 _ID_DIGITS = 12
 _MAX_HOPS = 8

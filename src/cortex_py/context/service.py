@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .relations import ContextGraph, NamedEntity
     from .scan import Progress, ScanEstimate, ScanMode, ScanResult
 
-__all__ = ["ACTIVE", "AppendResult", "Contexts", "LinkResult", "ResumeResult", "SearchResult", "ShownHit"]
+__all__ = ["Contexts"]
 
 # Wherever a branch id is taken, this stands for the branch of the git branch that is checked out.
 ACTIVE = "active"
@@ -89,7 +89,7 @@ class ShownHit:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
+class ContextSearch:
     """Results within the budget, the number of all results, and the topics of the project's branches by id."""
 
     results: tuple[ShownHit, ...]
@@ -408,7 +408,7 @@ class Contexts:
         min_score: float = 0.3,
         max_tokens: int | None = None,
         project_id: str | None = None,
-    ) -> SearchResult:
+    ) -> ContextSearch:
         """The contexts that recall finds for a query, best first."""
         started = time.perf_counter()
         if not query.strip():
@@ -427,7 +427,7 @@ class Contexts:
         with self._store.database.read() as session:
             topics = {one.id: one.topic for one in self._store.branches.all(session, project.id)}
         elapsed = round((time.perf_counter() - started) * 1000)
-        return SearchResult(results, page.total, topics, elapsed, page.warnings)
+        return ContextSearch(results, page.total, topics, elapsed, page.warnings)
 
     def load(self, context_id: str, branch_id: str = "", *, project_id: str | None = None) -> Memory:
         """One context in full. `branch_id` is empty for one that belongs to no branch."""

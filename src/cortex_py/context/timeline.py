@@ -23,7 +23,7 @@ from ..worktree.git.repository import Repository
 if TYPE_CHECKING:
     from .session import ProjectSession
 
-__all__ = ["EVENT_KINDS", "EventKind", "Timeline", "TimelineDay", "TimelineEvent"]
+__all__ = ["EventKind", "Timeline", "TimelineEvent"]
 
 EventKind = Literal["memory", "line", "commit", "merge", "snapshot"]
 EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)

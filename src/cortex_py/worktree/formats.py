@@ -18,7 +18,7 @@ from typing import Any
 from xml.parsers import expat
 
 __all__ = [
-    "DEPTH_MOST", "Element", "KeyEntry", "Part", "Setting", "env_entries", "ini_entries", "leaves", "number_lines",
+    "DEPTH_MOST", "FileSetting", "Value", "XmlNode", "env_entries", "ini_entries", "leaves", "number_lines",
     "properties_entries", "read_json", "read_plain_toml", "read_settings", "read_toml", "read_xml", "read_yaml",
 ]  # fmt: skip
 
@@ -34,10 +34,10 @@ _FIRST, _VALUE, _KEY, _COLON, _COMMA = range(5)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Value:
     """A table, a list or a scalar; `line` is the line of its key, if it has one."""
 
-    value: dict[str, Part] | list[Part] | str | None
+    value: dict[str, Value] | list[Value] | str | None
     line: int
     # False for numbers and booleans of a typed format.
     is_text: bool = True
@@ -47,24 +47,24 @@ class Part:
         return self.value if isinstance(self.value, str) and self.is_text else None
 
     @property
-    def table(self) -> dict[str, Part]:
+    def table(self) -> dict[str, Value]:
         return self.value if isinstance(self.value, dict) else {}
 
     @property
-    def items(self) -> list[Part]:
+    def items(self) -> list[Value]:
         return self.value if isinstance(self.value, list) else []
 
-    def at(self, *keys: str) -> Part:
+    def at(self, *keys: str) -> Value:
         """The part under these keys, or a part without a value."""
         part = self
         for key in keys:
-            part = part.table.get(key, Part(None, part.line))
+            part = part.table.get(key, Value(None, part.line))
         return part
 
 
-def leaves(part: Part) -> Iterator[tuple[tuple[str, ...], Part]]:
+def leaves(part: Value) -> Iterator[tuple[tuple[str, ...], Value]]:
     """Every scalar with the keys that lead to it, in order; items of lists are numbered from 0."""
-    waiting: list[tuple[tuple[str, ...], Part]] = [((), part)]
+    waiting: list[tuple[tuple[str, ...], Value]] = [((), part)]
     while waiting:
         path, one = waiting.pop()
         if isinstance(one.value, dict):
@@ -79,25 +79,25 @@ class _Builder:
     """Builds parts from a parser's events."""
 
     def __init__(self) -> None:
-        self.done: list[Part] = []
+        self.done: list[Value] = []
         self.key: tuple[str, int] | None = None
-        self._open: list[tuple[Part, tuple[str, int] | None]] = []
+        self._open: list[tuple[Value, tuple[str, int] | None]] = []
 
     @property
     def inside(self) -> type | None:
         return type(self._open[-1][0].value) if self._open else None
 
-    def open(self, value: dict[str, Part] | list[Part], line: int) -> None:
+    def open(self, value: dict[str, Value] | list[Value], line: int) -> None:
         if len(self._open) >= DEPTH_MOST:
             raise ValueError("nested too deeply")
-        self._open.append((Part(value, self.key[1] if self.key else line), self.key))
+        self._open.append((Value(value, self.key[1] if self.key else line), self.key))
         self.key = None
 
     def close(self) -> None:
         part, self.key = self._open.pop()
         self.add(part)
 
-    def add(self, part: Part) -> None:
+    def add(self, part: Value) -> None:
         if not self._open:
             self.done.append(part)
             return
@@ -106,13 +106,13 @@ class _Builder:
             holder.append(part)
         elif isinstance(holder, dict) and self.key is not None:
             name, line = self.key
-            holder[name] = Part(part.value, line, part.is_text)
+            holder[name] = Value(part.value, line, part.is_text)
             self.key = None
         else:
             raise ValueError("a value without a name")
 
 
-def read_json(text: str) -> Part:  # noqa: C901  # one branch for each state of the reader
+def read_json(text: str) -> Value:  # noqa: C901  # one branch for each state of the reader
     """JSON, also with comments and trailing commas, as configuration often has it."""
     builder = _Builder()
     wanted = _FIRST
@@ -143,7 +143,7 @@ def read_json(text: str) -> Part:  # noqa: C901  # one branch for each state of 
             builder.open({} if token == "{" else [], line)
             wanted = _KEY if token == "{" else _VALUE
         else:
-            builder.add(Part(json.loads(token) if kind == "text" else token, line, kind == "text"))
+            builder.add(Value(json.loads(token) if kind == "text" else token, line, kind == "text"))
             wanted = _COMMA
     if len(builder.done) != 1:
         raise ValueError("unfinished")
@@ -164,7 +164,7 @@ def _json_tokens(text: str) -> Iterator[tuple[str, str, int]]:
         at = match.end()
 
 
-def read_yaml(text: str) -> list[Part]:
+def read_yaml(text: str) -> list[Value]:
     """The documents of a YAML file."""
     # Imported here because most calls never read YAML.
     import yaml  # type: ignore[import-untyped]
@@ -191,7 +191,7 @@ def _take(builder: _Builder, yaml: Any, event: Any) -> None:
         if names_value:
             builder.key = (event.value, line)
         else:
-            builder.add(Part(event.value, line))
+            builder.add(Value(event.value, line))
     elif names_value and isinstance(event, yaml.NodeEvent):
         raise ValueError("a key that is no text")
     elif isinstance(event, yaml.MappingStartEvent):
@@ -199,7 +199,7 @@ def _take(builder: _Builder, yaml: Any, event: Any) -> None:
     elif isinstance(event, yaml.SequenceStartEvent):
         builder.open([], line)
     elif isinstance(event, yaml.AliasEvent):
-        builder.add(Part(None, line))
+        builder.add(Value(None, line))
 
 
 # -- TOML: the values are tomllib's, the lines come from a scan beside it --------------------------
@@ -214,7 +214,7 @@ _SCALAR = re.compile(
 )
 
 
-def read_toml(text: str) -> Part:
+def read_toml(text: str) -> Value:
     """A document as parts. Raises ValueError or RecursionError if it is not TOML."""
     value, lines = _checked(text)
     return _part(value, (), 1, lines)
@@ -231,15 +231,15 @@ def _checked(text: str) -> tuple[dict[str, Any], Mapping[_Path, int]]:
     return tomllib.loads(text), lines
 
 
-def _part(value: object, path: _Path, line: int, lines: Mapping[_Path, int]) -> Part:
+def _part(value: object, path: _Path, line: int, lines: Mapping[_Path, int]) -> Value:
     line = lines.get(path, line)
     if isinstance(value, dict):
-        return Part({key: _part(one, (*path, key), line, lines) for key, one in value.items()}, line)
+        return Value({key: _part(one, (*path, key), line, lines) for key, one in value.items()}, line)
     if isinstance(value, list):
-        return Part([_part(one, (*path, at), line, lines) for at, one in enumerate(value)], line)
+        return Value([_part(one, (*path, at), line, lines) for at, one in enumerate(value)], line)
     if isinstance(value, bool):
-        return Part(str(value).lower(), line, is_text=False)
-    return Part(str(value), line, is_text=isinstance(value, str))
+        return Value(str(value).lower(), line, is_text=False)
+    return Value(str(value), line, is_text=isinstance(value, str))
 
 
 class _Scan:
@@ -459,23 +459,23 @@ _PROLOGUE = re.compile(r"(?:\s++|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
 
 
 @dataclass(slots=True)
-class Element:
+class XmlNode:
     """An element, its name without a namespace's prefix."""
 
     tag: str
     line: int
     attributes: dict[str, str]
-    children: list[Element] = field(default_factory=list)
+    children: list[XmlNode] = field(default_factory=list)
     text: str = ""
 
-    def child(self, tag: str) -> Element | None:
+    def child(self, tag: str) -> XmlNode | None:
         return next((one for one in self.children if one.tag == tag), None)
 
     def text_of(self, tag: str) -> str:
         one = self.child(tag)
         return one.text.strip() if one else ""
 
-    def all(self) -> Iterator[Element]:
+    def all(self) -> Iterator[XmlNode]:
         """This element and those within, in order."""
         waiting = [self]
         while waiting:
@@ -484,7 +484,7 @@ class Element:
             waiting.extend(reversed(one.children))
 
 
-def read_xml(text: str) -> Element:
+def read_xml(text: str) -> XmlNode:
     """Raises ValueError for what is no XML, or has a document type."""
     text = text.removeprefix("\ufeff")
     prologue = _PROLOGUE.match(text)
@@ -502,8 +502,8 @@ def read_xml(text: str) -> Element:
 
 class _XmlBuilder:
     def __init__(self) -> None:
-        self.root: Element | None = None
-        self._open: list[Element] = []
+        self.root: XmlNode | None = None
+        self._open: list[XmlNode] = []
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
@@ -514,7 +514,7 @@ class _XmlBuilder:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         if len(self._open) >= _DEPTH_MOST:
             raise ValueError("nested too deeply")
-        element = Element(tag.rpartition(":")[2], self.parser.CurrentLineNumber, attributes)
+        element = XmlNode(tag.rpartition(":")[2], self.parser.CurrentLineNumber, attributes)
         if self._open:
             self._open[-1].children.append(element)
         else:
@@ -543,7 +543,7 @@ _EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist", "env.e
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class FileSetting:
     """One setting; the key of a list item is its number, from 0."""
 
     key: str
@@ -551,7 +551,7 @@ class Setting:
     line: int
 
 
-def read_settings(path: str, text: str) -> list[Setting]:
+def read_settings(path: str, text: str) -> list[FileSetting]:
     """The settings of a file, in order; none if the file is unknown, broken or too large."""
     reader = _reader(posixpath.basename(path).lower())
     if reader is None or len(text) > _CHARACTERS_MOST:
@@ -562,37 +562,37 @@ def read_settings(path: str, text: str) -> list[Setting]:
         return []
 
 
-def _reader(name: str) -> Callable[[str], Iterator[Setting]] | None:
+def _reader(name: str) -> Callable[[str], Iterator[FileSetting]] | None:
     if name in _EXAMPLES:
         return lambda text: _of_entries(env_entries(text))
     return _READERS.get(posixpath.splitext(name)[1])
 
 
-def _of_parts(parts: list[Part]) -> Iterator[Setting]:
+def _of_parts(parts: list[Value]) -> Iterator[FileSetting]:
     for part in parts:
         for keys, leaf in leaves(part):
             if keys and isinstance(leaf.value, str):
-                yield Setting(".".join(keys), leaf.value, leaf.line)
+                yield FileSetting(".".join(keys), leaf.value, leaf.line)
 
 
-def _of_entries(entries: list[KeyEntry]) -> Iterator[Setting]:
+def _of_entries(entries: list[KeyEntry]) -> Iterator[FileSetting]:
     for one in entries:
-        yield Setting(f"{one.section}.{one.key}" if one.section else one.key, one.value, one.line)
+        yield FileSetting(f"{one.section}.{one.key}" if one.section else one.key, one.value, one.line)
 
 
-def _json(text: str) -> Iterator[Setting]:
+def _json(text: str) -> Iterator[FileSetting]:
     return _of_parts([read_json(text)])
 
 
-def _yaml(text: str) -> Iterator[Setting]:
+def _yaml(text: str) -> Iterator[FileSetting]:
     return _of_parts(read_yaml(text))
 
 
-def _ini(text: str) -> Iterator[Setting]:
+def _ini(text: str) -> Iterator[FileSetting]:
     return _of_entries(ini_entries(text))
 
 
-_READERS: dict[str, Callable[[str], Iterator[Setting]]] = {
+_READERS: dict[str, Callable[[str], Iterator[FileSetting]]] = {
     ".toml": lambda text: _of_parts([read_toml(text)]),
     **dict.fromkeys((".json", ".jsonc"), _json),
     **dict.fromkeys((".yaml", ".yml"), _yaml),

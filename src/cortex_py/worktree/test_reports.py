@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .formats import Element, Part, read_json, read_xml
+from .formats import Value, XmlNode, read_json, read_xml
 
-__all__ = ["CaseResult", "RunReport", "Tally", "is_report_name", "read_output", "read_report"]
+__all__ = ["RunReport", "is_report_name", "read_output", "read_report"]
 
 _CHARACTERS_MOST = 8_000_000
 _NAME = re.compile(
@@ -50,7 +50,7 @@ def read_report(path: str, text: str) -> RunReport | None:
 # -- JUnit -----------------------------------------------------------------------------------------
 
 
-def _junit(root: Element) -> RunReport | None:
+def _junit(root: XmlNode) -> RunReport | None:
     if root.tag not in ("testsuites", "testsuite"):
         return None
     tally = Tally()
@@ -65,14 +65,14 @@ def _junit(root: Element) -> RunReport | None:
     return tally.report(root.line)
 
 
-def _junit_result(case: Element) -> CaseResult:
+def _junit_result(case: XmlNode) -> CaseResult:
     tags = {one.tag for one in case.children}
     return (
         "failed" if "failure" in tags else "error" if "error" in tags else "skipped" if "skipped" in tags else "passed"
     )
 
 
-def _junit_counts(tally: Tally, root: Element) -> None:
+def _junit_counts(tally: Tally, root: XmlNode) -> None:
     """Some reports hold only the numbers of each suite."""
     suites = [root] if "tests" in root.attributes else [one for one in root.children if one.tag == "testsuite"]
     for suite in suites:
@@ -83,7 +83,7 @@ def _junit_counts(tally: Tally, root: Element) -> None:
         tally.add("passed", max(0, ran - failed - errors - skipped))
 
 
-def _number(element: Element, key: str) -> int:
+def _number(element: XmlNode, key: str) -> int:
     text = element.attributes.get(key, "")
     return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0
 
@@ -102,7 +102,7 @@ def _json(text: str) -> RunReport | None:
     return _pytest_json(content) if content.at("summary").table and "tests" in content.table else None
 
 
-def _pytest_json(content: Part) -> RunReport:
+def _pytest_json(content: Value) -> RunReport:
     tally = Tally()
     summary = content.at("summary")
     for word, count in summary.table.items():
@@ -113,7 +113,7 @@ def _pytest_json(content: Part) -> RunReport:
     return tally.report(summary.line)
 
 
-def _jest_json(content: Part) -> RunReport:
+def _jest_json(content: Value) -> RunReport:
     tally = Tally()
     for word in ("Passed", "Failed", "Pending", "Todo"):
         tally.add(word, _count(content.at(f"num{word}Tests")))
@@ -125,7 +125,7 @@ def _jest_json(content: Part) -> RunReport:
     return tally.report(content.at("numTotalTests").line)
 
 
-def _count(part: Part) -> int:
+def _count(part: Value) -> int:
     value = part.value
     return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) else 0
 

@@ -27,20 +27,9 @@ from ...lazy import regex
 from ...records import Branch
 
 __all__ = [
-    "ROLES",
-    "BranchFile",
-    "Entry",
-    "ParsedFile",
-    "append",
-    "branch_id",
-    "check_git_branch",
-    "check_role",
-    "check_topic",
-    "parse",
-    "render",
-    "slug",
-    "task_id",
-]
+    "ROLES", "BranchFile", "FileEntry", "ParsedFile", "append", "branch_id", "check_git_branch", "check_role",
+    "check_topic", "parse", "render", "slug", "task_id",
+]  # fmt: skip
 
 # Ids, which people can read and no topic can break, and checks of the names that callers give
 
@@ -125,7 +114,7 @@ _UNDO = "Undo the last change to the file, or move it away: Cortex rewrites it f
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """One memory of the branch, as the store has it."""
 
     id: str
@@ -143,7 +132,7 @@ class BranchFile:
 
     branch: Branch
     revision: int
-    entries: tuple[Entry, ...]
+    entries: tuple[FileEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +171,7 @@ def render(file: BranchFile) -> str:
     return _joined(head, "", file.entries, "")
 
 
-def append(text: str, branch: Branch, revision: int, entries: Sequence[Entry]) -> str:
+def append(text: str, branch: Branch, revision: int, entries: Sequence[FileEntry]) -> str:
     """The text that `render` gives for the old entries and these. The old ones are copied, not parsed.
 
     `text` must come from `render` or `append`; after an error the whole file has to be rendered.
@@ -198,7 +187,7 @@ def append(text: str, branch: Branch, revision: int, entries: Sequence[Entry]) -
     return _joined(head, old, entries, tags)
 
 
-def _joined(head: str, old: str, entries: Sequence[Entry], old_tags: str) -> str:
+def _joined(head: str, old: str, entries: Sequence[FileEntry], old_tags: str) -> str:
     tags = (f" {_tag(entry.id, entry.version)}" for entry in entries)
     return "".join([head, old, *map(_block, entries), f"\n{_EOF}{old_tags}", *tags, " -->\n"])
 
@@ -221,7 +210,7 @@ def _head(branch: Branch, revision: int, count: int) -> str:
     return f"---\n{front}---\n\n# {_one_line(branch.topic)}\n\n{_NOTE}\n"
 
 
-def _block(entry: Entry) -> str:
+def _block(entry: FileEntry) -> str:
     marker: dict[str, str | int] = {"id": entry.id, "version": entry.version, "digest": _digest(entry.content)}
     body = entry.content
     if 0 < body.count("\r\n") == body.count("\n") == body.count("\r"):

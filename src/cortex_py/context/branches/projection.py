@@ -22,7 +22,7 @@ from ...records import Branch, Memory, NewMemory
 from ...security.callers import as_system
 from ...store.database import Session
 from ...store.store import Store
-from .file import BranchFile, Entry, ParsedFile, append, check_topic, parse, render
+from .file import BranchFile, FileEntry, ParsedFile, append, check_topic, parse, render
 from .store import BranchFiles
 
 __all__ = ["BranchCheck", "EditPlan", "Projection", "Removal", "SyncResult", "Update", "plan"]
@@ -241,8 +241,8 @@ class Projection:
         return SyncResult(updated, len(kept), removed, len(added))
 
 
-def _entry(memory: Memory) -> Entry:
-    return Entry(
+def _entry(memory: Memory) -> FileEntry:
+    return FileEntry(
         memory.id,
         memory.version,
         memory.created_at,
@@ -333,7 +333,7 @@ class EditPlan:
         return bool(self.updates or self.conflicts or self.removals or self.additions)
 
 
-def plan(parsed: ParsedFile, stored: Sequence[Entry]) -> EditPlan:
+def plan(parsed: ParsedFile, stored: Sequence[FileEntry]) -> EditPlan:
     """The changes that apply the edits of a file to the store, which now has `stored` in this branch."""
     known = {entry.id: entry for entry in stored}
     updates: list[Update] = []
@@ -361,7 +361,7 @@ def plan(parsed: ParsedFile, stored: Sequence[Entry]) -> EditPlan:
     )
 
 
-def _missing(parsed: ParsedFile, stored: Sequence[Entry]) -> list[Removal]:
+def _missing(parsed: ParsedFile, stored: Sequence[FileEntry]) -> list[Removal]:
     """Entries that the file held in the store's version, and that a person deleted from it."""
     present = {entry.id for entry in parsed.entries}
     return [

@@ -14,18 +14,9 @@ from ...config import Settings
 from ...store.tables.suggestions import TrustRow
 
 __all__ = [
-    "ACTIONS",
-    "ENOUGH",
-    "LEAST",
-    "WINDOW",
-    "Plan",
-    "PlanStatus",
-    "action_plan",
-    "assess",
-    "fixed_plan",
-    "next_plan",
+    "ACTIONS", "ENOUGH", "LEAST", "WINDOW", "Plan", "PlanStatus", "action_plan", "assess", "fixed_plan", "next_plan",
     "requires_confirmation",
-]
+]  # fmt: skip
 
 Plan = Literal["A", "B"]
 

@@ -18,10 +18,10 @@ from ...store.database import Session
 from ...store.store import Store
 from ...worktree.git.repository import Repository
 from ...worktree.git.runner import run_git
-from .ranking import HABIT, Signals
+from .ranking import HABIT, Cues
 from .usage_log import WINDOW, Habit, fade, habits
 
-__all__ = ["CandidateFinder", "Candidates", "describe", "shared_words", "task_kind", "task_words"]
+__all__ = ["CandidateFinder", "Gathered", "describe", "task_kind", "task_words"]
 
 _FOUND = 12
 # If even the best hit scores less, none is about the task; if it does not, others may score far less.
@@ -63,10 +63,10 @@ _KINDS = tuple(
 
 
 @dataclass(slots=True)
-class Candidates:
+class Gathered:
     """The candidates with their records."""
 
-    signals: dict[str, Signals] = field(default_factory=dict)
+    signals: dict[str, Cues] = field(default_factory=dict)
     memories: dict[str, Memory] = field(default_factory=dict)
 
 
@@ -81,10 +81,11 @@ class _Table:
         self.memories.setdefault(memory.id, memory)
         self._columns.setdefault(memory.id, {}).update(more)
 
-    def gathered(self, past: _Past, now: int) -> Candidates:
+    def gathered(self, past: _Past, now: int) -> Gathered:
         kept = {one: memory for one, memory in self.memories.items() if past.leaves(memory)}
-        return Candidates(
-            {one: Signals(one, **self._columns[one], **_description(memory, now)) for one, memory in kept.items()}, kept
+        return Gathered(
+            {one: Cues(one, **self._columns[one], **_description(memory, now)) for one, memory in kept.items()},
+            kept,
         )
 
 
@@ -100,7 +101,7 @@ class CandidateFinder:
         self._repository = repository
         self._project = project_id
 
-    def gather(self, task: str, branch_id: str | None, now: int, top_k: int) -> Candidates:
+    def gather(self, task: str, branch_id: str | None, now: int, top_k: int) -> Gathered:
         table = _Table()
         hits = self._memories.related(task[:2_000], max(_FOUND, 2 * top_k), mode="hybrid")
         with self._store.database.read() as session:
@@ -316,9 +317,9 @@ def task_kind(task: str) -> str:
     return next((kind for kind, form in _KINDS if any(form.fullmatch(word) for word in words)), "other")
 
 
-def describe(memory: Memory, now: int) -> Signals:
+def describe(memory: Memory, now: int) -> Cues:
     """The signals that a record itself has, without those of a task."""
-    return Signals(memory.id, **_description(memory, now))
+    return Cues(memory.id, **_description(memory, now))
 
 
 def _description(memory: Memory, now: int) -> dict[str, Any]:

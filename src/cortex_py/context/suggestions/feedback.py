@@ -16,18 +16,10 @@ from typing import Literal, get_args
 from ...records import Memory
 from ...store.tables.suggestions import SuggestedRow, TrustRow
 from .candidates import describe
-from .ranking import BINS, Counts, Signals, TrustKind, bin_of, trust_keys
+from .ranking import BINS, Counts, Cues, TrustKind, bin_of, trust_keys
 from .usage_log import fade
 
-__all__ = [
-    "ACCEPTANCE",
-    "KINDS",
-    "RejectionKind",
-    "apply_answer",
-    "classify",
-    "read_trust",
-    "trust_changes",
-]
+__all__ = ["ACCEPTANCE", "KINDS", "RejectionKind", "apply_answer", "classify", "read_trust", "trust_changes"]
 
 # -- why a suggestion was refused ----------------------------------------------------------------
 
@@ -204,7 +196,7 @@ def apply_answer(
 
 
 def _keys(shown: SuggestedRow, memory: Memory | None, now: int) -> dict[TrustKind, str]:
-    signals = Signals(shown.memory_id) if memory is None else describe(memory, now)
+    signals = Cues(shown.memory_id) if memory is None else describe(memory, now)
     return trust_keys(signals, shown.source)  # type: ignore[arg-type]  # only sources are stored
 
 

@@ -15,25 +15,9 @@ from math import exp2, prod
 from typing import Literal
 
 __all__ = [
-    "BINS",
-    "HABIT",
-    "LEAST_ALIKE",
-    "LEAST_LINKED",
-    "PRIORS",
-    "SOURCES",
-    "Counts",
-    "RankedMemory",
-    "Signals",
-    "Source",
-    "Trust",
-    "TrustKind",
-    "age_key",
-    "bin_of",
-    "calibrate",
-    "posterior",
-    "rank",
-    "trust_keys",
-]
+    "BINS", "HABIT", "PRIORS", "SOURCES", "Counts", "Cues", "RankedMemory", "Source", "Trust", "TrustKind", "age_key",
+    "bin_of", "calibrate", "posterior", "rank", "trust_keys",
+]  # fmt: skip
 
 Source = Literal["user_selected", "reference_history", "ai_analysis"]
 TrustKind = Literal["source", "memory", "branch", "area", "age", "category"]
@@ -106,7 +90,7 @@ _UNKNOWN = Counts()
 
 
 @dataclass(frozen=True, slots=True)
-class Signals:
+class Cues:
     """The signals of a candidate.
 
     `used` is a strength as in `usage_log.py`; `together`, `habit`, `semantic`, `graph` and `git` are 0..1.
@@ -159,7 +143,7 @@ def age_key(days: float) -> str:
     return next((name for limit, name in _AGES if days < limit), "older")
 
 
-def trust_keys(signals: Signals, source: Source) -> dict[TrustKind, str]:
+def trust_keys(signals: Cues, source: Source) -> dict[TrustKind, str]:
     """The keys under which the answers to a suggestion are counted."""
     keys: dict[TrustKind, str] = {
         "source": source,
@@ -173,7 +157,7 @@ def trust_keys(signals: Signals, source: Source) -> dict[TrustKind, str]:
 
 
 def rank(
-    candidates: Sequence[Signals],
+    candidates: Sequence[Cues],
     trust: Trust,
     top_k: int,
     *,
@@ -261,7 +245,7 @@ def _monotone(means: Sequence[float], weights: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    signals: Signals
+    signals: Cues
     source: Source
     raw: float
     reason: str
@@ -274,7 +258,7 @@ def _weight(trust: Trust, source: Source) -> float:
     return posterior(PRIORS[source], PRIOR_WEIGHT, counts.accepted, counts.refused)
 
 
-def _meanings(signals: Signals) -> dict[str, float]:
+def _meanings(signals: Cues) -> dict[str, float]:
     return {
         "semantic": _clamped(signals.semantic),
         "graph": _GRAPH * _clamped(signals.graph),
@@ -282,7 +266,7 @@ def _meanings(signals: Signals) -> dict[str, float]:
     }
 
 
-def _evidence(signals: Signals) -> dict[Source, float]:
+def _evidence(signals: Cues) -> dict[Source, float]:
     """What speaks for a candidate by source, each in 0..1."""
     return {
         "user_selected": 1.0 - _NOT_CHOSEN ** max(0, signals.selected),
@@ -291,7 +275,7 @@ def _evidence(signals: Signals) -> dict[Source, float]:
     }
 
 
-def _judged(signals: Signals, weights: Mapping[Source, float], trust: Trust) -> _Judged:
+def _judged(signals: Cues, weights: Mapping[Source, float], trust: Trust) -> _Judged:
     meaning, evidence = _meanings(signals), _evidence(signals)
     spoken = {source: weights[source] * evidence[source] for source in SOURCES}
     source = max(SOURCES, key=lambda one: spoken[one])
@@ -307,7 +291,7 @@ def _order(judged: _Judged) -> tuple[float, str]:
     return -judged.raw, judged.signals.memory_id
 
 
-def _trusted(signals: Signals, source: Source, trust: Trust) -> float:
+def _trusted(signals: Cues, source: Source, trust: Trust) -> float:
     """The share of its score that a memory keeps: all, unless it or what it shares with others was refused."""
     kept = 1.0
     for kind, key in trust_keys(signals, source).items():
@@ -319,7 +303,7 @@ def _trusted(signals: Signals, source: Source, trust: Trust) -> float:
     return max(FLOOR, kept)
 
 
-def _reason(signals: Signals, source: Source, strongest: str) -> tuple[str, str]:
+def _reason(signals: Cues, source: Source, strongest: str) -> tuple[str, str]:
     """The reason in words for people, and the thing that it names."""
     if source == "user_selected":
         return f"you chose it {_times(signals.selected)} for such tasks", ""
@@ -347,13 +331,13 @@ def _times(count: int) -> str:
     return "" if count < 1 else "once" if count == 1 else f"{count} times"
 
 
-def _worth(candidates: Sequence[Signals], weights: Mapping[Source, float], trust: Trust) -> list[_Judged]:
+def _worth(candidates: Sequence[Cues], weights: Mapping[Source, float], trust: Trust) -> list[_Judged]:
     """The scored candidates, the best first, without those that score nothing."""
     found = (_judged(one, weights, trust) for one in candidates if _is_offered(one))
     return sorted((one for one in found if one.raw > 0.0), key=_order)
 
 
-def _is_offered(signals: Signals) -> bool:
+def _is_offered(signals: Cues) -> bool:
     """Whether enough speaks for a candidate, whatever was answered before."""
     evidence = _evidence(signals)
     likely = 1.0 - prod(1.0 - PRIORS[source] * evidence[source] for source in SOURCES)
@@ -363,11 +347,11 @@ def _is_offered(signals: Signals) -> bool:
     return likely * _lively(signals) >= (LEAST_LINKED if linked else LEAST_ALIKE)
 
 
-def _lively(signals: Signals) -> float:
+def _lively(signals: Cues) -> float:
     return 1.0 - (1.0 - _UNUSED) * exp2(-max(0.0, signals.used) / _USED_HALF)
 
 
-def _limits(candidates: Sequence[Signals], judged: Sequence[_Judged], trust: Trust, top_k: int) -> dict[Source, int]:
+def _limits(candidates: Sequence[Cues], judged: Sequence[_Judged], trust: Trust, top_k: int) -> dict[Source, int]:
     """How many suggestions a limited source may fill: half the share that its signals would give it.
 
     At least one, because a source that is never shown could never be accepted again.

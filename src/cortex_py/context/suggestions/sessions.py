@@ -35,7 +35,7 @@ from .automation import (
     fixed_plan,
     requires_confirmation,
 )
-from .candidates import CandidateFinder, Candidates, task_kind
+from .candidates import CandidateFinder, Gathered, task_kind
 from .feedback import apply_answer, classify, read_trust
 from .ranking import Near, RankedMemory, Source, rank
 
@@ -149,7 +149,7 @@ class Suggestions:
         task: str,
         branch_id: str | None,
         now: int,
-        found: Candidates,
+        found: Gathered,
         ranked: Sequence[RankedMemory],
     ) -> SuggestionSession:
         session_id, expires_at = _new_session_id(self._sessions.ids), now + _MINUTES * 60_000_000

@@ -23,17 +23,8 @@ from ...store.store import Store
 from ...store.tables.suggestions import ReferenceRow
 
 __all__ = [
-    "HALF_LIFE",
-    "WEIGHTS",
-    "WINDOW",
-    "EventKind",
-    "Habit",
-    "ReferenceLog",
-    "Strength",
-    "Window",
-    "fade",
-    "habits",
-]
+    "HALF_LIFE", "WEIGHTS", "WINDOW", "EventKind", "Habit", "ReferenceLog", "Strength", "Window", "fade", "habits",
+]  # fmt: skip
 
 logger = logging.getLogger(__name__)
 

@@ -19,27 +19,10 @@ from ...security.quoting import instructs
 from .sentences import Sentence
 
 __all__ = [
-    "Cue",
-    "abandoned_words",
-    "all_words",
-    "awaited_words",
-    "chooses",
-    "content_words",
-    "counts",
-    "hedges",
-    "instructs",
-    "learns",
-    "read",
-    "refused_words",
-    "refuses",
-    "replies",
-    "resolves",
-    "shares",
-    "takes_all_back",
-    "takes_back",
-    "touches",
-    "troubles",
-]
+    "Cue", "abandoned_words", "all_words", "awaited_words", "chooses", "content_words", "counts", "hedges", "instructs",
+    "learns", "read", "refused_words", "refuses", "replies", "resolves", "shares", "takes_all_back", "takes_back",
+    "touches", "troubles",
+]  # fmt: skip
 
 # The words of the cues are in `cues.json`, as alternatives of regular expressions: English has the most; German,
 # French, Spanish, Chinese, Japanese and Korean have the commonest.

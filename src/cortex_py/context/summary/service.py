@@ -96,11 +96,13 @@ class _Unread:
 
     def read(self) -> SummaryState:
         """The state after all turns."""
-        from .summary import Turn, advance
+        from .summary import SaidTurn, advance
         from .verdicts import read_doubts
 
         doubts = {id: read_doubts(result) for id, result in self.results.items()}
-        turns = (Turn(one.id, one.role, one.content, one.created_at, doubts.get(one.id, ())) for one in self.memories)
+        turns = (
+            SaidTurn(one.id, one.role, one.content, one.created_at, doubts.get(one.id, ())) for one in self.memories
+        )
         return advance(self.state, turns)
 
 

@@ -51,7 +51,7 @@ from .reader import (
 from .sentences import HEAD, TAIL, Sentence, one_line, sentences, shorten
 from .verdicts import Doubt, find_doubt
 
-__all__ = ["EMPTY", "Summary", "SummaryState", "Turn", "advance", "render"]
+__all__ = ["EMPTY", "SaidTurn", "Summary", "SummaryState", "advance", "render"]
 
 # -- state ---------------------------------------------------------------------------------------
 # The kept sentences of a branch, stored as versioned text of at most 32 KB, whatever its length and script.
@@ -67,7 +67,7 @@ _PLAIN_CUE = 3  # turns by which a plainer cue outweighs a newer one
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SaidTurn:
     """What one side said, and what its check doubted; `role` is "user", "assistant" or None for a note."""
 
     id: str
@@ -190,7 +190,7 @@ class Summary:
     tokens: int
 
 
-def advance(state: SummaryState, turns: Iterable[Turn]) -> SummaryState:
+def advance(state: SummaryState, turns: Iterable[SaidTurn]) -> SummaryState:
     """The state after further turns, oldest first."""
     for turn in turns:
         state = _Reader(state, turn).after()
@@ -200,7 +200,7 @@ def advance(state: SummaryState, turns: Iterable[Turn]) -> SummaryState:
 class _Reader:
     """Reads one turn into the items of the earlier turns."""
 
-    def __init__(self, state: SummaryState, turn: Turn) -> None:
+    def __init__(self, state: SummaryState, turn: SaidTurn) -> None:
         self.turn = turn
         self.number = state.turns + 1
         self.dropped = state.dropped
@@ -440,7 +440,7 @@ def _harmless(said: list[Sentence]) -> list[Sentence]:
     return [sentence for sentence in said if sentence.block not in harmful]
 
 
-def _voices(turn: Turn) -> Iterator[tuple[str | None, str]]:
+def _voices(turn: SaidTurn) -> Iterator[tuple[str | None, str]]:
     """The speakers of a turn with their texts: a note may hold a whole conversation."""
     content = turn.content
     role = turn.role if turn.role in ("user", "assistant") else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 
 from ...worktree.code.behaviour import CodeFact
-from ...worktree.code.routes import METHODS, Route, read_routes, same_route
+from ...worktree.code.routes import METHODS, HttpRoute, read_routes, same_route
 from ..index.facts import Definition
 from ..words import distinctive_words, load_pattern, load_words, name_parts
 from .check import Check
@@ -57,7 +57,7 @@ def _says_no_more(scene: Scene) -> bool:
     return all(word in named or word in _OF_ROUTES for word in distinctive_words(plain))
 
 
-def _routes(scene: Scene, paths: Sequence[str], handlers: Sequence[Definition]) -> list[tuple[str, Route]]:
+def _routes(scene: Scene, paths: Sequence[str], handlers: Sequence[Definition]) -> list[tuple[str, HttpRoute]]:
     """The routes of the files that define the handlers or have the words of the paths."""
     words = [max(name_parts(path), key=len, default="") for path in paths]
     files = [one.path for one in handlers] + [path for word in words if word for path in scene.lookup.files_with(word)]
@@ -72,7 +72,7 @@ def _routes(scene: Scene, paths: Sequence[str], handlers: Sequence[Definition]) 
     return found
 
 
-def _answer(scene: Scene, same: Sequence[tuple[str, Route]], methods: frozenset[str], names: set[str]) -> Check:
+def _answer(scene: Scene, same: Sequence[tuple[str, HttpRoute]], methods: frozenset[str], names: set[str]) -> Check:
     own = [row for row in same if not names or row[1].handler in names]
     path, route = (own or same)[0]
     served = frozenset(method for _, one in own or same for method in one.methods)

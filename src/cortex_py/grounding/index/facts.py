@@ -12,8 +12,8 @@ from ...worktree.code.imports import Import
 from ...worktree.code.naming import language_of
 from ...worktree.code.outline import Symbol, read_outline
 from ...worktree.files.choice import decode_text, skip_by_content, skip_by_name
-from ...worktree.formats import Setting, read_settings
-from ...worktree.git.diffs import FileChange as PatchChange
+from ...worktree.formats import FileSetting, read_settings
+from ...worktree.git.diffs import PatchFile
 from ...worktree.git.history import Commit
 from ...worktree.manifests.manifests import (
     Dependency,
@@ -85,7 +85,7 @@ class FileFacts:
     symbols: tuple[Symbol, ...] = ()
     imports: tuple[Import, ...] = ()
     dependencies: tuple[Dependency, ...] = ()
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[FileSetting, ...] = ()
     stated: OwnVersion | None = None
     words: frozenset[str] = frozenset()
 
@@ -152,7 +152,7 @@ def redact_commit(commit: Commit) -> Commit:
     )
 
 
-def _redact_change(change: PatchChange) -> PatchChange:
+def _redact_change(change: PatchFile) -> PatchFile:
     path, old_path = _SCREEN.found(change.path), change.old_path and _SCREEN.found(change.old_path)
     return (
         change if (path, old_path) == (change.path, change.old_path) else replace(change, path=path, old_path=old_path)

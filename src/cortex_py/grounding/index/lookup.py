@@ -21,8 +21,8 @@ from ...worktree.code.imports import Import
 from ...worktree.code.naming import language_of
 from ...worktree.files.choice import decode_text
 from ...worktree.files.files import FileRef, read_file
-from ...worktree.formats import Setting
-from ...worktree.git.diffs import FileChange as PatchChange
+from ...worktree.formats import FileSetting
+from ...worktree.git.diffs import PatchFile
 from ...worktree.git.history import ChangedLine, find_commit, read_patch
 from ...worktree.manifests.manifests import Dependency, OwnVersion, same_package
 from ..sources import Sources
@@ -55,7 +55,7 @@ class Lookup:
         self._patches: dict[tuple[str | None, str], tuple[ChangedLine, ...]] = {}
         self._syntax: dict[str, SyntaxFile | None] = {}
         self._entries: dict[str, list[_Entry]] = {}
-        self._settings: dict[str, list[Setting]] = {}
+        self._settings: dict[str, list[FileSetting]] = {}
 
     # -- files -----------------------------------------------------------------------------------
 
@@ -275,11 +275,11 @@ class Lookup:
         found = [row for row in self._reader.stated() if row[0] in self.paths]
         return sorted(found, key=lambda one: (one[0].count("/"), one[0]))
 
-    def settings(self, key: str) -> list[tuple[str, Setting]]:
+    def settings(self, key: str) -> list[tuple[str, FileSetting]]:
         found = [row for row in self._reader.settings(key.rpartition(".")[2].lower(), _MOST) if row[0] in self.paths]
         return [one for one in found if f".{one[1].key.lower()}".endswith(f".{key.lower()}")]
 
-    def settings_of(self, path: str) -> list[Setting]:
+    def settings_of(self, path: str) -> list[FileSetting]:
         """The settings of one file."""
         if path not in self._settings:
             self._settings[path] = self._reader.settings_of(path) if path in self.paths else []
@@ -363,7 +363,7 @@ class Lookup:
         best = sorted(counts, key=lambda row: (-counts[row], -row[1], row[2]))[:40]
         return [(one, counts[row]) for row in best if (one := self._revision(row[0])) is not None]
 
-    def _uncommitted(self) -> list[tuple[FileChange, PatchChange]]:
+    def _uncommitted(self) -> list[tuple[FileChange, PatchFile]]:
         if not self.has_history:
             return []
         now = self.state.uncommitted

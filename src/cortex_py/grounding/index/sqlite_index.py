@@ -21,7 +21,7 @@ from ...errors import StorageError
 from ...security.secrets.secrets import redact
 from ...sqlite_file import SqliteFile, connect, remove
 from ...worktree.code.imports import Import
-from ...worktree.formats import Setting
+from ...worktree.formats import FileSetting
 from ...worktree.git.history import Commit
 from ...worktree.manifests.versions import Dependency, OwnVersion
 from ..words import names_in, words_of
@@ -269,22 +269,22 @@ class IndexReader:
         )
         return [(path, OwnVersion(*rest)) for path, *rest in rows]
 
-    def settings(self, last: str, most: int) -> list[tuple[str, Setting]]:
+    def settings(self, last: str, most: int) -> list[tuple[str, FileSetting]]:
         """The settings whose key ends in a word (in lower case)."""
         rows = self._file.rows(
             "SELECT f.path, s.key, s.value, s.line FROM setting s JOIN file f ON f.id = s.file WHERE s.last = ? "
             "ORDER BY f.path, s.line LIMIT ?",
             (last, most),
         )
-        return [(path, Setting(*rest)) for path, *rest in rows]
+        return [(path, FileSetting(*rest)) for path, *rest in rows]
 
-    def settings_of(self, path: str) -> list[Setting]:
+    def settings_of(self, path: str) -> list[FileSetting]:
         rows = self._file.rows(
             "SELECT s.key, s.value, s.line FROM setting s JOIN file f ON f.id = s.file WHERE f.path = ? "
             "ORDER BY s.line",
             (path,),
         )
-        return [Setting(*row) for row in rows]
+        return [FileSetting(*row) for row in rows]
 
     def modules(self) -> list[str]:
         """The modules that any file imports."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .behaviour import CodeFact
 
-__all__ = ["METHODS", "Route", "read_routes", "same_route"]
+__all__ = ["METHODS", "HttpRoute", "read_routes", "same_route"]
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _BY_METHOD = {name.lower(): name for name in METHODS} | {f"{name.lower()}mapping": name for name in METHODS}
@@ -30,7 +30,7 @@ _HANDLER = re.compile(r"(?<![\w.\"'`])(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)\s*(?:\)|
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class HttpRoute:
     """`methods` is empty if the route takes any or the source does not say; `handler` is "" if it has no name."""
 
     path: str
@@ -49,12 +49,12 @@ def _plain(path: str) -> str:
     return _VARIABLE.sub("{}", path).rstrip("/") or "/"
 
 
-def read_routes(facts: Sequence[CodeFact], definitions: Sequence[tuple[str, int]]) -> list[Route]:
+def read_routes(facts: Sequence[CodeFact], definitions: Sequence[tuple[str, int]]) -> list[HttpRoute]:
     """The routes of a file; `definitions` are the names and first lines of its functions."""
     return [route for fact in facts for route in _route(fact, definitions)]
 
 
-def _route(fact: CodeFact, definitions: Sequence[tuple[str, int]]) -> Iterator[Route]:
+def _route(fact: CodeFact, definitions: Sequence[tuple[str, int]]) -> Iterator[HttpRoute]:
     if fact.role not in ("call", "decorator"):
         return
     # The name of a chained call has the calls before it: `r.HandleFunc("/x", f).Methods`.
@@ -69,11 +69,11 @@ def _route(fact: CodeFact, definitions: Sequence[tuple[str, int]]) -> Iterator[R
     after = text[path.end() :]
     if fact.role == "decorator":
         below = min(((line, one) for one, line in definitions if line >= fact.line), default=(0, ""))
-        yield Route(path[2], _methods(last, path[1], text), below[1], fact.line, text)
+        yield HttpRoute(path[2], _methods(last, path[1], text), below[1], fact.line, text)
         return
     handler = next((match[1] for match in _HANDLER.finditer(after) if match[1].upper() not in METHODS), "")
     if "," in after or handler:
-        yield Route(path[2], _methods(last, path[1], text), handler, fact.line, text)
+        yield HttpRoute(path[2], _methods(last, path[1], text), handler, fact.line, text)
 
 
 def _methods(last: str, written: str | None, text: str) -> frozenset[str]:

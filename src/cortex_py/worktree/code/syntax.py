@@ -16,7 +16,7 @@ from .imports import Import
 from .naming import language_of
 from .outline import Outline, Symbol, Unit, read_outline
 
-__all__ = ["Analysis", "SourcePart", "analyse", "rows_of"]
+__all__ = ["SourcePart", "analyse", "rows_of"]
 
 _MARKDOWN = (".md", ".mdx", ".markdown", ".mkd", ".qmd", ".rmd")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?!\S)")

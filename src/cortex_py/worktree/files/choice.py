@@ -21,8 +21,8 @@ from ..formats import read_plain_toml
 from .files import HUGE, VENDORED, FileRef
 
 __all__ = [
-    "FileChoice", "Mode", "Role", "SkipReason", "SkippedFile", "choose", "declared_entries", "decode_text",
-    "is_manifest", "name_pattern", "role_of", "skip_by_content", "skip_by_name",
+    "FileChoice", "Mode", "Role", "choose", "declared_entries", "decode_text", "role_of", "skip_by_content",
+    "skip_by_name",
 ]  # fmt: skip
 
 # The role of a file in its project, by its name: a guide, a manifest, an entry point, configuration.

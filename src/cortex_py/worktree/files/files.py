@@ -21,7 +21,7 @@ from ..git.repository import Repository
 from ..git.runner import run_git
 from .ignore_rules import IgnoreRules
 
-__all__ = ["HUGE", "VENDORED", "FileRef", "blob_id", "compute_stamp", "folder_paths", "project_files", "read_file"]
+__all__ = ["HUGE", "VENDORED", "FileRef", "blob_id", "compute_stamp", "project_files", "read_file"]
 
 HUGE = 1_000_000
 # Folders of third-party code or build output, by the names that tools commonly give them.

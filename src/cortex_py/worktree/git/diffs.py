@@ -18,7 +18,7 @@ from ..files.choice import skip_by_name
 from .repository import decode_output
 
 __all__ = [
-    "MOST_BYTES", "MOST_FILES", "MOST_LISTED", "ChangedLine", "FileChange", "PatchReader", "Status", "TextCleaner",
+    "MOST_BYTES", "MOST_FILES", "MOST_LISTED", "ChangedLine", "PatchFile", "PatchReader", "Status", "TextCleaner",
     "find_names", "new_file_change", "new_file_lines", "parse_raw_listing", "path_label",
 ]  # fmt: skip
 
@@ -53,7 +53,7 @@ _BINARY_BYTES = 8_000
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
+class PatchFile:
     """What a commit, or the uncommitted work, did to one file.
 
     `path` is the path after the change, in display form; `old_path` is the former path of a renamed or copied file (a
@@ -94,11 +94,11 @@ def find_names(lines: Sequence[bytes], clean: TextCleaner = str) -> frozenset[st
     return frozenset(_NAME.findall(clean(text))) - {""}
 
 
-def new_file_change(path: bytes, data: bytes) -> FileChange:
+def new_file_change(path: bytes, data: bytes) -> PatchFile:
     """An untracked file as a change."""
     lines = _content_lines(data)
     is_read = _gives_names(path_label(path)) and not _is_dense(path_label(path), lines)
-    return FileChange(path_label(path), None, "added", len(lines), 0, find_names(lines) if is_read else frozenset())
+    return PatchFile(path_label(path), None, "added", len(lines), 0, find_names(lines) if is_read else frozenset())
 
 
 def new_file_lines(data: bytes, most_bytes: int) -> tuple[tuple[ChangedLine, ...], bool]:
@@ -139,9 +139,9 @@ class PatchReader:
         self.line = next(self._lines, None)
         return self.line
 
-    def changes(self) -> tuple[tuple[FileChange, ...], bool]:
+    def changes(self) -> tuple[tuple[PatchFile, ...], bool]:
         """The changes up to a line that starts with a NUL or to the end, and whether all was read for names."""
-        found: list[FileChange] = []
+        found: list[PatchFile] = []
         last: _File | None = None
         left, count = MOST_BYTES, 0
         is_complete = True
@@ -254,14 +254,14 @@ class _File:
         """Whether lines that follow are read for names."""
         return self.is_plain and not self.is_limited and _gives_names(path_label(self.path))
 
-    def change(self, clean: TextCleaner) -> FileChange:
+    def change(self, clean: TextCleaner) -> PatchFile:
         path = path_label(self.path)
         old_path = None if self.old_path is None else path_label(self.old_path)
         if self.is_limited or not (self.plus or self.minus) or _is_dense(path, self.plus + self.minus):
-            return FileChange(path, old_path, self.status, self.added, self.removed)
+            return PatchFile(path, old_path, self.status, self.added, self.removed)
         plus, minus = find_names(self.plus, clean), find_names(self.minus, clean)
         touched = (plus & minus) | find_names([_whole(context) for context in self.contexts], clean)
-        return FileChange(
+        return PatchFile(
             path,
             old_path,
             self.status,

@@ -25,7 +25,7 @@ from .diffs import (
     MOST_FILES,
     MOST_LISTED,
     ChangedLine,
-    FileChange,
+    PatchFile,
     PatchReader,
     Status,
     TextCleaner,
@@ -38,7 +38,7 @@ from .repository import COMMIT, Repository, decode_output
 from .runner import git_lines, has_git, run_git
 
 __all__ = [
-    "ChangedLine", "Commit", "FileChange", "Patch", "Status", "WorkingChanges", "files_with", "find_commit",
+    "ChangedLine", "Commit", "Patch", "PatchFile", "Status", "WorkingChanges", "files_with", "find_commit",
     "is_partial_clone", "list_reachable", "read_commits", "read_log", "read_patch", "read_tags", "read_working_changes",
 ]  # fmt: skip
 
@@ -82,7 +82,7 @@ class Commit:
     author: str
     subject: str
     body: str
-    changes: tuple[FileChange, ...]
+    changes: tuple[PatchFile, ...]
     complete: bool
 
 
@@ -90,9 +90,9 @@ class Commit:
 class WorkingChanges:
     """Uncommitted work: index against HEAD, working tree against index, and untracked files."""
 
-    staged: tuple[FileChange, ...] = ()
-    unstaged: tuple[FileChange, ...] = ()
-    untracked: tuple[FileChange, ...] = ()
+    staged: tuple[PatchFile, ...] = ()
+    unstaged: tuple[PatchFile, ...] = ()
+    untracked: tuple[PatchFile, ...] = ()
     complete: bool = True
 
 
@@ -186,7 +186,7 @@ def read_working_changes(repository: Repository) -> WorkingChanges:
     # For a file in conflict, only the checked-out side is compared.
     staged, whole = _difference(repository, "--cached")
     unstaged, whole_too = _difference(repository, "--ours")
-    untracked: list[FileChange] = []
+    untracked: list[PatchFile] = []
     left = MOST_BYTES
     paths = _untracked(repository)
     is_complete = whole and whole_too and len(paths) <= MOST_FILES
@@ -199,7 +199,7 @@ def read_working_changes(repository: Repository) -> WorkingChanges:
 
 
 def read_patch(repository: Repository, commit: str | None, path: str, *, most_bytes: int = 200_000) -> Patch:
-    """What a commit, or without one the work since HEAD, did to the file with the path of a `FileChange`."""
+    """What a commit, or without one the work since HEAD, did to the file with the path of a `PatchFile`."""
     compared = _compared(repository, commit)
     if compared is None:
         return Patch(path)
@@ -310,7 +310,7 @@ def _is_shallow(repository: Repository) -> bool:
     return (repository.common_dir / "shallow").exists()
 
 
-def _difference(repository: Repository, side: str) -> tuple[tuple[FileChange, ...], bool]:
+def _difference(repository: Repository, side: str) -> tuple[tuple[PatchFile, ...], bool]:
     try:
         with closing(_lines(repository, "diff", side, *_PATCH)) as lines:
             return PatchReader(lines).changes()

@@ -20,7 +20,7 @@ from ...lazy import regex
 from ...paths import read_regular
 from .runner import find_repository_folder, git_dir_of, run_git
 
-__all__ = ["COMMIT", "RENAMED", "Head", "Repository", "Survey", "current_name", "decode_output", "read_text"]
+__all__ = ["COMMIT", "RENAMED", "CheckedOut", "Repository", "Survey", "current_name", "decode_output", "read_text"]
 
 # A full commit id, and the reflog message of a renamed branch.
 COMMIT = regex(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
@@ -40,7 +40,7 @@ _MOST_COMMITS_BYTES = 16_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class CheckedOut:
     """What is checked out: no branch if HEAD is detached, no commit if the branch has none yet."""
 
     branch: str | None
@@ -87,12 +87,12 @@ class Repository:
         """Whether this is a working tree beside the main one."""
         return self.git_dir != self.common_dir
 
-    def head(self) -> Head:
+    def head(self) -> CheckedOut:
         """What is checked out here, read from the repository's files where possible."""
         name = self.git_dir / "HEAD"
         text = None if name.is_symlink() else read_text(name)
         if text is not None and COMMIT.match(text):
-            return Head(None, text)
+            return CheckedOut(None, text)
         ref = _branch_ref(text)
         if ref is None:
             return self._ask_head()
@@ -100,7 +100,7 @@ class Repository:
         commit = _packed(self.common_dir / "packed-refs", ref) if loose is None else loose
         if commit is not None and not COMMIT.match(commit):
             return self._ask_head()
-        return Head(ref.removeprefix(_HEADS), commit)
+        return CheckedOut(ref.removeprefix(_HEADS), commit)
 
     def belongs_to(self, top: Path) -> bool:
         """Whether the git folder that a folder leads to is that folder's own: git has each of them name the other.
@@ -308,12 +308,12 @@ class Repository:
                 specs += [value] if field == "fetch" else []
         return _Config({name: tuple(specs) for name, specs in remotes.items()}, initial, bare)
 
-    def _ask_head(self) -> Head:
+    def _ask_head(self) -> CheckedOut:
         symbolic = self._symbolic("HEAD")
         answer = run_git(self.root, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
         commit = decode_output(answer.stdout).strip() if answer else ""
         branch = symbolic.removeprefix(_HEADS) if symbolic and symbolic.startswith(_HEADS) else None
-        return Head(branch, commit or None)
+        return CheckedOut(branch, commit or None)
 
     def _symbolic(self, ref: str) -> str | None:
         answer = run_git(self.root, "symbolic-ref", "--quiet", ref)

@@ -32,7 +32,7 @@ from typing import IO
 from ...errors import GitFailed
 from ...paths import expanded, find_program, read_regular, search_path
 
-__all__ = ["Answer", "find_repository_folder", "git_dir_of", "git_lines", "has_git", "run_git", "split_lines"]
+__all__ = ["find_repository_folder", "git_dir_of", "git_lines", "has_git", "run_git", "split_lines"]
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ _MOST_ENTRIES = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GitAnswer:
     """What a git command printed, and its status."""
 
     returncode: int
@@ -185,7 +185,7 @@ def run_git(
     stdin: bytes = b"",
     timeout: float = _SECONDS,
     most_bytes: int = _MOST_BYTES,
-) -> Answer | None:
+) -> GitAnswer | None:
     """The answer of one git command, whatever its status.
 
     `folder` is the top of a working tree or a git folder. None without git, out of time, for an answer of more than
@@ -410,7 +410,7 @@ def _build(program: str, place: _Place, config: bytes, arguments: Sequence[str],
 # -- Running it ------------------------------------------------------------------------------------
 
 
-def _answer(command: _Command, stdin: bytes, timeout: float, most_bytes: int) -> Answer | None:
+def _answer(command: _Command, stdin: bytes, timeout: float, most_bytes: int) -> GitAnswer | None:
     chunks: list[bytes] = []
     with _Running(command, stdin, timeout) as running:
         while chunk := running.read(_PIPE_BYTES):
@@ -418,7 +418,7 @@ def _answer(command: _Command, stdin: bytes, timeout: float, most_bytes: int) ->
             most_bytes -= len(chunk)
             if most_bytes < 0:
                 return None
-    return None if running.status is None else Answer(running.status, b"".join(chunks))
+    return None if running.status is None else GitAnswer(running.status, b"".join(chunks))
 
 
 class _Running:

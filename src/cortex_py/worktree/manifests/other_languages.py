@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..formats import Element, Part, number_lines, read_json, read_toml, read_xml
+from ..formats import Value, XmlNode, number_lines, read_json, read_toml, read_xml
 from .versions import Dependency, OwnVersion, Reader, VersionReader, pinned_version
 
 __all__ = ["READERS", "VERSION_READERS"]
@@ -72,7 +72,7 @@ def node_lock(_path: str, text: str) -> Iterator[Dependency]:
         yield from _nested(content)
 
 
-def _nested(content: Part) -> Iterator[Dependency]:
+def _nested(content: Value) -> Iterator[Dependency]:
     waiting = [content]
     while waiting:
         for name, part in waiting.pop().at("dependencies").table.items():
@@ -202,7 +202,7 @@ def composer(_path: str, text: str) -> Iterator[Dependency]:
             yield one if is_package else Dependency(one.name, one.constraint, one.version, one.line, "language")
 
 
-def _constraints(table: Part, group: str) -> Iterator[Dependency]:
+def _constraints(table: Value, group: str) -> Iterator[Dependency]:
     for name, part in table.table.items():
         constraint = "" if part.text in (None, "*") else part.text or ""
         yield Dependency(name, constraint, _pinned(constraint), part.line, group)
@@ -237,7 +237,7 @@ def cargo_version(_path: str, text: str) -> OwnVersion | None:
     )
 
 
-def _stated(name: Part, version: Part) -> OwnVersion | None:
+def _stated(name: Value, version: Value) -> OwnVersion | None:
     return OwnVersion(name.text, version.text, version.line) if version.text else None
 
 
@@ -357,7 +357,7 @@ def pom(_path: str, text: str) -> Iterator[Dependency]:
             yield _java(f"{owner}:{artifact.text.strip()}", constraint, artifact.line, group or own)
 
 
-def _properties(root: Element) -> dict[str, str]:
+def _properties(root: XmlNode) -> dict[str, str]:
     place = root.child("properties")
     found = {one.tag: one.text.strip() for one in place.children} if place else {}
     parent = root.child("parent")

@@ -8,7 +8,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
-from ..formats import Part, ini_entries, number_lines, read_toml, read_yaml
+from ..formats import Value, ini_entries, number_lines, read_toml, read_yaml
 from .versions import Dependency, OwnVersion, Reader, VersionReader, pinned_version, read_requirement
 
 __all__ = ["READERS", "VERSION_READERS"]
@@ -27,7 +27,7 @@ def _group(name: str) -> str:
     return "dev" if _DEVELOPMENT.search(name.lower()) else f"optional:{name}"
 
 
-def _requirement_parts(parts: Part, group: str) -> Iterator[Dependency]:
+def _requirement_parts(parts: Value, group: str) -> Iterator[Dependency]:
     for part in parts.items:
         if part.text is not None and (found := read_requirement(part.text)):
             yield found.dependency(part.line, group)
@@ -72,7 +72,7 @@ def pipfile(_path: str, text: str) -> Iterator[Dependency]:
         yield Dependency("python", python.text, None, python.line, "language")
 
 
-def _tables(table: Part, group: str) -> Iterator[Dependency]:
+def _tables(table: Value, group: str) -> Iterator[Dependency]:
     """Names with a constraint, or with a table that may contain one."""
     for name, part in table.table.items():
         # With several constraints for several platforms, the first is used.
