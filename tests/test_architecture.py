@@ -77,7 +77,7 @@ ALLOWED = {
             "hooks",
             "security",
             "web",
-        ),
+        )
     },
     "web": set(),
     "http": {"app", "mcp", "embedding", "access", "hooks", "memory", "security", "web"},

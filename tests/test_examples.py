@@ -96,13 +96,7 @@ def _program(folder: Path, name: str, script: str) -> dict[str, str]:
 
 def _shell(*command: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=120, check=False
     )
 
 

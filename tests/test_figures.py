@@ -8,10 +8,7 @@ import figures
 
 BENCH = Path(figures.__file__).parent
 LOAD = {
-    "load": [
-        {"server": "cortex", "calls_per_s": 20.0, "stored": 1000},
-        {"server": "trivial", "calls_per_s": 500.0},
-    ]
+    "load": [{"server": "cortex", "calls_per_s": 20.0, "stored": 1000}, {"server": "trivial", "calls_per_s": 500.0}]
 }
 
 

@@ -204,11 +204,7 @@ READERS: dict[str, _Reader] = {
     "rows": lambda text: cutting.cut_rows(cutting.rows_of(text), loose="text"),
     "said": said.sentences,
     "said-shortened": lambda text: (said.shorten(text, 200), said.one_line(text)),
-    "said-words": lambda text: (
-        reading.resolves(text),
-        reading.hedges(text),
-        reading.awaited_words(text),
-    ),
+    "said-words": lambda text: (reading.resolves(text), reading.hedges(text), reading.awaited_words(text)),
     "slug": slug,
     "snippet": _snippet,
     "statement": statements.read_statement,

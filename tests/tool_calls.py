@@ -175,10 +175,7 @@ def _use_embeddings(meter: Meter, text: str) -> None:
 
 # The action that reads a parameter, where a tool has several.
 _ACTIONS: dict[str, dict[str, tuple[str, ...]]] = {
-    "subcog_graph": {
-        "neighbors": ("entity_id", "as_of"),
-        "path": ("from_entity", "to_entity"),
-    },
+    "subcog_graph": {"neighbors": ("entity_id", "as_of"), "path": ("from_entity", "to_entity")},
     "subcog_entities": {
         "create": ("name", "properties"),
         "get": ("entity_id",),

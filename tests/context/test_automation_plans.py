@@ -24,15 +24,7 @@ plans = st.sampled_from(["A", "B"])
 
 @each(
     ("accepted", "refused", "expected"),
-    [
-        (0, 0, "A"),
-        (0, 9, "A"),
-        (0, 10, "B"),
-        (7, 3, "A"),
-        (69, 31, "B"),
-        (70, 30, "A"),
-        (10, 0, "A"),
-    ],
+    [(0, 0, "A"), (0, 9, "A"), (0, 10, "B"), (7, 3, "A"), (69, 31, "B"), (70, 30, "A"), (10, 0, "A")],
 )
 def test_the_plan_follows_the_answers(accepted: float, refused: float, expected: Plan) -> None:
     assert next_plan(accepted, refused, override=None) == expected

@@ -26,12 +26,10 @@ HOSTILE = (
     *("---", "\n---\n", "...\n", "```\n", "# ", "## 2026-01-02 12:34:56 UTC · user\n", '{"id": "0"}'),
     *("<!-- cortex", "<!-- cortex:", "<!-- cortex\\:", "<!-- cortex\\\\:", "<!-- cortex:cr -->", "<!-- cortex:end -->"),
     *(
-        "\n<!-- cortex:end -->\n",
-        '\n<!-- cortex:entry {"id": "0"} -->\n',
-        "\n<!-- cortex:eof -->\n",
+        "\n<!-- cortex:end -->\n", '\n<!-- cortex:entry {"id": "0"} -->\n', "\n<!-- cortex:eof -->\n",
         "<!-- cortex:note -->",
     ),
-)
+)  # fmt: skip
 
 letters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 texts = st.lists(st.sampled_from(HOSTILE) | st.text(letters, max_size=4), max_size=12).map("".join)
@@ -312,18 +310,11 @@ def test_what_is_no_branch_file_at_all_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "front",
     [
-        "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n",
-        "a: " + "[" * 30_000,
-        "[" * 60_000,
-        "{a: " * 15_000,
-        "- " * 30_000,
-        "? " * 30_000,
-        "a: " + "x" * 1_000_000,
-        "\n" * 1_000_000,
-        "".join(f"k{number}: v\n" for number in range(5000)),
-        "a: \ud800\n",
+        "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "a: " + "[" * 30_000, "[" * 60_000, "{a: " * 15_000,
+        "- " * 30_000, "? " * 30_000, "a: " + "x" * 1_000_000, "\n" * 1_000_000,
+        "".join(f"k{number}: v\n" for number in range(5000)), "a: \ud800\n",
     ],
-)
+)  # fmt: skip
 @pytest.mark.usefixtures("loader")
 def test_hostile_yaml_is_refused_soon(front: str) -> None:
     refused(f"---\n{front}\n---\n" + rendered("first"))
@@ -357,15 +348,11 @@ def test_a_file_changed_at_random_is_understood_or_refused(data: st.DataObject) 
 @each(
     "change",
     [
-        lambda text: "",
-        lambda text: text + "more",
-        lambda text: text + "more -->\n",
-        lambda text: "\ufeff" + text,
-        lambda text: text.replace("\n", "\r\n"),
-        lambda text: text.replace("<!-- cortex:note", "<!-- cortex:nota"),
+        lambda text: "", lambda text: text + "more", lambda text: text + "more -->\n", lambda text: "\ufeff" + text,
+        lambda text: text.replace("\n", "\r\n"), lambda text: text.replace("<!-- cortex:note", "<!-- cortex:nota"),
         lambda text: text.replace("<!-- cortex:eof", "<!-- cortex:oef"),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_appended_to_what_an_editor_changed(change: Callable[[str], str]) -> None:
     with pytest.raises(InvalidInput) as caught:
         append(change(rendered("first")), branch(), 8, [entry(1)])

@@ -246,14 +246,10 @@ def test_a_folder_in_the_way_is_a_storage_error(files: BranchFiles) -> None:
 @pytest.mark.parametrize(
     ("number", "kind"),
     [
-        (errno.ENOSPC, StoreFull),
-        (errno.EDQUOT, StoreFull),
-        (errno.EROFS, StoreReadOnly),
-        (errno.EACCES, StoreDenied),
-        (errno.EPERM, StoreDenied),
-        (errno.EIO, StorageError),
+        (errno.ENOSPC, StoreFull), (errno.EDQUOT, StoreFull), (errno.EROFS, StoreReadOnly), (errno.EACCES, StoreDenied),
+        (errno.EPERM, StoreDenied), (errno.EIO, StorageError),
     ],
-)
+)  # fmt: skip
 def test_a_failed_write_keeps_the_old_file_and_is_told_by_its_kind(
     files: BranchFiles, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StorageError]
 ) -> None:

@@ -20,20 +20,10 @@ from stub_backend import StubBackend
 _T = TypeVar("_T")
 
 FILES = (
-    ".gitattributes",
-    ".gitignore",
-    ".mailmap",
-    "README.md",
-    "pyproject.toml",
-    "requirements.txt",
-    "package.json",
-    "junit.xml",
-    "deeper/.gitattributes",
-    "deeper/.gitignore",
-    "deeper/notes.md",
-    ".cortex/prompts/review.md",
+    ".gitattributes", ".gitignore", ".mailmap", "README.md", "pyproject.toml", "requirements.txt", "package.json",
+    "junit.xml", "deeper/.gitattributes", "deeper/.gitignore", "deeper/notes.md", ".cortex/prompts/review.md",
     ".cortex/templates/plan.md",
-)
+)  # fmt: skip
 
 
 def soon(call: Callable[[], _T]) -> _T:
@@ -94,10 +84,7 @@ def test_what_is_no_file_is_not_there(
 def test_where_git_stops_at_a_huge_file_the_error_is_clear(home: Path, project: Path, tmp_path: Path) -> None:
     git(project, "init", "-q", "-b", "main")
     put(project / ".gitignore", "huge file", tmp_path / "pipe")
-    with (
-        Cortex.open(home, project=project, backend=StubBackend()) as cortex,
-        pytest.raises(CortexError, match="git"),
-    ):
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex, pytest.raises(CortexError, match="git"):
         soon(lambda: cortex.contexts.initialize(project, "full"))
 
 

@@ -37,29 +37,17 @@ def digest(text: str) -> str:
 @each(
     "url",
     [
-        "https://github.com/Org/Repo.git",
-        "https://github.com/Org/Repo",
-        "https://github.com/Org/Repo/",
-        "https://github.com/Org/Repo.git/",
-        "https://GitHub.com:443//Org/Repo",
-        "https://user@github.com/Org/Repo.git",
+        "https://github.com/Org/Repo.git", "https://github.com/Org/Repo", "https://github.com/Org/Repo/",
+        "https://github.com/Org/Repo.git/", "https://GitHub.com:443//Org/Repo", "https://user@github.com/Org/Repo.git",
         "https://user:s3cret@github.com/Org/Repo.git",
-        "https://x-access-token:ghs_abc@github.com/Org/Repo?token=ghs_abc#x",
-        "http://github.com/Org/Repo",
-        "HTTPS://github.com/Org/Repo",
-        "ssh://git@github.com/Org/Repo.git",
-        "ssh://git@github.com:2222/Org/Repo.git",
-        "git+ssh://git@github.com/Org/Repo.git",
-        "git://github.com/Org/Repo.git",
-        "git@github.com:Org/Repo.git",
-        "git@GITHUB.com:/Org/Repo",
-        "github.com:Org/Repo.git",
-        "  git@github.com:Org/Repo.git\n",
-        "https::https://user:s3cret@github.com/Org/Repo.git",
-        "https://user:pass/with@slash/es@github.com/Org/Repo.git",
+        "https://x-access-token:ghs_abc@github.com/Org/Repo?token=ghs_abc#x", "http://github.com/Org/Repo",
+        "HTTPS://github.com/Org/Repo", "ssh://git@github.com/Org/Repo.git", "ssh://git@github.com:2222/Org/Repo.git",
+        "git+ssh://git@github.com/Org/Repo.git", "git://github.com/Org/Repo.git", "git@github.com:Org/Repo.git",
+        "git@GITHUB.com:/Org/Repo", "github.com:Org/Repo.git", "  git@github.com:Org/Repo.git\n",
+        "https::https://user:s3cret@github.com/Org/Repo.git", "https://user:pass/with@slash/es@github.com/Org/Repo.git",
         "https://github.com/Org/%52epo.git",
     ],
-)
+)  # fmt: skip
 def test_spellings_of_one_address_are_one(url: str) -> None:
     assert normalise_remote(url) == "github.com/Org/Repo"
 
@@ -67,25 +55,16 @@ def test_spellings_of_one_address_are_one(url: str) -> None:
 @each(
     ("url", "normalised"),
     [
-        ("/srv/git/repo.git", "/srv/git/repo"),
-        ("/srv/git/repo/.git", "/srv/git/repo"),
-        ("/srv//git/x/../repo/", "/srv/git/repo"),
-        ("file:///srv/git/repo.git", "/srv/git/repo"),
-        ("file://localhost/srv/git/repo", "/srv/git/repo"),
-        ("file:///srv/my%20repo", "/srv/my repo"),
-        ("/srv/odd:name", "/srv/odd:name"),
-        ("../sibling.git", "../sibling"),
-        ("C:\\code\\repo.git", "c:/code/repo"),
-        ("file:///C:/code/repo", "c:/code/repo"),
-        ("ssh://git@[::1]:22/repo.git", "[::1]/repo"),
-        ("git@[::1]:repo.git", "[::1]/repo"),
-        ("https://host/@scope/repo", "host/@scope/repo"),
-        ("https://host/group/sub/repo.git", "host/group/sub/repo"),
-        ("https://host", "host"),
-        ("https://", ""),
+        ("/srv/git/repo.git", "/srv/git/repo"), ("/srv/git/repo/.git", "/srv/git/repo"),
+        ("/srv//git/x/../repo/", "/srv/git/repo"), ("file:///srv/git/repo.git", "/srv/git/repo"),
+        ("file://localhost/srv/git/repo", "/srv/git/repo"), ("file:///srv/my%20repo", "/srv/my repo"),
+        ("/srv/odd:name", "/srv/odd:name"), ("../sibling.git", "../sibling"), ("C:\\code\\repo.git", "c:/code/repo"),
+        ("file:///C:/code/repo", "c:/code/repo"), ("ssh://git@[::1]:22/repo.git", "[::1]/repo"),
+        ("git@[::1]:repo.git", "[::1]/repo"), ("https://host/@scope/repo", "host/@scope/repo"),
+        ("https://host/group/sub/repo.git", "host/group/sub/repo"), ("https://host", "host"), ("https://", ""),
         ("", ""),
     ],
-)
+)  # fmt: skip
 def test_other_addresses(url: str, normalised: str) -> None:
     assert normalise_remote(url) == normalised
 
@@ -94,14 +73,9 @@ WORDS = st.text(st.sampled_from("abcXYZ019-_"), min_size=1, max_size=8)
 HOSTS = st.lists(st.from_regex(r"[a-z0-9]{2,6}", fullmatch=True), min_size=1, max_size=3).map(".".join)
 PATHS = st.lists(WORDS, min_size=1, max_size=4).map("/".join)
 FORMS = (
-    "https://{host}/{path}",
-    "https://{user}:{password}@{host}/{path}.git",
-    "http://{host}:8080/{path}/",
-    "ssh://{user}@{host}:2222/{path}.git",
-    "git://{host}/{path}.git/",
-    "{user}@{host}:{path}.git",
-    "{host}:{path}",
-)
+    "https://{host}/{path}", "https://{user}:{password}@{host}/{path}.git", "http://{host}:8080/{path}/",
+    "ssh://{user}@{host}:2222/{path}.git", "git://{host}/{path}.git/", "{user}@{host}:{path}.git", "{host}:{path}",
+)  # fmt: skip
 
 
 @given(HOSTS, PATHS, WORDS, st.from_regex(r"[0-9a-f]{20}", fullmatch=True), st.sampled_from(FORMS), st.booleans())

@@ -463,11 +463,9 @@ def test_two_scans_at_once_remember_each_part_once(
 # -- notes and files -----------------------------------------------------------------------------
 
 NOTES = (
-    "The loom controller restarts when the wool is wet.",
-    "We decided to read the settings file once at start.",
-    "Payments are retried three times with a growing pause.",
-    "def helper(): return 'a small helper'",
-)
+    "The loom controller restarts when the wool is wet.", "We decided to read the settings file once at start.",
+    "Payments are retried three times with a growing pause.", "def helper(): return 'a small helper'",
+)  # fmt: skip
 
 
 @pytest.mark.slow

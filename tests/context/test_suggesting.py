@@ -88,11 +88,7 @@ def one(candidate: Cues, trust: Trust = NOTHING) -> RankedMemory:
             "loaded together with “JWT decision” once",
         ),
         (Cues("m", together=1.0), "reference_history", "loaded together with what is in use"),
-        (
-            Cues("m", git=1.0, git_file="auth.py"),
-            "ai_analysis",
-            "about auth.py, which is changed on this branch",
-        ),
+        (Cues("m", git=1.0, git_file="auth.py"), "ai_analysis", "about auth.py, which is changed on this branch"),
         (Cues("m", semantic=0.82, graph=1.0), "ai_analysis", "matches the task by meaning (0.82)"),
         (
             Cues("m", graph=1.0, graph_entity="PostgreSQL", graph_with="Schema"),
@@ -338,16 +334,11 @@ def test_bins_part_zero_to_one() -> None:
 
 # Chances of acceptance that a raw confidence of so much really has.
 DISTORTED: dict[str, Callable[[float], float]] = {
-    "right already": lambda raw: raw,
-    "too sure": lambda raw: raw * raw,
-    "not sure enough": lambda raw: raw**0.5,
-    "half as good": lambda raw: 0.5 * raw,
-    "hardly telling": lambda raw: 0.3 + 0.3 * raw,
-    "all or nothing": lambda raw: 0.15 if raw < 0.6 else 0.85,
-    "upside down": lambda raw: 1.0 - raw,
-    "never": lambda raw: 0.03,
-    "always": lambda raw: 0.97,
-}
+    "right already": lambda raw: raw, "too sure": lambda raw: raw * raw, "not sure enough": lambda raw: raw**0.5,
+    "half as good": lambda raw: 0.5 * raw, "hardly telling": lambda raw: 0.3 + 0.3 * raw,
+    "all or nothing": lambda raw: 0.15 if raw < 0.6 else 0.85, "upside down": lambda raw: 1.0 - raw,
+    "never": lambda raw: 0.03, "always": lambda raw: 0.97,
+}  # fmt: skip
 SHOWN: dict[str, Callable[[random.Random], float]] = {
     "all over": lambda chance: chance.random(),
     "mostly sure": lambda chance: chance.betavariate(5.0, 2.0),

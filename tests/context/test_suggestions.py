@@ -269,16 +269,11 @@ def test_no_more_than_asked_for_are_suggested_the_surest_first(desk: Cortex) -> 
 @each(
     ("task", "kind"),
     [
-        ("Fix the crash in the parser", "fix"),
-        ("Write tests for the parser", "test"),
-        ("Document the settings", "docs"),
-        ("Renaming the parser", "refactor"),
-        ("Build a docker image", "operations"),
-        ("Adding role-based access control", "feature"),
-        ("The address of a special city", "other"),
-        ("", "other"),
+        ("Fix the crash in the parser", "fix"), ("Write tests for the parser", "test"),
+        ("Document the settings", "docs"), ("Renaming the parser", "refactor"), ("Build a docker image", "operations"),
+        ("Adding role-based access control", "feature"), ("The address of a special city", "other"), ("", "other"),
     ],
-)
+)  # fmt: skip
 def test_the_kind_of_a_task_goes_by_its_words(task: str, kind: str) -> None:
     assert task_kind(task) == kind
 

@@ -60,8 +60,7 @@ def test_a_claim_that_no_check_confirmed_is_marked(cortex: Cortex) -> None:
 def test_a_rejected_claim_finishes_nothing() -> None:
     doubt = Doubt("I wrote the migration script.", True, "there is none")
     found = sections(
-        ("assistant", "Next: write the migration script.", ()),
-        ("assistant", "I wrote the migration script.", (doubt,)),
+        ("assistant", "Next: write the migration script.", ()), ("assistant", "I wrote the migration script.", (doubt,))
     )
     assert found["next_step"] == ["write the migration script"]
 

@@ -214,18 +214,11 @@ def test_a_shell_script_goes_on_as_before(
 @pytest.mark.parametrize(
     "script",
     [
-        b"",
-        b"#!/bin/sh",
-        b"#!/bin/sh\n",
-        b"#!/bin/sh\nexit 0",
-        b"exit 0",
-        b"\n\n#!/bin/sh\n",
-        b"#!/bin/sh\ncat <<EOF\n# >>> something else >>>\nEOF\n",
-        b"#!/bin/sh\n# \xff\xfe not utf-8\n",
-        b'#!/bin/sh\n. "$(dirname -- "$0")/common"\n',
-        b'#!/bin/sh\nexec "$(dirname "$0")/real" "$@"\n',
+        b"", b"#!/bin/sh", b"#!/bin/sh\n", b"#!/bin/sh\nexit 0", b"exit 0", b"\n\n#!/bin/sh\n",
+        b"#!/bin/sh\ncat <<EOF\n# >>> something else >>>\nEOF\n", b"#!/bin/sh\n# \xff\xfe not utf-8\n",
+        b'#!/bin/sh\n. "$(dirname -- "$0")/common"\n', b'#!/bin/sh\nexec "$(dirname "$0")/real" "$@"\n',
     ],
-)
+)  # fmt: skip
 def test_taking_the_block_out_leaves_what_was_there(root: Path, command: Command, script: bytes) -> None:
     write_hook(hook_of(root), script)
     install_hook(repository(root), command.line)
@@ -311,19 +304,9 @@ def _damaged(path: Path) -> None:
 
 
 OTHERS = [
-    _python,
-    _binary,
-    _link,
-    _dangling,
-    _folder,
-    _husky,
-    _lefthook,
-    _pre_commit,
-    _both_languages,
-    _self_reading,
-    _from_windows,
-    _damaged,
-]
+    _python, _binary, _link, _dangling, _folder, _husky, _lefthook, _pre_commit, _both_languages, _self_reading,
+    _from_windows, _damaged,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("make", OTHERS, ids=lambda make: make.__name__[1:])

@@ -222,19 +222,12 @@ def numstat(root: Path, *options: str) -> list[list[str]]:
 CONTENT = st.lists(
     st.sampled_from(
         [
-            "alpha = beta",
-            "-- a/x",
-            "++ b/y",
-            "",
-            "@@ -1 +1 @@",
-            "diff --git a/q b/q",
-            "\\ No newline",
-            "éa gamma\r",
+            "alpha = beta", "-- a/x", "++ b/y", "", "@@ -1 +1 @@", "diff --git a/q b/q", "\\ No newline", "éa gamma\r",
             "delta($x)",
         ]
     ),
     max_size=9,
-)
+)  # fmt: skip
 ENDED = st.tuples(CONTENT, st.booleans()).map(lambda pair: "\n".join(pair[0]) + ("\n" if pair[1] else ""))
 VERSIONS = st.lists(st.tuples(ENDED, ENDED), min_size=6, max_size=10)
 

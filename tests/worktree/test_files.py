@@ -294,26 +294,15 @@ def test_an_id_is_the_hash_of_a_header_and_the_content() -> None:
 @each(
     ("data", "text"),
     [
-        (b"", ""),
-        (b"plain\r\n", "plain\r\n"),
-        ("größe 数".encode(), "größe 数"),
-        (b"\xef\xbb\xbfmarked", "marked"),
-        ("sechzehn ö".encode("utf-16"), "sechzehn ö"),
-        (b"\xfe\xff\x00a", "a"),
+        (b"", ""), (b"plain\r\n", "plain\r\n"), ("größe 数".encode(), "größe 数"), (b"\xef\xbb\xbfmarked", "marked"),
+        ("sechzehn ö".encode("utf-16"), "sechzehn ö"), (b"\xfe\xff\x00a", "a"),
         ("Gr\xf6\xdfe und Ma\xdfe".encode("latin-1"), "Größe und Maße"),
-        ("sch\xf6n, na\xefve".encode("latin-1"), "schön, naïve"),
-        (b"a \x93quoted\x94 word", "a “quoted” word"),
-        (b"caf\xe9 \x81", "café \x81"),
-        (b"a\0b", None),
-        (b"\xff\xfea", None),
-        (b"\xff\xfe\0\0a\0\0\0", None),
-        (b"\x89PNG\r\n\x1a\n", None),
-        ("привет, мир".encode("cp1251"), None),
-        ("こんにちは".encode("shift-jis"), None),
-        ("你好，世界".encode("gbk"), None),
-        (b"\x1b[31mred\x1b[0m", "\x1b[31mred\x1b[0m"),
+        ("sch\xf6n, na\xefve".encode("latin-1"), "schön, naïve"), (b"a \x93quoted\x94 word", "a “quoted” word"),
+        (b"caf\xe9 \x81", "café \x81"), (b"a\0b", None), (b"\xff\xfea", None), (b"\xff\xfe\0\0a\0\0\0", None),
+        (b"\x89PNG\r\n\x1a\n", None), ("привет, мир".encode("cp1251"), None), ("こんにちは".encode("shift-jis"), None),
+        ("你好，世界".encode("gbk"), None), (b"\x1b[31mred\x1b[0m", "\x1b[31mred\x1b[0m"),
     ],
-)
+)  # fmt: skip
 def test_decoding(data: bytes, text: str | None) -> None:
     assert decode_text(data) == text
 
@@ -324,35 +313,17 @@ def test_decoding(data: bytes, text: str | None) -> None:
 @each(
     ("path", "reason"),
     [
-        ("src/main.py", None),
-        ("node_modules/x/index.js", "vendored"),
-        ("web/Vendor/x.js", "vendored"),
-        ("third_party/zlib/inflate.c", "vendored"),
-        (".venv/lib/python3.11/site-packages/x.py", "vendored"),
-        ("ios/Pods/A/a.m", "vendored"),
-        ("pkg/dist/app.js", "vendored"),
-        ("vendor.py", None),
-        ("logo.PNG", "binary"),
-        ("icon.svg", "binary"),
-        ("weights.safetensors", "binary"),
-        ("app.min.js", "generated"),
-        ("app.js.map", "generated"),
-        ("package-lock.json", "generated"),
-        ("sub/Cargo.lock", "generated"),
-        ("go.sum", "generated"),
-        ("api/user.pb.go", "generated"),
-        ("api/user_pb2.py", "generated"),
-        ("api/user_pb2_grpc.pyi", "generated"),
-        ("ui/__snapshots__/a.test.js.snap", "generated"),
-        ("zz_generated.deepcopy.go", "generated"),
-        (".env", "private"),
-        (".env.production", "private"),
-        (".env.example", None),
-        ("deploy/server.key", "private"),
-        ("id_rsa", "private"),
-        ("README", None),
+        ("src/main.py", None), ("node_modules/x/index.js", "vendored"), ("web/Vendor/x.js", "vendored"),
+        ("third_party/zlib/inflate.c", "vendored"), (".venv/lib/python3.11/site-packages/x.py", "vendored"),
+        ("ios/Pods/A/a.m", "vendored"), ("pkg/dist/app.js", "vendored"), ("vendor.py", None), ("logo.PNG", "binary"),
+        ("icon.svg", "binary"), ("weights.safetensors", "binary"), ("app.min.js", "generated"),
+        ("app.js.map", "generated"), ("package-lock.json", "generated"), ("sub/Cargo.lock", "generated"),
+        ("go.sum", "generated"), ("api/user.pb.go", "generated"), ("api/user_pb2.py", "generated"),
+        ("api/user_pb2_grpc.pyi", "generated"), ("ui/__snapshots__/a.test.js.snap", "generated"),
+        ("zz_generated.deepcopy.go", "generated"), (".env", "private"), (".env.production", "private"),
+        (".env.example", None), ("deploy/server.key", "private"), ("id_rsa", "private"), ("README", None),
     ],
-)
+)  # fmt: skip
 def test_what_a_name_tells(path: str, reason: str | None) -> None:
     assert skip_by_name(path) == reason
 

@@ -305,13 +305,10 @@ def test_the_default_of_a_remote_with_another_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "others", "default"),
     [
-        ("main", ["master", "x"], "main"),
-        ("master", ["x"], "master"),
-        ("x", ["master"], "master"),
-        ("only", [], "only"),
-        ("checked-out", ["x"], "checked-out"),
+        ("main", ["master", "x"], "main"), ("master", ["x"], "master"), ("x", ["master"], "master"),
+        ("only", [], "only"), ("checked-out", ["x"], "checked-out"),
     ],
-)
+)  # fmt: skip
 def test_without_a_remote_the_conventional_name_that_exists(
     tmp_path: Path, first: str, others: list[str], default: str
 ) -> None:

@@ -273,12 +273,10 @@ def test_blanks_in_the_name_of_a_git_folder_hide_no_filter(root: Path, name: str
 @pytest.mark.parametrize(
     ("name", "pointer"),
     [
-        ("kept ", b"../kept \n"),
-        ("kept\x0b", b"../kept\x0b\n"),
-        ("kept", b"../kept" + b"\n" * 20_000),
+        ("kept ", b"../kept \n"), ("kept\x0b", b"../kept\x0b\n"), ("kept", b"../kept" + b"\n" * 20_000),
         ("kept", b"../kept\0/../nowhere\n"),
     ],
-)
+)  # fmt: skip
 def test_the_shared_folder_of_a_worktree_hides_no_filter(root: Path, name: str, pointer: bytes) -> None:
     kept = _keep_elsewhere(root, name)
     own = root / "own"
@@ -305,13 +303,10 @@ def test_a_name_with_a_nul_is_no_git_folder(root: Path) -> None:
 @pytest.mark.parametrize(
     "setting",
     [
-        "[core]\n\texcludesFile = {pipe}\n",
-        '[core]\n\texcludesFile = "{pipe}" ; a remark\n',
-        "[include] path = {pipe}\n",
-        "[include]\n\tpath = ../../pi\\\npe\n",
-        '[includeIf "gitdir:**"]\n\tpath = more\n',
+        "[core]\n\texcludesFile = {pipe}\n", '[core]\n\texcludesFile = "{pipe}" ; a remark\n',
+        "[include] path = {pipe}\n", "[include]\n\tpath = ../../pi\\\npe\n", '[includeIf "gitdir:**"]\n\tpath = more\n',
     ],
-)
+)  # fmt: skip
 def test_a_setting_that_names_a_pipe_keeps_nobody_waiting(root: Path, tmp_path: Path, setting: str) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -247,17 +247,9 @@ def test_a_file_that_moved_to_two_places_is_once_renamed_and_once_added(tmp_path
 
 
 ODD = [
-    b"with space",
-    b'quo"te',
-    b"back\\slash",
-    b"new\nline",
-    b"tab\t",
-    "größe 数".encode(),
-    b"raw\xff\xe9",
-    b"a b/x b/x",
-    b" b/ b",
-    b"literal\\xff",
-]
+    b"with space", b'quo"te', b"back\\slash", b"new\nline", b"tab\t", "größe 数".encode(), b"raw\xff\xe9", b"a b/x b/x",
+    b" b/ b", b"literal\\xff",
+]  # fmt: skip
 
 
 def test_names_of_any_bytes(tmp_path: Path) -> None:

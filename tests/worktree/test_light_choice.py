@@ -45,50 +45,25 @@ def test_the_order_is_guides_manifests_entry_points_documentation_configuration(
 @each(
     ("path", "role"),
     [
-        ("README", Role.GUIDE),
-        ("packages/a/readme.rst", Role.GUIDE),
-        ("CLAUDE.md", Role.GUIDE),
-        ("AGENTS.md", Role.GUIDE),
-        (".github/copilot-instructions.md", Role.GUIDE),
-        ("docs/README.md", Role.DOCUMENTATION),
-        ("doc/getting-started.adoc", Role.DOCUMENTATION),
-        ("pyproject.toml", Role.MANIFEST),
-        ("requirements-dev.txt", Role.MANIFEST),
-        ("packages/a/package.json", Role.MANIFEST),
-        ("Cargo.toml", Role.MANIFEST),
-        ("go.mod", Role.MANIFEST),
-        ("pom.xml", Role.MANIFEST),
-        ("app/build.gradle.kts", Role.MANIFEST),
-        ("Gemfile", Role.MANIFEST),
-        ("composer.json", Role.MANIFEST),
-        ("CMakeLists.txt", Role.MANIFEST),
-        ("Dockerfile", Role.MANIFEST),
-        ("docker-compose.yml", Role.MANIFEST),
-        ("src/App/App.csproj", Role.MANIFEST),
-        ("main.py", Role.ENTRY),
-        ("src/main.rs", Role.ENTRY),
-        ("src/lib.rs", Role.ENTRY),
-        ("cmd/tool/main.go", Role.ENTRY),
-        ("manage.py", Role.ENTRY),
-        ("src/index.ts", Role.ENTRY),
-        ("server.js", Role.ENTRY),
-        ("app.py", Role.ENTRY),
-        ("com/x/ShopApplication.java", Role.ENTRY),
-        ("src/components/button/index.ts", None),
-        ("src/models/app.py", None),
-        (".github/workflows/release.yaml", Role.CONFIGURATION),
-        (".gitlab-ci.yml", Role.CONFIGURATION),
-        ("tsconfig.build.json", Role.CONFIGURATION),
-        ("eslint.config.mjs", Role.CONFIGURATION),
-        (".eslintrc.json", Role.CONFIGURATION),
-        ("config/database.yml", Role.CONFIGURATION),
-        (".env.example", Role.CONFIGURATION),
-        ("tests/fixtures/project/package.json", None),
-        ("examples/shop/main.go", None),
-        ("src/util.py", None),
+        ("README", Role.GUIDE), ("packages/a/readme.rst", Role.GUIDE), ("CLAUDE.md", Role.GUIDE),
+        ("AGENTS.md", Role.GUIDE), (".github/copilot-instructions.md", Role.GUIDE),
+        ("docs/README.md", Role.DOCUMENTATION), ("doc/getting-started.adoc", Role.DOCUMENTATION),
+        ("pyproject.toml", Role.MANIFEST), ("requirements-dev.txt", Role.MANIFEST),
+        ("packages/a/package.json", Role.MANIFEST), ("Cargo.toml", Role.MANIFEST), ("go.mod", Role.MANIFEST),
+        ("pom.xml", Role.MANIFEST), ("app/build.gradle.kts", Role.MANIFEST), ("Gemfile", Role.MANIFEST),
+        ("composer.json", Role.MANIFEST), ("CMakeLists.txt", Role.MANIFEST), ("Dockerfile", Role.MANIFEST),
+        ("docker-compose.yml", Role.MANIFEST), ("src/App/App.csproj", Role.MANIFEST), ("main.py", Role.ENTRY),
+        ("src/main.rs", Role.ENTRY), ("src/lib.rs", Role.ENTRY), ("cmd/tool/main.go", Role.ENTRY),
+        ("manage.py", Role.ENTRY), ("src/index.ts", Role.ENTRY), ("server.js", Role.ENTRY), ("app.py", Role.ENTRY),
+        ("com/x/ShopApplication.java", Role.ENTRY), ("src/components/button/index.ts", None),
+        ("src/models/app.py", None), (".github/workflows/release.yaml", Role.CONFIGURATION),
+        (".gitlab-ci.yml", Role.CONFIGURATION), ("tsconfig.build.json", Role.CONFIGURATION),
+        ("eslint.config.mjs", Role.CONFIGURATION), (".eslintrc.json", Role.CONFIGURATION),
+        ("config/database.yml", Role.CONFIGURATION), (".env.example", Role.CONFIGURATION),
+        ("tests/fixtures/project/package.json", None), ("examples/shop/main.go", None), ("src/util.py", None),
         ("docs/guide/details.md", None),
     ],
-)
+)  # fmt: skip
 def test_roles(path: str, role: Role | None) -> None:
     assert role_of(path) == role
 
@@ -96,11 +71,7 @@ def test_roles(path: str, role: Role | None) -> None:
 def test_a_package_inside_has_its_own_entry_points() -> None:
     assert light(
         ["package.json", "packages/a/package.json", "packages/a/src/index.ts", "packages/a/src/x/index.ts"]
-    ) == [
-        "package.json",
-        "packages/a/package.json",
-        "packages/a/src/index.ts",
-    ]
+    ) == ["package.json", "packages/a/package.json", "packages/a/src/index.ts"]
 
 
 def test_entry_points_that_manifests_declare() -> None:

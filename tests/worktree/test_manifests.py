@@ -293,10 +293,7 @@ version = "==1.34.2"
         '    <PackageReference Include="Newtonsoft.Json" Version="13.0.3" />\n'
         '    <PackageReference Include="Serilog">\n'
         "      <Version>[3.0,4.0)</Version>\n    </PackageReference>\n  </ItemGroup>\n</Project>\n",
-        [
-            ("Newtonsoft.Json", "13.0.3", "13.0.3", 4, "runtime"),
-            ("Serilog", "[3.0,4.0)", None, 5, "runtime"),
-        ],
+        [("Newtonsoft.Json", "13.0.3", "13.0.3", 4, "runtime"), ("Serilog", "[3.0,4.0)", None, 5, "runtime")],
     ),
     "w.egg-info/PKG-INFO": (
         "Metadata-Version: 2.1\nName: weaver\nVersion: 0.4.1\nRequires-Python: >=3.9\nRequires-Dist: httpx (>=0.27)\n"
@@ -439,21 +436,14 @@ def test_many_dependencies_are_cut_off() -> None:
 @each(
     ("a", "b", "same"),
     [
-        ("ruamel.yaml", "Ruamel_YAML", True),
-        ("scikit-learn", "scikit_learn", True),
-        ("flask", "flask-login", False),
-        ("@vue/core", "core", False),
-        ("@vue/core", "@babel/core", False),
-        ("@Vue/core", "@vue/core", True),
-        ("gin", "github.com/gin-gonic/gin", True),
-        ("pgx", "github.com/jackc/pgx/v5", True),
-        ("yaml", "gopkg.in/yaml.v3", True),
-        ("github.com/a/yaml", "github.com/b/yaml", False),
-        ("github.com/a/pgx", "github.com/a/pgx/v5", True),
-        ("guava", "com.google.guava:guava", True),
+        ("ruamel.yaml", "Ruamel_YAML", True), ("scikit-learn", "scikit_learn", True), ("flask", "flask-login", False),
+        ("@vue/core", "core", False), ("@vue/core", "@babel/core", False), ("@Vue/core", "@vue/core", True),
+        ("gin", "github.com/gin-gonic/gin", True), ("pgx", "github.com/jackc/pgx/v5", True),
+        ("yaml", "gopkg.in/yaml.v3", True), ("github.com/a/yaml", "github.com/b/yaml", False),
+        ("github.com/a/pgx", "github.com/a/pgx/v5", True), ("guava", "com.google.guava:guava", True),
         ("laravel/framework", "framework", False),
     ],
-)
+)  # fmt: skip
 def test_names_of_one_package(a: str, b: str, same: bool) -> None:
     assert same_package(a, b) is same
     assert same_package(b, a) is same

@@ -114,11 +114,8 @@ RUNS: dict[str, tuple[str, str, RunReport]] = {
         RunReport(
             2, 1, 1, 1,
             {
-                "tests.test_a.test_ok": "passed",
-                "tests.test_a.test_flaky": "passed",
-                "tests.test_a.test_bad": "failed",
-                "test_broken": "error",
-                "tests.test_a.test_later": "skipped",
+                "tests.test_a.test_ok": "passed", "tests.test_a.test_flaky": "passed",
+                "tests.test_a.test_bad": "failed", "test_broken": "error", "tests.test_a.test_later": "skipped",
             },
             3,
         ),
@@ -134,10 +131,8 @@ RUNS: dict[str, tuple[str, str, RunReport]] = {
         RunReport(
             2, 1, 2, 1,
             {
-                "tests/test_a.py::test_ok": "passed",
-                "tests/test_a.py::test_two[a b]": "failed",
-                "tests/test_a.py::test_later": "skipped",
-                "tests/test_b.py::test_far": "passed",
+                "tests/test_a.py::test_ok": "passed", "tests/test_a.py::test_two[a b]": "failed",
+                "tests/test_a.py::test_later": "skipped", "tests/test_b.py::test_far": "passed",
                 "tests/test_c.py": "error",
             },
             10,
@@ -167,9 +162,7 @@ RUNS: dict[str, tuple[str, str, RunReport]] = {
         RunReport(
             2, 1, 1, 0,
             {
-                "sum › adds numbers": "passed",
-                "sum › with zero › stays": "passed",
-                "sum › fails": "failed",
+                "sum › adds numbers": "passed", "sum › with zero › stays": "passed", "sum › fails": "failed",
                 "skipped later": "skipped",
             },
             11,
@@ -194,12 +187,8 @@ RUNS: dict[str, tuple[str, str, RunReport]] = {
         RunReport(
             2, 2, 1, 1,
             {
-                "TestA": "passed",
-                "TestB/sub": "failed",
-                "TestB": "failed",
-                "TestC": "skipped",
-                "example.org/w/plain": "passed",
-                "example.org/w/broken": "error",
+                "TestA": "passed", "TestB/sub": "failed", "TestB": "failed", "TestC": "skipped",
+                "example.org/w/plain": "passed", "example.org/w/broken": "error",
             },
             11,
         ),
@@ -253,17 +242,12 @@ def test_a_run_is_read(runner: str) -> None:
 @each(
     ("path", "text"),
     [
-        ("notes.txt", "We ran the tests, 3 passed and all is well."),
-        ("notes.txt", "Ran 12 tests in 0.1s"),
-        ("notes.txt", "ok then\nok 5 of them"),
-        ("notes.txt", "1..3\nnothing more"),
-        ("a.xml", "<project><testcase name='a'/></project>"),
-        ("a.xml", "<testsuite><testcase>"),
-        ("a.xml", "3 passed in 1.0s"),
-        ("package.json", '{"name": "w", "tests": []}'),
-        ("a.txt", ""),
+        ("notes.txt", "We ran the tests, 3 passed and all is well."), ("notes.txt", "Ran 12 tests in 0.1s"),
+        ("notes.txt", "ok then\nok 5 of them"), ("notes.txt", "1..3\nnothing more"),
+        ("a.xml", "<project><testcase name='a'/></project>"), ("a.xml", "<testsuite><testcase>"),
+        ("a.xml", "3 passed in 1.0s"), ("package.json", '{"name": "w", "tests": []}'), ("a.txt", ""),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_report_is_none(path: str, text: str) -> None:
     assert read_report(path, text) is None
 
@@ -319,20 +303,9 @@ def test_other_files_are_not_taken_for_reports(path: str) -> None:
 
 
 UNITS = [
-    "[",
-    '{"a":',
-    "<testsuite>",
-    "1 a",
-    "ok 1 ",
-    "ok\n",
-    "--- PASS: ",
-    "a.py::",
-    "✓ ",
-    " ",
-    "\n",
-    "test a ... ",
+    "[", '{"a":', "<testsuite>", "1 a", "ok 1 ", "ok\n", "--- PASS: ", "a.py::", "✓ ", " ", "\n", "test a ... ",
     "Tests: 1 a, ",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", ["a.xml", "a.json", "a.txt"])

@@ -18,14 +18,9 @@ FILES: dict[str, tuple[str, list[Row]]] = {
         'two\nlines"""\n'
         "[[rule]]\nname = 'x'\n[[rule]]\nname = \"y\\u0041\"\n[rule.sub]\nsince = 2024-05-01\n",
         [
-            ("line-length", "120", 1),
-            ("lint.select.0", "E", 4),
-            ("lint.select.1", "F", 5),
-            ("lint.per.file.a", "true", 7),
-            ("lint.note", "two\nlines", 8),
-            ("rule.0.name", "x", 12),
-            ("rule.1.name", "yA", 14),
-            ("rule.1.sub.since", "2024-05-01", 16),
+            ("line-length", "120", 1), ("lint.select.0", "E", 4), ("lint.select.1", "F", 5),
+            ("lint.per.file.a", "true", 7), ("lint.note", "two\nlines", 8), ("rule.0.name", "x", 12),
+            ("rule.1.name", "yA", 14), ("rule.1.sub.since", "2024-05-01", 16),
         ],
     ),
     "tsconfig.json": (
@@ -33,11 +28,8 @@ FILES: dict[str, tuple[str, list[Row]]] = {
         '    "lib": ["dom", null],\n'
         '  },\n  "n": -1.50\n}\n',
         [
-            ("compilerOptions.strict", "true", 4),
-            ("compilerOptions.target", "es2022", 5),
-            ("compilerOptions.lib.0", "dom", 7),
-            ("compilerOptions.lib.1", "null", 7),
-            ("n", "-1.50", 9),
+            ("compilerOptions.strict", "true", 4), ("compilerOptions.target", "es2022", 5),
+            ("compilerOptions.lib.0", "dom", 7), ("compilerOptions.lib.1", "null", 7), ("n", "-1.50", 9),
         ],
     ),
     "a.jsonc": ('{"a": {"b": "c\\n"}}', [("a.b", "c\n", 1)]),
@@ -46,11 +38,8 @@ FILES: dict[str, tuple[str, list[Row]]] = {
         "    env: &e {A: yes, B: 1.0}\n"
         "  web:\n    env: *e\n    command: |\n      run\n      it\n---\nother: 010\n",
         [
-            ("services.db.image", "postgres:16", 4),
-            ("services.db.ports.0", "5432:5432", 6),
-            ("services.db.env.A", "yes", 7),
-            ("services.db.env.B", "1.0", 7),
-            ("services.web.command", "run\nit\n", 10),
+            ("services.db.image", "postgres:16", 4), ("services.db.ports.0", "5432:5432", 6),
+            ("services.db.env.A", "yes", 7), ("services.db.env.B", "1.0", 7), ("services.web.command", "run\nit\n", 10),
             ("other", "010", 14),
         ],
     ),
@@ -60,11 +49,8 @@ FILES: dict[str, tuple[str, list[Row]]] = {
         "    mypy ; types\n"
         "url: http://x/y#z\nempty =\n",
         [
-            ("root", "true", 2),
-            ("tox.envlist", "py311, py312", 4),
-            ("testenv:lint.commands", "ruff check\nmypy", 7),
-            ("testenv:lint.url", "http://x/y#z", 10),
-            ("testenv:lint.empty", "", 11),
+            ("root", "true", 2), ("tox.envlist", "py311, py312", 4), ("testenv:lint.commands", "ruff check\nmypy", 7),
+            ("testenv:lint.url", "http://x/y#z", 10), ("testenv:lint.empty", "", 11),
         ],
     ),
     "setup.cfg": ("[flake8]\nmax-line-length=100\n", [("flake8.max-line-length", "100", 2)]),
@@ -76,14 +62,11 @@ FILES: dict[str, tuple[str, list[Row]]] = {
     "application.properties": (
         "! note\nserver.port = 8080\nlist=a,\\\n   b,\\\n   c\nspring.name: w\\u0041\nflag\npath=c\\:\\\\x\n",
         [
-            ("server.port", "8080", 2),
-            ("list", "a,b,c", 3),
-            ("spring.name", "wA", 6),
-            ("flag", "", 7),
+            ("server.port", "8080", 2), ("list", "a,b,c", 3), ("spring.name", "wA", 6), ("flag", "", 7),
             ("path", "c:\\x", 8),
         ],
     ),
-}
+}  # fmt: skip
 
 
 @each("path", FILES)
@@ -108,22 +91,12 @@ def test_secrets_and_other_files_are_left_alone(path: str) -> None:
 @each(
     ("path", "text"),
     [
-        ("a.toml", "a = 1\na = 2\n"),
-        ("a.toml", "a = \n"),
-        ("a.json", '{"a": 1'),
-        ("a.json", '{"a": 1} {"b": 2}'),
-        ("a.json", '{"a" 1}'),
-        ("a.json", '{"a": }'),
-        ("a.json", '{"a": 1 "b": 2}'),
-        ("a.json", '{"a": 01x}'),
-        ("a.json", "[1}"),
-        ("a.yaml", "a: 1\n b: 2\n"),
-        ("a.yaml", "a: {{ .Values.x }}\n"),
-        ("a.yaml", "? [a, b]\n: 1\n"),
-        ("a.ini", "[a]\nno pair here\n"),
-        (".env.example", "A=1\nwhat is this\n"),
+        ("a.toml", "a = 1\na = 2\n"), ("a.toml", "a = \n"), ("a.json", '{"a": 1'), ("a.json", '{"a": 1} {"b": 2}'),
+        ("a.json", '{"a" 1}'), ("a.json", '{"a": }'), ("a.json", '{"a": 1 "b": 2}'), ("a.json", '{"a": 01x}'),
+        ("a.json", "[1}"), ("a.yaml", "a: 1\n b: 2\n"), ("a.yaml", "a: {{ .Values.x }}\n"),
+        ("a.yaml", "? [a, b]\n: 1\n"), ("a.ini", "[a]\nno pair here\n"), (".env.example", "A=1\nwhat is this\n"),
     ],
-)
+)  # fmt: skip
 def test_what_is_broken_is_silent(path: str, text: str) -> None:
     assert read_settings(path, text) == []
 

@@ -64,21 +64,12 @@ def _name_with_odd_signs(root: Path) -> None:
 
 
 CHANGES: tuple[Callable[[Path], object], ...] = (
-    _edit,
-    _edit_of_the_same_size,
-    _commit,
-    _switch,
-    _detach,
-    _stage,
-    _name_with_odd_signs,
-    lambda root: (root / "new.py").write_text("z = 1\n"),
-    lambda root: (root / "a.py").unlink(),
-    lambda root: (root / "a.py").rename(root / "c.py"),
-    lambda root: git(root, "rm", "-q", "--cached", "a.py"),
-    lambda root: git(root, "tag", "v1"),
-    lambda root: git(root, "tag", "-a", "-m", "one", "v1"),
+    _edit, _edit_of_the_same_size, _commit, _switch, _detach, _stage, _name_with_odd_signs,
+    lambda root: (root / "new.py").write_text("z = 1\n"), lambda root: (root / "a.py").unlink(),
+    lambda root: (root / "a.py").rename(root / "c.py"), lambda root: git(root, "rm", "-q", "--cached", "a.py"),
+    lambda root: git(root, "tag", "v1"), lambda root: git(root, "tag", "-a", "-m", "one", "v1"),
     lambda root: (root / ".gitignore").write_text("*.log\n*.txt\n"),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("number", range(len(CHANGES)))

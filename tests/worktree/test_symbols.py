@@ -234,25 +234,16 @@ def test_definitions(path: str, text: str, expected: str) -> None:
             "shop.py",
             PYTHON,
             [
-                (1, "__future__", ("annotations",)),
-                (3, "os", ()),
-                (3, "sys", ()),
-                (4, "a.b", ()),
-                (5, "..pkg", ("one", "two")),
-                (6, ".star", ("*",)),
+                (1, "__future__", ("annotations",)), (3, "os", ()), (3, "sys", ()), (4, "a.b", ()),
+                (5, "..pkg", ("one", "two")), (6, ".star", ("*",)),
             ],
         ),
         (
             "shop.ts",
             TYPESCRIPT,
             [
-                (1, "react", ("default", "useState", "Ref")),
-                (2, "node:path", ("*",)),
-                (3, "./side-effect", ()),
-                (4, "fs", ()),
-                (5, "./helper", ("helper",)),
-                (6, "./all", ("*",)),
-                (7, "legacy", ("a", "b")),
+                (1, "react", ("default", "useState", "Ref")), (2, "node:path", ("*",)), (3, "./side-effect", ()),
+                (4, "fs", ()), (5, "./helper", ("helper",)), (6, "./all", ("*",)), (7, "legacy", ("a", "b")),
                 (8, "./lazy", ()),
             ],
         ),
@@ -262,13 +253,8 @@ def test_definitions(path: str, text: str, expected: str) -> None:
             "shop.rs",
             RUST,
             [
-                (1, "std::collections", ("HashMap",)),
-                (1, "std::collections::hash_map", ("Entry", "*")),
-                (2, "crate", ("shop",)),
-                (3, "super", ("*",)),
-                (4, "serde", ()),
-                (5, "rand", ()),
-                (6, "self::cart", ()),
+                (1, "std::collections", ("HashMap",)), (1, "std::collections::hash_map", ("Entry", "*")),
+                (2, "crate", ("shop",)), (3, "super", ("*",)), (4, "serde", ()), (5, "rand", ()), (6, "self::cart", ()),
             ],
         ),
         (
@@ -284,17 +270,15 @@ def test_definitions(path: str, text: str, expected: str) -> None:
             "shop.php",
             PHP,
             [
-                (4, "Vendor\\Package", ("Item",)),
-                (5, "Vendor\\Other", ("First", "Second")),
-                (6, "Vendor", ("helper",)),
-                (7, "legacy.php", ()),
+                (4, "Vendor\\Package", ("Item",)), (5, "Vendor\\Other", ("First", "Second")),
+                (6, "Vendor", ("helper",)), (7, "legacy.php", ()),
             ],
         ),
         ("shop.sh", BASH, [(2, "./lib.sh", ()), (3, "$HOME/.profile", ())]),
         ("shop.lua", LUA, [(1, "json", ()), (2, "shop.cart", ())]),
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
-)
+)  # fmt: skip
 def test_imports(path: str, text: str, expected: list[tuple[int, str, tuple[str, ...]]]) -> None:
     assert taken(path, text) == expected
 
@@ -314,25 +298,14 @@ def test_what_can_be_read_between_errors_is_found() -> None:
 @each(
     ("path", "first_line", "name"),
     [
-        ("a.py", "", "python"),
-        ("A.PY", "", "python"),
-        ("stub.pyi", "", "python"),
-        ("a.mjs", "", "javascript"),
-        ("a.jsx", "", "javascript"),
-        ("a.tsx", "", "tsx"),
-        ("a.d.ts", "", "typescript"),
-        ("a.h", "", "cpp"),
-        ("Rakefile", "", "ruby"),
-        ("bin/tool", "#!/usr/bin/env python3.12\n", "python"),
-        ("bin/tool", "#!/bin/sh -e\n", "bash"),
-        ("bin/tool", "#!/usr/bin/env -S node --x\n", "javascript"),
-        ("bin/tool", "#!/bin/shade\n", None),
-        ("notes.txt", "#!/bin/sh\n", None),
-        ("README.md", "", None),
-        ("bin/tool", "", None),
-        ("", "", None),
+        ("a.py", "", "python"), ("A.PY", "", "python"), ("stub.pyi", "", "python"), ("a.mjs", "", "javascript"),
+        ("a.jsx", "", "javascript"), ("a.tsx", "", "tsx"), ("a.d.ts", "", "typescript"), ("a.h", "", "cpp"),
+        ("Rakefile", "", "ruby"), ("bin/tool", "#!/usr/bin/env python3.12\n", "python"),
+        ("bin/tool", "#!/bin/sh -e\n", "bash"), ("bin/tool", "#!/usr/bin/env -S node --x\n", "javascript"),
+        ("bin/tool", "#!/bin/shade\n", None), ("notes.txt", "#!/bin/sh\n", None), ("README.md", "", None),
+        ("bin/tool", "", None), ("", "", None),
     ],
-)
+)  # fmt: skip
 def test_a_language_is_known_by_name_or_first_line(path: str, first_line: str, name: str | None) -> None:
     found = language_of(path, first_line)
     assert (found.name if found else None) == name

@@ -19,21 +19,9 @@ from cortex_py.worktree.code.syntax import LARGEST, TINY, SourcePart, analyse, r
 from timing import quick
 
 SOURCES = {
-    "a.py": PYTHON,
-    "a.ts": TYPESCRIPT,
-    "a.tsx": TYPESCRIPT,
-    "a.js": JAVASCRIPT,
-    "a.go": GO,
-    "a.rs": RUST,
-    "a.java": JAVA,
-    "a.c": C,
-    "a.cpp": CPP,
-    "a.cs": CSHARP,
-    "a.rb": RUBY,
-    "a.php": PHP,
-    "a.sh": BASH,
-    "a.lua": LUA,
-}
+    "a.py": PYTHON, "a.ts": TYPESCRIPT, "a.tsx": TYPESCRIPT, "a.js": JAVASCRIPT, "a.go": GO, "a.rs": RUST,
+    "a.java": JAVA, "a.c": C, "a.cpp": CPP, "a.cs": CSHARP, "a.rb": RUBY, "a.php": PHP, "a.sh": BASH, "a.lua": LUA,
+}  # fmt: skip
 PATHS = [*SOURCES, "a.md", "a.txt", "a.yaml", "a.json", "a", "a.kt"]
 
 
@@ -91,12 +79,7 @@ def test_a_small_class_is_one_part_and_tiny_neighbours_are_joined() -> None:
         "def one():\n    return 1\n\n\ndef two():\n    return 2\n\n\n"
         f"def other():\n{body('other')}"
     )
-    assert shown("a.py", text) == [
-        "1-8 class Pair",
-        "9-23 function large",
-        "24-31 module -",
-        "32-44 function other",
-    ]
+    assert shown("a.py", text) == ["1-8 class Pair", "9-23 function large", "24-31 module -", "32-44 function other"]
 
 
 def test_an_opening_that_says_little_goes_with_what_it_opens() -> None:
@@ -185,17 +168,10 @@ def test_markdown_is_cut_by_headings() -> None:
 @each(
     ("line", "symbol"),
     [
-        ("# Title", "Title"),
-        ("   ## Title ##  ", "Title"),
-        ("# C#", "C#"),
-        ("#", "…"),
-        ("# #", "…"),
-        ("#Title", None),
-        ("####### Title", None),
-        ("    # Title", None),
-        ("# a" + " " * 100_000 + "b", "a b"),
+        ("# Title", "Title"), ("   ## Title ##  ", "Title"), ("# C#", "C#"), ("#", "…"), ("# #", "…"), ("#Title", None),
+        ("####### Title", None), ("    # Title", None), ("# a" + " " * 100_000 + "b", "a b"),
     ],
-)
+)  # fmt: skip
 def test_what_is_a_heading(line: str, symbol: str | None) -> None:
     assert checked("a.md", f"{line}\n\ntext\n")[0].symbol == symbol
 
@@ -313,18 +289,11 @@ def test_threads_do_not_share_a_parser() -> None:
 
 
 HOSTILE = {
-    "deep braces": "{\n" * 60_000,
-    "deep brackets": "[" * 120_000,
-    "deep classes": "class A {\n" * 10_000,
-    "deep blocks": "\n".join(" " * n + "if x:" for n in range(400)),
-    "one row": "a*(b)" * 40_000,
-    "quotes": "\"'" * 60_000,
-    "generics": "a<\n" * 60_000,
-    "calls": "a.b(c)\n" * 20_000,
-    "nothing closed": "f(x => \n" * 20_000,
-    "nul": "\0" * 10_000 + "x = 1\n",
-    "surrogates": "x = '\ud800'\n" * 500,
-}
+    "deep braces": "{\n" * 60_000, "deep brackets": "[" * 120_000, "deep classes": "class A {\n" * 10_000,
+    "deep blocks": "\n".join(" " * n + "if x:" for n in range(400)), "one row": "a*(b)" * 40_000,
+    "quotes": "\"'" * 60_000, "generics": "a<\n" * 60_000, "calls": "a.b(c)\n" * 20_000,
+    "nothing closed": "f(x => \n" * 20_000, "nul": "\0" * 10_000 + "x = 1\n", "surrogates": "x = '\ud800'\n" * 500,
+}  # fmt: skip
 
 
 PARSED = ("a.py", "a.ts", "a.java", "a.cs", "a.cpp", "a.rb", "a.php", "a.sh")

@@ -188,9 +188,7 @@ def existing_folder(path: Path) -> Path:
         place = resolve_outside_kernel(path, "project").resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         raise InvalidInput(
-            f"There is no folder {str(path)[:200]!r}.",
-            remedy="Give the path of an existing folder.",
-            field="project",
+            f"There is no folder {str(path)[:200]!r}.", remedy="Give the path of an existing folder.", field="project"
         ) from None
     return place if place.is_dir() else place.parent
 

@@ -227,12 +227,7 @@ class Contexts:
     # -- branches --------------------------------------------------------------------------------
 
     def create_branch(
-        self,
-        topic: str,
-        *,
-        parent_id: str | None = None,
-        git_branch: str | None = None,
-        project_id: str | None = None,
+        self, topic: str, *, parent_id: str | None = None, git_branch: str | None = None, project_id: str | None = None
     ) -> Branch:
         """Begin a branch with its file, perhaps as a child of another branch.
 

@@ -41,14 +41,7 @@ from .branches.projection import Projection
 from .branches.store import BranchFiles
 from .claims import resolve_project
 from .git_follower import GitFollower
-from .project import (
-    StoredProjects,
-    existing_folder,
-    folders_of,
-    git_stamp,
-    identify_repository,
-    project_repository,
-)
+from .project import StoredProjects, existing_folder, folders_of, git_stamp, identify_repository, project_repository
 from .suggestions.usage_log import ReferenceLog
 from .summary.service import Summaries
 

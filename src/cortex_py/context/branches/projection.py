@@ -243,13 +243,7 @@ class Projection:
 
 def _entry(memory: Memory) -> FileEntry:
     return FileEntry(
-        memory.id,
-        memory.version,
-        memory.created_at,
-        memory.role,
-        memory.namespace,
-        memory.category,
-        memory.content,
+        memory.id, memory.version, memory.created_at, memory.role, memory.namespace, memory.category, memory.content
     )
 
 

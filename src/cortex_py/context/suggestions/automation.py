@@ -73,10 +73,7 @@ def action_plan(rows: Mapping[tuple[str, str], TrustRow], action: str, settings:
     return next_plan(*counts, override=fixed_plan(settings))
 
 
-_DOES: dict[Plan, str] = {
-    "A": "Plan A: Cortex acts by itself.",
-    "B": "Plan B: Cortex asks before it acts.",
-}
+_DOES: dict[Plan, str] = {"A": "Plan A: Cortex acts by itself.", "B": "Plan B: Cortex asks before it acts."}
 
 
 # For each action: what an answer agrees with, and what has not been answered yet.

@@ -84,8 +84,7 @@ class _Table:
     def gathered(self, past: _Past, now: int) -> Gathered:
         kept = {one: memory for one, memory in self.memories.items() if past.leaves(memory)}
         return Gathered(
-            {one: Cues(one, **self._columns[one], **_description(memory, now)) for one, memory in kept.items()},
-            kept,
+            {one: Cues(one, **self._columns[one], **_description(memory, now)) for one, memory in kept.items()}, kept
         )
 
 

@@ -64,12 +64,9 @@ _DENIES = re.compile(
 )
 _NOT_ONLY = re.compile(r"\bnot (?:only|just|merely|simply)\b")
 _CONTRACTED = (
-    (re.compile(r"n't\b"), " not"),
-    (re.compile(r"'m\b"), " am"),
-    (re.compile(r"'re\b"), " are"),
-    (re.compile(r"'ve\b"), " have"),
-    (re.compile(r"\b(it|that|this)'s\b"), r"\1 is"),
-)
+    (re.compile(r"n't\b"), " not"), (re.compile(r"'m\b"), " am"), (re.compile(r"'re\b"), " are"),
+    (re.compile(r"'ve\b"), " have"), (re.compile(r"\b(it|that|this)'s\b"), r"\1 is"),
+)  # fmt: skip
 _SPACES = re.compile(r"[ \t\r\f\v]+")
 # Words that are spelled like English ones ("irrelevant", "relevant") mean nothing certain in another language.
 _FOREIGN = re.compile(rf"\b(?:{'|'.join(_DATA['foreign'])})\b")

@@ -43,12 +43,8 @@ FLOOR = 0.15
 # By kind: the lowest share, and the answers that the prior is worth. A single memory is judged sooner than what many
 # memories share.
 _LOWERED: Mapping[TrustKind, tuple[float, float]] = {
-    "memory": (0.2, 2.0),
-    "branch": (0.5, 6.0),
-    "area": (0.5, 6.0),
-    "age": (0.7, 6.0),
-    "category": (0.7, 6.0),
-}
+    "memory": (0.2, 2.0), "branch": (0.5, 6.0), "area": (0.5, 6.0), "age": (0.7, 6.0), "category": (0.7, 6.0),
+}  # fmt: skip
 
 _LOOKED_AT = 2  # times `top_k`: likeness matters among the best only
 SAME = 0.95  # from this likeness on, two memories count as one

@@ -27,14 +27,7 @@ from ...security.policy import Screen
 from ...store.database import Session
 from ...store.tables.suggestions import ReferenceRow, SessionRow, SuggestedRow, TrustRow
 from ..session import ProjectSession, ProjectSessions
-from .automation import (
-    ACTIONS,
-    WINDOW,
-    PlanStatus,
-    assess,
-    fixed_plan,
-    requires_confirmation,
-)
+from .automation import ACTIONS, WINDOW, PlanStatus, assess, fixed_plan, requires_confirmation
 from .candidates import CandidateFinder, Gathered, task_kind
 from .feedback import apply_answer, classify, read_trust
 from .ranking import Near, RankedMemory, Source, rank

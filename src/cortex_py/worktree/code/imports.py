@@ -217,18 +217,7 @@ def _lua(node: Node) -> _Found:
 
 
 _READERS: dict[str, Callable[[Node], _Found]] = {
-    "python": _python,
-    "javascript": _javascript,
-    "typescript": _javascript,
-    "tsx": _javascript,
-    "go": _go,
-    "rust": _rust,
-    "java": _java,
-    "c": _c,
-    "cpp": _c,
-    "csharp": _csharp,
-    "ruby": _ruby,
-    "php": _php,
-    "bash": _bash,
+    "python": _python, "javascript": _javascript, "typescript": _javascript, "tsx": _javascript, "go": _go,
+    "rust": _rust, "java": _java, "c": _c, "cpp": _c, "csharp": _csharp, "ruby": _ruby, "php": _php, "bash": _bash,
     "lua": _lua,
-}
+}  # fmt: skip

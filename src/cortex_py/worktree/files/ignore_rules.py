@@ -20,19 +20,10 @@ _Step = re.Pattern[bytes] | None
 # No path is longer, so a longer pattern can be skipped.
 _LONGEST_LINE = 4_096
 _POSIX = {
-    b"alnum": rb"[0-9A-Za-z]",
-    b"alpha": rb"[A-Za-z]",
-    b"blank": rb"[ \t]",
-    b"cntrl": rb"[\x00-\x1f\x7f]",
-    b"digit": rb"[0-9]",
-    b"graph": rb"[!-~]",
-    b"lower": rb"[a-z]",
-    b"print": rb"[ -~]",
-    b"punct": rb"[!-/:-@\[-`{-~]",
-    b"space": rb"[ \t\n\r\f\v]",
-    b"upper": rb"[A-Z]",
-    b"xdigit": rb"[0-9A-Fa-f]",
-}
+    b"alnum": rb"[0-9A-Za-z]", b"alpha": rb"[A-Za-z]", b"blank": rb"[ \t]", b"cntrl": rb"[\x00-\x1f\x7f]",
+    b"digit": rb"[0-9]", b"graph": rb"[!-~]", b"lower": rb"[a-z]", b"print": rb"[ -~]", b"punct": rb"[!-/:-@\[-`{-~]",
+    b"space": rb"[ \t\n\r\f\v]", b"upper": rb"[A-Z]", b"xdigit": rb"[0-9A-Fa-f]",
+}  # fmt: skip
 _BYTES = bytes(range(256))
 
 

@@ -261,16 +261,7 @@ class _File:
             return PatchFile(path, old_path, self.status, self.added, self.removed)
         plus, minus = find_names(self.plus, clean), find_names(self.minus, clean)
         touched = (plus & minus) | find_names([_whole(context) for context in self.contexts], clean)
-        return PatchFile(
-            path,
-            old_path,
-            self.status,
-            self.added,
-            self.removed,
-            plus - minus,
-            minus - plus,
-            touched,
-        )
+        return PatchFile(path, old_path, self.status, self.added, self.removed, plus - minus, minus - plus, touched)
 
 
 def _content_lines(data: bytes) -> list[bytes]:

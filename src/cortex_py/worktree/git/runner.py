@@ -196,11 +196,7 @@ def run_git(
 
 
 def git_lines(
-    folder: Path,
-    *arguments: str,
-    settings: Sequence[str] = (),
-    stdin: bytes = b"",
-    timeout: float = _STREAM_SECONDS,
+    folder: Path, *arguments: str, settings: Sequence[str] = (), stdin: bytes = b"", timeout: float = _STREAM_SECONDS
 ) -> Generator[bytes]:
     """The lines that git prints, as it prints them, each cut to a bearable length; none without git.
 

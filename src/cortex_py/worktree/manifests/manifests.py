@@ -49,11 +49,9 @@ def _version_file(_path: str, text: str) -> OwnVersion | None:
 
 
 _VERSION_READERS: list[tuple[str, VersionReader]] = [
-    *python.VERSION_READERS,
-    (r"[^/]+\.py", _in_python),
-    *others.VERSION_READERS,
+    *python.VERSION_READERS, (r"[^/]+\.py", _in_python), *others.VERSION_READERS,
     (r"\.?version(\.txt)?", _version_file),
-]
+]  # fmt: skip
 _READERS: list[tuple[str, Reader]] = [*python.READERS, *others.READERS]
 _BY_NAME = [(re.compile(rf"(?:.*/)?(?:{pattern})"), reader) for pattern, reader in _READERS]
 _VERSION_BY_NAME = [(re.compile(rf"(?:.*/)?(?:{pattern})"), reader) for pattern, reader in _VERSION_READERS]

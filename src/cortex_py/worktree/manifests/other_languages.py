@@ -137,23 +137,16 @@ def gem_lock(_path: str, text: str) -> Iterator[Dependency]:
 # -- By file name, in lower case ---------------------------------------------------------------------
 
 _LOCK_READERS: list[tuple[str, Reader]] = [
-    (r"pipfile\.lock", pip_lock),
-    (r"(poetry|uv|pdm|cargo)\.lock", toml_lock),
-    (r"package-lock\.json|npm-shrinkwrap\.json", node_lock),
-    (r"yarn\.lock", yarn_lock),
-    (r"pnpm-lock\.yaml", pnpm_lock),
-    (r"go\.sum", go_sum),
-    (r"composer\.lock", composer_lock),
+    (r"pipfile\.lock", pip_lock), (r"(poetry|uv|pdm|cargo)\.lock", toml_lock),
+    (r"package-lock\.json|npm-shrinkwrap\.json", node_lock), (r"yarn\.lock", yarn_lock),
+    (r"pnpm-lock\.yaml", pnpm_lock), (r"go\.sum", go_sum), (r"composer\.lock", composer_lock),
     (r"gemfile\.lock", gem_lock),
-]
+]  # fmt: skip
 
 _WHOLE = re.compile(r"=?\s*v?(\d+\.\d+\.\d+[\w.+-]*)")
 _NODE_GROUPS = {
-    "dependencies": "runtime",
-    "devDependencies": "dev",
-    "peerDependencies": "peer",
-    "optionalDependencies": "optional",
-}
+    "dependencies": "runtime", "devDependencies": "dev", "peerDependencies": "peer", "optionalDependencies": "optional",
+}  # fmt: skip
 _CARGO_GROUPS = {"dependencies": "runtime", "dev-dependencies": "dev", "build-dependencies": "build"}
 _GO_LINE = re.compile(r"\s*([\w.-]+(?:/[\w.~-]+)*)\s+(v\d\S*)\s*(//.*)?")
 _GO_LANGUAGE = re.compile(r"go\s+(\d[\w.]*)\s*(?://.*)?")
@@ -405,20 +398,11 @@ def csproj_version(_path: str, text: str) -> OwnVersion | None:
 # -- By file name, in lower case ---------------------------------------------------------------------
 
 READERS: list[tuple[str, Reader]] = [
-    (r"package\.json", node),
-    (r"cargo\.toml", cargo),
-    (r"go\.mod", go_mod),
-    (r"composer\.json", composer),
-    (r"gemfile", gemfile),
-    (r"pom\.xml", pom),
-    (r"build\.gradle(\.kts)?", gradle),
-    (r"[^/]+\.(cs|fs|vb)proj|directory\.packages\.props", csproj),
-    *_LOCK_READERS,
-]
+    (r"package\.json", node), (r"cargo\.toml", cargo), (r"go\.mod", go_mod), (r"composer\.json", composer),
+    (r"gemfile", gemfile), (r"pom\.xml", pom), (r"build\.gradle(\.kts)?", gradle),
+    (r"[^/]+\.(cs|fs|vb)proj|directory\.packages\.props", csproj), *_LOCK_READERS,
+]  # fmt: skip
 VERSION_READERS: list[tuple[str, VersionReader]] = [
-    (r"package\.json|composer\.json", json_version),
-    (r"cargo\.toml", cargo_version),
-    (r"pom\.xml", pom_version),
-    (r"build\.gradle(\.kts)?", gradle_version),
-    (r"[^/]+\.(cs|fs|vb)proj", csproj_version),
-]
+    (r"package\.json|composer\.json", json_version), (r"cargo\.toml", cargo_version), (r"pom\.xml", pom_version),
+    (r"build\.gradle(\.kts)?", gradle_version), (r"[^/]+\.(cs|fs|vb)proj", csproj_version),
+]  # fmt: skip
