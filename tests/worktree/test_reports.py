@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 
 import pytest
@@ -10,227 +9,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cases import each
+from code_samples import read_samples
 from cortex_py.worktree.test_reports import RunReport, is_report_name, read_report
 from timing import quick
 
-JUNIT = """<?xml version="1.0" encoding="utf-8"?>
-<!-- made by pytest -->
-<testsuites>
-  <testsuite name="pytest" errors="1" failures="1" skipped="1" tests="5">
-    <testcase classname="tests.test_a" name="test_ok" time="0.1"/>
-    <testcase classname="tests.test_a" name="test_flaky"><flakyFailure/></testcase>
-    <testcase classname="tests.test_a" name="test_bad"><failure><![CDATA[<!DOCTYPE html>]]></failure></testcase>
-    <testcase name="test_broken"><error message="y"/></testcase>
-    <testcase classname="tests.test_a" name="test_later"><skipped/></testcase>
-  </testsuite>
-</testsuites>
-"""
-PYTEST = """\x1b[1m============ test session starts ============\x1b[0m
-tests/test_a.py::test_ok \x1b[32mPASSED\x1b[0m                     [ 25%]
-tests/test_a.py::test_two[a b] FAILED               [ 50%]
-tests/test_a.py::test_later SKIPPED (why)           [ 75%]
-[gw1] [ 90%] PASSED tests/test_b.py::test_far
+SAMPLES = read_samples("test_runs")
+JUNIT, CARGO, GO_JSON, TAP = (SAMPLES[name]["text"] for name in ("junit", "cargo", "go json", "tap"))
 
-=========== short test summary info ===========
-FAILED tests/test_a.py::test_two[a b] - assert 1 == 2
-ERROR tests/test_c.py - ImportError
-\x1b[31m==== 1 failed, 2 passed, 1 skipped, 1 xfailed, 3 warnings, 1 error in 4.21s (0:00:04) ====\x1b[0m
-"""
-UNITTEST = """test_a (tests.test_x.TestX.test_a) ... ok
-test_b (tests.test_x.TestX) ... FAIL
-test_c (tests.test_x.TestX.test_c) ... skipped 'why'
-
-----------------------------------------------------------------------
-Ran 12 tests in 0.003s
-
-FAILED (failures=1, errors=2, skipped=3, expected failures=1)
-"""
-JEST = """PASS src/sum.test.js
-  sum
-    ✓ adds numbers (3 ms)
-    with zero
-      ✓ stays
-    ✕ fails (1 ms)
-FAIL src/other.test.js
-  ○ skipped later
-
-Test Suites: 1 failed, 1 passed, 2 total
-Tests:       1 failed, 1 skipped, 2 passed, 4 total
-Snapshots:   0 total
-"""
-VITEST = """ ✓ src/a.test.ts (3 tests) 5ms
- ✓ src/b.test.ts > sum > adds 2ms
- × src/b.test.ts > sum > fails 4ms
- ↓ src/b.test.ts > later
-
- Test Files  1 failed | 1 passed (2)
-      Tests  1 failed | 4 passed | 1 skipped (6)
-"""
-GO = """=== RUN   TestA
---- PASS: TestA (0.00s)
-=== RUN   TestB
-    --- FAIL: TestB/sub (0.00s)
---- FAIL: TestB (0.01s)
-FAIL
-FAIL\texample.org/w/a\t0.012s
---- SKIP: TestC (0.00s)
-ok  \texample.org/w/b\t(cached)
-ok  \texample.org/w/plain\t0.010s
-FAIL\texample.org/w/broken [build failed]
-"""
-GO_JSON = """{"Time":"x","Action":"run","Package":"p","Test":"TestA"}
-{"Action":"output","Package":"p","Test":"TestA","Output":"--- FAIL: TestZ (0.00s)\\n"}
-{"Action":"pass","Package":"p","Test":"TestA","Elapsed":0}
-{"Action":"fail","Package":"p","Test":"TestB"}
-{"Action":"skip","Package":"p","Test":"TestC"}
-{"Action":"fail","Package":"p"}
-{"Action":"fail","Package":"broken"}
-"""
-CARGO = """running 2 tests
-test parse::empty ... ok
-test parse::long ... FAILED
-test parse::slow ... ignored, takes long
-
-test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
-
-   Doc-tests w
-test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s
-"""
-TAP = """TAP version 13
-1..6
-ok 1 - opens
-    1..1
-    ok 1 - within
-not ok 2 - closes
-ok 3 - later # SKIP no network
-not ok 4 - someday # TODO write
-ok 5
-"""
-
-RUNS: dict[str, tuple[str, str, RunReport]] = {
-    "junit": (
-        "reports/junit.xml",
-        JUNIT,
-        RunReport(
-            2, 1, 1, 1,
-            {
-                "tests.test_a.test_ok": "passed", "tests.test_a.test_flaky": "passed",
-                "tests.test_a.test_bad": "failed", "test_broken": "error", "tests.test_a.test_later": "skipped",
-            },
-            3,
-        ),
-    ),
-    "junit counts": (
-        "TEST-a.xml",
-        '\n<testsuites><testsuite tests="5" failures="1" errors="1" skipped="1"/><testsuite tests="2"/></testsuites>',
-        RunReport(4, 1, 1, 1, {}, 2),
-    ),
-    "pytest": (
-        "test-output.txt",
-        PYTEST,
-        RunReport(
-            2, 1, 2, 1,
-            {
-                "tests/test_a.py::test_ok": "passed", "tests/test_a.py::test_two[a b]": "failed",
-                "tests/test_a.py::test_later": "skipped", "tests/test_b.py::test_far": "passed",
-                "tests/test_c.py": "error",
-            },
-            10,
-        ),
-    ),
-    "pytest quiet": ("out.log", "...F\n3 failed, 12 passed in 4.2s\n", RunReport(12, 3, 0, 0, {}, 2)),
-    "pytest none": ("out.log", "\n=== no tests ran in 0.01s ===\n", RunReport(0, 0, 0, 0, {}, 2)),
-    "pytest twice": ("out.log", "1 failed in 1s\n2 passed in 1.00s\n", RunReport(2, 0, 0, 0, {}, 2)),
-    "pytest in CI": ("ci.log", "2024-05-01T10:00:00.1234567Z 2 passed in 1.00s\r\n", RunReport(2, 0, 0, 0, {}, 1)),
-    "unittest": (
-        "out.txt",
-        UNITTEST,
-        RunReport(
-            5, 1, 4, 2,
-            {
-                "tests.test_x.TestX.test_a": "passed",
-                "tests.test_x.TestX.test_b": "failed",
-                "tests.test_x.TestX.test_c": "skipped",
-            },
-            8,
-        ),
-    ),
-    "unittest good": ("out.txt", "..\n---\nRan 2 tests in 0.000s\n\nOK\n", RunReport(2, 0, 0, 0, {}, 5)),
-    "jest": (
-        "jest.log",
-        JEST,
-        RunReport(
-            2, 1, 1, 0,
-            {
-                "sum › adds numbers": "passed", "sum › with zero › stays": "passed", "sum › fails": "failed",
-                "skipped later": "skipped",
-            },
-            11,
-        ),
-    ),
-    "vitest": (
-        "vitest.log",
-        VITEST,
-        RunReport(
-            4, 1, 1, 0,
-            {
-                "src/b.test.ts > sum > adds": "passed",
-                "src/b.test.ts > sum > fails": "failed",
-                "src/b.test.ts > later": "skipped",
-            },
-            7,
-        ),
-    ),
-    "go": (
-        "test.log",
-        GO,
-        RunReport(
-            2, 2, 1, 1,
-            {
-                "TestA": "passed", "TestB/sub": "failed", "TestB": "failed", "TestC": "skipped",
-                "example.org/w/plain": "passed", "example.org/w/broken": "error",
-            },
-            11,
-        ),
-    ),
-    "go json": (
-        "report.json",
-        GO_JSON,
-        RunReport(1, 1, 1, 1, {"p.TestA": "passed", "p.TestB": "failed", "p.TestC": "skipped", "broken": "error"}, 7),
-    ),
-    "cargo": (
-        "out.txt",
-        CARGO,
-        RunReport(4, 1, 1, 0, {"parse::empty": "passed", "parse::long": "failed", "parse::slow": "skipped"}, 9),
-    ),
-    "tap": (
-        "run.tap",
-        TAP,
-        RunReport(
-            2, 1, 2, 1,
-            {"opens": "passed", "closes": "failed", "later": "skipped", "someday": "skipped", "test 5": "passed"},
-            1,
-        ),
-    ),
-    "pytest json": (
-        ".report.json",
-        '{\n"created": 1.5,\n"summary": {"passed": 2, "failed": 1, "xfailed": 1, "total": 4, "collected": 4},\n'
-        '"tests": [{"nodeid": "a.py::b", "outcome": "passed"}, {"nodeid": "a.py::c", "outcome": "xfailed"}]}',
-        RunReport(2, 1, 1, 0, {"a.py::b": "passed", "a.py::c": "skipped"}, 3),
-    ),
-    "jest json": (
-        "jest-results.json",
-        json.dumps(
-            {
-                "numPassedTests": 3, "numFailedTests": 1, "numPendingTests": 1, "numTodoTests": 1,
-                "numRuntimeErrorTestSuites": 1, "numTotalTests": 6,
-                "testResults": [{"assertionResults": [{"fullName": "sum adds", "status": "passed"}]}],
-            },
-            indent=1,
-        ),
-        RunReport(3, 1, 2, 1, {"sum adds": "passed"}, 7),
-    ),
-}  # fmt: skip
+RUNS = {
+    name: (one["path"], one["text"], RunReport(*one["counts"], one["cases"], one["line"]))
+    for name, one in SAMPLES.items()
+}
 
 
 @each("runner", RUNS)

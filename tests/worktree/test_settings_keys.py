@@ -8,65 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cases import each
+from code_samples import read_samples
 from cortex_py.worktree.formats import FileSetting, read_settings
 from timing import quick
 
-Row = tuple[str, str, int]
-FILES: dict[str, tuple[str, list[Row]]] = {
-    "ruff.toml": (
-        'line-length = 120\n[lint]\nselect = [\n  "E",  # style\n  "F",\n]\n"per.file" = {a = true}\nnote = """\n'
-        'two\nlines"""\n'
-        "[[rule]]\nname = 'x'\n[[rule]]\nname = \"y\\u0041\"\n[rule.sub]\nsince = 2024-05-01\n",
-        [
-            ("line-length", "120", 1), ("lint.select.0", "E", 4), ("lint.select.1", "F", 5),
-            ("lint.per.file.a", "true", 7), ("lint.note", "two\nlines", 8), ("rule.0.name", "x", 12),
-            ("rule.1.name", "yA", 14), ("rule.1.sub.since", "2024-05-01", 16),
-        ],
-    ),
-    "tsconfig.json": (
-        '{\n  // strict\n  "compilerOptions": {\n    "strict": true,\n    "target": "es2022", /* new\n */\n'
-        '    "lib": ["dom", null],\n'
-        '  },\n  "n": -1.50\n}\n',
-        [
-            ("compilerOptions.strict", "true", 4), ("compilerOptions.target", "es2022", 5),
-            ("compilerOptions.lib.0", "dom", 7), ("compilerOptions.lib.1", "null", 7), ("n", "-1.50", 9),
-        ],
-    ),
-    "a.jsonc": ('{"a": {"b": "c\\n"}}', [("a.b", "c\n", 1)]),
-    "compose.yaml": (
-        "# services\nservices:\n  db:\n    image: postgres:16  # pinned\n    ports:\n      - '5432:5432'\n"
-        "    env: &e {A: yes, B: 1.0}\n"
-        "  web:\n    env: *e\n    command: |\n      run\n      it\n---\nother: 010\n",
-        [
-            ("services.db.image", "postgres:16", 4), ("services.db.ports.0", "5432:5432", 6),
-            ("services.db.env.A", "yes", 7), ("services.db.env.B", "1.0", 7), ("services.web.command", "run\nit\n", 10),
-            ("other", "010", 14),
-        ],
-    ),
-    "ci.yml": ("a:\n- b: 1\n- c\n", [("a.0.b", "1", 2), ("a.1", "c", 3)]),
-    "tox.ini": (
-        "; top\nroot = true\n[tox]\nenvlist = py311, py312  # both\n\n[testenv:lint]\ncommands =\n    ruff check\n"
-        "    mypy ; types\n"
-        "url: http://x/y#z\nempty =\n",
-        [
-            ("root", "true", 2), ("tox.envlist", "py311, py312", 4), ("testenv:lint.commands", "ruff check\nmypy", 7),
-            ("testenv:lint.url", "http://x/y#z", 10), ("testenv:lint.empty", "", 11),
-        ],
-    ),
-    "setup.cfg": ("[flake8]\nmax-line-length=100\n", [("flake8.max-line-length", "100", 2)]),
-    ".env.example": (
-        "# copy to .env\nexport PORT=8080 # http\nKEY=\nURL=\"postgres://x#y\"\nNAME='a b' # c\n",
-        [("PORT", "8080", 2), ("KEY", "", 3), ("URL", "postgres://x#y", 4), ("NAME", "a b", 5)],
-    ),
-    ".env.sample": ("A=1\n", [("A", "1", 1)]),
-    "application.properties": (
-        "! note\nserver.port = 8080\nlist=a,\\\n   b,\\\n   c\nspring.name: w\\u0041\nflag\npath=c\\:\\\\x\n",
-        [
-            ("server.port", "8080", 2), ("list", "a,b,c", 3), ("spring.name", "wA", 6), ("flag", "", 7),
-            ("path", "c:\\x", 8),
-        ],
-    ),
-}  # fmt: skip
+FILES = {path: (one["text"], one["settings"]) for path, one in read_samples("settings").items()}
 
 
 @each("path", FILES)
