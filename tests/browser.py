@@ -26,22 +26,11 @@ from timing import MINUTE
 __all__ = ["Browser", "Tab", "browser_program", "running_browser"]
 
 _FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-extensions",
-    "--disable-default-apps",
-    "--mute-audio",
-    "--disable-dev-shm-usage",
-    "--remote-debugging-pipe",
-    "--force-color-profile=srgb",
-    "--hide-scrollbars",
-)
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
+    "--disable-default-apps", "--mute-audio", "--disable-dev-shm-usage", "--remote-debugging-pipe",
+    "--force-color-profile=srgb", "--hide-scrollbars",
+)  # fmt: skip
 _SECONDS = MINUTE
 _TICK = 0.01
 

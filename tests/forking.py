@@ -34,15 +34,9 @@ __all__ = ["cortex_command", "python_command"]
 _LAUNCHER = Path(__file__).with_name("forked_launcher.py")
 # What commands import only when they need it, beside the modules of Cortex. Not onnxruntime: it begins a thread.
 _LATER = (
-    "anyio._backends._asyncio",
-    "numpy",
-    "rich.console",
-    "rich.markup",
-    "rich.table",
-    "uvicorn.lifespan.on",
-    "uvicorn.loops.auto",
-    "uvicorn.protocols.http.httptools_impl",
-)
+    "anyio._backends._asyncio", "numpy", "rich.console", "rich.markup", "rich.table", "uvicorn.lifespan.on",
+    "uvicorn.loops.auto", "uvicorn.protocols.http.httptools_impl",
+)  # fmt: skip
 
 
 def cortex_command() -> list[str]:

@@ -214,25 +214,16 @@ def _table(size: int) -> str:
 
 
 _MADE: dict[str, Callable[[int], str]] = {
-    "short-lines": _short_lines,
-    "growing-indent": _growing_indent,
-    "nested-json": _nested('{"a":', "1", "}"),
-    "nested-lists": _nested("[", "1", "]"),
-    "nested-round": _nested("(", "a", ")"),
-    "nested-xml": _nested("<a>", "b", "</a>"),
-    "nested-each": _nested("{{#each a}}", "b", "{{/each}}"),
-    "random-text": _random_text,
-    "base64": _base64,
-    "minified-code": _minified,
-    "log-file": _log_file,
-    "distinct-words": _distinct_words,
-    "distinct-names": _distinct_names,
-    "markdown-table": _table,
+    "short-lines": _short_lines, "growing-indent": _growing_indent, "nested-json": _nested('{"a":', "1", "}"),
+    "nested-lists": _nested("[", "1", "]"), "nested-round": _nested("(", "a", ")"),
+    "nested-xml": _nested("<a>", "b", "</a>"), "nested-each": _nested("{{#each a}}", "b", "{{/each}}"),
+    "random-text": _random_text, "base64": _base64, "minified-code": _minified, "log-file": _log_file,
+    "distinct-words": _distinct_words, "distinct-names": _distinct_names, "markdown-table": _table,
     "blanks-inside": lambda size: "a" + " " * (size - 2) + "b",
     "newlines-inside": lambda size: "a" + "\n" * (size - 2) + "b",
     "quote-then-word": lambda size: '"' + "a " * (size // 2),
     "fence-never-closed": lambda size: "```python\n" + "x = 1\n" * (size // 6),
-}
+}  # fmt: skip
 
 HOSTILE: dict[str, Callable[[int], str]] = {name: _repeated(unit) for name, unit in _UNITS.items()} | _MADE
 

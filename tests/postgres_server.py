@@ -20,15 +20,9 @@ import pytest
 # A server refuses to run as root; this user is on every machine and owns nothing.
 _UNPRIVILEGED = "nobody"
 _SETTINGS = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "autovacuum": "off",
-    "shared_buffers": "32MB",
-    "max_wal_size": "256MB",
-    "max_connections": "60",
-    "listen_addresses": "",
-}
+    "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off",
+    "shared_buffers": "32MB", "max_wal_size": "256MB", "max_connections": "60", "listen_addresses": "",
+}  # fmt: skip
 # For tests that pull the plug: what was acknowledged must be on the disk.
 _DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "max_connections": "120"}
 _START_SECONDS = 60

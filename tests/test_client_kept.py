@@ -42,12 +42,9 @@ JSON = {
     "no end of the line": '{\n\t"theme": "dark"\n}',
 }
 TEXTS = {
-    "text": "# Rules\n\nBe kind.\n",
-    "no end of the line": "# Rules",
-    "windows": "# Rules\r\n\r\nBe kind.\r\n",
-    "empty": "",
-    "empty lines": "\n\n",
-}
+    "text": "# Rules\n\nBe kind.\n", "no end of the line": "# Rules", "windows": "# Rules\r\n\r\nBe kind.\r\n",
+    "empty": "", "empty lines": "\n\n",
+}  # fmt: skip
 TOML = {
     "comments": '# mine\nmodel = "x" # why\n\n[mcp_servers.other]\ncommand = "y"\n# end\n',
     "no end of the line": 'model = "x"',
@@ -261,25 +258,16 @@ OURS = "hook codex Stop --home /h"
 @each(
     ("line", "ours"),
     [
-        (f"/usr/bin/cortex {OURS}", True),
-        (f"'/my own/cortex' {OURS}", True),
-        (f"/usr/bin/python3.12 -m cortex_py {OURS}", True),
-        (f"/usr/bin/python3.12 -P -m cortex_py {OURS}", True),
-        (r'"C:\my own\cortex.exe" hook codex Stop --home C:\h', True),
-        (f"cortex {OURS}", False),
-        (f"/usr/bin/cortex {OURS} --more", False),
-        (f"/usr/bin/cortex {OURS};x", False),
-        (f"/usr/bin/cortex {OURS}\n", False),
-        (f"/usr/bin/cortex {OURS} # mine", False),
-        (f"/usr/bin/cortex-notify {OURS}", False),
-        (f"/usr/bin/notify /usr/bin/cortex {OURS}", False),
-        ("/usr/bin/cortex hook gemini Stop --home /h", False),
-        (r"C:\cortex.exe hook codex Stop --home C:\h&x", False),
-        (f"'/usr/bin/cortex {OURS}", False),
-        (7, False),
-        ("", False),
+        (f"/usr/bin/cortex {OURS}", True), (f"'/my own/cortex' {OURS}", True),
+        (f"/usr/bin/python3.12 -m cortex_py {OURS}", True), (f"/usr/bin/python3.12 -P -m cortex_py {OURS}", True),
+        (r'"C:\my own\cortex.exe" hook codex Stop --home C:\h', True), (f"cortex {OURS}", False),
+        (f"/usr/bin/cortex {OURS} --more", False), (f"/usr/bin/cortex {OURS};x", False),
+        (f"/usr/bin/cortex {OURS}\n", False), (f"/usr/bin/cortex {OURS} # mine", False),
+        (f"/usr/bin/cortex-notify {OURS}", False), (f"/usr/bin/notify /usr/bin/cortex {OURS}", False),
+        ("/usr/bin/cortex hook gemini Stop --home /h", False), (r"C:\cortex.exe hook codex Stop --home C:\h&x", False),
+        (f"'/usr/bin/cortex {OURS}", False), (7, False), ("", False),
     ],
-)
+)  # fmt: skip
 def test_a_hook_is_ours_only_in_the_form_that_we_write(line: object, ours: bool) -> None:
     assert is_hook_line(line, "codex") is ours
 

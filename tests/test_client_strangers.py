@@ -20,19 +20,15 @@ from timing import no_hang
 from helpers import MODELS
 
 HOOKS = {
-    "claude-code": (".claude/settings.json", "SessionStart"),
-    "codex": (".codex/hooks.json", "SessionStart"),
-    "gemini": (".gemini/settings.json", "SessionStart"),
-    "cursor": (".cursor/hooks.json", "sessionStart"),
+    "claude-code": (".claude/settings.json", "SessionStart"), "codex": (".codex/hooks.json", "SessionStart"),
+    "gemini": (".gemini/settings.json", "SessionStart"), "cursor": (".cursor/hooks.json", "sessionStart"),
     "copilot": (".github/hooks/cortex.json", "sessionStart"),
-}
+}  # fmt: skip
 SERVERS = {
-    "claude-code": (".mcp.json", "mcpServers"),
-    "codex": (".codex/config.toml", "mcp_servers"),
-    "gemini": (".gemini/settings.json", "mcpServers"),
-    "cursor": (".cursor/mcp.json", "mcpServers"),
+    "claude-code": (".mcp.json", "mcpServers"), "codex": (".codex/config.toml", "mcp_servers"),
+    "gemini": (".gemini/settings.json", "mcpServers"), "cursor": (".cursor/mcp.json", "mcpServers"),
     "vscode": (".vscode/mcp.json", "servers"),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -105,15 +101,12 @@ def test_nothing_that_a_clone_names_is_run(home: Path, clone: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     "changed",
     [
-        lambda line, touch: f"{line}; {touch}",
-        lambda line, touch: f"{line}\n{touch}",
-        lambda line, touch: f"{line} $({touch})",
-        lambda line, touch: f"{touch} && {line}",
-        lambda line, touch: f"{touch};{line.replace('cortex', 'с0rtex')}",
-        lambda line, _touch: f"{line} --verbose",
+        lambda line, touch: f"{line}; {touch}", lambda line, touch: f"{line}\n{touch}",
+        lambda line, touch: f"{line} $({touch})", lambda line, touch: f"{touch} && {line}",
+        lambda line, touch: f"{touch};{line.replace('cortex', 'с0rtex')}", lambda line, _touch: f"{line} --verbose",
         lambda line, _touch: f"{line} ",
     ],
-)
+)  # fmt: skip
 def test_a_line_that_only_begins_like_ours_is_not_run(
     home: Path, clone: Path, tmp_path: Path, changed: Callable[[str, str], str]
 ) -> None:

@@ -40,16 +40,10 @@ def test_ids_of_other_times_share_their_first_eight_digits_only_by_chance(clock:
 @each(
     "spelling",
     [
-        WHOLE,
-        WHOLE.upper(),
-        f"  {WHOLE} ",
-        context_id(WHOLE),
-        memory_uri(WHOLE),
-        memory_urn("project", "decisions", WHOLE),
-        f"subcog://user/tech-debt/{WHOLE}",
-        f"subcog:memory/{WHOLE}",
+        WHOLE, WHOLE.upper(), f"  {WHOLE} ", context_id(WHOLE), memory_uri(WHOLE),
+        memory_urn("project", "decisions", WHOLE), f"subcog://user/tech-debt/{WHOLE}", f"subcog:memory/{WHOLE}",
     ],
-)
+)  # fmt: skip
 def test_every_spelling_of_an_id_names_the_same_memory(spelling: str) -> None:
     assert parse_ref(spelling).prefix == WHOLE
     assert parse_ref(spelling).is_whole

@@ -54,13 +54,10 @@ def test_what_is_missing_is_made_and_goes_again() -> None:
 @each(
     "text",
     [
-        '{\n  "a": 1, // one\n}\n',
-        '{\n  "a": 1 // one\n  // end\n}\n',
-        "{\n  // nothing yet\n}\n",
-        '{ "a": 1, /* last */ }',
-        '{\r\n\t"a": [1],\r\n}\r\n',
+        '{\n  "a": 1, // one\n}\n', '{\n  "a": 1 // one\n  // end\n}\n', "{\n  // nothing yet\n}\n",
+        '{ "a": 1, /* last */ }', '{\r\n\t"a": [1],\r\n}\r\n',
     ],
-)
+)  # fmt: skip
 def test_a_member_comes_and_goes_beside_comments_commas_and_line_ends(text: str) -> None:
     done = set_member(text, ("cortex",), ENTRY)
     assert read_json(done) == {**read_json(text), "cortex": ENTRY}

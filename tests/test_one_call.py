@@ -9,13 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 REACHED = {
-    "capture": "memory.capture.capture",
-    "get": "memory.lifecycle",
-    "hook": "hooks.cold",
-    "recall": "memory.recall.recall",
-    "snapshot": "backup.snapshots.archive",
-    "verify": "grounding.index.lookup",
-}
+    "capture": "memory.capture.capture", "get": "memory.lifecycle", "hook": "hooks.cold",
+    "recall": "memory.recall.recall", "snapshot": "backup.snapshots.archive", "verify": "grounding.index.lookup",
+}  # fmt: skip
 
 
 @pytest.mark.slow

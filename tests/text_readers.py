@@ -118,24 +118,8 @@ def _patch(text: str) -> object:
 
 
 _SOURCES = (
-    "py",
-    "js",
-    "ts",
-    "tsx",
-    "go",
-    "rs",
-    "java",
-    "c",
-    "cpp",
-    "cs",
-    "rb",
-    "php",
-    "sh",
-    "lua",
-    "md",
-    "txt",
-    "html",
-)
+    "py", "js", "ts", "tsx", "go", "rs", "java", "c", "cpp", "cs", "rb", "php", "sh", "lua", "md", "txt", "html",
+)  # fmt: skip
 _MANIFESTS = (
     *("pyproject.toml", "requirements.txt", "setup.cfg", "setup.py", "Pipfile", "environment.yml", "PKG-INFO"),
     *("package.json", "Cargo.toml", "go.mod", "composer.json", "Gemfile", "pom.xml", "build.gradle", "a.csproj"),

@@ -177,9 +177,7 @@ def _use_embeddings(meter: Meter, text: str) -> None:
 _ACTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "subcog_graph": {"neighbors": ("entity_id", "as_of"), "path": ("from_entity", "to_entity")},
     "subcog_entities": {
-        "create": ("name", "properties"),
-        "get": ("entity_id",),
-        "extract": ("content",),
+        "create": ("name", "properties"), "get": ("entity_id",), "extract": ("content",),
         "merge": ("entity_ids", "canonical_name"),
     },
     "subcog_relationships": {
@@ -193,7 +191,7 @@ _ACTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "save": ("name", "content", "description", "domain", "tags"),
         "render": ("query", "filter", "variables"),
     },
-}
+}  # fmt: skip
 
 
 def use_every_parameter(meter: Meter, text: str) -> None:
