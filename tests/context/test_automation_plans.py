@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +18,6 @@ from cortex_py.context.suggestions.automation import (
     Plan,
     assess,
     next_plan,
-    requires_confirmation,
 )
 
 counts = st.floats(0.0, 1e6) | st.integers(0, 100).map(float)
@@ -53,49 +55,34 @@ def test_rates_are_shares_of_the_answers(accepted: float, refused: float) -> Non
     assert told.message.startswith(f"Plan {told.plan}: ")
 
 
-def test_nothing_is_known_at_first() -> None:
-    told = assess(0, 0)
-    assert (told.plan, told.acceptance_rate, told.rejection_rate, told.feedback_count) == ("A", 0.0, 0.0, 0)
-    assert told.message == ("Plan A: Cortex acts by itself. Nothing is known yet: no suggestion has been answered.")
+A, B = "Plan A: Cortex acts by itself.", "Plan B: Cortex asks before it acts."
+BY_SETTING = "A setting says so, whatever the answers are."
 
 
-def test_messages_say_what_is_and_what_would_change_it() -> None:
-    assert assess(1, 0).message == ("Plan A: Cortex acts by itself. 1 answer so far; the plan can change after 10.")
-    assert assess(80, 20).message == (
-        "Plan A: Cortex acts by itself. 80% of the last 100 answers accepted what it suggested; "
-        "below 70% it will ask first."
-    )
-    assert assess(16, 7).message == (
-        "Plan B: Cortex asks before it acts. 69% of the last 23 answers accepted what it suggested; "
-        "from 70% on it acts by itself again."
-    )
-    assert assess(10, 90, override="A").message == (
-        "Plan A: Cortex acts by itself. A setting says so, whatever the answers are. "
-        "So far 10% of 100 answers accepted what it suggested."
-    )
-    assert assess(0, 0, override="B").message == (
-        "Plan B: Cortex asks before it acts. A setting says so, whatever the answers are."
-    )
+@each(
+    ("accepted", "refused", "given", "message"),
+    [
+        (0, 0, {}, f"{A} Nothing is known yet: no suggestion has been answered."),
+        (1, 0, {}, f"{A} 1 answer so far; the plan can change after 10."),
+        (80, 20, {}, f"{A} 80% of the last 100 answers accepted what it suggested; below 70% it will ask first."),
+        (16, 7, {}, f"{B} 69% of the last 23 answers accepted what it suggested; from 70% on it acts by itself again."),
+        (10, 90, {"override": "A"}, f"{A} {BY_SETTING} So far 10% of 100 answers accepted what it suggested."),
+        (0, 0, {"override": "B"}, f"{B} {BY_SETTING}"),
+        (
+            5, 15, {"action": "promote"},
+            f"{B} 25% of the last 20 answers agreed with the memories it moved; from 70% on it acts by itself again.",
+        ),
+        (0, 0, {"action": "consolidate"}, f"{A} Nothing is known yet: no merging of memories has been answered."),
+    ],
+)  # fmt: skip
+def test_messages_say_what_is_and_what_would_change_it(
+    accepted: float, refused: float, given: dict[str, Any], message: str
+) -> None:
+    assert assess(accepted, refused, **given).message == message
 
 
-def test_only_plan_b_asks() -> None:
-    assert [requires_confirmation(plan) for plan in ("A", "B")] == [False, True]
+def test_messages_of_an_action_speak_of_no_other() -> None:
     assert ACTIONS == ("suggest", "branch", "promote", "consolidate")
     assert (LEAST, ENOUGH, WINDOW) == (0.70, 10, 100)
-
-
-def test_messages_speak_of_what_was_done() -> None:
-    told = {action: assess(5, 15, action=action).message for action in ACTIONS}
-    assert told["suggest"] == assess(5, 15).message
-    assert told["promote"] == (
-        "Plan B: Cortex asks before it acts. 25% of the last 20 answers agreed with the memories it moved; "
-        "from 70% on it acts by itself again."
-    )
-    assert assess(0, 0, action="consolidate").message == (
-        "Plan A: Cortex acts by itself. Nothing is known yet: no merging of memories has been answered."
-    )
-    for rates in ((0, 0), (3, 3), (5, 15), (15, 5)):
-        for override in (None, "A", "B"):
-            for action in ("branch", "promote", "consolidate"):
-                message = assess(*rates, override=override, action=action).message
-                assert "suggest" not in message
+    for rates, override, action in product(((0, 0), (3, 3), (5, 15), (15, 5)), (None, "A", "B"), ACTIONS[1:]):
+        assert "suggest" not in assess(*rates, override=override, action=action).message

@@ -1,6 +1,6 @@
 """Plan A and plan B through the service: what answers lead to, what a setting decrees, what waits for a yes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,32 +11,13 @@ from cortex_py.errors import InvalidInput, MemoryNotFound
 
 from helpers import FakeClock, git
 from shell import Shell
-from stub_backend import StubBackend
 
 Open = Callable[..., Cortex]
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
-    return folder
-
-
-@pytest.fixture
-def open_at(home: Path, tree: Path, clock: FakeClock) -> Iterator[Open]:
-    opened: list[Cortex] = []
-
-    def at(folder: Path = tree, **settings: str) -> Cortex:
-        cortex = Cortex.open(home, project=folder, clock=clock, backend=StubBackend(), **settings)
-        opened.append(cortex)
-        return cortex
-
-    yield at
-    for cortex in opened:
-        cortex.close()
+def open_at(opened: Open, tree: Path) -> Open:
+    return lambda folder=tree, **settings: opened(folder, **settings)
 
 
 def _answer(cortex: Cortex, accepted: bool, times: int, clock: FakeClock) -> None:

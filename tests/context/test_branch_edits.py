@@ -43,16 +43,33 @@ def changed(entry: FileEntry, content: str) -> FileEntry:
     return replace(entry, content=content, version=entry.version + 1)
 
 
-def test_an_untouched_file_asks_for_nothing() -> None:
-    planned = plan(parse(file_of(STORED)), STORED)
-    assert not planned
-    assert planned == EditPlan()
+TEXT = file_of(STORED)
+SECOND_BLOCK = block(TEXT, "second")
+IN_THE_STORE = (FIRST, changed(SECOND, "2nd"), THIRD)
+BLANK = (entry(1, ""), entry(2, " \n"))
+NOTHING_ASKED: dict[str, tuple[str, Sequence[FileEntry]]] = {
+    "untouched": (TEXT, STORED),
+    "the store moved on": (TEXT, (changed(FIRST, "1st"), SECOND, entry(4, "fourth"))),
+    "the store has nothing any more": (TEXT, ()),
+    "an entry came after the file": (TEXT, (*STORED, entry(4, "fourth"))),
+    "an entry has gone from the store": (TEXT, (FIRST, THIRD)),
+    "emptied here, gone there": (TEXT.replace("second", ""), (FIRST, THIRD)),
+    "the same edit on both sides": (TEXT.replace("second", "2nd"), IN_THE_STORE),
+    "deleted here, changed there": (TEXT.replace(SECOND_BLOCK, ""), IN_THE_STORE),
+    "emptied here, changed there": (TEXT.replace("second", ""), IN_THE_STORE),
+    "empty from the beginning": (file_of(BLANK), BLANK),
+    "another order": (
+        TEXT.replace(SECOND_BLOCK, "").replace("<!-- cortex:eof", SECOND_BLOCK + "<!-- cortex:eof"), STORED,
+    ),
+    "an old copy of the file": (file_of([FIRST]), (changed(FIRST, "1st"), SECOND, THIRD)),
+}  # fmt: skip
 
 
-def test_a_store_that_moved_on_under_an_untouched_file_asks_for_nothing() -> None:
-    text = file_of(STORED)
-    assert not plan(parse(text), (changed(FIRST, "1st"), SECOND, entry(4, "fourth")))
-    assert not plan(parse(text), ())
+@each("case", NOTHING_ASKED)
+def test_what_changes_nothing_asks_for_nothing(case: str) -> None:
+    text, stored = NOTHING_ASKED[case]
+    assert plan(parse(text), stored) == EditPlan()
+    assert not plan(parse(text), stored)
 
 
 def test_an_edit_updates_the_version_that_the_file_showed() -> None:
@@ -68,43 +85,16 @@ def test_an_edit_of_what_the_store_changed_too_is_kept_beside_it() -> None:
     assert not rest
 
 
-def test_the_same_edit_on_both_sides_is_no_change() -> None:
-    assert not plan(parse(file_of(STORED).replace("second", "2nd")), (FIRST, changed(SECOND, "2nd"), THIRD))
-
-
 def test_a_deleted_entry_is_removed() -> None:
     text = file_of(STORED)
     planned = plan(parse(text.replace(block(text, "second"), "")), STORED)
     assert planned == EditPlan(removals=(Removal(SECOND.id, 4),))
 
 
-def test_a_deleted_entry_that_the_store_changed_stays() -> None:
-    text = file_of(STORED)
-    assert not plan(parse(text.replace(block(text, "second"), "")), (FIRST, changed(SECOND, "2nd"), THIRD))
-
-
-def test_an_entry_that_came_after_the_file_is_not_missing_from_it() -> None:
-    assert not plan(parse(file_of(STORED)), (*STORED, entry(4, "fourth")))
-
-
 @each("emptied", ["", " ", "\n\n", "\t"])
 def test_an_emptied_entry_is_removed(emptied: str) -> None:
     planned = plan(parse(file_of(STORED).replace("second", emptied)), STORED)
     assert planned == EditPlan(removals=(Removal(SECOND.id, 4),))
-
-
-def test_an_emptied_entry_that_the_store_changed_stays() -> None:
-    assert not plan(parse(file_of(STORED).replace("second", "")), (FIRST, changed(SECOND, "2nd"), THIRD))
-
-
-def test_an_entry_empty_from_the_beginning_is_not_removed() -> None:
-    stored = (entry(1, ""), entry(2, " \n"))
-    assert not plan(parse(file_of(stored)), stored)
-
-
-def test_an_entry_that_the_store_no_longer_has_stays_removed() -> None:
-    assert not plan(parse(file_of(STORED)), (FIRST, THIRD))
-    assert not plan(parse(file_of(STORED).replace("second", "")), (FIRST, THIRD))
 
 
 def test_an_edit_of_an_entry_that_the_store_no_longer_has_is_kept() -> None:
@@ -136,17 +126,6 @@ def test_additions_have_keys_that_stay_and_differ() -> None:
     assert keys == [addition.key for addition in plan(parse(text + "\n"), (changed(FIRST, "x"),)).additions]
     later = text.replace("revision: 7", "revision: 8")
     assert not set(keys) & {addition.key for addition in plan(parse(later), STORED).additions}
-
-
-def test_entries_in_another_order_are_no_change() -> None:
-    text = file_of(STORED)
-    second = block(text, "second")
-    assert not plan(parse(text.replace(second, "").replace("<!-- cortex:eof", second + "<!-- cortex:eof")), STORED)
-
-
-def test_an_old_copy_of_the_file_undoes_nothing() -> None:
-    old = file_of([FIRST])
-    assert not plan(parse(old), (changed(FIRST, "1st"), SECOND, THIRD))
 
 
 def test_a_file_cut_off_is_no_removal() -> None:

@@ -275,18 +275,6 @@ def _cloned(private: Path, place: Path, *options: str) -> Path:
     return place
 
 
-def _full_clone(private: Path, place: Path) -> Path:
-    return _cloned(private, place)
-
-
-def _shallow_clone_of_today(private: Path, place: Path) -> Path:
-    return _cloned(private, place, "--depth=1")
-
-
-def _bare_clone(private: Path, place: Path) -> Path:
-    return _cloned(private, place, "--bare")
-
-
 def _renamed_remote(private: Path, place: Path) -> Path:
     git(_cloned(private, place), "remote", "rename", "origin", "upstream")
     return place
@@ -330,8 +318,9 @@ def _linked_folder(private: Path, place: Path) -> Path:
 
 
 OWN = [
-    *(_full_clone, _shallow_clone_of_today, _bare_clone, _renamed_remote, _clone_of_the_folder, _worktree),
-    *(_worktree_of_a_clone, _submodule, _moved, _sub_folder, _linked_folder),
+    *(_cloned, lambda *folders: _cloned(*folders, "--depth=1"), lambda *folders: _cloned(*folders, "--bare")),
+    *(_renamed_remote, _clone_of_the_folder, _worktree, _worktree_of_a_clone, _submodule, _moved, _sub_folder),
+    _linked_folder,
 ]
 
 

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from cortex_py import Cortex, NewMemory
 from cortex_py.context.relations import ContextGraph
 
-from helpers import FakeClock
 from stub_backend import StubBackend
-
-
-@pytest.fixture
-def desk(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
-    with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as opened:
-        yield opened
 
 
 def names(graph: ContextGraph) -> dict[str, str]:

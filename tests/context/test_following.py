@@ -1,6 +1,6 @@
 """The memory stands where the working tree stands: what is confined, let go and taken away as git moves on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,26 +18,8 @@ NOTE = "The importer reads the ledger twice a day."
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    _commit(folder, "first")
-    return folder
-
-
-@pytest.fixture
-def open_tree(home: Path, tree: Path, clock: FakeClock) -> Iterator[Open]:
-    opened: list[Cortex] = []
-
-    def at(policy: str, folder: Path = tree) -> Cortex:
-        cortex = Cortex.open(home, project=folder, clock=clock, backend=StubBackend(), branch_memories=policy)
-        opened.append(cortex)
-        return cortex
-
-    yield at
-    for cortex in opened:
-        cortex.close()
+def open_tree(opened: Open, tree: Path) -> Open:
+    return lambda policy, folder=tree: opened(folder, branch_memories=policy)
 
 
 def _commit(folder: Path, name: str) -> None:

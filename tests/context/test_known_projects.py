@@ -17,12 +17,10 @@ def _id(home: Path, folder: Path) -> str:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "here" / "work"
-    folder.mkdir(parents=True)
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
-    return folder
+def repository(tree: Path) -> Path:
+    folder = tree.parent / "here" / "work"
+    folder.parent.mkdir()
+    return tree.rename(folder)
 
 
 def test_a_moved_folder_is_found_again(home: Path, repository: Path, tmp_path: Path) -> None:
@@ -49,11 +47,6 @@ def test_a_repository_that_gains_a_remote_keeps_its_memories(home: Path, reposit
     git(tmp_path, "clone", "-q", str(repository), str(clone))
     git(clone, "remote", "set-url", "origin", "https://example.org/team/work")
     assert _id(home, clone) == before
-
-
-def test_sub_folders_belong_to_the_project(home: Path, repository: Path) -> None:
-    (repository / "src" / "deep").mkdir(parents=True)
-    assert _id(home, repository / "src" / "deep") == _id(home, repository)
 
 
 def test_a_sub_folder_of_a_plain_folder_belongs_to_it(

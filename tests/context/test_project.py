@@ -98,16 +98,14 @@ def test_any_text_has_a_normal_form_without_credentials(text: str) -> None:
 def test_a_folder_without_a_repository_is_known_by_its_path(tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
-    assert identify(folder) == ProjectIdentity(digest(str(folder)), folder, None, "notes")
+    known = identify(folder)
+    assert known == ProjectIdentity(digest(str(folder)), folder, None, "notes")
     (folder / "a.txt").write_text("x")
-    assert identify(folder / "a.txt") == identify(folder)
-
-
-def test_a_symbolic_link_leads_to_the_same_project(tmp_path: Path) -> None:
-    folder = tmp_path / "notes"
-    folder.mkdir()
+    assert identify(folder / "a.txt") == known
     (tmp_path / "link").symlink_to(folder)
-    assert identify(tmp_path / "link") == identify(folder)
+    assert identify(tmp_path / "link") == known
+    git(folder, "init", "-q")
+    assert identify(folder) == known
 
 
 @pytest.mark.parametrize("name", ["gone", "gone/deeper", "nul\0", "~nobody-of-this-name/x"])
@@ -153,14 +151,6 @@ def test_a_repository_without_a_remote_is_known_by_its_main_working_tree(tmp_pat
     assert identify(tmp_path / "side") == expected
 
 
-def test_a_folder_keeps_its_id_when_it_becomes_a_repository(tmp_path: Path) -> None:
-    folder = tmp_path / "r"
-    folder.mkdir()
-    before = identify(folder)
-    git(folder, "init", "-q")
-    assert identify(folder) == before
-
-
 def test_repositories_without_a_remote_are_different_projects(tmp_path: Path) -> None:
     root = make(tmp_path / "r")
     shutil.copytree(root, tmp_path / "copy")
@@ -178,14 +168,10 @@ def test_worktrees_of_a_bare_repository_belong_to_it(tmp_path: Path) -> None:
     assert identify(tmp_path / "side") == identify(bare)
 
 
-def test_a_hidden_bare_repository_goes_by_the_folder_around_it(tmp_path: Path) -> None:
-    (tmp_path / "app").mkdir()
+def test_a_hidden_repository_keeps_its_name_and_a_bare_one_that_of_the_folder_around_it(tmp_path: Path) -> None:
+    assert identify(make(tmp_path / ".dotfiles")).name == ".dotfiles"
     git(tmp_path, "init", "-q", "--bare", str(tmp_path / "app" / ".bare"))
     assert identify(tmp_path / "app" / ".bare").name == "app"
-
-
-def test_a_hidden_repository_with_a_working_tree_keeps_its_name(tmp_path: Path) -> None:
-    assert identify(make(tmp_path / ".dotfiles")).name == ".dotfiles"
 
 
 def test_a_clone_of_a_clone_belongs_to_the_first_remote(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Suggestions: what they come from, how their sessions live and end, and what the answers to them teach."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,6 @@ from cortex_py.errors import (
     BranchNotFound,
     Conflict,
     ContentBlocked,
-    CortexError,
     InvalidInput,
     NotFound,
     ProjectNotFound,
@@ -44,17 +43,8 @@ TOKEN = "ghp_" + "1a2B3c4D5e" * 3 + "6F7g8h"
 
 
 @pytest.fixture
-def open_at(home: Path, project: Path, clock: FakeClock) -> Iterator[Open]:
-    opened: list[Cortex] = []
-
-    def at(folder: Path = project, **settings: str) -> Cortex:
-        cortex = Cortex.open(home, project=folder, clock=clock, backend=_Wide(), **settings)
-        opened.append(cortex)
-        return cortex
-
-    yield at
-    for cortex in opened:
-        cortex.close()
+def open_at(opened: Open, project: Path) -> Open:
+    return lambda folder=project, **settings: opened(folder, backend=_Wide(), **settings)
 
 
 @pytest.fixture
@@ -827,20 +817,3 @@ def test_a_source_that_is_always_refused_is_shown_less_and_last_and_comes_back(d
         found = desk.suggestions.suggest(f"Fix {word}", top_k=1)
         desk.suggestions.accept(found.session_id, _ids(found))
     assert _share(desk) >= before
-
-
-def test_any_answer_leaves_confidences_within_bounds(desk: Cortex, clock: FakeClock) -> None:
-    about, beside = _ledger(desk)
-    _together(desk, clock, about, beside)
-    for turn in range(40):
-        found = desk.suggestions.suggest(f"Fix ledger part{turn}")
-        assert all(0 <= one.confidence <= 1 for one in found.suggestions)
-        if turn % 2:
-            desk.suggestions.accept(found.session_id, _ids(found)[:1])
-        else:
-            desk.suggestions.reject(found.session_id, ("irrelevant", "outdated", "asdf", "not yet")[turn // 2 % 4])
-
-
-def test_every_error_is_the_librarys_own(desk: Cortex) -> None:
-    with pytest.raises(CortexError):
-        desk.suggestions.answered("../../x", True)

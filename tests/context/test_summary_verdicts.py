@@ -32,16 +32,51 @@ def stored(status: str, *claims: tuple[str, str, str]) -> str:
     return json.dumps({"status": status, "claims": rows})
 
 
-def test_a_rejected_claim_stands_under_unverified_with_its_reason() -> None:
-    found = sections(("assistant", "Fixed the parser. All 38 tests pass.", (ALL_PASS,)))
-    assert found["done"] == ["Fixed the parser"]
-    assert found["unverified"] == ["All 38 tests pass (2 failures in the newest report)"]
+A, U = "assistant", "user"
+ROTATE = "Added `rotate` to auth.py."
+WROTE = "I wrote the migration script."
 
 
-def test_a_claim_without_evidence_is_marked() -> None:
-    doubt = Doubt("Added `rotate` to auth.py.", False, "no function rotate")
-    found = sections(("assistant", "Added `rotate` to auth.py.", (doubt,)))
-    assert found["done"] == ["Added `rotate` to auth.py (unverified: no function rotate)"]
+@each(
+    ("turns", "expected"),
+    [
+        (
+            [(A, "Fixed the parser. All 38 tests pass.", (ALL_PASS,))],
+            {"done": ["Fixed the parser"], "unverified": ["All 38 tests pass (2 failures in the newest report)"]},
+        ),
+        (
+            [(A, ROTATE, (Doubt(ROTATE, False, "no function rotate"),))],
+            {"done": ["Added `rotate` to auth.py (unverified: no function rotate)"]},
+        ),
+        # A rejected claim finishes nothing.
+        (
+            [(A, "Next: write the migration script.", ()), (A, WROTE, (Doubt(WROTE, True, "there is none"),))],
+            {"next_step": ["write the migration script"]},
+        ),
+        # What is done later is no longer unverified, and another count replaces the earlier one.
+        (
+            [(A, "All 38 tests pass.", (ALL_PASS,)), (A, "Fixed the last failures, all 38 tests pass now.", ())],
+            {"unverified": None},
+        ),
+        (
+            [(A, "Split the jobs over four runners.", ()), (A, "Changed the matrix to two runners.", ())],
+            {"done": ["Changed the matrix to two runners"]},
+        ),
+        # A person answers their own question by what others said.
+        (
+            [
+                (U, "Does iOS have the same bug?", ()), (A, "I don't know, I have no access there.", ()),
+                (U, "Lena says iOS uses a serial queue, so no.", ()),
+            ],
+            {"open_questions": []},
+        ),
+    ],
+)  # fmt: skip
+def test_a_doubt_decides_where_a_claim_stands(
+    turns: list[tuple[str, str, tuple[Doubt, ...]]], expected: dict[str, list[str] | None]
+) -> None:
+    found = sections(*turns)
+    assert {name: found.get(name) for name in expected} == expected
 
 
 def test_a_claim_that_no_check_confirmed_is_marked(cortex: Cortex) -> None:
@@ -55,22 +90,6 @@ def test_a_claim_that_no_check_confirmed_is_marked(cortex: Cortex) -> None:
         "Passwords are hashed with bcrypt (unverified: Nothing mentions it)",
         "Added `issue` to auth.py",
     ]
-
-
-def test_a_rejected_claim_finishes_nothing() -> None:
-    doubt = Doubt("I wrote the migration script.", True, "there is none")
-    found = sections(
-        ("assistant", "Next: write the migration script.", ()), ("assistant", "I wrote the migration script.", (doubt,))
-    )
-    assert found["next_step"] == ["write the migration script"]
-
-
-def test_what_is_done_later_is_no_longer_unverified() -> None:
-    found = sections(
-        ("assistant", "All 38 tests pass.", (ALL_PASS,)),
-        ("assistant", "Fixed the last failures, all 38 tests pass now.", ()),
-    )
-    assert "unverified" not in found
 
 
 def test_doubts_are_read_from_what_is_stored() -> None:
@@ -132,19 +151,3 @@ def test_an_answer_of_thanks_or_plans_leaves_a_question_open() -> None:
     for reply in ("thanks!", "Great, I'll schedule it for Sunday.", "sounds good. Will keep you posted"):
         assert sections(asked, ("user", reply, ()))["open_questions"] == [asked[1]]
     assert sections(asked, ("user", "No, it commits every 100 rows.", ()))["open_questions"] == []
-
-
-def test_a_person_answers_their_own_question_by_what_others_said() -> None:
-    found = sections(
-        ("user", "Does iOS have the same bug?", ()),
-        ("assistant", "I don't know, I have no access there.", ()),
-        ("user", "Lena says iOS uses a serial queue, so no.", ()),
-    )
-    assert found["open_questions"] == []
-
-
-def test_another_count_replaces_the_earlier_one() -> None:
-    found = sections(
-        ("assistant", "Split the jobs over four runners.", ()), ("assistant", "Changed the matrix to two runners.", ())
-    )
-    assert found["done"] == ["Changed the matrix to two runners"]
