@@ -10,7 +10,7 @@ from importlib import import_module
 __all__ = ["wait_longer"]
 
 _LIMITS = {
-    "cortex_py.context.service": "_CHECK_SECONDS",
+    "cortex_py.context.service": "CHECK_SECONDS",
     "cortex_py.cli.options": "_FILL_SECONDS",
     "cortex_py.cli.serve": "_ANSWER_SECONDS",
 }

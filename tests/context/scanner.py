@@ -26,7 +26,7 @@ class EndlessBackend(StubBackend):
 if __name__ == "__main__":
     home, project, mode = sys.argv[1:4]
     if "endless" in sys.argv:
-        scan._DEFERRED_BYTES = 1000
+        scan.DEFERRED_BYTES = 1000
         with Cortex.open(home, project=project, backend=EndlessBackend()) as cortex:
             print("pending", cortex.contexts.initialize(mode=mode).pending_vectors, flush=True)
     else:

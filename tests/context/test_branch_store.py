@@ -282,7 +282,7 @@ def test_a_write_that_runs_out_of_room_keeps_the_old_file(files: BranchFiles, ho
 
 
 def test_a_thread_may_enter_again_and_another_may_not(files: BranchFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(branch_store, "_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(branch_store, "WAIT_SECONDS", 0.05)
     caught: list[BaseException] = []
 
     def enter() -> None:

@@ -57,7 +57,7 @@ def test_a_large_scan_is_found_by_words_first_and_has_the_same_vectors_later(
     with Cortex.open(tmp_path / "direct", project=tree, backend=StubBackend()) as cortex:
         assert cortex.contexts.initialize(mode="full").pending_vectors == 0
         wanted = _vectors(cortex)
-    monkeypatch.setattr(scan, "_DEFERRED_BYTES", 1000)
+    monkeypatch.setattr(scan, "DEFERRED_BYTES", 1000)
     backend = GatedBackend()
     with Cortex.open(tmp_path / "deferred", project=tree, backend=backend) as cortex:
         scanned = cortex.contexts.initialize(mode="full")
@@ -79,7 +79,7 @@ def test_a_large_scan_is_found_by_words_first_and_has_the_same_vectors_later(
 def test_the_process_that_scanned_computes_the_vectors_in_the_background(
     home: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "_DEFERRED_BYTES", 1000)
+    monkeypatch.setattr(scan, "DEFERRED_BYTES", 1000)
     with Cortex.open(home, project=tree, backend=StubBackend()) as cortex:
         assert cortex.contexts.initialize(mode="full").pending_vectors
         thread = cortex._sessions.pending.vectors._thread
@@ -91,7 +91,7 @@ def test_the_process_that_scanned_computes_the_vectors_in_the_background(
 def test_the_model_computes_them_in_the_background_and_never_what_a_caller_waits_for(
     home: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "_DEFERRED_BYTES", 1000)
+    monkeypatch.setattr(scan, "DEFERRED_BYTES", 1000)
     seen: set[tuple[bool, bool]] = set()  # whether it was a part of a file, and whether in the background
 
     class Noting(StubBackend):
@@ -110,7 +110,7 @@ def test_the_model_computes_them_in_the_background_and_never_what_a_caller_waits
 def test_a_record_that_changes_while_its_vector_is_computed_gets_the_right_one(
     home: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "_DEFERRED_BYTES", 1000)
+    monkeypatch.setattr(scan, "DEFERRED_BYTES", 1000)
     backend = GatedBackend()
     with Cortex.open(home, project=tree, backend=backend) as cortex:
         cortex.contexts.initialize(mode="full")
@@ -169,7 +169,7 @@ def test_the_first_part_of_each_file_comes_first_and_is_found_by_meaning_before_
     with Cortex.open(tmp_path / "direct", project=tree, backend=StubBackend()) as cortex:
         cortex.contexts.initialize(mode="full")
         wanted = _vectors(cortex)
-    monkeypatch.setattr(scan, "_DEFERRED_BYTES", 1000)
+    monkeypatch.setattr(scan, "DEFERRED_BYTES", 1000)
     monkeypatch.setattr(lifecycle, "_FILL_BATCH", 20)
     # All batches of first parts and one of others, which is stored while the next waits.
     backend = RecordingBackend(15)

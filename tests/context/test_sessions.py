@@ -59,7 +59,7 @@ def _used(cortex: Cortex, project_id: str, number: int) -> None:
 def test_many_projects_do_not_stay_open(
     home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "_MOST_OPEN", MOST)
+    monkeypatch.setattr(sessions, "MOST_OPEN", MOST)
     before = _alive(ProjectSession)
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
         made = _projects(cortex, tmp_path, 10)

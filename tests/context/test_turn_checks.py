@@ -53,7 +53,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_without_time_to_read_nothing_is_proved(cortex: Cortex, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "_CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(service, "CHECK_SECONDS", 0.0)
     for text in (MISSING, THERE):
         found = cortex.contexts.append(line, text, "assistant").verification
         assert found is not None

@@ -300,7 +300,7 @@ def test_a_turn_is_kept_though_there_was_no_time_to_check_it(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_sample(project)
-    monkeypatch.setattr("cortex_py.context.service._CHECK_SECONDS", 0.0)
+    monkeypatch.setattr("cortex_py.context.service.CHECK_SECONDS", 0.0)
     with open_at(home, project) as cortex:
         branch = cortex.contexts.create_branch("work")
         kept = cortex.contexts.append(branch.id, "I added `refresh_token` to app/auth.py.", "assistant")

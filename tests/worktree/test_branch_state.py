@@ -11,20 +11,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from repositories import repository
 
 from cortex_py.worktree.git import branch_state as merges
 from cortex_py.worktree.git.branch_state import BranchState, classify_branches, former_name, refs_watermark
-from cortex_py.worktree.git.repository import Repository
 
 from helpers import git
 
 NOWHERE = "1" * 40
-
-
-def repository(path: Path) -> Repository:
-    found = Repository.discover(path)
-    assert found is not None
-    return found
 
 
 def fate(root: Path, name: str, seen: str | None = None) -> BranchState:
@@ -233,14 +227,6 @@ def test_a_change_that_was_taken_back_and_is_made_anew_is_not_merged(root: Path)
     assert fate(root, "topic", tip) == "deleted"
 
 
-def test_the_same_files_changed_otherwise_are_not_merged(root: Path) -> None:
-    git(root, "switch", "-q", "-c", "topic")
-    commit(root, "f.txt", "one\n")
-    git(root, "switch", "-q", "main")
-    commit(root, "f.txt", "two\n")
-    assert fate(root, "topic") == "open"
-
-
 def test_half_of_a_branch_in_main_leaves_it_open(root: Path) -> None:
     tip = work(root)
     commit(root, "other.txt")
@@ -250,12 +236,15 @@ def test_half_of_a_branch_in_main_leaves_it_open(root: Path) -> None:
     assert fate(root, "topic", tip) == "deleted"
 
 
-def test_empty_commits_are_not_taken_for_each_other(root: Path) -> None:
+def test_like_commits_are_not_taken_for_each_other(root: Path) -> None:
     git(root, "switch", "-q", "-c", "topic")
     git(root, "commit", "-q", "--allow-empty", "-m", "empty")
+    git(root, "switch", "-q", "-c", "other", "main")
+    commit(root, "f.txt", "one\n")
     git(root, "switch", "-q", "main")
     git(root, "commit", "-q", "--allow-empty", "-m", "also empty")
-    assert fate(root, "topic") == "open"
+    commit(root, "f.txt", "two\n")
+    assert classify_branches(repository(root), {"topic": None, "other": None}) == {"topic": "open", "other": "open"}
 
 
 def test_a_merge_into_another_branch_is_none(root: Path) -> None:
@@ -336,11 +325,17 @@ def test_a_branch_merged_from_another_worktree_is_no_empty_one(tmp_path: Path, r
 # Deleted, and what cannot be told
 
 
-def test_a_branch_deleted_with_its_work_is_deleted(root: Path) -> None:
+@pytest.mark.parametrize("detached", [False, True])
+def test_a_branch_deleted_with_its_work_is_deleted(root: Path, detached: bool) -> None:
     tip = work(root)
+    if detached:
+        git(root, "checkout", "-q", "--detach")
+    assert fate(root, "topic", tip) == "open"
     git(root, "branch", "-q", "-D", "topic")
     assert fate(root, "topic", tip) == "deleted"
     assert fate(root, "topic") == "deleted"
+    # A commit that nobody knows is no reason to delete.
+    assert fate(root, "topic", NOWHERE) == "open"
 
 
 def test_what_nobody_knows_is_open(root: Path) -> None:
@@ -355,12 +350,6 @@ def test_a_log_that_git_did_not_write_is_passed_over(root: Path, moment: str) ->
     with (root / ".git" / "logs" / "HEAD").open("a", encoding="utf-8") as log:
         log.write(f"{tip} {tip} a <a@example.org> {moment} +0000\tcheckout: moving from main to topic\n")
     assert fate(root, "topic", tip) == "deleted"
-
-
-def test_an_unknown_commit_is_no_reason_to_delete(root: Path) -> None:
-    work(root)
-    git(root, "branch", "-q", "-D", "topic")
-    assert fate(root, "topic", NOWHERE) == "open"
 
 
 def test_a_branch_that_is_only_on_a_remote_is_open(tmp_path: Path, root: Path) -> None:
@@ -446,9 +435,9 @@ def test_looking_back_ends_somewhere_and_then_nothing_is_deleted(root: Path, mon
     squash_merge(root)
     commit(root, "even-later.txt")
     git(root, "branch", "-q", "-D", "topic")
-    monkeypatch.setattr(merges, "_WINDOW", 2)
+    monkeypatch.setattr(merges, "WINDOW", 2)
     assert fate(root, "topic", tip) == "open"
-    monkeypatch.setattr(merges, "_WINDOW", 3)
+    monkeypatch.setattr(merges, "WINDOW", 3)
     assert fate(root, "topic", tip) == "merged"
 
 
@@ -477,14 +466,6 @@ def test_a_tag_of_the_same_name_is_not_the_branch(root: Path) -> None:
     git(root, "branch", "-q", "-D", "topic")
     assert fate(root, "topic", tip) == "deleted"
     assert former_name(repository(root), "topic") is None
-
-
-def test_a_detached_head_changes_nothing(root: Path) -> None:
-    tip = work(root)
-    git(root, "checkout", "-q", "--detach")
-    assert fate(root, "topic", tip) == "open"
-    git(root, "branch", "-q", "-D", "topic")
-    assert fate(root, "topic", tip) == "deleted"
 
 
 def test_a_repository_without_commits(tmp_path: Path) -> None:
@@ -677,25 +658,16 @@ def test_the_former_name_is_that_of_the_last_rename(root: Path) -> None:
     assert former_name(repository(root), "zwei") == "a/one"
     git(root, "branch", "-m", "zwei", "größe/drei")
     assert former_name(repository(root), "größe/drei") == "zwei"
-    assert former_name(repository(root), "zwei") is None
-
-
-def test_a_copy_was_not_renamed(root: Path) -> None:
-    git(root, "branch", "old")
-    git(root, "branch", "-m", "old", "new")
-    git(root, "branch", "-c", "new", "copy")
-    assert former_name(repository(root), "copy") is None
+    # A copy was not renamed, and no branch has no former name.
+    git(root, "branch", "-c", "größe/drei", "copy")
+    for name in ("zwei", "copy", "", "gone", "../../../HEAD", "a\0b"):
+        assert former_name(repository(root), name) is None
 
 
 def test_a_rename_is_found_from_every_worktree(tmp_path: Path, root: Path) -> None:
     git(root, "worktree", "add", "-q", "-b", "old", str(tmp_path / "w"))
     git(tmp_path / "w", "branch", "-m", "new")
     assert former_name(repository(tmp_path / "w"), "new") == "old"
-
-
-@pytest.mark.parametrize("name", ["", "gone", "../../../HEAD", "a\0b"])
-def test_no_branch_has_no_former_name(root: Path, name: str) -> None:
-    assert former_name(repository(root), name) is None
 
 
 # The watermark
@@ -755,14 +727,11 @@ def test_writing_a_branch_in_place_changes_the_time_of_its_folder(root: Path, na
     assert folder.stat().st_mtime_ns != before
 
 
-def test_right_after_a_change_the_watermark_is_not_trusted(root: Path) -> None:
-    asked = repository(root)
-    os.utime(root / ".git" / "refs" / "heads")
-    assert refs_watermark(asked) != refs_watermark(asked)
-
-
 def test_other_work_leaves_the_watermark_alone(root: Path) -> None:
     asked = repository(root)
+    # Right after a change it is not trusted.
+    os.utime(root / ".git" / "refs" / "heads")
+    assert refs_watermark(asked) != refs_watermark(asked)
     settle(root)
     before = refs_watermark(asked)
     (root / "f.txt").write_text("x")
@@ -780,7 +749,7 @@ def test_with_too_many_folders_the_watermark_always_differs(root: Path, monkeypa
     settle(root)
     asked = repository(root)
     assert refs_watermark(asked) == refs_watermark(asked)
-    monkeypatch.setattr(merges, "_MOST_FOLDERS", 4)
+    monkeypatch.setattr(merges, "MOST_FOLDERS", 4)
     assert refs_watermark(asked) != refs_watermark(asked)
 
 

@@ -10,20 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from repositories import repository
 
 from cortex_py.errors import InvalidInput, StoreDenied
 from cortex_py.worktree.git import checkout_hook
 from cortex_py.worktree.git.checkout_hook import HookChange, find_hook, install_hook, remove_hook
-from cortex_py.worktree.git.repository import Repository
 from timing import no_hang
 
 from helpers import git
-
-
-def repository(path: Path) -> Repository:
-    found = Repository.discover(path)
-    assert found is not None
-    return found
 
 
 @pytest.fixture
@@ -153,7 +147,7 @@ def test_a_command_that_hangs_is_ended(
         if found is None:
             pytest.skip(f"no {name} here")
         (tools / name).symlink_to(found)
-    monkeypatch.setattr(checkout_hook, "_SECONDS", 1)
+    monkeypatch.setattr(checkout_hook, "SECONDS", 1)
     hanging = Command(tmp_path / "hanging", "exec sleep 300")
     install_hook(repository(root), hanging.line)
     monkeypatch.setenv("PATH", str(tools))
@@ -300,7 +294,7 @@ def _from_windows(path: Path) -> None:
 
 
 def _damaged(path: Path) -> None:
-    write_hook(path, f"#!/bin/sh\n{checkout_hook._BEGIN}\necho x\n")
+    write_hook(path, f"#!/bin/sh\n{checkout_hook.BEGIN}\necho x\n")
 
 
 OTHERS = [

@@ -77,7 +77,7 @@ def test_lines_are_the_same_however_the_stream_is_cut(lines: list[bytes], size: 
 
 
 def test_a_line_of_any_length_is_held_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_runner, "_LONGEST_LINE", 10)
+    monkeypatch.setattr(git_runner, "LONGEST_LINE", 10)
     for size in (1, 3, 7, 64, 1000):
         stream = BytesIO(b"short\n" + b"0123456789abcdef" * 9 + b"\nend")
         assert list(split_lines(partial(lambda size, stream, _: stream.read(size), size, stream))) == [
@@ -182,7 +182,7 @@ def test_beyond_the_limits_files_are_counted_without_names(monkeypatch: pytest.M
 
 def test_a_patch_too_large_tells_counts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diffs, "MOST_BYTES", 100)
-    monkeypatch.setattr(diffs, "_SLICE", 4)
+    monkeypatch.setattr(diffs, "LINES_AT_ONCE", 4)
     big = "@@ -1,20 +1,30 @@\n" + "-removed\n" * 20 + "+added\n" * 30
     found, whole = changes(
         patch("small", "@@ -1 +1 @@\n-old\n+new\n") + patch("big", big) + patch("last", "@@ -1 +1 @@\n-a1\n+b1\n")

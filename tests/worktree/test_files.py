@@ -277,7 +277,7 @@ def test_a_machine_without_git_lists_a_repository_as_a_plain_folder(
 
 
 def test_a_folder_that_cannot_be_one_project_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MOST_IN_A_FOLDER", 2)
+    monkeypatch.setattr(files, "MOST_IN_A_FOLDER", 2)
     fill(tmp_path / "plain", {"a": "", "b": "", "c": ""})
     with pytest.raises(InvalidInput, match="more than 2 files"):
         project_files(tmp_path / "plain")

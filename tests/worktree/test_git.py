@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from repositories import repository
 
 from cortex_py.errors import CortexError
 from cortex_py.worktree.git.repository import CheckedOut, Repository
@@ -28,43 +29,27 @@ def clone(source: Path, target: Path, *options: str) -> Path:
     return target
 
 
-def repository(path: Path) -> Repository:
-    found = Repository.discover(path)
-    assert found is not None
-    return found
-
-
 # Where it is
 
 
-def test_a_nested_folder_belongs_to_the_repository_above(tmp_path: Path) -> None:
-    root = make(tmp_path / "r")
+def test_every_path_in_a_repository_leads_to_its_working_tree(tmp_path: Path) -> None:
+    root = make(tmp_path / "größe 数")
     nested = root / "a" / "b"
     nested.mkdir(parents=True)
-    found = repository(nested)
-    assert found == Repository(root, root / ".git", root / ".git", is_bare=False)
-    assert found == repository(root)
-    assert not found.is_linked
-
-
-def test_a_file_belongs_to_the_repository_of_its_folder(tmp_path: Path) -> None:
-    root = make(tmp_path / "r")
     (root / "f.txt").write_text("x")
-    assert repository(root / "f.txt").root == root
-
-
-def test_a_path_inside_the_git_folder_leads_to_the_working_tree(tmp_path: Path) -> None:
-    root = make(tmp_path / "r")
-    git(root, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
-    assert repository(root / ".git" / "refs").root == root
-    assert repository(root / ".git" / "worktrees" / "side").root == tmp_path / "side"
+    (tmp_path / "link").symlink_to(root)
+    found = repository(root)
+    assert found == Repository(root, root / ".git", root / ".git", is_bare=False)
+    assert not found.is_linked
+    for path in (nested, root / "f.txt", tmp_path / "link", root / ".git" / "refs"):
+        assert repository(path) == found
 
 
 def test_a_worktree_has_its_own_root_and_shares_the_common_folder(tmp_path: Path) -> None:
     root = make(tmp_path / "r")
     git(root, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
     found = repository(tmp_path / "side")
-    assert found.root == tmp_path / "side"
+    assert found.root == repository(root / ".git" / "worktrees" / "side").root == tmp_path / "side"
     assert found.common_dir == root / ".git"
     assert found.is_linked
     assert found.head() == CheckedOut("side", git(root, "rev-parse", "main"))
@@ -87,23 +72,9 @@ def test_a_worktree_of_a_bare_repository_is_not_bare(tmp_path: Path) -> None:
     assert found.default_branch() == "main"
 
 
-def test_a_symbolic_link_is_resolved(tmp_path: Path) -> None:
-    root = make(tmp_path / "r")
-    (tmp_path / "link").symlink_to(root)
-    assert repository(tmp_path / "link").root == root
-
-
-def test_a_folder_name_outside_ascii_is_kept(tmp_path: Path) -> None:
-    root = make(tmp_path / "größe 数")
-    assert repository(root).root == root
-
-
-def test_no_repository_no_folder_no_answer(tmp_path: Path) -> None:
+def test_no_repository_no_folder_no_git_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Repository.discover(tmp_path) is None
     assert Repository.discover(tmp_path / "gone" / "deeper") is None
-
-
-def test_a_machine_without_git_has_no_repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make(tmp_path / "r")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert Repository.discover(root) is None
@@ -122,23 +93,20 @@ def test_a_hooks_environment_does_not_redirect_the_question(tmp_path: Path, monk
 
 
 def test_the_head_is_a_branch_and_its_commit(tmp_path: Path) -> None:
-    root = make(tmp_path / "r", first="feature/x")
-    assert repository(root).head() == CheckedOut("feature/x", git(root, "rev-parse", "HEAD"))
-
-
-def test_packed_references_are_read(tmp_path: Path) -> None:
     root = make(tmp_path / "r", "main-2", "x/main")
+    first = git(root, "rev-parse", "HEAD")
+    assert repository(root).head() == CheckedOut("main", first)
     git(root, "commit", "-q", "--allow-empty", "-m", "second")
     git(root, "pack-refs", "--all")
     assert not (root / ".git" / "refs" / "heads" / "main").exists()
-    assert repository(root).head() == CheckedOut("main", git(root, "rev-parse", "HEAD"))
-
-
-def test_a_detached_head_has_no_branch(tmp_path: Path) -> None:
-    root = make(tmp_path / "r")
+    second = git(root, "rev-parse", "HEAD")
+    assert repository(root).head() == CheckedOut("main", second)
+    assert repository(root).root_commit() == first
     git(root, "checkout", "-q", "--detach")
-    assert repository(root).head() == CheckedOut(None, git(root, "rev-parse", "HEAD"))
-    assert repository(root).branches() == {"main"}
+    assert repository(root).head() == CheckedOut(None, second)
+    assert repository(root).branches() == {"main", "main-2", "x/main"}
+    assert repository(root).stale(["main", "main-2", "gone"]) == ("gone",)
+    assert repository(root).stale([]) == ()
 
 
 def test_an_unborn_branch_has_a_name_and_lives(tmp_path: Path) -> None:
@@ -152,26 +120,15 @@ def test_an_unborn_branch_has_a_name_and_lives(tmp_path: Path) -> None:
     assert found.stale(["début", "main"]) == ("main",)
 
 
-def test_a_branch_that_stands_for_another_is_resolved_by_git(tmp_path: Path) -> None:
+def test_a_head_that_stands_for_another_branch_or_is_a_link_is_resolved_by_git(tmp_path: Path) -> None:
     root = make(tmp_path / "r")
     git(root, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
     git(root, "symbolic-ref", "HEAD", "refs/heads/alias")
     assert repository(root).head() == CheckedOut("main", git(root, "rev-parse", "main"))
-
-
-def test_a_head_that_is_a_symbolic_link_is_asked_of_git(tmp_path: Path) -> None:
-    root = make(tmp_path / "r")
     head = root / ".git" / "HEAD"
     head.unlink()
     head.symlink_to("refs/heads/main")
     assert repository(root).head() == CheckedOut("main", git(root, "rev-parse", "main"))
-
-
-def test_the_root_commit_is_the_oldest(tmp_path: Path) -> None:
-    root = make(tmp_path / "r")
-    first = git(root, "rev-parse", "HEAD")
-    git(root, "commit", "-q", "--allow-empty", "-m", "second")
-    assert repository(root).root_commit() == first
 
 
 # Remotes
@@ -180,12 +137,12 @@ def test_the_root_commit_is_the_oldest(tmp_path: Path) -> None:
 def test_the_remote_is_origin_else_the_first_by_name(tmp_path: Path) -> None:
     root = make(tmp_path / "r")
     assert repository(root).remote_url() is None
-    git(root, "remote", "add", "zeta", "https://example.org/z.git")
-    assert repository(root).remote_url() == "https://example.org/z.git"
-    git(root, "remote", "add", "alpha", "https://example.org/with space.git")
-    assert repository(root).remote_url() == "https://example.org/with space.git"
-    git(root, "remote", "add", "origin", "git@example.org:o.git")
-    assert repository(root).remote_url() == "git@example.org:o.git"
+    git(root, "config", "remote.aaa.fetch", "+refs/heads/*:refs/remotes/aaa/*")
+    assert repository(root).remote_url() is None
+    addresses = {"zeta": "https://example.org/z.git", "alpha": "https://example.org/with space.git"}
+    for name, address in (addresses | {"origin": "git@example.org:o.git"}).items():
+        git(root, "remote", "add", name, address)
+        assert repository(root).remote_url() == address
 
 
 def test_only_the_user_may_have_addresses_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,12 +180,6 @@ def test_commits_count_as_held_by_their_contents(tmp_path: Path) -> None:
     assert repository(root).held([commit]) == []
 
 
-def test_a_remote_without_an_address_is_none(tmp_path: Path) -> None:
-    root = make(tmp_path / "r")
-    git(root, "config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
-    assert repository(root).remote_url() is None
-
-
 # Branches
 
 
@@ -239,27 +190,15 @@ def test_branches_on_the_remote_live_under_their_own_names(tmp_path: Path) -> No
     assert repository(copy).branches() == {"main", "feature/x", "feature/deep/y", "local/z"}
 
 
-def test_several_remotes_and_a_remote_name_with_a_slash(tmp_path: Path) -> None:
+def test_branches_of_several_remotes_wherever_they_are_kept(tmp_path: Path) -> None:
     root = make(tmp_path / "r")
-    one, two = make(tmp_path / "one", "feature/one"), make(tmp_path / "two", "feature/two")
-    git(root, "remote", "add", "origin", str(one))
-    git(root, "remote", "add", "team/upstream", str(two))
+    for name, branch in (("origin", "feature/one"), ("team/upstream", "feature/two"), ("far", "feature/three")):
+        git(root, "remote", "add", name, str(make(tmp_path / name, branch)))
+    git(root, "config", "remote.far.fetch", "+refs/heads/*:refs/remotes/far/away/*")
     git(root, "fetch", "-q", "--all")
-    assert repository(root).branches() == {"main", "feature/one", "feature/two"}
-
-
-def test_a_remote_that_keeps_its_branches_elsewhere(tmp_path: Path) -> None:
-    root, other = make(tmp_path / "r"), make(tmp_path / "o", "feature/x")
-    git(root, "remote", "add", "origin", str(other))
-    git(root, "config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/far/away/*")
-    git(root, "fetch", "-q")
-    assert repository(root).branches() == {"main", "feature/x"}
-
-
-def test_references_left_behind_by_a_forgotten_remote(tmp_path: Path) -> None:
-    root = make(tmp_path / "r")
+    # As a forgotten remote leaves it behind.
     git(root, "update-ref", "refs/remotes/gone/feature/x", "HEAD")
-    assert repository(root).branches() == {"main", "feature/x"}
+    assert repository(root).branches() == {"main", "feature/one", "feature/two", "feature/three", "feature/x"}
 
 
 def test_a_branch_checked_out_beside_lives_even_unborn(tmp_path: Path) -> None:
@@ -284,22 +223,13 @@ def test_a_repository_that_stops_answering_is_an_error_not_an_empty_set(
 # The default branch
 
 
-def test_the_default_branch_is_the_one_of_the_remote(tmp_path: Path) -> None:
-    copy = clone(make(tmp_path / "r", "main", first="trunk"), tmp_path / "c")
+@pytest.mark.parametrize("options", [(), ("-o", "team/up")])
+def test_the_default_branch_is_the_one_of_the_remote(tmp_path: Path, options: tuple[str, ...]) -> None:
+    copy = clone(make(tmp_path / "r", "main", first="trunk"), tmp_path / "c", *options)
+    second = clone(copy, tmp_path / "c2")
     git(copy, "checkout", "-q", "main")
     assert repository(copy).default_branch() == "trunk"
-
-
-def test_a_clone_of_a_clone_knows_the_default_branch(tmp_path: Path) -> None:
-    first = clone(make(tmp_path / "r", "x", first="trunk"), tmp_path / "c1")
-    second = clone(first, tmp_path / "c2")
-    assert repository(second).default_branch() == "trunk"
-    assert repository(second).branches() == {"trunk"}
-
-
-def test_the_default_of_a_remote_with_another_name(tmp_path: Path) -> None:
-    copy = clone(make(tmp_path / "r", "main", first="trunk"), tmp_path / "c", "-o", "team/up")
-    assert repository(copy).default_branch() == "trunk"
+    assert (repository(second).default_branch(), repository(second).branches()) == ("trunk", {"trunk"})
 
 
 @pytest.mark.parametrize(
@@ -363,13 +293,3 @@ def test_stale_are_the_names_that_no_longer_live(tmp_path: Path) -> None:
     git(copy, "fetch", "-q", "--prune")
     names = ["z-gone", "main", "feature/remote-only", "feature/deleted", "in-worktree", "feature", "", "z-gone"]
     assert repository(copy).stale(names) == ("feature", "feature/deleted", "z-gone")
-
-
-def test_with_a_detached_head_the_same_names_are_stale(tmp_path: Path) -> None:
-    root = make(tmp_path / "r", "side")
-    git(root, "checkout", "-q", "--detach")
-    assert repository(root).stale(["main", "side", "gone"]) == ("gone",)
-
-
-def test_nothing_asked_is_nothing_stale(tmp_path: Path) -> None:
-    assert repository(make(tmp_path / "r")).stale([]) == ()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from repositories import repository
 
 from cortex_py.errors import CortexError
 from cortex_py.worktree.git import diffs
@@ -52,12 +53,6 @@ def commit(root: Path, contents: dict[str, str | bytes | None], message: str = "
     git(root, "add", "--all")
     git(root, "commit", "-q", "--allow-empty", "--allow-empty-message", "--cleanup=verbatim", "-m", message)
     return git(root, "rev-parse", "HEAD")
-
-
-def repository(path: Path) -> Repository:
-    found = Repository.discover(path)
-    assert found is not None
-    return found
 
 
 def read(root: Path) -> list[Commit]:

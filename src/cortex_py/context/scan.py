@@ -29,7 +29,7 @@ SCAN_MODES: tuple[ScanMode, ...] = get_args(ScanMode)
 _LIGHT_FILE = 4_800
 _LIGHT_TOTAL = 32_000
 # From so many bytes on, a scan that reads most of its files for the first time computes their vectors afterwards.
-_DEFERRED_BYTES = 400_000
+DEFERRED_BYTES = 400_000
 
 Progress = Callable[[int, int], None]
 
@@ -94,7 +94,7 @@ class Scanner:
         if progress and total:
             progress(0, total)
         size = sum(file.size for file in changed)
-        deferred = size > _DEFERRED_BYTES and 2 * size > sum(file.size for file in taken)
+        deferred = size > DEFERRED_BYTES and 2 * size > sum(file.size for file in taken)
         counts = self._capture.write(self._texts(changed, renames, mode), written, defer_vectors=deferred)
         gone = [path for path in gone if path not in renames.values()]
         self._capture.remove(gone)

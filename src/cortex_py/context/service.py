@@ -47,7 +47,7 @@ _RESUME_TURNS = 50
 _GRAPH_NODES = 500
 _GRAPH_ENTITIES = 200
 # An update waits at most this long for the index of the project to catch up.
-_CHECK_SECONDS = 0.5
+CHECK_SECONDS = 0.5
 # An upper estimate of the tokens that one result costs besides its text: ids, score, topic.
 _RESULT_TOKENS = 120
 # Without a budget, a longer content is cut to its best passage.
@@ -356,7 +356,7 @@ class Contexts:
     def _checked(self, project: ProjectSession, content: str) -> tuple[Verification | None, str]:
         """Verify an assistant's turn. A turn that cannot be verified is stored all the same."""
         try:
-            return project.grounding.verify(content, seconds=_CHECK_SECONDS), ""
+            return project.grounding.verify(content, seconds=CHECK_SECONDS), ""
         except CortexError as error:
             return None, error.message
 

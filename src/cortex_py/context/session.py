@@ -61,7 +61,7 @@ __all__ = ["ProjectSession", "ProjectSessions", "open_session"]
 logger = logging.getLogger(__name__)
 
 # Callers of a shared server choose their projects, so the number of open ones is bounded.
-_MOST_OPEN = 64
+MOST_OPEN = 64
 # Stands for an id, so that a caller need not know the id of the project that it works in.
 _CURRENT = "current"
 _REDACTED = "[REDACTED:"
@@ -736,7 +736,7 @@ class ProjectSessions:
             else:
                 found, before = before, None
             self._open.move_to_end(key)
-            closed = [self._open.popitem(last=False)[1] for _ in range(len(self._open) - _MOST_OPEN)]
+            closed = [self._open.popitem(last=False)[1] for _ in range(len(self._open) - MOST_OPEN)]
         for one in (*closed, before):
             if one is not None and one is not self.own:
                 self._close(one)

@@ -28,7 +28,7 @@ MAX_BYTES = 256 * 1024 * 1024
 # Sealing adds at most this, with the id of the branch.
 _SEAL_BYTES = 1_024
 _BRANCH = b"\0branch "
-_WAIT_SECONDS = 10.0
+WAIT_SECONDS = 10.0
 _POLL_SECONDS = 0.01
 # Short enough for the prefix and suffix of the lock and the temporary file.
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
@@ -79,12 +79,12 @@ class BranchFiles:
         # Imported here because most programs never write a branch file.
         from filelock import FileLock, Timeout
 
-        file_lock = FileLock(lock, timeout=_WAIT_SECONDS, mode=0o600, poll_interval=_POLL_SECONDS)
+        file_lock = FileLock(lock, timeout=WAIT_SECONDS, mode=0o600, poll_interval=_POLL_SECONDS)
         try:
             file_lock.acquire()
         except Timeout as error:
             raise StoreBusy(
-                f"The branch file {path} stayed locked for {_WAIT_SECONDS:.0f} seconds.",
+                f"The branch file {path} stayed locked for {WAIT_SECONDS:.0f} seconds.",
                 remedy="Nothing was written; try again.",
             ) from error
         except OSError as error:

@@ -215,14 +215,14 @@ MICROSECONDS = 1_000_000
 _END = re.compile(rb"[;{}]")
 
 
-class _Parsers(threading.local):
+class Parsers(threading.local):
     """Parsers by language, one for each thread, because a parser has state."""
 
     def __init__(self) -> None:
         self.ready: dict[Language, Parser] = {}
 
 
-_parsers = _Parsers()
+parsers = Parsers()
 
 
 @cache
@@ -243,10 +243,10 @@ def parse_tree(language: Language, data: bytes) -> Node | None:
     found = load_grammar(language)
     if found is None or len(data) > LARGEST or not _is_tame(language, data):
         return None
-    parser = _parsers.ready.get(language) or _parser(found)
+    parser = parsers.ready.get(language) or _parser(found)
     if parser is None:
         return None
-    _parsers.ready[language] = parser
+    parsers.ready[language] = parser
     try:
         return parser.parse(data).root_node
     except ValueError:

@@ -35,7 +35,7 @@ VENDORED = frozenset(_VENDORED.split())
 Algorithm = Literal["sha1", "sha256"]
 
 _TIMEOUT_SECONDS = 120.0
-_MOST_IN_A_FOLDER = 200_000
+MOST_IN_A_FOLDER = 200_000
 _KEPT_DOT_FOLDERS = frozenset((b".github", b".gitlab", b".circleci"))
 _LINK, _SUBMODULE = b"120000", b"160000"
 
@@ -207,9 +207,9 @@ def folder_paths(root: Path) -> Iterator[bytes]:
             elif entry.is_file(follow_symlinks=False):
                 count += 1
                 yield path
-        if count > _MOST_IN_A_FOLDER:
+        if count > MOST_IN_A_FOLDER:
             raise InvalidInput(
-                f"{root} holds more than {_MOST_IN_A_FOLDER:,} files and is no git repository.",
+                f"{root} holds more than {MOST_IN_A_FOLDER:,} files and is no git repository.",
                 remedy="Choose a folder that is one project.",
                 field="path",
             )

@@ -37,8 +37,8 @@ BranchState = Literal["open", "merged", "deleted"]
 _Change = tuple[str, str]
 _Parents = dict[str, tuple[str, ...]]
 
-_WINDOW = 500
-_MOST_FOLDERS = 2_000
+WINDOW = 500
+MOST_FOLDERS = 2_000
 _HEADER = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _CREATED = re.compile(r"branch: Created from (?P<start>\S+)\Z")
 _MOVED = re.compile(r"checkout: moving from (?P<old>\S+) to (?P<new>\S+)\Z")
@@ -89,7 +89,7 @@ def refs_watermark(repository: Repository) -> str:
         parts.append(f"{place}\0{facts.st_mtime_ns}\0{facts.st_ino}\0{facts.st_size}")
     # Times step by up to 10 ms, on some file systems by up to 2 s; those have no fractions.
     step = 50_000_000 if newest % 1_000_000_000 else 2_500_000_000
-    if abs(time.time_ns() - newest) < step or len(folders) > _MOST_FOLDERS:
+    if abs(time.time_ns() - newest) < step or len(folders) > MOST_FOLDERS:
         parts.append(os.urandom(8).hex())
     return hashlib.sha256("\1".join(sorted(parts)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
@@ -102,7 +102,7 @@ def _folders(top: Path) -> list[str]:
                 found += [entry.path for entry in entries if entry.is_dir()]
         except OSError:
             continue
-        if len(found) > _MOST_FOLDERS:
+        if len(found) > MOST_FOLDERS:
             break
     return found
 
@@ -302,7 +302,7 @@ class _Patches:
 
     def saw_all_since(self, tip: str) -> bool:
         base = self._bases.get(tip)
-        return base is not None and (base in self._window or len(self._window) < _WINDOW)
+        return base is not None and (base in self._window or len(self._window) < WINDOW)
 
     def hold(self, tip: str) -> bool:
         """Whether the trunk contains the changes of a commit and its ancestors since the merge base."""
@@ -320,11 +320,11 @@ class _Patches:
         return bool(whole) and all(any(file in self._files.get((one, ""), ()) for one in later) for file in whole)
 
     def _compare(self) -> None:
-        lines = self._repository.lines("rev-list", "--parents", f"--max-count={_WINDOW}", "--stdin", stdin=self._trunk)
+        lines = self._repository.lines("rev-list", "--parents", f"--max-count={WINDOW}", "--stdin", stdin=self._trunk)
         self._window = _parents(lines)
         self._bases = {tip: self._base(tip) for tip in self._reach}
         inside = {(commit, "") for commit in _singles(self._window, self._window)}
-        short = [reach for reach in self._reach.values() if len(reach) <= _WINDOW]
+        short = [reach for reach in self._reach.values() if len(reach) <= WINDOW]
         singles = {(commit, "") for reach in short for commit in _singles(reach, self._outside)}
         whole = [(tip, base) for tip, base in self._bases.items() if base]
         # Single commits first: git caches the base of a whole change as the parent of its tip.

@@ -25,15 +25,15 @@ from .runner import run_git
 __all__ = ["HookChange", "find_hook", "install_hook", "remove_hook"]
 
 _NAME = "post-checkout"
-_SECONDS = 10
+SECONDS = 10
 _MOST_SCRIPT = 1_000_000
 _SHEBANG = b"#!/bin/sh\n"
-_BEGIN = "# >>> cortex: tells it which branch is checked out >>>"
+BEGIN = "# >>> cortex: tells it which branch is checked out >>>"
 _END = "# <<< cortex <<<"
 # Marks a file that this module created, so that removing the block removes the file.
 _ALONE = "# This file was made for the lines below."
 _BLOCK = re.compile(
-    rb"(?:^%(begin)s\n.*?^%(end)s(?:\n|\Z))" % {b"begin": re.escape(_BEGIN.encode()), b"end": re.escape(_END.encode())},
+    rb"(?:^%(begin)s\n.*?^%(end)s(?:\n|\Z))" % {b"begin": re.escape(BEGIN.encode()), b"end": re.escape(_END.encode())},
     re.MULTILINE | re.DOTALL,
 )
 _SHELL = re.compile(
@@ -107,9 +107,9 @@ def _block(command: Sequence[str]) -> list[str]:
     return [
         f'if [ "${{3-}}" = 1 ] && command -v {program} >/dev/null 2>&1; then (',
         "    if command -v timeout >/dev/null 2>&1; then",
-        f'        timeout {_SECONDS} {line} "$1" "$2" "$3" || true',
+        f'        timeout {SECONDS} {line} "$1" "$2" "$3" || true',
         "    elif command -v perl >/dev/null 2>&1; then",
-        f'        perl -e \'alarm shift; exec @ARGV\' {_SECONDS} {line} "$1" "$2" "$3" || true',
+        f'        perl -e \'alarm shift; exec @ARGV\' {SECONDS} {line} "$1" "$2" "$3" || true',
         "    else",
         f'        {line} "$1" "$2" "$3" || true',
         "    fi",
@@ -132,7 +132,7 @@ def _quoted(command: Sequence[str]) -> str:
 
 
 def _marked(lines: Sequence[str]) -> bytes:
-    return "".join(f"{line}\n" for line in (_BEGIN, *lines, _END)).encode()
+    return "".join(f"{line}\n" for line in (BEGIN, *lines, _END)).encode()
 
 
 def _with(data: bytes, block: Sequence[str]) -> bytes:
@@ -192,7 +192,7 @@ def _editable(path: Path, command: Sequence[str]) -> bytes:
 
 def _reason_to_leave(data: bytes) -> str | None:
     script = _without(data)
-    if (_BEGIN.encode() in script) or (_END.encode() in script):
+    if (BEGIN.encode() in script) or (_END.encode() in script):
         return "has a damaged or second block of Cortex"
     if (
         b"\0" in script

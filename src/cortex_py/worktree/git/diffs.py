@@ -32,7 +32,7 @@ MOST_BYTES = 2_000_000
 MOST_LISTED = 5_000
 
 _LONGEST = 2_000
-_SLICE = 1_024
+LINES_AT_ONCE = 1_024
 # Lines this long on average, in a change of this size, were not typed by hand, except in prose.
 _DENSE_LINE = 300
 _DENSE_BYTES = 2_500
@@ -210,7 +210,7 @@ class PatchReader:
 
     def _take(self, count: int) -> Iterator[list[bytes]]:
         """The next lines of one side of a hunk, some at a time."""
-        while count > 0 and (part := list(islice(self._lines, min(count, _SLICE)))):
+        while count > 0 and (part := list(islice(self._lines, min(count, LINES_AT_ONCE)))):
             # "\ No newline at end of file" belongs to the other side's last line.
             if part[0].startswith(b"\\"):
                 del part[0]

@@ -44,7 +44,7 @@ _MOST_MEMORY = 2 << 30
 _CHUNK = 1 << 16
 _PIPE_BYTES = 1 << 20
 # Far above what is read of a line, and above any pair of paths in the header of a patch.
-_LONGEST_LINE = 40_000
+LONGEST_LINE = 40_000
 
 _MOST_CONFIG = 1_000_000
 _MOST_CONFIG_FILES = 50
@@ -219,9 +219,9 @@ def split_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
     rest = b""
     while chunk := read(_CHUNK):
         lines = (rest + chunk).split(b"\n")
-        rest = lines.pop()[:_LONGEST_LINE]
-        if lines and max(map(len, lines)) > _LONGEST_LINE:
-            lines = [line[:_LONGEST_LINE] for line in lines]
+        rest = lines.pop()[:LONGEST_LINE]
+        if lines and max(map(len, lines)) > LONGEST_LINE:
+            lines = [line[:LONGEST_LINE] for line in lines]
         yield from lines
     if rest:
         yield rest
