@@ -7,10 +7,12 @@ own stack, so deep or long input is safe.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from .naming import Language
 from .outline import parse_tree
@@ -28,53 +30,22 @@ _MOST_NODES = 40_000
 _MOST_FACTS = 4_000
 _LONGEST = 400  # characters of one part
 
-_ROLES: dict[str, str] = {
-    node: role
-    for role, nodes in {
-        "return": "return_statement return_expression yield yield_statement yield_expression",
-        "raise": "raise_statement throw_statement throw_expression",
-        "catch": "except_clause catch_clause except_group_clause rescue",
-        "call": "call call_expression method_invocation new_expression object_creation_expression macro_invocation "
-                "invocation_expression",
-        "value": "assignment variable_declarator assignment_expression short_var_declaration assignment_statement "
-                 "const_spec var_spec let_declaration const_item static_item public_field_definition "
-                 "field_definition augmented_assignment enum_assignment property_declaration enum_constant "
-                 "enum_variant field_declaration property_signature method_signature type_alias_declaration",
-        "pair": "keyword_argument pair keyed_element field_initializer dictionary_element",
-        "condition": "if_statement if_expression elif_clause while_statement conditional_expression "
-                     "ternary_expression unless if_let_expression while_expression assert_statement",
-        "case": "switch_case case_clause expression_case match_arm switch_label",
-        "decorator": "decorator marker_annotation annotation attribute_item",
-        "base": "class_heritage extends_clause implements_clause superclass super_interfaces extends_type_clause "
-                "delegation_specifier",
-        "parameter": "default_parameter typed_parameter typed_default_parameter required_parameter "
-                     "optional_parameter parameter_declaration variadic_parameter_declaration formal_parameter "
-                     "spread_parameter parameter assignment_pattern",
-    }.items()
-    for node in nodes.split()
-}  # fmt: skip
-_PARAMETERS = frozenset(("parameters", "formal_parameters", "parameter_list", "lambda_parameters"))
-_FUNCTIONS = frozenset((
-    "function_definition", "function_declaration", "function_expression", "arrow_function", "method_definition",
-    "method_declaration", "constructor_declaration", "function_item", "generator_function_declaration",
-    "abstract_method_signature", "function_signature", "generator_function", "func_literal",
-))  # fmt: skip
-_HOLDERS = frozenset((
-    "class_definition", "class_declaration", "abstract_class_declaration", "impl_item", "type_spec", "struct_item",
-    "enum_item", "trait_item", "interface_declaration", "enum_declaration", "record_declaration",
-    "type_alias_declaration",
-))  # fmt: skip
-_DECLARED = frozenset((
-    "enum_constant", "enum_variant", "field_declaration", "property_signature", "method_signature",
-))  # fmt: skip
-_COLLECTIONS = frozenset((
-    "list", "tuple", "set", "dictionary", "array", "object", "literal_value", "array_expression", "array_initializer",
-    "initializer_list", "expression_list",
-))  # fmt: skip
-_LOOSE = frozenset(("identifier", "list_splat_pattern", "dictionary_splat_pattern", "rest_pattern", "object_pattern"))
+# The types of nodes by what they do, in all grammars together.
+_DATA: dict[str, Any] = json.loads(Path(__file__).with_name("behaviour.json").read_text("utf-8"))
+_ROLES: dict[str, str] = {node: role for role, nodes in _DATA["roles"].items() for node in nodes.split()}
+
+
+def _types(name: str) -> frozenset[str]:
+    return frozenset(_DATA[name].split())
+
+
+_FUNCTIONS, _HOLDERS, _DECLARED = _types("functions"), _types("holders"), _types("declared")
+_COLLECTIONS, _LOOSE, _WRAPPERS = _types("collections"), _types("loose"), _types("wrappers")
+_ENDS, _CLAUSES, _BRANCHES, _ATTEMPTS = _types("ends"), _types("clauses"), _types("branches"), _types("attempts")
+_EITHER, _AROUND, _HEAD_WORDS = _types("either"), _types("around"), _types("words_of_heads")
+_BLOCKS = ("block", "statement_block")
 _RECEIVERS = frozenset(("self", "cls", "this", "&self", "&mut self", "mut self", "self: Self"))
 _PANICS = frozenset(("panic", "bail", "unreachable", "todo", "unimplemented", "abort", "fail"))
-_WRAPPERS = frozenset(("new_expression", "call_expression", "call", "object_creation_expression", "await"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +126,7 @@ class SyntaxFile:
 class _Walk:
     def __init__(self, language: str) -> None:
         self._language = language
+        self._nothing = "None" if language == "python" else "undefined"
         self.found: list[CodeFact] = []
 
     def over(self, root: Node) -> list[CodeFact]:
@@ -205,14 +177,12 @@ class _Walk:
         if trait is not None:
             self._add("base", trait, _text(trait), "", (), owner)
         for child in node.children:
-            if child.type in ("async", "static", "accessibility_modifier", "visibility_modifier", "modifiers",
-                              "abstract", "get", "set"):  # fmt: skip
+            if child.type in _HEAD_WORDS:
                 self._add("modifier", child, _text(child), "", (), owner)
         if self._language == "go" and node.type == "type_spec":
             self._go_type(node, owner)
         if node.type in _FUNCTIONS:
-            result = node.child_by_field_name("return_type") or node.child_by_field_name("result")
-            result = result or (node.child_by_field_name("type") if self._language == "java" else None)
+            result = _field(node, "return_type", "result", *(("type",) if self._language == "java" else ()))
             if result is not None:
                 self._add("result", result, "", _text(result).lstrip(":-> "), (), owner)
             self._parameters(node, owner)
@@ -220,10 +190,8 @@ class _Walk:
 
     def _go_type(self, node: Node, owner: str) -> None:
         inner = node.child_by_field_name("type")
-        fields = (
-            next((one for one in inner.named_children if one.type == "field_declaration_list"), None) if inner else None
-        )
-        for one in fields.named_children if fields is not None else ():
+        lists = [one for one in inner.named_children if one.type == "field_declaration_list"][:1] if inner else []
+        for one in lists[0].named_children if lists else ():
             name, typed = one.child_by_field_name("name"), one.child_by_field_name("type")
             if one.type == "field_declaration":
                 role: Role = "value" if name is not None else "base"
@@ -244,33 +212,24 @@ class _Walk:
                 only_keywords = True
             if _text(one) in _RECEIVERS or not (one.type in _LOOSE or one.type in _ROLES):
                 continue
-            name = (
-                one.child_by_field_name("name") or one.child_by_field_name("pattern") or one.child_by_field_name("left")
-            )
+            name = _field(one, "name", "pattern", "left")
             names = one.children_by_field_name("name") if self._language == "go" else []
-            value = one.child_by_field_name("value") or one.child_by_field_name("right")
+            value = _field(one, "value", "right")
             typed = one.child_by_field_name("type")
             written = _text(name) if name is not None else _text(one)
             if typed is not None and name is None and one.named_child_count:
                 written = _text(one.named_child(0))
-            traits = (
-                {"variadic"}
-                if "*" in written[:2]
-                or written.startswith("...")
-                or "variadic" in one.type
-                or "spread" in one.type
-                or "..." in written
-                else set()
-            )
+            is_variadic = "*" in written[:2] or "..." in written or "variadic" in one.type or "spread" in one.type
             is_optional = value is not None or one.type == "optional_parameter"
-            traits |= {"optional"} if is_optional else set() if traits else {"required"}
-            if only_keywords and "variadic" not in traits:
-                traits |= {"keyword"}
+            traits = ["variadic"] if is_variadic else []
+            traits += ["optional"] if is_optional else [] if is_variadic else ["required"]
+            traits += ["keyword"] if only_keywords and not is_variadic else []
+            traits += [f"type:{_text(typed).lstrip(': ')}"] if typed is not None else []
             if written.lstrip("*") in _RECEIVERS and place <= 1:
                 continue
             for shown in [_text(each) for each in names] or [written]:
                 self._add("parameter", one, shown.lstrip("*.&").removeprefix("mut "), _text(value), (), owner, None,
-                          [*traits, *([f"type:{_text(typed).lstrip(': ')}"] if typed is not None else [])])  # fmt: skip
+                          traits)  # fmt: skip
 
     def _ending(self, node: Node, owner: str) -> None:
         """A body whose last statement returns nothing gives nothing back."""
@@ -283,10 +242,7 @@ class _Walk:
         last = body.named_children[-1] if body.named_children else None
         if last is not None and not _can_end(last):
             return
-        end = last or body
-        self._add(
-            "return", end, "", "None" if self._language == "python" else "undefined", (), owner, None, ("implicit",)
-        )
+        self._add("return", last or body, "", self._nothing, (), owner, None, ("implicit",))
 
     def _fact(self, role: str, node: Node, guards: tuple[str, ...], owner: str) -> None:
         read = {
@@ -301,7 +257,7 @@ class _Walk:
     def _return(self, node: Node, guards: tuple[str, ...], owner: str) -> None:
         value = node.named_children[0] if node.named_children else None
         traits = ("yield",) if "yield" in node.type else ()
-        shown = _text(value) if value is not None else ("None" if self._language == "python" else "undefined")
+        shown = _text(value) if value is not None else self._nothing
         self._add("return", node, _called(value), shown, guards, owner, _count(value), traits)
         if self._language == "go" and (error := _GO_ERROR.search(shown)):
             self._add("raise", node, error[1], shown, guards, owner)
@@ -328,15 +284,11 @@ class _Walk:
                 self._add("base", one, re.split(r"[<(]", _text(one))[0], "", (), owner)
 
     def _catch(self, node: Node, guards: tuple[str, ...], owner: str) -> None:
-        names = [one for one in node.named_children if one.type not in ("block", "statement_block", "comment")]
-        body = node.child_by_field_name("body") or next(
-            (one for one in node.named_children if one.type in ("block", "statement_block")), None
-        )
+        names = [one for one in node.named_children if one.type not in (*_BLOCKS, "comment")]
+        body = _field(node, "body") or next((one for one in node.named_children if one.type in _BLOCKS), None)
         does = body.named_children[0].type if body is not None and body.named_children else "pass_statement"
-        written = " ".join(_text(one) for one in names)
-        self._add(
-            "catch", node, re.sub(r"\bas\s+\w+$", "", written).strip("() "), _text(body), guards, owner, None, (does,)
-        )
+        caught = re.sub(r"\bas\s+\w+$", "", " ".join(_text(one) for one in names)).strip("() ")
+        self._add("catch", node, caught, _text(body), guards, owner, None, (does,))
 
     def _call(self, node: Node, guards: tuple[str, ...], owner: str) -> None:
         name = _called(node)
@@ -347,14 +299,8 @@ class _Walk:
         if last in _PANICS and self._language in ("go", "rust"):
             self._add("raise", node, last, _text(arguments), guards, owner)
         if last == "Err" and self._language == "rust":
-            self._add(
-                "raise",
-                node,
-                _called(listed[0]) or _text(listed[0]) if listed else "Err",
-                _text(arguments),
-                guards,
-                owner,
-            )
+            error = (_called(listed[0]) or _text(listed[0])) if listed else "Err"
+            self._add("raise", node, error, _text(arguments), guards, owner)
         # set("name", value), getenv("NAME", default): a name in quotes is given a value, and a route is no name.
         if len(listed) >= 2 and "string" in listed[0].type and _text(listed[0]).strip("\"'`")[:1] != "/":
             self._add("value", node, _text(listed[0]).strip("\"'`"), _text(listed[1]), guards, owner, _count(listed[1]),
@@ -363,9 +309,7 @@ class _Walk:
     def _value(self, role: str, node: Node, guards: tuple[str, ...], owner: str) -> None:
         if node.type == "field_declaration" and self._language != "rust":
             return  # read with its type in Go, and by its declarators in Java
-        left = next((found for field in ("left", "name", "key", "pattern", "field")
-                     if (found := node.child_by_field_name(field)) is not None), None)  # fmt: skip
-        right = node.child_by_field_name("right") or node.child_by_field_name("value")
+        left, right = _field(node, "left", "name", "key", "pattern", "field"), _field(node, "right", "value")
         if left is None and len(node.named_children) == 2 and node.type not in _DECLARED:
             left, right = node.named_children
         if left is None or (right is None and node.type not in _DECLARED):
@@ -378,7 +322,6 @@ class _Walk:
 
 # In Go an error is returned, by its type or by the variable that holds it.
 _GO_ERROR = re.compile(r"(?:^|[\s,&(])((?:\w+\.)?(?:Err[A-Z]\w*|err[A-Z]\w*|\w+(?:Error|Exception)))\b(?:[({]|$|\W)")
-_ENDS = frozenset(("return_statement", "raise_statement", "throw_statement"))
 
 
 def _can_end(node: Node, depth: int = 0) -> bool:
@@ -388,30 +331,14 @@ def _can_end(node: Node, depth: int = 0) -> bool:
     if depth > 12:
         return True
     inner = [one for one in node.named_children if one.type != "comment"]
-    if node.type in (
-        "block",
-        "statement_block",
-        "else_clause",
-        "finally_clause",
-        "except_clause",
-        "catch_clause",
-        "elif_clause",
-    ):
+    if node.type in _CLAUSES:
         return not inner or _can_end(inner[-1], depth + 1)
     if node.type == "if_statement":
-        branches = [
-            one
-            for one in inner
-            if one.type in ("block", "statement_block", "else_clause", "elif_clause", *_ENDS, "if_statement")
-        ]
+        branches = [one for one in inner if one.type in _BRANCHES]
         has_else = any(one.type == "else_clause" for one in branches)
         return not has_else or any(_can_end(one, depth + 1) for one in branches)
     if node.type == "try_statement":
-        parts = [
-            one
-            for one in inner
-            if one.type in ("block", "statement_block", "except_clause", "catch_clause", "finally_clause")
-        ]
+        parts = [one for one in inner if one.type in _ATTEMPTS]
         finals = [one for one in parts if one.type == "finally_clause"]
         if any(not _can_end(one, depth + 1) for one in finals):
             return False
@@ -424,7 +351,7 @@ def _can_end(node: Node, depth: int = 0) -> bool:
 
 
 def _branches(node: Node, role: str, guards: tuple[str, ...], owner: str) -> Iterator[_Visit]:
-    condition = node.child_by_field_name("condition") or node.child_by_field_name("value")
+    condition = _field(node, "condition", "value")
     if node.type == "conditional_expression" and len(node.named_children) == 3:
         then, condition, other = node.named_children
         shown = _text(condition)
@@ -433,9 +360,7 @@ def _branches(node: Node, role: str, guards: tuple[str, ...], owner: str) -> Ite
         yield _Visit(other, (*guards, f"not ({shown})"), owner)
         return
     if role == "catch":
-        shown = "except " + " ".join(
-            _text(one) for one in node.named_children if one.type not in ("block", "statement_block")
-        )
+        shown = "except " + " ".join(_text(one) for one in node.named_children if one.type not in _BLOCKS)
     else:
         shown = _text(condition if condition is not None else node.named_children[0] if node.named_children else None)
     for place, child in enumerate(node.children):
@@ -443,12 +368,9 @@ def _branches(node: Node, role: str, guards: tuple[str, ...], owner: str) -> Ite
             continue
         field = node.field_name_for_child(place)
         is_other = field == "alternative" or child.type in ("else_clause", "elif_clause", "else")
-        if condition is not None and child.id == condition.id:
-            yield _Visit(child, guards, owner)
-        elif is_other:
-            yield _Visit(child, (*guards, f"not ({shown})"), owner)
-        else:
-            yield _Visit(child, (*guards, shown), owner)
+        is_condition = condition is not None and child.id == condition.id
+        around = guards if is_condition else (*guards, f"not ({shown})" if is_other else shown)
+        yield _Visit(child, around, owner)
 
 
 def _text(node: Node | None) -> str:
@@ -458,28 +380,23 @@ def _text(node: Node | None) -> str:
     return " ".join(data.decode("utf-8", "replace")[:_LONGEST].split())
 
 
+def _field(node: Node, *names: str) -> Node | None:
+    """The child under the first of these fields that a node has."""
+    return next((found for name in names if (found := node.child_by_field_name(name)) is not None), None)
+
+
 def _called(node: Node | None) -> str:
     """The name that an expression calls or creates; "" if it does neither."""
     for _ in range(3):
-        if node is None:
-            return ""
-        if (
-            node.type in ("await", "await_expression", "parenthesized_expression", "expression_list")
-            and node.named_children
-        ):
-            node = node.named_children[0]
-            continue
-        break
+        if node is None or node.type not in _AROUND or not node.named_children:
+            break
+        node = node.named_children[0]
     if node is None or node.type not in (*_WRAPPERS, "method_invocation", "macro_invocation"):
         return ""
     if node.type == "method_invocation":
-        target = _text(node.child_by_field_name("object"))
-        return (
-            f"{target}.{_text(node.child_by_field_name('name'))}" if target else _text(node.child_by_field_name("name"))
-        )
-    function = next((found for field in ("function", "constructor", "type", "macro", "name")
-                     if (found := node.child_by_field_name(field)) is not None), None)  # fmt: skip
-    return _text(function)[:120]
+        target, name = _text(_field(node, "object")), _text(_field(node, "name"))
+        return f"{target}.{name}" if target else name
+    return _text(_field(node, "function", "constructor", "type", "macro", "name"))[:120]
 
 
 def _count(node: Node | None) -> int | None:
@@ -491,12 +408,7 @@ def _count(node: Node | None) -> int | None:
         arguments = node.child_by_field_name("arguments")
         listed = arguments.named_children if arguments is not None else []
         node = listed[0] if len(listed) == 1 else None
-    if node is not None and node.type in (
-        "conditional_expression",
-        "boolean_operator",
-        "binary_expression",
-        "ternary_expression",
-    ):
+    if node is not None and node.type in _EITHER:
         # `formats or [...]`: the entries that count where nothing is given.
         node = next((one for one in node.named_children if one.type in _COLLECTIONS), None)
     if node is not None and node.type == "union_type":
