@@ -91,6 +91,19 @@ class PostgresServer:
             found = connection.execute(statement.encode())
             return found.fetchall() if found.description else []
 
+    def cut(self, url: str) -> None:
+        """End every connection to a database, as a restart of the server does."""
+        self.run(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name_in(url)}'")
+
+    @contextmanager
+    def empty_database(self, name: str, owner: str = "postgres") -> Iterator[str]:
+        """The URL of a new database without any table."""
+        self.run(f"CREATE DATABASE {name} OWNER {owner}")
+        try:
+            yield self.url(name, owner)
+        finally:
+            self.run(f"DROP DATABASE {name} WITH (FORCE)")
+
     @contextmanager
     def database(self) -> Iterator[str]:
         """The URL of a new store with an empty, current schema."""
@@ -208,6 +221,11 @@ def transaction_pooler(server: PostgresServer, connections: int) -> Iterator[Pos
         running.terminate()
         running.wait()
         shutil.rmtree(pooler.folder, ignore_errors=True)
+
+
+def name_in(url: str) -> str:
+    """The name of the database in an address."""
+    return url.rpartition("/")[2]
 
 
 def both_url(database: str, *servers: PostgresServer) -> str:

@@ -18,7 +18,7 @@ from cortex_py import Cortex
 from faults.team import Client, Team
 from operations.raw_calls import answer, connection, send_call
 
-from postgres_server import PostgresServer, running_server
+from postgres_server import PostgresServer, name_in, running_server
 from stub_backend import StubBackend
 
 pytestmark = pytest.mark.sqlite_only  # it starts a server of its own
@@ -72,7 +72,7 @@ def _check(
     retried = {content for one in threads for content in one.retried}
     assert len(written) >= len(threads)
     print(f"{len(written)} written, {sum(one.read for one in threads)} read back, {len(retried)} repeated")
-    stored = dict(postgres.run("SELECT id, content FROM memory", url.rpartition("/")[2]))
+    stored = dict(postgres.run("SELECT id, content FROM memory", name_in(url)))
     assert {id: stored.get(id) for id in written} == written
     # What was never in doubt is there once; what was repeated may be there twice, and nothing else is.
     times = Counter(stored.values())

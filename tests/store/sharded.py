@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
+from typing import Any
 
-import numpy as np
 import psycopg
-from numpy.typing import NDArray
 from routing import Route, route
 
 from cortex_py.clock import Clock
@@ -240,39 +239,13 @@ class ShardedDatabase:
             stack.callback(session.end)
             yield session
 
-    def has_table(self, session: Session, name: str) -> bool:
-        return self._databases[0].has_table(session, name)
+    def __getattr__(self, name: str) -> Any:
+        """What is the same on every server, such as the words of the text index."""
+        return getattr(self._databases[0], name)
 
     def new_numbers(self, session: Session, spaces: Sequence[str]) -> list[int]:
         assert isinstance(session, _Session)
         return [self._databases[0].new_numbers(session.on(space), [space])[0] for space in spaces]
-
-    def index_texts(self, session: Session, entries: Sequence[tuple[str, int, str]]) -> None:
-        self._databases[0].index_texts(session, entries)
-
-    def index_text(self, session: Session, space: str, num: int, words: str) -> None:
-        self._databases[0].index_text(session, space, num, words)
-
-    def unindex_text(self, session: Session, space: str, num: int) -> None:
-        self._databases[0].unindex_text(session, space, num)
-
-    def text_matches(
-        self,
-        session: Session,
-        space: str,
-        word: str,
-        space_words: Sequence[str],
-        limit: int,
-        above: int = 0,
-        below: int = 0,
-    ) -> list[int]:
-        return self._databases[0].text_matches(session, space, word, space_words, limit, above, below)
-
-    def numbers(self, session: Session, sql: str, params: Sequence[Sql]) -> NDArray[np.int64]:
-        return self._databases[0].numbers(session, sql, params)
-
-    def text_condition(self, session: Session, spaces: Sequence[str], words: Sequence[str]) -> tuple[str, list[Sql]]:
-        return self._databases[0].text_condition(session, spaces, words)
 
     def compact(self) -> None:
         for one in self._databases:
@@ -292,9 +265,6 @@ class ShardedDatabase:
 
     def server_load(self) -> None:
         return None
-
-    def leads(self, name: str) -> bool:
-        return self._databases[0].leads(name)
 
     def close(self) -> None:
         for one in (*self._databases, self._all):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -93,12 +93,6 @@ class Writing:
 
     def all_there(self, cortex: Cortex) -> bool:
         return all(cortex.memories.get(one).id == one for one in self.done)
-
-
-@contextmanager
-def _writing(cortex: Cortex, name: str) -> Iterator[Writing]:
-    with Writing(cortex, name) as writing:
-        yield writing
 
 
 def test_a_filled_store_is_distributed_with_everything_in_it(
@@ -230,7 +224,7 @@ def test_a_space_moves_to_another_worker_while_it_is_written(
     cluster: CitusCluster, url: str, tmp_path: Path, project: Path, clock: FakeClock
 ) -> None:
     schema = url.rpartition("%3D")[2]
-    with opened(tmp_path / "home", project, clock, database_url=url) as cortex, _writing(cortex, "moving") as writing:
+    with opened(tmp_path / "home", project, clock, database_url=url) as cortex, Writing(cortex, "moving") as writing:
         before = cluster.worker_of(url, cortex.project.id)
         after = next(worker for worker in cluster.workers if worker is not before)
         cluster.run(
@@ -248,7 +242,7 @@ def test_a_space_moves_to_another_worker_while_it_is_written(
 def test_a_worker_is_added_and_gets_its_share_while_a_store_is_written(
     cluster: CitusCluster, url: str, tmp_path: Path, project: Path, clock: FakeClock
 ) -> None:
-    with opened(tmp_path / "home", project, clock, database_url=url) as cortex, _writing(cortex, "growing") as writing:
+    with opened(tmp_path / "home", project, clock, database_url=url) as cortex, Writing(cortex, "growing") as writing:
         added = cluster.add_worker()
         cluster.run("SELECT citus_rebalance_start(shard_transfer_mode := 'force_logical')")
         cluster.run("SELECT citus_rebalance_wait()")

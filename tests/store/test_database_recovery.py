@@ -12,10 +12,11 @@ from cortex_py import Cortex
 from cortex_py.clock import SystemClock
 from cortex_py.security.callers import Caller
 from cortex_py.store.postgres.engine import open_postgres
+from inside import database_of
 from timing import MINUTE
 
 from homes import fill, opened, state
-from postgres_server import PostgresServer, running_server
+from postgres_server import PostgresServer, name_in, running_server
 
 pytestmark = pytest.mark.sqlite_only  # it brings its own databases
 
@@ -23,7 +24,7 @@ ANN = Caller("ann", "bot", frozenset(("read",)), "token:1")
 
 
 def _sequence(cortex: Cortex) -> int:
-    with cortex._store.database.read() as session:
+    with database_of(cortex).read() as session:
         ((seq,),) = session.rows("SELECT seq FROM space_change WHERE space = ?", (cortex.project.id,))
     return int(seq)
 
@@ -37,7 +38,7 @@ def _goes_on(cortex: Cortex, sequence: int, events: int) -> None:
     fresh = cortex.memories.capture("written after the recovery")
     assert _sequence(cortex) > sequence
     assert cortex.memories.recall("recovery").results[0].memory.id == fresh.id
-    assert cortex._store.database.caller_role()  # type: ignore[attr-defined]
+    assert database_of(cortex).caller_role()  # type: ignore[attr-defined]
 
 
 def test_a_dump_is_restored_elsewhere_and_goes_on(postgres_server: PostgresServer, home: Path, project: Path) -> None:
@@ -48,7 +49,7 @@ def test_a_dump_is_restored_elsewhere_and_goes_on(postgres_server: PostgresServe
             cortex.audit.record(ANN, "tool:before", "ok")
             before, sequence = state(cortex), _sequence(cortex)
             events = cortex.audit.verify().events
-        name = url.rpartition("/")[2]
+        name = name_in(url)
         reached = ["-h", postgres_server.folder, "-U", "postgres"]
         postgres_server.call("pg_dump", *reached, "-Fc", "-f", dump, name)
     postgres_server.run("CREATE DATABASE restored")

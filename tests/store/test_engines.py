@@ -21,6 +21,7 @@ from cortex_py.ids import IdMaker
 from cortex_py.memory.capture.capture import NewMemory
 from cortex_py.store.documents.document import SHARED_KINDS
 from cortex_py.store.rows import space_word
+from inside import database_of, store_of
 
 from helpers import FakeClock
 from homes import fill, opened, state
@@ -64,7 +65,7 @@ class Both:
             assert state(self.postgres, space=space) == state(self.sqlite, space=space)
 
     def spaces(self) -> list[str]:
-        with self.sqlite._store.database.read() as session:
+        with database_of(self.sqlite).read() as session:
             return [row[0] for row in session.rows("SELECT DISTINCT space FROM memory ORDER BY space")]
 
 
@@ -213,7 +214,7 @@ def test_the_text_index_answers_alike(both: Both) -> None:
     both.do(lambda cortex: cortex.memories.capture_many(_notes(60, both.clock.now())))
 
     def matches(cortex: Cortex, space: str, *narrowed: str) -> list[list[int]]:
-        store = cortex._store
+        store = store_of(cortex)
         words = [store._names.words(word)[0] for word in ("kafka", "redis", "absent")]
         with store.database.read() as session:
             places = {num: n for n, num in enumerate(store.memories.all_numbers(session, cortex.project.id))}

@@ -13,7 +13,7 @@ from cortex_py import Cortex
 from cortex_py.clock import SystemClock
 from cortex_py.errors import StoreBusy, StoreReadOnly, StoreUnavailable
 from cortex_py.store.postgres.engine import open_postgres
-from cortex_py.store.postgres.pool import Pool
+from cortex_py.store.postgres.pool import ConnectionPool, full_conninfo
 from timing import MINUTE
 
 from homes import opened
@@ -102,10 +102,13 @@ def test_a_server_that_was_replaced_is_refused(pair: tuple[PostgresServer, Postg
 
 
 def test_the_place_names_every_server() -> None:
-    assert Pool("postgresql://me:secret@a:1,b:2/db").place == "a:1,b:2/db"
-    assert Pool("postgresql:///db?host=a,b&port=5").place == "a:5,b:5/db"
-    assert Pool("postgresql://a,b/db").place == "a,b/db"
-    assert "target_session_attrs=read-write" in Pool("postgresql://a,b/db")._conninfo
-    assert "target_session_attrs=any" in Pool("postgresql://a,b/db?target_session_attrs=any")._conninfo
-    assert "target_session_attrs=prefer-standby" in Pool("postgresql://a,b/db", replica=True)._conninfo
-    assert "target_session_attrs" not in Pool("postgresql://a/db")._conninfo
+    for url, place in (
+        ("postgresql://me:secret@a:1,b:2/db", "a:1,b:2/db"),
+        ("postgresql:///db?host=a,b&port=5", "a:5,b:5/db"),
+        ("postgresql://a,b/db", "a,b/db"),
+    ):
+        assert ConnectionPool(url).place == place
+    assert "target_session_attrs=read-write" in full_conninfo("postgresql://a,b/db")
+    assert "target_session_attrs=any" in full_conninfo("postgresql://a,b/db?target_session_attrs=any")
+    assert "target_session_attrs=prefer-standby" in full_conninfo("postgresql://a,b/db", replica=True)
+    assert "target_session_attrs" not in full_conninfo("postgresql://a/db")

@@ -11,7 +11,7 @@ from timing import no_hang
 
 from helpers import FakeClock
 from homes import opened
-from postgres_server import PostgresServer
+from postgres_server import PostgresServer, name_in
 
 LONG = 120.0
 
@@ -34,18 +34,17 @@ class Listener:
 def test_a_capture_and_a_prompt_of_another_process_are_told(
     tmp_path: Path, project: Path, clock: FakeClock, postgres_url: str
 ) -> None:
-    database = open_postgres(postgres_url, SystemClock())
     with opened(tmp_path / "one", project, clock, database_url=postgres_url) as cortex:
         for change in (
             lambda: cortex.memories.capture("something new"),
             lambda: cortex.prompts.save("greet", "Hello {{who}}."),
         ):
+            database = open_postgres(postgres_url, SystemClock())
             listener = Listener(database)
             with no_hang():
                 change()
                 assert listener.result() is True
-            database._notices.close()
-    database.close()
+            database.close()
 
 
 def test_what_changes_nothing_is_not_told(tmp_path: Path, project: Path, clock: FakeClock, postgres_url: str) -> None:
@@ -61,7 +60,7 @@ def test_what_changes_nothing_is_not_told(tmp_path: Path, project: Path, clock: 
 def test_another_schema_is_another_store(
     tmp_path: Path, project: Path, clock: FakeClock, postgres_server: PostgresServer, postgres_url: str
 ) -> None:
-    postgres_server.run("CREATE SCHEMA team", postgres_url.rpartition("/")[2])
+    postgres_server.run("CREATE SCHEMA team", name_in(postgres_url))
     database = open_postgres(postgres_url, SystemClock())
     apart = f"{postgres_url}?options=-csearch_path%3Dteam"
     with opened(tmp_path / "one", project, clock, database_url=apart) as cortex:
@@ -76,7 +75,7 @@ def test_a_lost_connection_may_have_missed_something_and_is_made_anew(
 ) -> None:
     database = open_postgres(postgres_url, SystemClock())
     listener = Listener(database)
-    name = postgres_url.rpartition("/")[2]
+    name = name_in(postgres_url)
     postgres_server.run(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'")
     assert listener.result() is True
     assert database.wait_for_change(0.1) is True

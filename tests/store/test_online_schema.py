@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -9,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cases import each
 from cortex_py.clock import SystemClock
 from cortex_py.store import migrations
 from cortex_py.store.postgres import engine
 from cortex_py.store.postgres.engine import POSTGRES_STEPS, open_postgres
-from cortex_py.store.postgres.online import FIRST_RULED, later_indexes, statement_fault
+from cortex_py.store.postgres.online import later_indexes
 from timing import MINUTE
 
 from homes import opened
@@ -35,47 +35,26 @@ def _step(monkeypatch: pytest.MonkeyPatch, *statements: str) -> None:
     monkeypatch.setattr(engine, "POSTGRES_STEPS", (*POSTGRES_STEPS, ()))
 
 
-@each(
-    "statement",
-    [
-        *SAMPLE,
-        "CREATE TABLE other (space TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (space, at))",
-        "ALTER TABLE memory ADD COLUMN sample INTEGER NOT NULL DEFAULT 0",
-        'ALTER TABLE "import" ENABLE ROW LEVEL SECURITY',
-        "INSERT INTO setting (name, value) VALUES ('a', 'b')",
-        "DROP INDEX memory_sample",
-    ],
+# The steps from this one on follow the rule. They take no time however many rows there are, and a server of the version
+# before goes on: a new column has no default, or a constant, and nothing is dropped but an index that another replaces.
+_FIRST_RULED = 20
+_QUICK = (
+    r"CREATE INDEX \w+ ON \w+\b",
+    r"CREATE TABLE \w+\b",
+    r"ALTER TABLE \"?\w+\"? ADD COLUMN \w+ \w+(\[\])?( NOT NULL DEFAULT ('[^']*'|-?\d+)| DEFAULT \S+)?$",
+    r"ALTER TABLE \"?\w+\"? (ENABLE ROW LEVEL SECURITY$|SET \()",
+    r"(CREATE|ALTER|DROP) POLICY\b",
+    r"CREATE (OR REPLACE )?FUNCTION\b",
+    r"DROP INDEX \w+$",
+    r"INSERT INTO \w+ \([^)]*\) VALUES\b",
 )
-def test_what_takes_no_time_may_be_in_a_step(statement: str) -> None:
-    assert statement_fault(statement) is None
-
-
-@each(
-    "statement",
-    [
-        "CREATE UNIQUE INDEX one ON memory (id)",
-        "ALTER TABLE memory ADD COLUMN at INTEGER NOT NULL DEFAULT (random())",
-        "ALTER TABLE memory ADD COLUMN at INTEGER REFERENCES other (at)",
-        "ALTER TABLE memory ADD PRIMARY KEY (num)",
-        "ALTER TABLE memory ADD CONSTRAINT c CHECK (num > 0)",
-        "ALTER TABLE memory ALTER COLUMN num SET NOT NULL",
-        "ALTER TABLE memory ALTER COLUMN num TYPE TEXT",
-        "ALTER TABLE memory DROP COLUMN role",
-        "ALTER TABLE memory RENAME COLUMN role TO part",
-        "UPDATE memory SET role = ''",
-        "INSERT INTO other (space) SELECT space FROM memory",
-        "DROP TABLE chunk",
-        "DELETE FROM memory",
-    ],
-)
-def test_what_takes_long_or_breaks_the_version_before_may_not(statement: str) -> None:
-    assert statement_fault(statement)
 
 
 def test_every_later_step_follows_the_rule() -> None:
-    for statements in _EVERY_STEP[FIRST_RULED - 1 :]:
-        for statement in statements:
-            assert statement_fault(statement) is None, statement
+    """Add a column or a table, let upkeep fill it, and drop what nobody uses in a version after that."""
+    quick = re.compile("|".join(rf"\s*(?:{form})" for form in _QUICK))
+    for statements in _EVERY_STEP[_FIRST_RULED - 1 :]:
+        assert [statement for statement in statements if not quick.match(statement)] == []
 
 
 def test_indexes_of_an_older_store_are_built_beside_its_use(
@@ -86,9 +65,7 @@ def test_indexes_of_an_older_store_are_built_beside_its_use(
         "memory_unlooked", "memory_user", "memory_agent", "memory_pending",
         "memory_filed", "memory_of_line", "memory_source", "memory_expiring",
     }  # fmt: skip
-    postgres_server.run("CREATE DATABASE older")
-    url = postgres_server.url("older")
-    try:
+    with postgres_server.empty_database("older") as url:
         with monkeypatch.context() as old:
             use_schema(old, 13)
             with opened(tmp_path / "old", project, database_url=url) as cortex:
@@ -101,8 +78,6 @@ def test_indexes_of_an_older_store_are_built_beside_its_use(
         postgres_server.run("DROP INDEX memory_user", "older")
         open_postgres(url, SystemClock()).close()
         assert later <= {row[0] for row in postgres_server.run(_VALID, "older")}
-    finally:
-        postgres_server.run("DROP DATABASE older WITH (FORCE)")
 
 
 def test_nobody_waits_behind_a_step_that_waits(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,12 +145,11 @@ class _Watch(threading.Thread):
 
 @pytest.fixture
 def large(postgres_server: PostgresServer, tmp_path: Path, project: Path) -> Iterator[str]:
-    postgres_server.run("CREATE DATABASE large")
-    with opened(tmp_path / "fill", project, database_url=postgres_server.url("large")) as cortex:
-        cortex.memories.capture("one of a million")
-    _multiply(postgres_server, "large")
-    yield "large"
-    postgres_server.run("DROP DATABASE large WITH (FORCE)")
+    with postgres_server.empty_database("large") as url:
+        with opened(tmp_path / "fill", project, database_url=url) as cortex:
+            cortex.memories.capture("one of a million")
+        _multiply(postgres_server, "large")
+        yield "large"
 
 
 @pytest.mark.soak

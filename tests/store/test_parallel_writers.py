@@ -14,7 +14,8 @@ from cortex_py.clock import SystemClock
 from cortex_py.errors import CortexError, StoreBusy, StoreUnavailable
 from cortex_py.store.groups import CommitGroups
 from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
-from cortex_py.store.postgres.turns import Turns
+from cortex_py.store.postgres.turns import WriterTurns
+from inside import database_of, store_of
 
 from helpers import FakeClock
 from homes import opened
@@ -60,7 +61,7 @@ def test_only_writers_of_one_space_wait_for_each_other(pair: tuple[PostgresDatab
 
 
 def test_a_writer_of_the_whole_store_is_not_passed_for_ever() -> None:
-    turns, passed = Turns(), threading.Event()
+    turns, passed = WriterTurns(), threading.Event()
 
     def alone() -> None:
         with turns.take(frozenset(), LONG) as taken:
@@ -70,7 +71,7 @@ def test_a_writer_of_the_whole_store_is_not_passed_for_ever() -> None:
     with turns.take(frozenset("a"), LONG):
         thread = threading.Thread(target=alone)
         thread.start()
-        while not turns._asked:
+        while not turns.asked:
             pass
         with turns.take(frozenset("b"), 0.05) as taken:
             assert not taken
@@ -115,7 +116,7 @@ def test_captures_that_wait_are_committed_together(
     with opened(home, project, clock, database_url=url) as cortex:
         # The first two find out which model the store has.
         first = [cortex.memories.capture(f"known already {n}") for n in range(2)]
-        store = cortex._store
+        store = store_of(cortex)
         with ThreadPoolExecutor(12) as pool:
             with store.database.write(cortex.project.id) as session:
                 before = session.rows("SELECT seq FROM space_change WHERE space = ?", (cortex.project.id,))
@@ -200,8 +201,8 @@ def test_a_store_that_counted_changes_together_goes_on(
             cortex.memories.delete(gone.id, hard=True)
             before, summary = shown(cortex), cortex.contexts.summary(branch.id)
     with opened(home, project, clock, database_url=url) as cortex:
-        with cortex._store.database.read() as session:
-            assert not cortex._store.database.has_table(session, "state")
+        with database_of(cortex).read() as session:
+            assert not database_of(cortex).has_table(session, "state")
             counts = dict(session.rows("SELECT space, seq FROM space_change"))
             last = dict(session.rows("SELECT space, max(seq) FROM memory GROUP BY space"))
         assert counts.keys() >= {cortex.project.id, "user:local"}
@@ -234,7 +235,7 @@ def test_a_writer_that_is_interrupted_holds_nobody_up(takes: bool) -> None:
 
 
 def test_a_turn_that_is_interrupted_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns = Turns()
+    turns = WriterTurns()
 
     def stopped(*_: object, **__: object) -> bool:
         raise KeyboardInterrupt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ from cortex_py.clock import SystemClock
 from cortex_py.errors import AccessDenied, StorageError
 from cortex_py.store.database import Bounds
 from cortex_py.store.postgres.engine import open_postgres
+from inside import database_of
 
 from helpers import FakeClock
 from homes import fill, opened, state
-from postgres_server import PostgresServer
+from postgres_server import PostgresServer, name_in
 
 pytestmark = pytest.mark.sqlite_only  # it brings its own database
 
@@ -28,7 +30,7 @@ _LEFT_BEHIND = """
 
 
 def test_nobody_sees_rows_of_another_caller(pooler: PostgresServer, postgres_url: str) -> None:
-    name = postgres_url.rpartition("/")[2]
+    name = name_in(postgres_url)
     current = threading.local()
     database = open_postgres(
         pooler.url(name), SystemClock(), lambda: getattr(current, "bounds", None), direct_url=postgres_url
@@ -56,17 +58,11 @@ def test_nobody_sees_rows_of_another_caller(pooler: PostgresServer, postgres_url
     def work(number: int) -> None:
         space, other = f"space {number}", f"space {(number + 1) % _CALLERS}"
         current.bounds = Bounds(f"caller {number}", frozenset({space}), frozenset({space}))
-        try:
-            for n in range(_TURNS):
-                turn(space, other, n)
-        except BaseException as error:  # noqa: BLE001  # reported where the threads are joined
-            faults.append(error)
+        for n in range(_TURNS):
+            turn(space, other, n)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(_CALLERS)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    with ThreadPoolExecutor(_CALLERS) as pool:
+        list(pool.map(work, range(_CALLERS)))
     assert faults == []
     with database.read() as session:
         assert session.rows("SELECT count(*) FROM saved_change")[0][0] == _CALLERS * _TURNS
@@ -78,7 +74,7 @@ def test_nobody_sees_rows_of_another_caller(pooler: PostgresServer, postgres_url
 def test_everything_works_through_it(
     pooler: PostgresServer, postgres_url: str, tmp_path: Path, project: Path, clock: FakeClock
 ) -> None:
-    addresses = {"database_url": pooler.url(postgres_url.rpartition("/")[2]), "database_direct_url": postgres_url}
+    addresses = {"database_url": pooler.url(name_in(postgres_url)), "database_direct_url": postgres_url}
     with (
         opened(tmp_path / "one", project, clock, **addresses) as one,
         opened(tmp_path / "two", project, clock, **addresses) as two,
@@ -88,11 +84,11 @@ def test_everything_works_through_it(
             fill(one, f"round{n}")
             assert two.memories.recall(f"round{n} Kafka", mode="text").results
         assert state(one) == state(two)
-        heard = two._store.database
+        heard = database_of(two)
         heard.wait_for_change(0)
         one.memories.capture("news")
         assert heard.wait_for_change(20)
-        assert one._store.database.leads("upkeep") and not heard.leads("upkeep")
+        assert database_of(one).leads("upkeep") and not heard.leads("upkeep")
         one.upkeep()
-        one._store.database.compact()
+        database_of(one).compact()
         assert one.check() == []

@@ -15,11 +15,12 @@ from cortex_py.store.database import Session
 from cortex_py.store.postgres import engine as postgres
 from cortex_py.store.postgres.engine import PostgresDatabase
 from cortex_py.store.postgres.vector_index import VectorIndex
+from inside import database_of
 
 from helpers import FakeClock
 from homes import opened, state
 from old_schemas import use_schema
-from postgres_server import PostgresServer
+from postgres_server import PostgresServer, name_in
 
 BEFORE = 9
 
@@ -49,14 +50,12 @@ def url(request: pytest.FixtureRequest) -> Iterator[str | None]:
         yield None
         return
     server: PostgresServer = request.getfixturevalue("postgres_server")
-    name = "before_placement"
-    server.run(f"CREATE DATABASE {name}")
-    yield server.url(name)
-    server.run(f"DROP DATABASE {name} WITH (FORCE)")
+    with server.empty_database("before_placement") as made:
+        yield made
 
 
 def _recalled(cortex: Cortex) -> list[tuple[object, ...]]:
-    with cortex._store.database.read() as session:
+    with database_of(cortex).read() as session:
         return session.rows("SELECT * FROM recalled ORDER BY memory_id, recalls")
 
 
@@ -68,7 +67,7 @@ def test_a_store_of_the_version_before_keeps_all_it_had(
     with _released(monkeypatch), opened(home, project, clock, database_url=url) as cortex:
         note = cortex.memories.capture("The ledger rounds half to even", tags=["money"])
         own = cortex.memories.capture("Everybody uses tabs", domain="user")
-        with cortex._store.database.write() as session:
+        with database_of(cortex).write() as session:
             session.run_many(
                 "INSERT INTO recalled (memory_id, recalls, recalled_at) VALUES (?, ?, ?)",
                 [(note.id, 3, 30), (own.id, 2, 20), ("f" * 40, 1, 10)],
@@ -95,21 +94,15 @@ def test_a_store_of_the_version_before_keeps_all_it_had(
 def test_it_leaves_the_same_schema_as_a_new_store(
     postgres_server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch, clock: FakeClock
 ) -> None:
-    name = "grown_by_steps"
-    postgres_server.run(f"CREATE DATABASE {name}")
-    try:
+    keys = (
+        "SELECT conrelid::regclass::text, conname::text, pg_get_constraintdef(oid) FROM pg_constraint "
+        "WHERE connamespace = 'public'::regnamespace AND contype IN ('p', 'u') ORDER BY 1, 2"
+    )
+    with postgres_server.empty_database("grown_by_steps") as url:
         with _released(monkeypatch):
-            postgres.open_postgres(postgres_server.url(name), clock).close()
-        postgres.open_postgres(postgres_server.url(name), clock).close()
-        keys = (
-            "SELECT conrelid::regclass::text, conname::text, pg_get_constraintdef(oid) FROM pg_constraint "
-            "WHERE connamespace = 'public'::regnamespace AND contype IN ('p', 'u') ORDER BY 1, 2"
-        )
-        grown, made = (postgres_server.run(keys, one) for one in (name, postgres_url.rpartition("/")[2]))
-        assert grown == made
-        assert ("memory", "memory_pkey", "PRIMARY KEY (space, num)") in made
-        assert ("chunk", "chunk_pkey", "PRIMARY KEY (space, num, n)") in made
-        assert ("memory_text", "memory_text_pkey", "PRIMARY KEY (space, num)") in made
-        assert ("recalled", "recalled_pkey", "PRIMARY KEY (space, memory_id)") in made
-    finally:
-        postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)")
+            postgres.open_postgres(url, clock).close()
+        postgres.open_postgres(url, clock).close()
+        grown, made = (postgres_server.run(keys, name_in(one)) for one in (url, postgres_url))
+    assert grown == made
+    for table, key in (("memory", "num"), ("chunk", "num, n"), ("memory_text", "num"), ("recalled", "memory_id")):
+        assert (table, f"{table}_pkey", f"PRIMARY KEY (space, {key})") in made

@@ -13,6 +13,7 @@ import pytest
 from cases import each
 from cortex_py import Cortex
 from cortex_py.store import sqlite
+from inside import database_of, store_of
 
 from homes import opened
 from old_schemas import use_schema
@@ -50,8 +51,8 @@ _QUESTIONS: dict[str, Callable[[Cortex, str], object]] = {
 
 
 def _expired(cortex: Cortex) -> list[int]:
-    with cortex._store.database.read() as session:
-        return cortex._store.statistics.expired(session, cortex.project.id, 1)
+    with database_of(cortex).read() as session:
+        return store_of(cortex).statistics.expired(session, cortex.project.id, 1)
 
 
 @contextmanager
@@ -84,8 +85,8 @@ def _grown(folder: Path, records: int) -> tuple[Cortex, str]:
     cortex.memories.capture("A plain note", namespace="learnings", source="lib/plain.py")
     # The first question of a process loads the columns from which later ones count.
     cortex.memories.recall("plain note")
-    with cortex._store.database.write(cortex.project.id) as session:
-        seq = cortex._store.memories.next_seq(session, cortex.project.id)
+    with database_of(cortex).write(cortex.project.id) as session:
+        seq = store_of(cortex).memories.next_seq(session, cortex.project.id)
         session.run(_COPY, (records, seq))
         session.run(_COPY_CHUNKS)
     cortex.memories.recall("plain note")
@@ -133,7 +134,7 @@ def test_a_store_of_the_schema_before_opens_with_the_new_indexes(
         assert cortex.memories.recall("database", filter="path:src/*").total == 1
         (turn,) = cortex.contexts.content(branch)
         assert "The first step is done" in str(turn)
-        with cortex._store.database.read() as session:
+        with database_of(cortex).read() as session:
             names = {row[0] for row in session.rows("SELECT name FROM sqlite_master WHERE type = 'index'")}
     assert {"memory_filed", "memory_of_line", "memory_source", "memory_expiring"} <= names
     assert not {"memory_namespace", "memory_branch"} & names

@@ -8,6 +8,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,17 +33,18 @@ from cortex_py.errors import (
 )
 from cortex_py.store import migrations
 from cortex_py.store.packing import Dictionaries
-from cortex_py.store.postgres import pool as postgres_pool
 from cortex_py.store.postgres.engine import PostgresDatabase, as_postgres, open_postgres
 from cortex_py.store.postgres.errors import translate_errors
+from cortex_py.store.postgres.pool import ConnectionPool
 from cortex_py.store.search.process_space import changes_of
 from cortex_py.store.tables.memories import MemoryTable
+from inside import database_of, store_of
 from timing import no_hang
 
 from forking import python_command
 from helpers import FakeClock
 from homes import fill, opened, state
-from postgres_server import PostgresServer
+from postgres_server import PostgresServer, name_in
 from stub_backend import StubBackend
 
 WRITER = Path(__file__).parents[1] / "faults" / "writer.py"
@@ -67,15 +69,6 @@ def test_a_statement_that_outlasts_its_call_is_stopped_by_the_server(database: P
     with database.read() as session:
         assert not database.has_table(session, "by_half")
         assert session.rows("SHOW statement_timeout") == [("0",)]
-
-
-def _name(url: str) -> str:
-    return url.rpartition("/")[2]
-
-
-def _cut(server: PostgresServer, url: str) -> None:
-    """End every connection to a database, as a restart of the server does."""
-    server.run(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{_name(url)}'")
 
 
 # -- spelling ------------------------------------------------------------------------------------
@@ -134,7 +127,7 @@ def test_an_error_rolls_back_and_the_connection_is_used_again(database: Postgres
             session.run("SELECT 1/0")
     with database.read() as session:
         assert session.rows("SELECT revision FROM tenancy") == [(0,)]
-    assert len(database.pool._idle) == 1
+    assert database.vitals().idle == 1
 
 
 def test_nothing_is_written_in_a_read(database: PostgresDatabase) -> None:
@@ -166,25 +159,18 @@ def test_the_sequence_follows_the_order_of_commits(postgres_url: str) -> None:
                 )
                 last = now
 
-    reader = threading.Thread(target=read, args=(bases[2],))
-    writers = [threading.Thread(target=write, args=(base, n)) for n, base in enumerate(bases[:2])]
-    reader.start()
-    for one in writers:
-        one.start()
-    for one in writers:
-        one.join()
-    stop.set()
-    reader.join()
+    with ThreadPoolExecutor(3) as pool:
+        reading = pool.submit(read, bases[2])
+        list(pool.map(write, bases[:2], range(2)))
+        stop.set()
+        reading.result()
     assert seen == list(range(1, 81))
     for base in bases:
         base.close()
 
 
-def test_a_writer_that_waits_too_long_is_told(
-    database: PostgresDatabase, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(postgres_pool, "_PREPARE", "SET lock_timeout = '50ms'")
-    other = PostgresDatabase(postgres_url)
+def test_a_writer_that_waits_too_long_is_told(database: PostgresDatabase, postgres_url: str) -> None:
+    other = PostgresDatabase(postgres_url, wait_seconds=0.05)
     with database.write(), pytest.raises(StoreBusy), other.write():
         pass
     with other.write() as session:
@@ -208,7 +194,7 @@ def test_two_processes_write_at_once_and_nothing_is_lost(
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
         assert cortex.check() == []
         assert cortex.memories.recall(limit=1).total == len(set(written)) == 50
-        with cortex._store.database.read() as session:
+        with database_of(cortex).read() as session:
             changes = [row[0] for row in session.rows("SELECT seq FROM memory ORDER BY num")]
         assert changes == sorted(set(changes))
 
@@ -258,7 +244,7 @@ def test_equal_texts_are_looked_up_in_their_index_before_anything_was_counted(
     with opened(home, project, clock, database_url=postgres_url) as cortex:
         # Of fewer rows the engine takes all its indexes for equally good.
         cortex.memories.capture_many([NewMemory(content=f"note {n}") for n in range(1_500)])
-        store, space = cortex._store, cortex.project.id
+        store, space = store_of(cortex), cortex.project.id
         with store.database.read() as session:
             digests = [row[0] for row in session.rows("SELECT digest FROM memory WHERE space = ? LIMIT 100", (space,))]
             ((before,),) = session.rows(asked)
@@ -269,7 +255,7 @@ def test_equal_texts_are_looked_up_in_their_index_before_anything_was_counted(
 def test_two_schemas_of_one_database_are_two_stores(
     tmp_path: Path, project: Path, clock: FakeClock, postgres_server: PostgresServer, postgres_url: str
 ) -> None:
-    postgres_server.run("CREATE SCHEMA team", _name(postgres_url))
+    postgres_server.run("CREATE SCHEMA team", name_in(postgres_url))
     apart = f"{postgres_url}?options=-csearch_path%3Dteam"
     with (
         opened(tmp_path / "one", project, clock, database_url=postgres_url) as one,
@@ -278,7 +264,7 @@ def test_two_schemas_of_one_database_are_two_stores(
         made = one.memories.capture("Kafka carries events")
         assert [hit.memory.id for hit in one.memories.recall("kafka").results] == [made.id]
         assert not two.memories.recall("kafka").results
-        two._store.database.compact()
+        database_of(two).compact()
         assert two.check() == []
 
 
@@ -289,10 +275,10 @@ def test_a_lost_connection_is_told_and_the_next_call_works(
     postgres_server: PostgresServer, home: Path, project: Path, clock: FakeClock, postgres_url: str
 ) -> None:
     with opened(home, project, clock, database_url=postgres_url) as cortex:
-        database = cortex._store.database
+        database = database_of(cortex)
         with pytest.raises(StorageError, match="connection") as told, database.write() as session:
             session.run("UPDATE tenancy SET revision = 99")
-            _cut(postgres_server, postgres_url)
+            postgres_server.cut(postgres_url)
             session.rows("SELECT revision FROM tenancy")
         assert told.value.remedy
         assert cortex.memories.capture("written after that").id
@@ -305,25 +291,24 @@ def test_idle_connections_that_were_cut_are_replaced_unnoticed(
 ) -> None:
     with database.read(), database.read(), database.read():
         pass
-    assert len(database.pool._idle) == 3
-    _cut(postgres_server, postgres_url)
+    assert database.vitals().idle == 3
+    postgres_server.cut(postgres_url)
     with database.write() as session:
         session.run("UPDATE tenancy SET revision = 5")
     with database.read() as session:
         assert session.rows("SELECT revision FROM tenancy") == [(5,)]
 
 
-def test_connections_are_bounded_and_closed(
-    database: PostgresDatabase, postgres_server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(postgres_pool, "WAIT_SECONDS", 0.05)
-    database.pool._free = threading.BoundedSemaphore(2)
-    with database.read(), database.read(), pytest.raises(StoreBusy, match="in use"), database.read():
+def test_connections_are_bounded_and_closed(postgres_server: PostgresServer, postgres_url: str) -> None:
+    pool = ConnectionPool(postgres_url, connections=2, wait_seconds=0.05)
+    with pool.connection(), pool.connection(), pytest.raises(StoreBusy, match="in use"), pool.connection():
         pass
-    database.close()
-    with pytest.raises(StorageError, match="closed"), database.read():
+    with pool.connection():
         pass
-    count = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{_name(postgres_url)}' AND state = 'active'"
+    pool.close()
+    with pytest.raises(StorageError, match="closed"), pool.connection():
+        pass
+    count = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{name_in(postgres_url)}' AND state = 'active'"
     assert postgres_server.run(count) == [(0,)]
 
 
@@ -389,12 +374,12 @@ def test_every_refusal_of_the_server_is_told_as_ours(raised: type[Exception], to
 def test_the_doctor_names_the_place_and_not_the_password(
     home: Path, project: Path, clock: FakeClock, postgres_server: PostgresServer, postgres_url: str
 ) -> None:
-    url = postgres_server.url(_name(postgres_url), password=SECRET)
+    url = postgres_server.url(name_in(postgres_url), password=SECRET)
     with opened(home, project, clock, database_url=url) as cortex:
         found = cortex.doctor()
     assert SECRET not in repr(found)
     assert found.checks[0].well
-    assert found.checks[0].told.endswith(f"/{_name(postgres_url)}")
+    assert found.checks[0].told.endswith(f"/{name_in(postgres_url)}")
     assert [one.purpose for one in found.outbound] == ["store"]
 
 
@@ -418,17 +403,16 @@ def test_a_missing_driver_is_told(home: Path, project: Path) -> None:
 def test_a_database_that_is_not_there_or_not_ours_is_left_alone(postgres_server: PostgresServer) -> None:
     with pytest.raises(StorageError, match="does not exist"):
         open_postgres(postgres_server.url("no_such_database"), SystemClock())
-    postgres_server.run("CREATE DATABASE of_others")
-    postgres_server.run("CREATE TABLE project (name text)", "of_others")
-    with pytest.raises(StoreCorrupt, match="not that of a Cortex store"):
-        open_postgres(postgres_server.url("of_others"), SystemClock())
-    tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
-    assert postgres_server.run(tables, "of_others") == [(1,)]
-    postgres_server.run("DROP DATABASE of_others WITH (FORCE)")
+    with postgres_server.empty_database("of_others") as url:
+        postgres_server.run("CREATE TABLE project (name text)", "of_others")
+        with pytest.raises(StoreCorrupt, match="not that of a Cortex store"):
+            open_postgres(url, SystemClock())
+        tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+        assert postgres_server.run(tables, "of_others") == [(1,)]
 
 
 def test_a_role_without_rights_is_told(postgres_server: PostgresServer, postgres_url: str) -> None:
-    name = _name(postgres_url)
+    name = name_in(postgres_url)
     postgres_server.run("CREATE ROLE stranger LOGIN")
     stranger = PostgresDatabase(postgres_server.url(name, user="stranger"))
     with pytest.raises(StoreDenied), stranger.write() as session:
@@ -451,20 +435,18 @@ def test_a_store_of_a_later_version_is_not_touched(
 def test_a_store_of_an_older_schema_is_brought_up_to_date(
     postgres_server: PostgresServer, home: Path, project: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    postgres_server.run("CREATE DATABASE older")
-    url = postgres_server.url("older")
-    with monkeypatch.context() as old:
-        old.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:3])
-        old.setattr(migrations, "SCHEMA_VERSION", 3)
-        database = open_postgres(url, clock)
-        with database.read() as session:
-            assert not database.has_table(session, "saved")
-        database.close()
-    with opened(home, project, clock, database_url=url) as cortex:
-        fill(cortex)
-        assert state(cortex)
-        assert cortex.check() == []
-    postgres_server.run("DROP DATABASE older WITH (FORCE)")
+    with postgres_server.empty_database("older") as url:
+        with monkeypatch.context() as old:
+            old.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:3])
+            old.setattr(migrations, "SCHEMA_VERSION", 3)
+            database = open_postgres(url, clock)
+            with database.read() as session:
+                assert not database.has_table(session, "saved")
+            database.close()
+        with opened(home, project, clock, database_url=url) as cortex:
+            fill(cortex)
+            assert state(cortex)
+            assert cortex.check() == []
 
 
 def test_only_a_cluster_can_take_a_distributed_store(

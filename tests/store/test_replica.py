@@ -15,7 +15,7 @@ from cortex_py import Cortex
 from forking import python_command
 from helpers import FakeClock
 from homes import opened
-from postgres_server import PostgresServer, running_server, streaming_replica
+from postgres_server import PostgresServer, name_in, running_server, streaming_replica
 
 pytestmark = pytest.mark.sqlite_only  # it starts servers of its own
 WRITER = Path(__file__).with_name("replica_writer.py")
@@ -33,7 +33,7 @@ def cortex(
 ) -> Iterator[Cortex]:
     primary, replica = pair
     with primary.database() as url:
-        name = url.rpartition("/")[2]
+        name = name_in(url)
         read_url = replica.url(name)
         # A replica that did not answer is left alone for some seconds: the new database has to be there first.
         until = time.monotonic() + 20
@@ -106,7 +106,7 @@ def test_without_its_replica_the_primary_answers(pair: tuple[PostgresServer, Pos
 def _write_and_read(tmp_path: Path, project: Path, *, processes: int, writes: int, durable: bool) -> dict[str, int]:
     """Let processes write to one project and look for each write; how many recalls each server answered."""
     with running_server(durable=durable) as primary, primary.database() as url, streaming_replica(primary) as replica:
-        read_url = replica.url(url.rpartition("/")[2])
+        read_url = replica.url(name_in(url))
         started = [
             subprocess.Popen(
                 [

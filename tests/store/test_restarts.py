@@ -19,7 +19,8 @@ from cortex_py.clock import SystemClock
 from cortex_py.errors import StorageError, StoreUnavailable
 from cortex_py.store.database import Session, retry_once
 from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
-from cortex_py.store.postgres.pool import Pool
+from cortex_py.store.postgres.pool import ConnectionPool
+from inside import database_of
 from timing import MINUTE, no_hang
 
 from helpers import FakeClock
@@ -40,11 +41,6 @@ def own_server() -> Iterator[PostgresServer]:
 def url(own_server: PostgresServer) -> Iterator[str]:
     with own_server.database() as made:
         yield made
-
-
-def _cut(server: PostgresServer, url: str) -> None:
-    name = url.rpartition("/")[2]
-    server.run(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'")
 
 
 def _sequence(database: PostgresDatabase) -> int:
@@ -141,7 +137,7 @@ def test_a_change_that_broke_before_its_commit_was_not_written(own_server: Postg
     database = open_postgres(url, SystemClock())
     with pytest.raises(StoreUnavailable, match="Nothing was written") as told, database.write() as session:
         _set_sequence(session, 99)
-        _cut(own_server, url)
+        own_server.cut(url)
         session.rows("SELECT 1")
     assert not told.value.perhaps_written
     assert _sequence(database) == 0
@@ -153,12 +149,12 @@ def test_a_commit_whose_answer_is_lost_is_told_as_such(own_server: PostgresServe
     database = open_postgres(url, SystemClock())
     with pytest.raises(StoreUnavailable, match="may have been written or not") as told, database.write() as session:
         _set_sequence(session, 99)
-        _cut(own_server, url)
+        own_server.cut(url)
     assert told.value.perhaps_written
     # A read has nothing to commit.
     with pytest.raises(StoreUnavailable, match="Nothing was written"), database.read() as session:
         session.rows("SELECT 1")
-        _cut(own_server, url)
+        own_server.cut(url)
     database.close()
 
 
@@ -188,19 +184,19 @@ class _Cutting:
 
     def __init__(self, server: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at: str | None = None
-        whole = Pool.connection
+        whole = ConnectionPool.connection
 
         @contextmanager
-        def connection(pool: Pool, begin: str = "") -> Iterator[psycopg.Connection[Any]]:
+        def connection(pool: ConnectionPool, begin: str = "") -> Iterator[psycopg.Connection[Any]]:
             with whole(pool, begin) as real:
                 at = None
                 if "READ WRITE" in begin:
                     at, self.at = self.at, None
                 if at == "beginning":
-                    _cut(server, url)
+                    server.cut(url)
                 yield real if at != "after" else _Deaf(real)  # type: ignore[misc]
 
-        monkeypatch.setattr(Pool, "connection", connection)
+        monkeypatch.setattr(ConnectionPool, "connection", connection)
 
 
 class _Deaf:
@@ -288,7 +284,7 @@ def test_one_process_leads_and_is_followed_when_it_is_killed(url: str) -> None:
 def test_whoever_leads_and_loses_the_connection_is_one_of_all_again(own_server: PostgresServer, url: str) -> None:
     one, two = open_postgres(url, SystemClock()), open_postgres(url, SystemClock())
     assert one.leads("upkeep")
-    _cut(own_server, url)
+    own_server.cut(url)
     assert two.leads("upkeep")
     assert not one.leads("upkeep")
     one.close()
@@ -324,7 +320,7 @@ def test_shared_upkeep_is_done_by_one_and_its_own_by_each(
         assert one.upkeep().records == 0
         one.memories.recall("alpha")
         one.upkeep()
-        with two._store.database.read() as session:
+        with database_of(two).read() as session:
             assert session.rows("SELECT count(*) FROM recalled")[0][0] == 1
         assert two.upkeep().records == 1
         two.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,7 +22,7 @@ from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
 from cortex_py.store.postgres.security import RIGHTS, granted, protection
 
 from old_schemas import turn_back_indexes
-from postgres_server import PostgresServer
+from postgres_server import PostgresServer, name_in
 
 MINE, SHARED, THEIRS = "p_mine", "org:shared's", 'user:{"them", \\x}'
 SPACES = (MINE, SHARED, THEIRS)
@@ -67,10 +68,12 @@ class _TakenBackError(Exception):
 _numbers = count(1)
 
 
-def _opened(url: str) -> Base:
+@contextmanager
+def _opened(url: str) -> Iterator[Base]:
     base = Base(url, open_postgres(url, SystemClock()))
     base.database.bind(lambda: base.caller)
-    return base
+    yield base
+    base.database.close()
 
 
 @pytest.fixture(scope="module", params=["superuser", "plain owner"])
@@ -81,19 +84,16 @@ def base(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Ite
     if request.param == "plain owner":
         user = f"owner_{name}"
         postgres_server.run(f"CREATE ROLE {user} LOGIN")
-    postgres_server.run(f"CREATE DATABASE {name} OWNER {user}")
-    url = postgres_server.url(name, user)
-    opened = _opened(url)
-    if user != "postgres":
-        with opened.bound(), pytest.raises(ConfigurationError) as told, opened.database.read():
-            pass
-        postgres_server.run((told.value.remedy or "").partition("run: ")[2], name)
-        opened.database.close()
-        opened = _opened(url)
-    with opened.database.write() as session:
-        opened.tables = _fill(session)
-    yield opened
-    opened.database.close()
+    with postgres_server.empty_database(name, user) as url:
+        if user != "postgres":
+            with _opened(url) as base, base.bound():
+                with pytest.raises(ConfigurationError) as told, base.database.read():
+                    pass
+                postgres_server.run((told.value.remedy or "").partition("run: ")[2], name)
+        with _opened(url) as base:
+            with base.database.write() as session:
+                base.tables = _fill(session)
+            yield base
 
 
 def _fill(session: Session) -> dict[str, str]:
@@ -139,6 +139,11 @@ def _bounds(base: Base, table: str) -> Bounds:
     return Bounds("ann", frozenset({named[MINE], named[SHARED]}), frozenset({named[MINE]}))
 
 
+# The columns of a table that a row must give, with their types.
+_NEEDED = (
+    "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = current_schema() "
+    "AND table_name = ? AND is_nullable = 'NO' AND is_identity = 'NO'"
+)
 PROTECTED = sorted(
     table
     for table, rights in RIGHTS.items()
@@ -175,13 +180,7 @@ def test_rows_of_other_spaces_are_neither_seen_nor_changed(base: Base, table: st
 def test_rows_are_put_into_writable_spaces_alone(base: Base, table: str) -> None:
     key, _ = _key(base, table)
     bounds = _bounds(base, table)
-    columns = base.rows(
-        "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = current_schema() "
-        "AND table_name = ? AND is_nullable = 'NO' AND is_identity = 'NO'",
-        (table,),
-        None,
-    )
-    needed = {str(name): str(kind) for name, kind in columns}
+    needed: dict[str, str] = dict(base.rows(_NEEDED, (table,), None))  # type: ignore[arg-type]
 
     def put(space: str) -> None:
         with pytest.raises(_TakenBackError), base.bound(bounds), base.database.write() as session:
@@ -207,8 +206,7 @@ def test_what_concerns_the_server_is_closed(base: Base, table: str) -> None:
     with base.database.write() as session:
         session.run(f"GRANT SELECT ON {table} TO {role}")
     assert base.rows(f"SELECT count(*) FROM {table}") == [(0,)]
-    _opened(base.url).database.close()
-    with pytest.raises(AccessDenied):
+    with _opened(base.url), pytest.raises(AccessDenied):
         base.rows(f"SELECT count(*) FROM {table}")
 
 
@@ -305,10 +303,9 @@ def test_the_role_cannot_log_in_and_bypasses_nothing(base: Base, postgres_server
 @pytest.fixture
 def alone(base: Base) -> Iterator[Base]:
     """The same store through one connection, which everything in a test goes over."""
-    opened = _opened(base.url)
-    yield opened
-    assert len(opened.database.pool._idle) == 1
-    opened.database.close()
+    with _opened(base.url) as opened:
+        yield opened
+        assert opened.database.vitals().idle == 1
 
 
 def test_nothing_of_a_caller_survives_their_transaction(alone: Base) -> None:
@@ -371,11 +368,8 @@ def test_callers_at_the_same_time_see_their_own(base: Base) -> None:
             if found != [(space,)]:
                 wrong.append((space, found))
 
-    threads = [threading.Thread(target=work, args=(space,)) for space in SPACES * 2]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    with ThreadPoolExecutor(2 * len(SPACES)) as pool:
+        list(pool.map(work, SPACES * 2))
     base.database.bind(lambda: base.caller)
     assert wrong == []
 
@@ -432,27 +426,25 @@ _STATEMENTS: dict[str, tuple[str, tuple[Sql, ...]]] = {
 @pytest.fixture(scope="module")
 def large(postgres_server: PostgresServer) -> Iterator[Base]:
     """20,000 records in 50 spaces, with statistics."""
-    postgres_server.run("CREATE DATABASE rows_large")
-    base = _opened(postgres_server.url("rows_large"))
     numbers = "FROM generate_series(1, 20000) i"
-    with base.database.write() as session:
-        session.run(
-            "INSERT INTO memory (num, space, id, seq, domain, namespace, status, version, created_at, updated_at, "
-            "redactions, digest, length, flags, author, tags, content) SELECT 1000000 + i, 'plan_' || mod(i, 50), "
-            "md5(i::text) || '12345678', i, 'project', 'decisions', 'active', 1, i, i, '[]', "
-            f"decode(md5(i::text), 'hex'), 30, 0, 0, '[]', repeat('lorem ', 20) {numbers}"
-        )
-        session.run(
-            "INSERT INTO chunk (num, n, space, first, past, by_assistant, terms) SELECT 1000000 + i, 0, "
-            f"'plan_' || mod(i, 50), 0, 9, 0, decode(repeat(md5(i::text), 9), 'hex') {numbers}"
-        )
-        session.run(
-            "INSERT INTO memory_text (num, space, words) SELECT 1000000 + i, 'plan_' || mod(i, 50), "
-            f"ARRAY['w' || mod(i * 31, 5000), 'v' || mod(i, 4000), 'common'] {numbers}"
-        )
-        session.run("ANALYZE")
-    yield base
-    base.database.close()
+    with postgres_server.empty_database("rows_large") as url, _opened(url) as base:
+        with base.database.write() as session:
+            session.run(
+                "INSERT INTO memory (num, space, id, seq, domain, namespace, status, version, created_at, updated_at, "
+                "redactions, digest, length, flags, author, tags, content) SELECT 1000000 + i, 'plan_' || mod(i, 50), "
+                "md5(i::text) || '12345678', i, 'project', 'decisions', 'active', 1, i, i, '[]', "
+                f"decode(md5(i::text), 'hex'), 30, 0, 0, '[]', repeat('lorem ', 20) {numbers}"
+            )
+            session.run(
+                "INSERT INTO chunk (num, n, space, first, past, by_assistant, terms) SELECT 1000000 + i, 0, "
+                f"'plan_' || mod(i, 50), 0, 9, 0, decode(repeat(md5(i::text), 9), 'hex') {numbers}"
+            )
+            session.run(
+                "INSERT INTO memory_text (num, space, words) SELECT 1000000 + i, 'plan_' || mod(i, 50), "
+                f"ARRAY['w' || mod(i * 31, 5000), 'v' || mod(i, 4000), 'common'] {numbers}"
+            )
+            session.run("ANALYZE")
+        yield base
 
 
 @each("index", sorted(_STATEMENTS))
@@ -493,29 +485,22 @@ def test_the_text_index_is_used_for_callers_too(large: Base) -> None:
 def test_a_store_of_the_last_schema_is_protected_with_its_rows(
     postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    postgres_server.run("CREATE DATABASE rows_before")
-    url = postgres_server.url("rows_before")
-    with monkeypatch.context() as older:
-        older.setattr(migrations, "SCHEMA_VERSION", 9)
-        database = open_postgres(url, SystemClock())
-    with database.write() as session:
-        for table in ("memory", "chunk", "branch"):
-            columns = session.rows(
-                "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = current_schema() "
-                "AND table_name = ? AND is_nullable = 'NO' AND is_identity = 'NO'",
-                (table,),
-            )
-            key = "project_id" if table == "branch" else "space"
-            for space in SPACES:
-                _insert(session, table, {str(name): str(kind) for name, kind in columns}, key, space)
-        session.run("INSERT INTO memory_text (num, words) SELECT num, '{abc}' FROM memory")
-    database.close()
-    base = _opened(url)
-    for table in ("memory", "chunk", "memory_text"):
-        assert base.rows(f"SELECT space FROM {table} ORDER BY 1") == [(SHARED,), (MINE,)]
-        assert base.rows(f"SELECT count(*) FROM {table}", bounds=None) == [(3,)]
-    assert base.rows("SELECT project_id FROM branch ORDER BY 1") == [(SHARED,), (MINE,)]
-    base.database.close()
+    with postgres_server.empty_database("rows_before") as url:
+        with monkeypatch.context() as older:
+            older.setattr(migrations, "SCHEMA_VERSION", 9)
+            database = open_postgres(url, SystemClock())
+        with database.write() as session:
+            for table in ("memory", "chunk", "branch"):
+                columns = dict(session.rows(_NEEDED, (table,)))
+                for space in SPACES:
+                    _insert(session, table, columns, "project_id" if table == "branch" else "space", space)
+            session.run("INSERT INTO memory_text (num, words) SELECT num, '{abc}' FROM memory")
+        database.close()
+        with _opened(url) as base:
+            for table in ("memory", "chunk", "memory_text"):
+                assert base.rows(f"SELECT space FROM {table} ORDER BY 1") == [(SHARED,), (MINE,)]
+                assert base.rows(f"SELECT count(*) FROM {table}", bounds=None) == [(3,)]
+            assert base.rows("SELECT project_id FROM branch ORDER BY 1") == [(SHARED,), (MINE,)]
 
 
 def test_a_table_that_is_made_later_can_be_protected(base: Base) -> None:
@@ -529,9 +514,8 @@ def test_a_table_that_is_made_later_can_be_protected(base: Base) -> None:
         assert base.rows("SELECT space FROM later ORDER BY 1") == [(SHARED,), (MINE,)]
         assert base.changed("DELETE FROM later") == 1
         # The role is complete with it, and is not made anew.
-        again = _opened(base.url)
-        assert again.rows("SELECT space FROM later ORDER BY 1") == [(SHARED,), (MINE,)]
-        again.database.close()
+        with _opened(base.url) as again:
+            assert again.rows("SELECT space FROM later ORDER BY 1") == [(SHARED,), (MINE,)]
     finally:
         with base.database.write() as session:
             session.run("DROP TABLE later")
@@ -539,78 +523,65 @@ def test_a_table_that_is_made_later_can_be_protected(base: Base) -> None:
 
 def test_policies_of_an_earlier_version_are_replaced(postgres_server: PostgresServer) -> None:
     """Those of the schema, and those of tables that were made while a server ran."""
-    postgres_server.run("CREATE DATABASE rows_earlier")
-    base = _opened(postgres_server.url("rows_earlier"))
-    role = base.database.caller_role()
     older = "jsonb_exists((SELECT nullif(current_setting('cortex.readable', true), '')::jsonb), space)"
-    with base.database.write() as session:
-        session.run("CREATE TABLE near_7 (space TEXT NOT NULL, n INTEGER NOT NULL)")
-        for statement in (*protection("near_7"), granted(role, "near_7")):
-            session.run(statement)
-        for table in ("near_7", "purged"):
-            session.run(f"ALTER POLICY caller_rows ON {table} USING ({older}) WITH CHECK ({older})")
-            session.run(f"ALTER POLICY caller_deletes ON {table} USING ({older})")
-        session.run_many("INSERT INTO near_7 VALUES (?, 1)", [(space,) for space in SPACES])
-        session.run_many("INSERT INTO purged (space, num, seq) VALUES (?, 1, 1)", [(space,) for space in SPACES])
-        turn_back_indexes(session)
-        session.run("DELETE FROM schema_step WHERE version >= 19")
-    base.database.close()
-    base = _opened(base.url)
-    for table in ("near_7", "purged"):
-        assert base.rows(f"SELECT space FROM {table} ORDER BY 1") == [(SHARED,), (MINE,)]
-        assert base.changed(f"DELETE FROM {table}") == 1
-    base.database.close()
+    with postgres_server.empty_database("rows_earlier") as url:
+        with _opened(url) as base, base.database.write() as session:
+            session.run("CREATE TABLE near_7 (space TEXT NOT NULL, n INTEGER NOT NULL)")
+            for statement in (*protection("near_7"), granted(base.database.caller_role(), "near_7")):
+                session.run(statement)
+            for table in ("near_7", "purged"):
+                session.run(f"ALTER POLICY caller_rows ON {table} USING ({older}) WITH CHECK ({older})")
+                session.run(f"ALTER POLICY caller_deletes ON {table} USING ({older})")
+            session.run_many("INSERT INTO near_7 VALUES (?, 1)", [(space,) for space in SPACES])
+            session.run_many("INSERT INTO purged (space, num, seq) VALUES (?, 1, 1)", [(space,) for space in SPACES])
+            turn_back_indexes(session)
+            session.run("DELETE FROM schema_step WHERE version >= 19")
+        with _opened(url) as base:
+            for table in ("near_7", "purged"):
+                assert base.rows(f"SELECT space FROM {table} ORDER BY 1") == [(SHARED,), (MINE,)]
+                assert base.changed(f"DELETE FROM {table}") == 1
 
 
 def test_stores_of_one_cluster_share_no_role(postgres_server: PostgresServer) -> None:
     """Neither two schemas of a database, nor a database and its copy under another name."""
-    postgres_server.run("CREATE DATABASE rows_shared")
-    postgres_server.run("CREATE SCHEMA second", "rows_shared")
-    url = postgres_server.url("rows_shared")
-    first, second = _opened(url), _opened(f"{url}?options=-csearch_path%3Dsecond")
-    roles = [base.database.caller_role() for base in (first, second)]
-    for base in (first, second):
-        base.database.close()
-    postgres_server.run("CREATE DATABASE rows_copied TEMPLATE rows_shared")
-    copied = _opened(postgres_server.url("rows_copied"))
-    roles.append(copied.database.caller_role())
+    with postgres_server.empty_database("rows_shared") as url:
+        postgres_server.run("CREATE SCHEMA second", "rows_shared")
+        roles = []
+        for each_url in (url, f"{url}?options=-csearch_path%3Dsecond"):
+            with _opened(each_url) as base:
+                roles.append(base.database.caller_role())
+        postgres_server.run("CREATE DATABASE rows_copied TEMPLATE rows_shared")
+        with _opened(postgres_server.url("rows_copied")) as copied:
+            roles.append(copied.database.caller_role())
+            rights = "SELECT has_table_privilege('{}', 'public.memory', 'SELECT')"
+            allowed = [postgres_server.run(rights.format(role), "rows_copied") for role in roles]
     assert len(set(roles)) == 3
-    rights = "SELECT has_table_privilege('{}', 'public.memory', 'SELECT')"
-    assert [postgres_server.run(rights.format(role), "rows_copied") for role in roles] == [
-        [(False,)],
-        [(False,)],
-        [(True,)],
-    ]
-    copied.database.close()
+    assert allowed == [[(False,)], [(False,)], [(True,)]]
 
 
 def test_a_role_that_bypasses_the_policies_is_not_used(postgres_server: PostgresServer) -> None:
-    postgres_server.run("CREATE DATABASE rows_bypassed")
-    base = _opened(postgres_server.url("rows_bypassed"))
-    role = base.database.caller_role()
-    base.database.close()
-    postgres_server.run(f"ALTER ROLE {role} BYPASSRLS")
-    again = _opened(postgres_server.url("rows_bypassed"))
-    with pytest.raises(ConfigurationError, match="bypass") as told:
-        again.rows("SELECT 1")
-    assert again.rows("SELECT 1", bounds=None) == [(1,)]
-    # What the error says helps, without opening the store anew.
-    postgres_server.run((told.value.remedy or "").partition("run: ")[2])
-    assert again.rows("SELECT count(*) FROM memory") == [(0,)]
-    again.database.close()
+    with postgres_server.empty_database("rows_bypassed") as url:
+        with _opened(url) as base:
+            role = base.database.caller_role()
+        postgres_server.run(f"ALTER ROLE {role} BYPASSRLS")
+        with _opened(url) as again:
+            with pytest.raises(ConfigurationError, match="bypass") as told:
+                again.rows("SELECT 1")
+            assert again.rows("SELECT 1", bounds=None) == [(1,)]
+            # What the error says helps, without opening the store anew.
+            postgres_server.run((told.value.remedy or "").partition("run: ")[2])
+            assert again.rows("SELECT count(*) FROM memory") == [(0,)]
 
 
 def test_a_login_that_may_make_roles_makes_this_one(postgres_server: PostgresServer) -> None:
     postgres_server.run("CREATE ROLE maker LOGIN CREATEROLE")
-    postgres_server.run("CREATE DATABASE rows_made OWNER maker")
-    base = _opened(postgres_server.url("rows_made", "maker"))
-    assert base.rows("SELECT current_user = session_user") == [(False,)]
-    assert base.changed("INSERT INTO purged (space, num, seq) VALUES (?, 1, 1)", (MINE,)) == 1
-    base.database.close()
+    with postgres_server.empty_database("rows_made", "maker") as url, _opened(url) as base:
+        assert base.rows("SELECT current_user = session_user") == [(False,)]
+        assert base.changed("INSERT INTO purged (space, num, seq) VALUES (?, 1, 1)", (MINE,)) == 1
 
 
 def test_a_login_that_does_not_own_the_tables_is_told(postgres_server: PostgresServer, postgres_url: str) -> None:
-    name = postgres_url.rpartition("/")[2]
+    name = name_in(postgres_url)
     postgres_server.run("CREATE ROLE guest LOGIN")
     postgres_server.run("GRANT ALL ON ALL TABLES IN SCHEMA public TO guest", name)
     with pytest.raises(ConfigurationError, match="does not own"):
@@ -620,7 +591,7 @@ def test_a_login_that_does_not_own_the_tables_is_told(postgres_server: PostgresS
 
 def test_the_server_itself_is_told_of_its_own_rights(base: Base, postgres_server: PostgresServer) -> None:
     """What is refused to the login is a matter of the store, not of a caller."""
-    name = base.url.rpartition("/")[2]
+    name = name_in(base.url)
     postgres_server.run("CREATE TABLE foreign_one (n int)", name)
     postgres_server.run("CREATE ROLE other_owner")
     postgres_server.run("ALTER TABLE foreign_one OWNER TO other_owner", name)

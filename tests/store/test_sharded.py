@@ -12,22 +12,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import test_engines
 from routing import route
 from sharded import ShardedDatabase, Shards, coordinator, joined_template
-from test_engines import (
-    Both,
-    side_by_side,
-    test_a_memory_goes_through_its_life_alike,
-    test_a_retry_with_the_same_key_gives_the_same_memory,
-    test_a_snapshot_of_one_engine_is_restored_on_the_other,
-    test_lines_of_work_and_suggestions_are_the_same,
-    test_prompts_and_templates_are_the_same,
-    test_recall_gives_the_same_records_in_the_same_order,
-    test_something_of_every_kind_gives_the_same_state,
-    test_the_graph_is_the_same_and_merges_can_be_taken_back,
-    test_the_text_index_answers_alike,
-    test_tidying_leaves_the_same,
-)
+from test_engines import Both, side_by_side
 
 import cortex_py
 from cases import each
@@ -36,24 +24,21 @@ from cortex_py.context.project import identify
 from cortex_py.store.database import COORDINATOR, DISTRIBUTED, FAN_OUTS
 from cortex_py.store.postgres import engine as postgres
 from cortex_py.store.postgres.engine import as_postgres
+from inside import database_of, store_of
 
 from helpers import FakeClock
 from homes import fill, opened
 from postgres_server import PostgresServer, running_server
 
-# Collected here once more, with the fixtures below.
-__all__ = [
-    "test_a_memory_goes_through_its_life_alike",
-    "test_a_retry_with_the_same_key_gives_the_same_memory",
-    "test_a_snapshot_of_one_engine_is_restored_on_the_other",
-    "test_lines_of_work_and_suggestions_are_the_same",
-    "test_prompts_and_templates_are_the_same",
-    "test_recall_gives_the_same_records_in_the_same_order",
-    "test_something_of_every_kind_gives_the_same_state",
-    "test_the_graph_is_the_same_and_merges_can_be_taken_back",
-    "test_the_text_index_answers_alike",
-    "test_tidying_leaves_the_same",
-]
+# Collected here once more, with the fixtures below. The others bring stores of their own.
+_OF_OWN_STORES = {
+    "test_any_text_comes_back_as_it_was",
+    "test_a_store_moves_to_postgres_and_back",
+    "test_homes_of_both_engines_exchange_what_they_hold",
+}
+globals().update(
+    {name: test for name, test in vars(test_engines).items() if name.startswith("test_") and name not in _OF_OWN_STORES}
+)
 
 SPREAD = "postgresql://over-several-servers/cortex"
 
@@ -201,7 +186,7 @@ def test_only_what_is_listed_goes_everywhere_and_all_of_it_does(
 ) -> None:
     ids = fill(spread)
     spread.memories.delete(ids[1], hard=True)
-    with spread._store.database.write() as session:
+    with database_of(spread).write() as session:
         session.run("UPDATE memory SET graphed = 0 WHERE space = ?", (spread.project.id,))
     clock.advance(days=40)
     spread.upkeep()
@@ -247,7 +232,7 @@ def test_a_statement_without_the_key_is_found_out(statement: str, missing: list[
 
 
 def test_a_statement_without_the_key_is_refused(spread: Cortex) -> None:
-    with spread._store.database.write() as session:
+    with database_of(spread).write() as session:
         with pytest.raises(AssertionError, match="without the key of tag"):
             session.run("DELETE FROM tag WHERE num = ?", (1,))
         with pytest.raises(AssertionError, match="lie apart"):
@@ -291,7 +276,7 @@ def test_a_statement_with_the_key_touches_one_partition_of_a_foreign_table(
     spread.memories.recall("PostgreSQL", filter="tag:db entity:redis")
     spread.memories.recall("PostgreSQL", filter="-tag:ops -entity:kafka")
     spread.memories.recall(filter="since:3d")
-    spread._store.search.forget_all()
+    store_of(spread).search.forget_all()
     monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)
     spread.memories.recall("Kafka events")
     spread.graph.relationships()

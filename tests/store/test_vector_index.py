@@ -16,12 +16,13 @@ from cortex_py.errors import StorageError
 from cortex_py.store.postgres import vector_index
 from cortex_py.store.postgres.vector_index import _LOCK
 from cortex_py.store.search import search as engine_space
+from inside import database_of
 from timing import no_hang
 
 from helpers import FakeClock
 from homes import OtherBackend, opened
 
-WORDS = (
+WORDS = [
     "cache",
     "queue",
     "token",
@@ -34,7 +35,7 @@ WORDS = (
     "lexer",
     "mutex",
     "signal",
-)
+]
 RECORDS = 200
 
 
@@ -46,14 +47,14 @@ class Pair:
     space: str
 
     def build(self) -> bool:
-        nearest = self.cortex._store.database.vector_index
+        nearest = database_of(self.cortex).vector_index
         assert nearest is not None
         return nearest.build(self.space, self.cortex.backend.dimensions, lambda: False)
 
     def covered(self) -> bool:
-        nearest = self.cortex._store.database.vector_index
+        nearest = database_of(self.cortex).vector_index
         assert nearest is not None
-        with self.cortex._store.database.read() as session:
+        with database_of(self.cortex).read() as session:
             return self.space in nearest.covered(session, [self.space])
 
 
@@ -110,7 +111,7 @@ def _answers(cortex: Cortex, **more: object) -> dict[tuple[str, str, str], list[
 def test_what_is_indexed_is_looked_at_by_the_engine_first(pair: Pair) -> None:
     """Many records come at once, and the engine would take its time: tags are read from their index alone then."""
     looked = "SELECT last_vacuum IS NOT NULL, last_analyze IS NOT NULL FROM pg_stat_user_tables WHERE relname = 'tag'"
-    database = pair.cortex._store.database
+    database = database_of(pair.cortex)
     with database.read() as session:
         assert session.rows(looked) == [(False, False)]
     assert pair.build()
@@ -186,7 +187,7 @@ def test_writers_go_on_while_it_is_made(pair: Pair, monkeypatch: pytest.MonkeyPa
 
 def test_one_that_was_interrupted_is_finished_later(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cortex_py.store.postgres.vector_index._BATCH", 10)
-    nearest = pair.cortex._store.database.vector_index
+    nearest = database_of(pair.cortex).vector_index
     assert nearest is not None
     asked = iter(range(10**6))
     assert not nearest.build(pair.space, pair.cortex.backend.dimensions, lambda: next(asked) > 4)
@@ -199,7 +200,7 @@ def test_one_that_was_interrupted_is_finished_later(pair: Pair, monkeypatch: pyt
 
 def test_a_server_that_ends_does_not_wait_for_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """The statement that makes the graph may take minutes."""
-    nearest, ending = pair.cortex._store.database.vector_index, threading.Event()
+    nearest, ending = database_of(pair.cortex).vector_index, threading.Event()
     assert nearest is not None
 
     def slow(_part: str, _dimensions: int) -> str:
@@ -232,7 +233,7 @@ def test_an_engine_that_refuses_keeps_nothing_else_from_being_done(
 
 def test_only_one_makes_it(pair: Pair, home: Path, project: Path, clock: FakeClock, postgres_url: str) -> None:
     statement = f"SELECT pg_advisory_lock({_LOCK})"
-    with pair.cortex._store.database.pool.connection() as other:  # type: ignore[attr-defined]
+    with database_of(pair.cortex).pool.connection() as other:  # type: ignore[attr-defined]
         other.execute(statement, (pair.space,))
         assert not pair.build()
         other.execute(statement.replace("lock(", "unlock("), (pair.space,))
@@ -272,7 +273,7 @@ def test_another_model_begins_anew(home: Path, project: Path, clock: FakeClock, 
 def test_a_space_with_any_name_can_have_one(pair: Pair) -> None:
     cortex = pair.cortex
     named = Pair(cortex, 'user:o\'brien %s \\ "x" ?')
-    with cortex._store.database.write() as session:
+    with database_of(cortex).write() as session:
         session.run("UPDATE memory SET space = ? WHERE branch_id IS NULL", (named.space,))
         session.run(
             "UPDATE chunk SET space = ? WHERE num IN (SELECT num FROM memory WHERE space = ?)", (named.space,) * 2
@@ -282,10 +283,10 @@ def test_a_space_with_any_name_can_have_one(pair: Pair) -> None:
 
 
 def _vectors(pair: Pair) -> set[tuple[int, int]]:
-    with pair.cortex._store.database.read() as session:
+    with database_of(pair.cortex).read() as session:
         return set(session.rows("SELECT num, n FROM near WHERE space = ?", (pair.space,)))
 
 
 def _parts(pair: Pair) -> set[tuple[int, int]]:
-    with pair.cortex._store.database.read() as session:
+    with database_of(pair.cortex).read() as session:
         return set(session.rows("SELECT num, n FROM chunk WHERE space = ? AND vector IS NOT NULL", (pair.space,)))

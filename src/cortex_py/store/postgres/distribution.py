@@ -16,7 +16,15 @@ from .security import find_role
 if TYPE_CHECKING:
     from .engine import PostgresDatabase
 
-__all__ = ["DEFAULT_SHARDS", "Distribution", "complete", "distribute", "distributed_tables", "size_on_workers"]
+__all__ = [
+    "DEFAULT_SHARDS",
+    "Distribution",
+    "complete",
+    "distribute",
+    "distributed_tables",
+    "size_on_workers",
+    "spaces_by_worker",
+]
 
 # Shards are what moves between workers, so that there are more of them than there will ever be workers.
 DEFAULT_SHARDS = 32
@@ -28,6 +36,11 @@ _WORKERS = (
 _SPREAD = (
     "SELECT c.relname FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid "
     "WHERE c.relnamespace = current_schema()::regnamespace AND p.partmethod = 'h'"
+)
+_SPACES = (
+    "SELECT s.nodename || ':' || s.nodeport, sum(r.result::bigint)::bigint "
+    "FROM run_command_on_shards('space_change', 'SELECT count(*) FROM %s') r "
+    "JOIN citus_shards s ON s.shardid = r.shardid WHERE r.success GROUP BY 1 ORDER BY 1"
 )
 _OTHERS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' "
@@ -63,6 +76,11 @@ def size_on_workers(session: Session) -> int:
             "JOIN pg_class c ON c.oid = p.logicalrelid WHERE c.relnamespace = current_schema()::regnamespace"
         )
     )
+
+
+def spaces_by_worker(session: Session) -> dict[str, int]:
+    """How many spaces each worker has."""
+    return dict(session.rows(_SPACES))
 
 
 def distribute(database: PostgresDatabase, shards: int = DEFAULT_SHARDS) -> Distribution:

@@ -39,12 +39,12 @@ from ..database import (
 from ..migrations import MIGRATIONS, read_steps
 from ..screener import ScreenedSession, Screener
 from .acknowledged import Acknowledged
-from .distribution import complete, distributed_tables, size_on_workers
+from .coordination import Leader, Notices
+from .distribution import complete, distributed_tables, size_on_workers, spaces_by_worker
 from .errors import guard_commit, translate_errors
-from .load import read_load
 from .online import migrate_online
-from .pool import NOTICES, RETRY_SECONDS, WAIT_SECONDS, Connection, Leader, Notices, Pool
-from .replica import Replica
+from .pool import RETRY_SECONDS, WAIT_SECONDS, Connection, ConnectionPool
+from .replica import ReplicaReads
 from .security import (
     EVERY_POLICY,
     LATER_POLICIES,
@@ -56,7 +56,7 @@ from .security import (
     make_role,
     protection,
 )
-from .turns import Turns
+from .turns import WriterTurns
 from .vector_index import VectorIndex
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ logger = logging.getLogger(__name__)
 
 _STEPS = read_steps(Path(__file__).with_name("schema.sql"))
 _ENGINE_STEPS = {
-    12: NOTICES,
     13: POLICIES,
     17: protection("space_change"),
     18: protection("kept_request"),
@@ -112,6 +111,12 @@ _ANNOUNCED = ("INSERT INTO space_change", "INSERT INTO saved_change")
 _OWN_TABLES = (
     "SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = "
     "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
+)
+# Who waits for locks of this database. The builder of an index that waits for older transactions keeps nobody waiting.
+_WAITS = (
+    "SELECT count(*), coalesce(max(extract(epoch FROM clock_timestamp() - l.waitstart)), 0)::float8 "
+    "FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
+    "WHERE NOT l.granted AND l.locktype <> 'virtualxid' AND a.datname = current_database()"
 )
 # Counts that must be zero, and what they mean otherwise.
 _CHECKS = (
@@ -226,15 +231,17 @@ class PostgresDatabase(PostgresText):
         retry_seconds: float = RETRY_SECONDS,
         read_url: str | None = None,
         direct_url: str | None = None,
+        wait_seconds: float = WAIT_SECONDS,
     ) -> None:
+        self._wait_seconds = wait_seconds
         pooled = direct_url is not None
-        self.pool = Pool(url, retry_seconds, pooled=pooled)
+        self.pool = ConnectionPool(url, retry_seconds, pooled=pooled, wait_seconds=wait_seconds)
         # For what needs a connection of its own for longer than a transaction.
-        self.direct = Pool(direct_url, retry_seconds) if direct_url else self.pool
-        self._replica = Replica(read_url, pooled=pooled) if read_url else None
+        self.direct = ConnectionPool(direct_url, retry_seconds) if direct_url else self.pool
+        self._replica = ReplicaReads(read_url, pooled=pooled) if read_url else None
         self._leader = Leader(self.direct)
         self._notices = Notices(self.pool, self.direct)
-        self._turns = Turns()
+        self._turns = WriterTurns()
         # The spaces whose changes are counted, with the era in which that was made sure.
         self._counted: set[tuple[str, int]] = set()
         self._acknowledged = Acknowledged()
@@ -272,7 +279,7 @@ class PostgresDatabase(PostgresText):
         """A transaction for a caller, or with None of the server itself, whose texts are not screened."""
         # Threads of one process take turns here, so that waiting ones hold no connection.
         came = time.monotonic()
-        with self._turns.take(frozenset(spaces), WAIT_SECONDS) as taken:
+        with self._turns.take(frozenset(spaces), self._wait_seconds) as taken:
             if not taken:
                 raise StoreBusy(f"The store at {self.pool.place} is busy.", remedy="Nothing was written; try again.")
             # In order, so that no two writers of several spaces wait for each other.
@@ -440,7 +447,8 @@ class PostgresDatabase(PostgresText):
     def server_load(self) -> ServerLoad | None:
         try:
             with self._transaction(_READ) as session:
-                return read_load(session, on_workers=self.distributed)
+                ((waiting, longest),) = session.rows(_WAITS)
+                return ServerLoad(int(waiting), float(longest), spaces_by_worker(session) if self.distributed else {})
         except StorageError as error:
             logger.debug("the load of the server is not known: %s", type(error).__name__)
             return None

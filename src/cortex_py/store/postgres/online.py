@@ -1,9 +1,10 @@
 """Changes of the schema while a PostgreSQL store is used: no lock of a large table is held or awaited for long.
 
-The statements of a step are quick by the rule in `statement_fault`; a test holds it for every later step. They run in
-one transaction, which gives up and tries again where a table is in use, because all others queue up behind a statement
-that waits for a table. An index of a table that may have rows is built afterwards, without a lock; until then queries
-are slower and right. If that is interrupted, the next process that opens the store completes it.
+The statements of a step are quick by a rule in `tests/store/test_online_schema.py`: a step adds a column or a table,
+upkeep fills it, and a later version drops what nobody uses. They run in one transaction, which gives up and tries again
+where a table is in use, because all others queue up behind a statement that waits for a table. An index of a table that
+may have rows is built afterwards, without a lock; until then queries are slower and right. If that is interrupted, the
+next process that opens the store completes it.
 """
 
 from __future__ import annotations
@@ -25,14 +26,12 @@ from .errors import translate_errors
 if TYPE_CHECKING:
     from .engine import PostgresDatabase
 
-__all__ = ["FIRST_RULED", "later_indexes", "migrate_online", "statement_fault"]
+__all__ = ["later_indexes", "migrate_online"]
 
 logger = logging.getLogger(__name__)
 
 # Released stores have the steps before this one.
 _FIRST_LATER = 14
-# The steps from this one on follow the rule.
-FIRST_RULED = 20
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 60.0, 0.2
 _BEGIN = ("SET LOCAL lock_timeout = '500ms'",)
 # One advisory lock for each schema; writers, leaders and builders of vector indexes have other numbers.
@@ -43,30 +42,6 @@ _VALID = (
 )
 _INDEX = re.compile(r"\s*CREATE INDEX (\w+) ON (\w+)\b")
 _TABLE = re.compile(r"\s*CREATE TABLE (\w+)\b")
-# What takes no time however many rows there are. A new column has no default, or a constant.
-_QUICK = (
-    _INDEX,
-    _TABLE,
-    re.compile(
-        r"\s*ALTER TABLE \"?\w+\"? ADD COLUMN (\w+) \w+(\[\])?( NOT NULL DEFAULT ('[^']*'|-?\d+)| DEFAULT \S+)?$"
-    ),
-    re.compile(r"\s*ALTER TABLE \"?\w+\"? (ENABLE ROW LEVEL SECURITY$|SET \()"),
-    re.compile(r"\s*(CREATE|ALTER|DROP) POLICY\b"),
-    re.compile(r"\s*CREATE (OR REPLACE )?FUNCTION\b"),
-    # One that a new index takes the place of.
-    re.compile(r"\s*DROP INDEX \w+$"),
-    re.compile(r"\s*INSERT INTO \w+ \([^)]*\) VALUES\b"),
-)
-
-
-def statement_fault(statement: str) -> str | None:
-    """Why a statement may not be part of a step; None if it may."""
-    if any(form.match(statement) for form in _QUICK):
-        return None
-    return (
-        "It may read or rewrite a large table under a lock, or break a server that still runs the version before. "
-        "Add a column or a table, let upkeep fill it, and drop what nobody uses in a version after that."
-    )
 
 
 def later_indexes(steps: Iterable[Iterable[str]]) -> dict[str, str]:

@@ -10,9 +10,8 @@ last one was replaced, and is refused.
 Behind a pooler such as PgBouncer in transaction mode (`pooled`), each transaction may run on another connection of the
 server: settings go into every transaction, and no statement is prepared.
 
-Coordination between processes has connections of its own beside the pool: which process does work that only one may
-do, and notices of changes. The server releases the locks of a leader when its connection ends; then another process may
-take them.
+This is not `psycopg_pool`: that connects in threads of its own, so a refused password or an unreachable server is a
+time-out without a reason, and its check of a connection is one more round trip for each transaction.
 """
 
 from __future__ import annotations
@@ -27,24 +26,23 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
-from psycopg.abc import Buffer
-from psycopg.adapt import Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import Format, TransactionStatus
-from psycopg.types.numeric import NumericBinaryLoader
+from psycopg.pq import TransactionStatus
 
 from ...errors import ConfigurationError, StorageError, StoreBusy, StoreUnavailable
+from ...pools import renew_in_forks
 from ..database import Vitals
 from .errors import cannot_connect, connection_lost, is_read_only
+from .values import register_values
 
-__all__ = ["NOTICES", "RETRY_SECONDS", "WAIT_SECONDS", "Connection", "Leader", "Notices", "Pool"]
+__all__ = ["RETRY_SECONDS", "WAIT_SECONDS", "Connection", "ConnectionPool", "full_conninfo", "keep_inherited"]
 
 
 logger = logging.getLogger(__name__)
 
 _CONNECTIONS = 16
-WAIT_SECONDS = 30
-RETRY_SECONDS = 10
+WAIT_SECONDS = 30.0
+RETRY_SECONDS = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 # The driver accepts no shorter timeout.
 _SHORTEST_PING = 2
@@ -62,7 +60,6 @@ _SEVERAL = {"connect_timeout": "3", "target_session_attrs": "read-write"}
 _SEVERAL_REPLICAS = _SEVERAL | {"target_session_attrs": "prefer-standby"}
 # For each transaction behind a pooler, and otherwise once for each connection.
 _SETTINGS = {
-    "lock_timeout": f"'{WAIT_SECONDS}s'",
     # Statements are short: compiling one, or starting a parallel worker, takes longer than running it.
     "jit": "off",
     "max_parallel_workers_per_gather": "0",
@@ -85,82 +82,111 @@ _OF_CONNECTION = _SETTINGS | {
     "citus.propagate_set_commands": "'local'",
     "citus.multi_shard_modify_mode": "'sequential'",
 }
-_PREPARE = "; ".join(f"SET {name} = {value}" for name, value in _OF_CONNECTION.items())
-_LOCALLY = "; ".join(f"SET LOCAL {name} = {value}" for name, value in _SETTINGS.items())
 # Null on a replica.
 _TIMELINE = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-class Pool:
+class ConnectionPool:
     def __init__(
-        self, url: str, retry_seconds: float = RETRY_SECONDS, *, pooled: bool = False, replica: bool = False
+        self,
+        url: str,
+        retry_seconds: float = RETRY_SECONDS,
+        *,
+        pooled: bool = False,
+        replica: bool = False,
+        connections: int = _CONNECTIONS,
+        wait_seconds: float = WAIT_SECONDS,
     ) -> None:
+        """`wait_seconds` limits the waits for one of so many `connections`, and for a lock of the server."""
         parts = _parts(url)
+        self._conninfo = full_conninfo(url, replica=replica)
         self._retry_seconds = retry_seconds
         self._pooled = pooled
-        several = "," in f"{parts.get('host')}{parts.get('hostaddr')}"
-        chosen = (_SEVERAL_REPLICAS if replica else _SEVERAL) if several else {}
-        self._conninfo = make_conninfo(**{**_DEFAULTS, **chosen, **parts})
         # A server that cannot be written may be followed by another that can.
-        self._may_change = several or pooled
+        self._may_change = pooled or _has_several_hosts(parts)
         self.place = _place(parts)
         self._password = str(parts.get("password") or "")
+        self._size = connections
+        self._wait_seconds = wait_seconds
+        patience = {"lock_timeout": f"'{round(1_000 * wait_seconds)}ms'"}
+        self._prepare = "; ".join(f"SET {name} = {value}" for name, value in (patience | _OF_CONNECTION).items())
+        self._locally = "; ".join(f"SET LOCAL {name} = {value}" for name, value in (patience | _SETTINGS).items())
         self._idle: list[Connection] = []
-        self._owner = os.getpid()
-        self._free = threading.BoundedSemaphore(_CONNECTIONS)
-        self._lock = threading.Lock()
         self._closed = False
         # Whether the server was ever reached: a wrong address fails at once.
         self._met = False
         self._timeline = 0
         self.era = 0
-        self._in_use = self._waited = self._reads = self._writes = self._retries = self._lost = 0
+        self._waited = self._reads = self._writes = self._retries = self._lost = 0
+        self.renew()
+        renew_in_forks(self)
+
+    def renew(self) -> None:
+        """Begin without connections: a forked process must neither use nor close one of its parent."""
+        keep_inherited(*self._idle)
+        self._idle = []
+        self._in_use = 0
+        self._changed = threading.Condition()
 
     @contextmanager
     def connection(self, *begin: str) -> Iterator[Connection]:
         """A connection for one thread, on which `begin` was run; it is reused only if it is clean afterwards."""
         self._enter()
+        process = os.getpid()
+        connection: Connection | None = None
         try:
             connection = self._begun(begin)
-            try:
-                yield connection
-            except BaseException:
+            yield connection
+        except BaseException:
+            if connection is not None and os.getpid() == process:
                 with suppress(psycopg.Error):
                     connection.execute("ROLLBACK")
-                raise
-            finally:
-                self._give(connection, begin)
+            raise
         finally:
-            with self._lock:
-                self._in_use -= 1
-            self._free.release()
+            if os.getpid() == process:
+                self._leave(connection, begin)
+            elif connection is not None:
+                keep_inherited(connection)
 
     def _enter(self) -> None:
-        if not self._free.acquire(blocking=False):
-            with self._lock:
+        with self._changed:
+            if self._in_use >= self._size:
                 self._waited += 1
-            if not self._free.acquire(timeout=WAIT_SECONDS):
-                raise StoreBusy(f"All connections to {self.place} are in use.", remedy="Try again.")
-        with self._lock:
+                if not self._changed.wait_for(lambda: self._in_use < self._size, self._wait_seconds):
+                    raise StoreBusy(f"All connections to {self.place} are in use.", remedy="Try again.")
             self._in_use += 1
+
+    def _leave(self, connection: Connection | None, begin: Sequence[str]) -> None:
+        with self._changed:
+            self._in_use -= 1
+            self._changed.notify()
+            if connection is None:
+                return
+            if begin:
+                self._reads += "READ ONLY" in begin[0]
+                self._writes += "READ ONLY" not in begin[0]
+                self._lost += connection.broken
+            fit = not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE
+            if fit and not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
 
     def _begun(self, begin: Sequence[str]) -> Connection:
         """A connection on which the statements were answered; waits for a server that restarts, within bounds."""
         until, pause = time.monotonic() + self._retry_seconds, _FIRST_PAUSE
         while True:
             try:
-                connection = self._attempt(begin)
+                while (connection := self._attempt(begin)) is None:
+                    pass
+                return connection
             except (StoreBusy, StoreUnavailable) as error:
                 worth_it = self._met or isinstance(error, StoreBusy)
                 if not worth_it or time.monotonic() >= until:
                     raise
-            else:
-                if connection is not None:
-                    return connection
-                continue
-            with self._lock:
+            with self._changed:
                 self._retries += 1
             # Jitter, so that not all processes retry at the same moment.
             time.sleep(min(random.uniform(pause / 2, pause), max(0.0, until - time.monotonic())))
@@ -168,42 +194,40 @@ class Pool:
 
     def _attempt(self, begin: Sequence[str]) -> Connection | None:
         """A connection; None if an idle one turned out to be broken."""
-        connection, fresh = self._take()
+        with self._changed:
+            if self._closed:
+                raise StorageError("The store is closed.", remedy="Open a new Cortex.")
+            idle = self._idle.pop() if self._idle else None
+        connection = idle or self.connect()
         try:
             self.begin(connection, begin)
             return connection
-        except (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.FeatureNotSupported) as error:
-            connection.close()
-            if self._may_change and is_read_only(error):
-                raise StoreBusy(f"The store at {self.place} cannot be written now.", remedy="Try again.") from error
-            raise
-        except psycopg.OperationalError as error:
+        except BaseException as error:
             broken = connection.broken
             connection.close()
-            if not broken:
+            if self._may_change and isinstance(error, psycopg.Error) and is_read_only(error):
+                raise StoreBusy(f"The store at {self.place} cannot be written now.", remedy="Try again.") from error
+            if not (broken and isinstance(error, psycopg.OperationalError)):
                 raise
-            if not fresh:
+            if idle:
                 return None
             raise connection_lost(self.place, error) from error
-        except BaseException:
-            connection.close()
-            raise
 
     def begin(self, connection: Connection, messages: Sequence[str]) -> None:
         """Run the statements that begin a transaction."""
-        for n, message in enumerate(messages):
-            if self._pooled and n == 0:
-                statement, *others = message.split(";", 1)
-                begun = connection.execute("; ".join((statement, _TIMELINE, _LOCALLY, *others)).encode())
-                begun.nextset()
-                self._meet(begun.fetchone())
-            else:
-                connection.execute(message.encode())
+        if self._pooled and messages:
+            statement, *others = messages[0].split(";", 1)
+            begun = connection.execute("; ".join((statement, _TIMELINE, self._locally, *others)).encode())
+            begun.nextset()
+            self._meet(begun.fetchone())
+            messages = messages[1:]
+        for message in messages:
+            connection.execute(message.encode())
 
     def _meet(self, found: tuple[Any, ...] | None) -> None:
         """Note the timeline of a server, and refuse one that was replaced."""
         timeline = int(found[0], 16) if found and found[0] else 0
-        with self._lock:
+        with self._changed:
             known = self._timeline
             self._timeline = max(known, timeline)
             self.era += 0 < known < timeline
@@ -219,18 +243,6 @@ class Pool:
                 remedy="Stop that server. If the store was put back on purpose, start Cortex again.",
             )
 
-    def _take(self) -> tuple[Connection, bool]:
-        with self._lock:
-            if self._closed:
-                raise StorageError("The store is closed.", remedy="Open a new Cortex.")
-            if self._owner != os.getpid():
-                # A forked process must neither use nor close a connection of its parent.
-                keep_inherited(*self._idle)
-                self._idle, self._owner = [], os.getpid()
-            if self._idle:
-                return self._idle.pop(), False
-        return self.connect(), True
-
     def connect(self) -> Connection:
         """A connection that does not count against the limit; the caller closes it."""
         try:
@@ -241,9 +253,9 @@ class Pool:
             # Without the cause: its message may contain the whole URL.
             raise cannot_connect(self.place, self._password, error) from None
         try:
-            _register(connection)
+            register_values(connection)
             if not self._pooled:
-                connection.execute(_PREPARE.encode())
+                connection.execute(self._prepare.encode())
                 self._meet(_timeline(connection))
         except psycopg.OperationalError as error:
             connection.close()
@@ -264,33 +276,18 @@ class Pool:
 
     def pids(self) -> list[int]:
         """The server's processes behind the idle connections."""
-        with self._lock:
+        with self._changed:
             return [connection.info.backend_pid for connection in self._idle]
 
     def vitals(self) -> Vitals:
-        with self._lock:
+        with self._changed:
             counted = (self._waited, self._reads, self._writes, self._retries, self._lost)
-            return Vitals(self._in_use, len(self._idle), _CONNECTIONS, *counted, failovers=self.era)
-
-    def _give(self, connection: Connection, begin: Sequence[str]) -> None:
-        with self._lock:
-            if begin:
-                self._reads += "READ ONLY" in begin[0]
-                self._writes += "READ ONLY" not in begin[0]
-                self._lost += connection.broken
-            fit = not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE
-            if fit and not self._closed:
-                self._idle.append(connection)
-                return
-        connection.close()
+            return Vitals(self._in_use, len(self._idle), self._size, *counted, failovers=self.era)
 
     def close(self) -> None:
-        with self._lock:
+        with self._changed:
             self._closed = True
             idle, self._idle = self._idle, []
-        if self._owner != os.getpid():
-            keep_inherited(*idle)
-            return
         for connection in idle:
             connection.close()
 
@@ -316,6 +313,17 @@ def _parts(url: str) -> dict[str, Any]:
         ) from None
 
 
+def full_conninfo(url: str, *, replica: bool = False) -> str:
+    """The address with everything that it leaves open."""
+    parts = _parts(url)
+    several = _SEVERAL_REPLICAS if replica else _SEVERAL
+    return make_conninfo(**{**_DEFAULTS, **(several if _has_several_hosts(parts) else {}), **parts})
+
+
+def _has_several_hosts(parts: Mapping[str, Any]) -> bool:
+    return "," in f"{parts.get('host')}{parts.get('hostaddr')}"
+
+
 def _timeline(connection: Connection) -> tuple[Any, ...] | None:
     """The timeline of the server's log; None where a hosted server does not show its log."""
     try:
@@ -333,233 +341,3 @@ def _place(parts: Mapping[str, Any]) -> str:
     ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
     servers = ",".join(f"{host}:{port}" if port else host for host, port in zip(hosts, ports, strict=True))
     return f"{servers}/{parts.get('dbname') or parts.get('user') or ''}"
-
-
-# -- values ------------------------------------------------------------------------------------------
-
-# A noncharacter of Unicode, which a text may nevertheless contain.
-_ESCAPE = "\ufdd0"
-
-
-class _NumberDumper(Dumper):
-    """A number without a type: the server infers it from the context, as SQLite does."""
-
-    oid = 0
-
-    def dump(self, obj: Any) -> Buffer:
-        return b"%d" % obj
-
-
-class _TextDumper(Dumper):
-    """A text without a type. PostgreSQL texts cannot contain U+0000, so it is escaped."""
-
-    oid = 0
-
-    def dump(self, obj: str) -> Buffer:
-        if "\0" in obj or _ESCAPE in obj:
-            obj = obj.replace(_ESCAPE, f"{_ESCAPE}1").replace("\0", f"{_ESCAPE}0")
-        return obj.encode()
-
-
-class _TextLoader(Loader):
-    format = Format.BINARY
-
-    def load(self, data: Buffer) -> str:
-        text = str(data, "utf-8")
-        return text.replace(f"{_ESCAPE}0", "\0").replace(f"{_ESCAPE}1", _ESCAPE) if _ESCAPE in text else text
-
-
-class _NumericLoader(NumericBinaryLoader):
-    """Sums of integers arrive as decimals; they are integers."""
-
-    def load(self, data: Buffer) -> Any:
-        value = super().load(data)
-        return int(value) if value == value.to_integral_value() else float(value)
-
-
-def _register(connection: psycopg.Connection[Any]) -> None:
-    connection.adapters.register_dumper(int, _NumberDumper)
-    connection.adapters.register_dumper(bool, _NumberDumper)
-    connection.adapters.register_dumper(str, _TextDumper)
-    connection.adapters.register_loader("text", _TextLoader)
-    connection.adapters.register_loader("numeric", _NumericLoader)
-
-
-_CHANNEL = "cortex_changes"
-# A waiting thread notices within this time that it was closed.
-_SLICE = 0.5
-# Many changes in this time are reported at once.
-_GAP = 0.02
-# After the commit, in a transaction of its own: PostgreSQL lets commits that notify wait for each other, disk included.
-# The payload is the schema: several stores in one database share the channel.
-_ANNOUNCE = (
-    f"BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify('{_CHANNEL}', coalesce(current_schema(), '')); COMMIT"
-)
-# Earlier versions notified by triggers; a later step of the schema drops them.
-NOTICES: tuple[str, ...] = (
-    f"""CREATE FUNCTION tell_of_changes() RETURNS trigger LANGUAGE plpgsql
-        SET search_path = pg_catalog AS $tell$
-        BEGIN PERFORM pg_notify('{_CHANNEL}', TG_TABLE_SCHEMA); RETURN NULL; END $tell$""",
-    *(
-        f"CREATE TRIGGER tell_of_changes AFTER {events} ON {table} "
-        "FOR EACH STATEMENT EXECUTE FUNCTION tell_of_changes()"
-        for table, events in (("state", "UPDATE"), ("saved_change", "INSERT OR UPDATE"))
-    ),
-)
-# One advisory lock for each schema and name; writers have another number.
-_TRY = "SELECT pg_try_advisory_lock(1129601074, hashtext(coalesce(current_schema(), '') || ' ' || %s))"
-
-
-class _OwnConnection:
-    """A connection of one process, opened on first use. Not thread-safe; the owner holds a lock."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._owner = os.getpid()
-        self.current: Connection | None = None
-
-    @property
-    def inherited(self) -> bool:
-        """Whether it was opened before a fork, by another process."""
-        return self._owner != os.getpid()
-
-    def open(self) -> Connection:
-        if self.current is None:
-            self.current = self._pool.connect()
-        return self.current
-
-    def release(self) -> None:
-        connection, self.current = self.current, None
-        if connection is not None and self.inherited:
-            # A forked process must neither use nor close a connection of its parent.
-            keep_inherited(connection)
-        elif connection is not None:
-            with suppress(psycopg.Error):
-                connection.close()
-        self._owner = os.getpid()
-
-
-class Leader:
-    """The named locks that this process holds."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._own = _OwnConnection(pool)
-        self._lock = threading.Lock()
-        self._held: set[str] = set()
-
-    def leads(self, name: str) -> bool:
-        """Whether this process holds the name; it takes it if no other does."""
-        with self._lock:
-            if self._own.inherited:
-                self._release()
-            try:
-                return self._try(name)
-            except psycopg.OperationalError as error:
-                logger.debug("the connection of the leader was lost: %s", type(error).__name__)
-                # All locks are lost with it; any process may take them now.
-                self._release()
-                return self._try(name)
-
-    def _try(self, name: str) -> bool:
-        connection = self._own.open()
-        if name in self._held:
-            connection.execute("SELECT 1")
-            return True
-        (taken,) = connection.execute(_TRY, (name,)).fetchone() or (False,)
-        if taken:
-            self._held.add(name)
-        elif not self._held:
-            # A process without a lock needs no connection.
-            self._release()
-        return bool(taken)
-
-    def _release(self) -> None:
-        self._held.clear()
-        self._own.release()
-
-    def close(self) -> None:
-        with self._lock:
-            # The server notices a closed connection a moment later; the next leader need not wait for that.
-            if self._held and self._own.current is not None and not self._own.inherited:
-                with suppress(psycopg.Error):
-                    self._own.current.execute("SELECT pg_advisory_unlock_all()")
-            self._release()
-
-
-class Notices:
-    """Reports changes to memories or prompts, and waits for those of any process.
-
-    A process that is killed right after a commit does not report it: who waits also looks from time to time.
-    """
-
-    def __init__(self, pool: Pool, direct: Pool) -> None:
-        self._pool = pool
-        self._own = _OwnConnection(direct)
-        self._lock = threading.Lock()
-        self._schema = ""
-        # The process in which a report is due.
-        self._due = 0
-
-    def announce(self) -> None:
-        """Report a committed change soon."""
-        with self._lock:
-            if self._due == os.getpid():
-                return
-            self._due = os.getpid()
-        timer = threading.Timer(_GAP, self._report)
-        timer.daemon = True
-        timer.start()
-
-    def _report(self) -> None:
-        with self._lock:
-            due, self._due = self._due == os.getpid(), 0
-        if not due:
-            return
-        try:
-            with self._pool.connection() as connection:
-                connection.execute(_ANNOUNCE.encode())
-        except (StorageError, psycopg.Error) as error:
-            logger.debug("a change was not reported: %s", type(error).__name__)
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for the next change, at most that long; whether there was one, or may have been.
-
-        The first call returns at once, and so does one whose connection is lost: nobody listened before.
-        """
-        connection = self._listening()
-        if connection is None:
-            return True
-        until = time.monotonic() + seconds
-        try:
-            while connection is self._own.current and (left := until - time.monotonic()) > 0:
-                heard = connection.notifies(timeout=min(left, _SLICE), stop_after=1)
-                if any(notice.payload == self._schema for notice in heard):
-                    return True
-        except psycopg.Error as error:
-            logger.debug("the connection that waits for changes was lost: %s", type(error).__name__)
-            with self._lock:
-                self._own.release()
-            return True
-        return False
-
-    def _listening(self) -> Connection | None:
-        """The connection; None if it was opened just now."""
-        with self._lock:
-            if self._own.inherited:
-                self._own.release()
-            if self._own.current is not None:
-                return self._own.current
-            try:
-                connection = self._own.open()
-                (self._schema,) = connection.execute("SELECT coalesce(current_schema(), '')").fetchone() or ("",)
-                connection.execute(f"LISTEN {_CHANNEL}".encode())
-            except BaseException:
-                # A connection that does not listen would never report anything.
-                self._own.release()
-                raise
-            return None
-
-    def close(self) -> None:
-        self._report()
-        with self._lock:
-            self._own.release()

@@ -17,9 +17,9 @@ from typing import Any
 import psycopg
 
 from ...errors import StorageError
-from .pool import Connection, Pool
+from .pool import Connection, ConnectionPool
 
-__all__ = ["Replica"]
+__all__ = ["ReplicaReads"]
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +33,10 @@ _WRITTEN = b"SELECT pg_current_wal_insert_lsn() - '0/0'"
 _SENDABLE = b"SELECT pg_current_wal_flush_lsn() - '0/0'"
 
 
-class Replica:
+class ReplicaReads:
     def __init__(self, url: str, *, pooled: bool = False) -> None:
         # No retries: the primary answers meanwhile.
-        self.pool = Pool(url, 0, pooled=pooled, replica=True)
+        self.pool = ConnectionPool(url, 0, pooled=pooled, replica=True)
         self._lock = threading.Lock()
         # The position up to which this process has seen the log; None where it is not known.
         self._seen: int | None = 0
@@ -97,7 +97,7 @@ class Replica:
                 return False
             time.sleep(_PAUSE_SECONDS)
 
-    def lag(self, primary: Pool) -> int | None:
+    def lag(self, primary: ConnectionPool) -> int | None:
         """How many bytes of the log it has not replayed; None if it cannot be asked."""
         try:
             with primary.connection() as there:

@@ -30,6 +30,13 @@ CREATE TABLE near_space (
     reached INTEGER NOT NULL, ready INTEGER NOT NULL);
 -- The neighbours of a record in its line of work.
 CREATE INDEX memory_line ON memory (space, branch_id, created_at, num) WHERE branch_id IS NOT NULL;
+-- Notices by triggers, which step 17 drops.
+CREATE FUNCTION tell_of_changes() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog AS $tell$
+    BEGIN PERFORM pg_notify('cortex_changes', TG_TABLE_SCHEMA); RETURN NULL; END $tell$;
+CREATE TRIGGER tell_of_changes AFTER UPDATE ON state FOR EACH STATEMENT EXECUTE FUNCTION tell_of_changes();
+CREATE TRIGGER tell_of_changes AFTER INSERT OR UPDATE ON saved_change
+    FOR EACH STATEMENT EXECUTE FUNCTION tell_of_changes();
 
 -- step 17: a change sequence for each space
 -- Every write changes one row: there is room for its next version beside it.

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 from ...pools import renew_in_forks
 
-__all__ = ["Turns"]
+__all__ = ["WriterTurns"]
 
 
-class Turns:
+class WriterTurns:
     def __init__(self) -> None:
         self.renew()
         renew_in_forks(self)
@@ -21,7 +21,7 @@ class Turns:
         self._held: set[str] = set()
         self._alone = False
         # A writer of the whole store comes next: others would keep it waiting for ever.
-        self._asked = 0
+        self.asked = 0
         # How long writers waited in all, here and for other processes.
         self.waited = 0.0
 
@@ -38,16 +38,16 @@ class Turns:
         with self._changed:
             if spaces:
                 taken = self._changed.wait_for(
-                    lambda: not (self._alone or self._asked or spaces & self._held), timeout=seconds
+                    lambda: not (self._alone or self.asked or spaces & self._held), timeout=seconds
                 )
                 if taken:
                     self._held |= spaces
             else:
-                self._asked += 1
+                self.asked += 1
                 try:
                     taken = self._changed.wait_for(lambda: not (self._alone or self._held), timeout=seconds)
                 finally:
-                    self._asked -= 1
+                    self.asked -= 1
                     self._changed.notify_all()
                 self._alone = self._alone or taken
         try:
