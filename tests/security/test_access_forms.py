@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.errors import InvalidInput, RateLimited
-from cortex_py.security.audit import (
+from cortex_py.access.audit import (
     BEGINNING,
     AuditEvent,
+    BrokenLink,
     ChainHead,
     ChainLink,
     decode_event,
@@ -19,6 +19,7 @@ from cortex_py.security.audit import (
     link_hash,
     seal_head,
 )
+from cortex_py.errors import InvalidInput, RateLimited
 from cortex_py.security.callers import Caller, acting_as, check_name, current_caller
 from cortex_py.security.rate_limit import TokenBuckets
 from cortex_py.security.rights import check_scopes, parse_scopes
@@ -83,26 +84,24 @@ def test_two_events_have_two_texts(one: AuditEvent, other: AuditEvent) -> None:
 def test_every_change_of_a_chain_is_seen_where_it_is(events: list[AuditEvent], data: st.DataObject) -> None:
     links, head = _chain(events)
     assert find_broken_link(KEY, links, head) is None
+
+    def seen(*changed: ChainLink) -> BrokenLink:
+        found = find_broken_link(KEY, changed, head)
+        assert found is not None
+        return found
+
     place = data.draw(st.integers(0, len(links) - 1))
-    changed = links[place]._replace(text=encode_event(AuditEvent(events[place].at, "mallory", None, "x", "y", "z")))
-    edited = [*links[:place], changed, *links[place + 1 :]]
-    seen = find_broken_link(KEY, edited, head)
-    assert seen is not None
-    assert (seen.at, seen.reason[:14]) == (place + 1, "it was changed")
-    without = find_broken_link(KEY, links[:place] + links[place + 1 :], head)
-    assert without is not None
-    assert without.at == place + 1
-    cut = find_broken_link(KEY, links[:place], head)
-    assert cut is not None
-    assert cut.at == place + 1
+    before, one, after = links[:place], links[place], links[place + 1 :]
+    forged = encode_event(AuditEvent(events[place].at, "mallory", None, "x", "y", "z"))
+    edited = seen(*before, ChainLink(one.number, forged, one.hash), *after)
+    assert (edited.at, edited.reason[:14]) == (place + 1, "it was changed")
+    assert seen(*before, *after).at == place + 1
+    assert seen(*before).at == place + 1
     if place:
-        moved = [*links]
         # Numbers as they should be, contents exchanged.
-        moved[place - 1] = links[place]._replace(number=place)
-        moved[place] = links[place - 1]._replace(number=place + 1)
-        reordered = find_broken_link(KEY, moved, head)
-        assert reordered is not None
-        assert reordered.at == place
+        other = before[-1]
+        swapped = (ChainLink(place, one.text, one.hash), ChainLink(place + 1, other.text, other.hash))
+        assert seen(*before[:-1], *swapped, *after).at == place
 
 
 @given(st.lists(EVENTS, min_size=1, max_size=4))
@@ -112,10 +111,9 @@ def test_without_the_key_no_chain_can_be_made(events: list[AuditEvent]) -> None:
     own, own_head = _chain(events)
     more = ChainLink(len(own) + 1, own[0].text, own[0].hash)
     assert find_broken_link(KEY, [*own, more], own_head) == (len(own) + 1, "it was added after the end")
-    shorter = ChainHead(0, "", "")
-    assert find_broken_link(KEY, own, shorter) is not None
-    assert find_broken_link(KEY, own, own_head._replace(events=len(own) - 1)) is not None
-    assert find_broken_link(KEY, own, None) is not None
+    sealed_for_less = ChainHead(len(own) - 1, own_head.hash, own_head.seal)
+    for wrong in (ChainHead(0, "", ""), sealed_for_less, None):
+        assert find_broken_link(KEY, own, wrong) is not None
 
 
 @each("scopes", [[], ["root"], ["tool:"], ["tool:a b"], ["read "], ["READ"]])

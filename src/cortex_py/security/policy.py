@@ -20,16 +20,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ..config import PersonalPolicy, SecretPolicy, Settings
 from ..errors import ContentBlocked
-from .secrets.secrets import Finding, find_secrets, redact
+from .secrets.secrets import cached_if_empty, find_secrets, mask, redact
 
 if TYPE_CHECKING:
     from .personal import NameFinder
@@ -160,22 +159,12 @@ _SCREENED: frozenset[Origin] = frozenset(("prose", "name", "found"))
 def screen_file(text: str, screen: Screen) -> ScreenedText:
     """Screen the text of a file and keep its line numbers. A file is never refused."""
     if screen.policy != "allow":
-        text = _same_lines(text, find_secrets(text))
+        text = mask(text, find_secrets(text), keep_lines=True)
     if screen.personal == "redact":
         from .personal import find_personal_data
 
-        text = _same_lines(text, find_personal_data(text))
+        text = mask(text, find_personal_data(text), keep_lines=True)
     return ScreenedText(text)
-
-
-def _same_lines(text: str, findings: Iterable[Finding]) -> str:
-    pieces: list[str] = []
-    done = 0
-    for finding in findings:
-        lost = text.count("\n", finding.start, finding.end)
-        pieces += (text[done : finding.start], f"[REDACTED:{finding.kind}]", "\n" * lost)
-        done = finding.end
-    return "".join((*pieces, text[done:])) if done else text
 
 
 def redacted_kinds(text: str) -> tuple[str, ...]:
@@ -187,27 +176,8 @@ def _kinds_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(finding.kind for finding in find_secrets(text)))
 
 
-@lru_cache(maxsize=4_096)
-def _kinds_in_clean(text: str) -> tuple[str, ...]:
-    kinds = _kinds_in(text)
-    if kinds:
-        # Not cached: a secret stays in memory no longer than necessary.
-        raise _Found(kinds)
-    return kinds
-
-
-class _Found(Exception):
-    def __init__(self, kinds: tuple[str, ...]) -> None:
-        super().__init__()
-        self.kinds = kinds
-
-
-def _kinds_in_short(text: str) -> tuple[str, ...]:
-    """The same with a cache for short texts: names, tags and labels are repeated often."""
-    try:
-        return _kinds_in_clean(text)
-    except _Found as found:
-        return found.kinds
+# Names, tags and labels are repeated often.
+_kinds_in_short = cached_if_empty(4_096)(_kinds_in)
 
 
 def _kinds_in_parts(name: str) -> tuple[str, ...]:

@@ -14,22 +14,14 @@ from itertools import count
 __all__ = ["next_key", "repeatable"]
 
 
-class _Request:
-    def __init__(self, key: str) -> None:
-        self._key = key
-        self._numbers = count()
-
-    def next_key(self) -> str:
-        return f"{self._key}:{next(self._numbers)}"
-
-
-_CURRENT: ContextVar[_Request | None] = ContextVar("cortex_repeatable_request", default=None)
+# The key, and the numbers of the request's changes.
+_CURRENT: ContextVar[tuple[str, Iterator[int]] | None] = ContextVar("cortex_repeatable_request", default=None)
 
 
 @contextmanager
 def repeatable(key: str) -> Iterator[None]:
     """Answer a request that may be repeated. The key is the same for its repetitions and for no other request."""
-    token = _CURRENT.set(_Request(key))
+    token = _CURRENT.set((key, count()))
     try:
         yield
     finally:
@@ -39,4 +31,4 @@ def repeatable(key: str) -> Iterator[None]:
 def next_key() -> str | None:
     """The key of the next change that the request makes, in the order of its changes; None if it is not repeatable."""
     request = _CURRENT.get()
-    return request.next_key() if request else None
+    return f"{request[0]}:{next(request[1])}" if request else None

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 
-from ..secrets.secrets import Finding, Redaction, mask
+from ..secrets.secrets import Finding, Redaction, cached_if_empty, mask
 from .addresses import find_addresses, find_births
 from .national_ids import ID_KINDS, find_cards, find_ibans, find_national_ids
 from .network import find_emails, find_ips, find_macs, find_phones
@@ -57,9 +56,10 @@ def find_personal_data(text: str, names: NameFinder | None = None) -> tuple[Find
     hidden = _MARKER.sub(lambda marker: HIDDEN * len(marker.group()), text) if "[REDACTED:" in text else text
     found: list[Span] = []
     for _ in range(_ROUNDS):  # what one finding hides can leave another in the open
-        more, hidden = _scan(hidden) if len(hidden) > _SHORT else _scan_short(hidden)
+        more = _scan(hidden) if len(hidden) > _SHORT else _scan_short(hidden)
         if not more:
             break
+        hidden = _hide(hidden, more)
         found += more
     if names is not None:
         found += _free(((start, end, "person-name") for start, end in names(text)), hidden)
@@ -72,7 +72,7 @@ def redact_personal_data(text: str, names: NameFinder | None = None) -> Redactio
     return Redaction(mask(text, findings), findings)
 
 
-def _scan(text: str) -> tuple[list[Span], str]:
+def _scan(text: str) -> tuple[Span, ...]:
     found: list[Span] = []
     digits = len(_DIGIT.findall(text))
     for fewest, rule in _RULES:
@@ -80,32 +80,11 @@ def _scan(text: str) -> tuple[list[Span], str]:
         if spans:
             text = _hide(text, spans)
             found += spans
-    return found, text
+    return tuple(found)
 
 
-class _Found(Exception):
-    """Keeps the cache from holding a text with personal data."""
-
-    def __init__(self, spans: list[Span], hidden: str) -> None:
-        super().__init__()
-        self.spans = spans
-        self.hidden = hidden
-
-
-@lru_cache(maxsize=2_048)
-def _check_clean(text: str) -> None:
-    found, hidden = _scan(text)
-    if found:
-        raise _Found(found, hidden)
-
-
-def _scan_short(text: str) -> tuple[list[Span], str]:
-    """The same with a cache: tags and paths are repeated often, and a note is read again when its names are known."""
-    try:
-        _check_clean(text)
-    except _Found as found:
-        return found.spans, found.hidden
-    return [], text
+# Tags and paths are repeated often, and a note is read again when its names are known.
+_scan_short = cached_if_empty(2_048)(_scan)
 
 
 def _free(spans: Iterable[Span], text: str) -> Iterator[Span]:

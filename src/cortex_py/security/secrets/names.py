@@ -15,6 +15,7 @@ from ...lazy import regex
 from .values import (
     WORDS,
     Span,
+    choice,
     is_digest,
     is_filler_token,
     is_placeholder,
@@ -42,22 +43,12 @@ class _Name(NamedTuple):
 
 
 # Literals first, so that the search can skip by first letters; `_name_at` looks at what is around them.
-_STEMS = regex(
-    r"pass(?:word|wort|wd|wrd|code|phrase)?|pwd|pw|secret|token|cred(?:ential)?|key|auth(?:orization)?|mnemonic"
-    r"|seed[_ -]?phrase|connection[_-]?string|jsessionid|phpsessid|session|cookie|bearer|login|dsn"
-    r"|kennwort|contraseña|senha|пароль|密码|密碼|パスワード"
-)
+_STEMS = regex(choice("stems"))
 _TOKEN_STEMS = frozenset({"secret", "token", "credential", "authorization", "jsessionid", "phpsessid"})
 _WEAK_STEMS = frozenset({"session", "cookie", "bearer", "login", "dsn"})
-_KEY_OF = regex(
-    r"(?:api|access|private|auth|account|app|encrypt|encryption|signing|master|service|storage|shared|consumer|secure"
-    r"|license|subscription|function|integration|webhook|hmac|admin|write|server|deploy)[_ .-]?$"
-)
+_KEY_OF = regex(rf"(?:{choice('words_before_key')})[_ .-]?$")
 # What these say of a key or a token makes it no secret: it is public, names a row, or guards one form or page.
-_OPEN = regex(
-    r"(?:public|pub|publishable|site|primary|foreign|unique|cache|partition|sort|range|row|object|s3|lookup|hash|registry"
-    r"|idempotency|translation|i18n|page|next|continuation|cursor|sync|cancellation)[_ .-]?(?:key)?$"
-)
+_OPEN = regex(rf"(?:{choice('words_before_open_key')})[_ .-]?(?:key)?$")
 _FORM_GUARD = regex(r"(?:[cx]srf\w{0,16}|authenticity|anti[_-]?forgery|request[_-]?verification|captcha)[_ .-]?$")
 _ASKS = regex(r"(?:validate|check|verify|split|parse|should|assert|hash|has|is|get|find|forgot|reset)_?$")
 _TYPE_NAME = regex(r"::\w*$")
@@ -65,16 +56,7 @@ _PASS_OF = regex(r"(?:^|[^a-z]|db|my|user|sql|admin|root|login|smtp|mail)$")
 _KINDS = (("token", "token"), ("secret", "secret"), ("key", "api-key"))
 
 # A name that ends like this speaks about a secret and does not hold it.
-_INERT_TAIL = regex(
-    r"(?:[_.-]|s)(?:i[sz](?:e|ed|er|ers|ing|ation)|less|ary|ly|typed?|kinds?|names?|fields?|files?|filename|paths?|dir"
-    r"|ur[li]s?|endpoints?|[gu]?u?ids?|counts?|len|length|sizes?|limits?|hints?|labels?|prompts?|titles?|text|placeholder"
-    r"|polic(?:y|ies)|expir\w*|exp|ttl|age|regexp?|patterns?|class|params?|headers?|prefix|suffix|index|idx|version"
-    r"|formats?|env|vars?|variables?|refs?|references?|arn|algo\w*|alg|mode|status|state|enabled|required|reset|errors?"
-    r"|messages?|msg|min|max|days|rotation|managers?|providers?|stores?|group|roles?|scopes?|usage|budget|time|date|at"
-    r"|by|board|words?|press\w*|up|down|events?|listener|handler|func\w*|method|maps?|lists?|sets?|dicts?|table|column"
-    r"|rows?|ring|chain|space|frames?|stone|note|pad|ors?|ority|orit\w*|entic\w*|ible|ibility|ories|ory|ed|ing|ions?"
-    r"|per|[lr]?strip|split|join|replace|encode|startswith|endswith|contains|used|left|total|strength|checksum|digest|fingerprint|hash(?:es|ed)?)s?\d*$"
-)
+_INERT_TAIL = regex(rf"(?:[_.-]|s)(?:{choice('inert_tails')})s?\d*$")
 _AFTER_NAME = regex(
     r"""
     (?P<tail>[a-z0-9_.-]{0,40}+) (?P<close>(?:\\?["'`]|[\])}]){0,3}+) (?:\[\d{0,4}\])?+

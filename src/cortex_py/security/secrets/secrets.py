@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...lazy import regex
 
 if TYPE_CHECKING:
     from .values import Span
 
-__all__ = ["Finding", "Redaction", "find_key_blocks", "find_secrets", "mask", "redact"]
+__all__ = ["Finding", "Redaction", "cached_if_empty", "find_key_blocks", "find_secrets", "mask", "redact"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +80,46 @@ def _settle(text: str) -> tuple[tuple[Finding, ...], str]:
     return everything, mask(text, everything)
 
 
-def mask(text: str, findings: tuple[Finding, ...]) -> str:
-    """The text with a marker in the place of each finding."""
+def mask(text: str, findings: Iterable[Finding], *, keep_lines: bool = False) -> str:
+    """The text with a marker in the place of each finding, if asked with all its line feeds."""
     pieces: list[str] = []
     done = 0
     for finding in findings:
-        pieces += (text[done : finding.start], _marker(finding))
+        feeds = text.count("\n", finding.start, finding.end) if keep_lines else 0
+        pieces += (text[done : finding.start], _marker(finding), "\n" * feeds)
         done = finding.end
-    pieces.append(text[done:])
-    return "".join(pieces)
+    return "".join((*pieces, text[done:])) if done else text
 
 
 def _marker(finding: Finding) -> str:
     return f"[REDACTED:{finding.kind}]"
+
+
+class _Found(Exception):
+    def __init__(self, found: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.found = found
+
+
+def cached_if_empty(size: int) -> Callable[[Callable[[str], tuple[T, ...]]], Callable[[str], tuple[T, ...]]]:
+    """Cache so many texts in which a function finds nothing: others stay in memory no longer than necessary."""
+
+    def decorate(find: Callable[[str], tuple[T, ...]]) -> Callable[[str], tuple[T, ...]]:
+        @lru_cache(maxsize=size)
+        def check(text: str) -> None:
+            if found := find(text):
+                raise _Found(found)
+
+        def look(text: str) -> tuple[T, ...]:
+            try:
+                check(text)
+            except _Found as error:
+                return error.found
+            return ()
+
+        return look
+
+    return decorate
 
 
 def _to_original(spans: Iterable[Span], findings: tuple[Finding, ...]) -> Iterator[Span]:

@@ -18,8 +18,9 @@ from typing import Any
 from ...lazy import regex
 
 __all__ = [
-    "WORDS", "Span", "entropy", "is_basic_credentials", "is_digest", "is_filler_token", "is_jwt_header", "is_one_case",
-    "is_placeholder", "is_random", "is_reference", "is_wordy", "looks_like_password", "looks_like_token", "word_list",
+    "WORDS", "Span", "choice", "entropy", "is_basic_credentials", "is_digest", "is_filler_token", "is_jwt_header",
+    "is_one_case", "is_placeholder", "is_random", "is_reference", "is_wordy", "looks_like_password",
+    "looks_like_token", "word_list",
 ]  # fmt: skip
 
 Span = tuple[int, int, str]
@@ -33,52 +34,28 @@ def word_list(name: str) -> tuple[str, ...]:
     return tuple(" ".join(WORDS[name]).split())
 
 
+def choice(name: str) -> str:
+    """An expression for any one of a list in `words.json`."""
+    return "|".join(WORDS[name])
+
+
 # Words that people write where a secret goes. Matched against letters only, so `your-api_key` counts.
-_STAND_IN = regex(
-    r"change(?:me|it|this)|replace|placeholder|example|sample(?!d)|dummy|fake|redact|removed|hidden|insert|todo|fixme"
-    r"|your|putyour|goeshere|here$|notreal|notareal|mock|foobar|lorem|ipsum|xxxx|\byyyy|zzzz$|undefined|masked"
-    r"|(?:^|my|the|some|enter)(?:api|auth|access|client|private|secret|super)*(?:key|token|password|passwd|secret|pass)$"
-)
+_STAND_IN = regex(choice("stand_ins"))
 # Whole values that stand for "a value" rather than being one.
 _VOCABULARY = frozenset(word_list("placeholder_values"))
 _REPEATED = regex(r"(.)\1{7,}|[xX]{5,}|\*{3,}|\.{3,}|#{4,}|_{5,}|-{4,}|…|•{3}|[?]{3,}")
 # In a token of a known format: words that no writer of a real one leaves in, and words that a real one may contain.
-_STAND_IN_TOKEN = regex(
-    r"(?i:example|placeholder|change[_-]?me|redacted|replace[_-]?(?:me|with)|(?:^|[_-])your[_-]?(?:[a-z]|$))|your(?:api|token|key|secret)"
-)
-_FILLING_WORD = regex(
-    r"(?i:fake|dummy|insert|here|sample|token|secret|test(?:ing)?|my|api|key|goes|access|demo|this|is|not|real|some|the|a)"
-    r"(?![a-z])"
-)
+_STAND_IN_TOKEN = regex(choice("stand_ins_in_tokens"))
+_FILLING_WORD = regex(rf"(?i:{choice('filling_words')})(?![a-z])")
 _LEAST_OWN = 8
 _LONG_BODY = 60  # long random text repeats a character now and then
 _PERIODIC = regex(r"(.{1,8}?)\1{2,}")
 _NON_LETTERS = regex(r"[^a-z]+")
 
 # A value that names where the secret is: a variable, a template, a path, an address, a pattern.
-_REFERENCE = regex(
-    r"""
-      \$\{.*\}? | \$\(.*\)? | \$[A-Za-z_]\w*(?:[\[.:-].*)? | %[A-Za-z_]\w*% | %\(\w+\)[sd] | %[sdvq@r]\b.*
-    | \{\{.*\}?\}? | \{%.* | \{\d*\} | <[^<>]*> | \[[^\[\]]*\] | @\w+@ | \#\{.*\}? | @\{.*\}
-    | (?:~|\.{1,2})?(?:/[\w.@%+-]*){2,} | [A-Za-z]:\\.* | (?:https?|file|env|vault|op|ssm|arn|secretsmanager|ref|urn):.*
-    | (?:process\.env|os\.environ|ENV|env|System\.getenv|getenv|os\.getenv|import\.meta\.env|secrets|vars|var)[.\[(].*
-    | .*(?:a-zA-Z|A-Za-z|A-Z0-9|a-z0-9|0-9a-|\\x[0-9A-Fa-f]{2}-).*
-    | (?:hmac-)?(?:sha-?\d{1,3}|md5|blake\w{1,3})[-:=].* | LS0tLS1CRUdJTiB(?:DRVJU|QVUJM).*
-    | pk(?:\.eyJ|_live_|_test_).* | ENC\[.*
-    | .*\[[^\]\s]{0,40}\w-\w[^\]\s]{0,40}\][{+*].*
-    | .*[/.:_-]\{[A-Za-z_][\w.]+(?:\(\w*\))?\}.* | /?\^.*[\\\[(*+$].* | .*\\[dwsb][+*{].* | .*\(\?.*
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_REFERENCE = regex(choice("references"), re.DOTALL)
 # What only an unquoted value can be: code, a reference in YAML, a symbol.
-_CODE = regex(
-    r"""
-      [A-Za-z_$][\w$]*(?:\?\.|\.|->|::)[A-Za-z_$(].* | [A-Za-z_$][\w$]*[\[(].* | [({\[|&!<>*+~?-].* | .*[({]
-    | [A-Z][\w.]*<.* | \w+\s*=>.* | (?:lambda|new|function)\b.* | [A-Za-z_$][\w$]*(?:\)|\}|\])+[;,.:]?
-    | :[A-Za-z_]\w* | @[A-Za-z_][\w./]* | \\[A-Z]\w*(?:\\\w+)+
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_CODE = regex(choice("code"), re.DOTALL)
 _HEX = regex(r"[0-9a-f]+|[0-9A-F]+")
 _UUID = regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _CHANGES = regex(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Za-z])|(?<=[A-Z])(?=[0-9])|(?<=[A-Z][A-Z])(?=[a-z])")
