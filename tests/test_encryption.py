@@ -27,6 +27,7 @@ from cortex_py.errors import (
     WrongKey,
 )
 from cortex_py.sqlite_file import can_encrypt
+from inside import sessions_of
 
 from forking import python_command
 from helpers import git
@@ -136,14 +137,14 @@ def test_a_branch_file_can_be_read_and_edited_only_through_the_library(encrypted
         desk = cortex._session
         desk.projection.sync(branch.id)
         assert desk.projection.check(branch.id).verified
-        assert branch.id in cortex._sessions.branch_files.names(cortex.project.id)
+        assert branch.id in sessions_of(cortex).branch_files.names(cortex.project.id)
         path = desk.projection.path(branch.id)
         assert b"quokka" not in path.read_bytes()
         # One put in the place of another does not open.
         other = next(one for one in path.parent.glob("*.md") if one != path)
         shutil.copy(other, path)
         with pytest.raises(BackupCorrupt):
-            cortex._sessions.branch_files.read(cortex.project.id, branch.id)
+            sessions_of(cortex).branch_files.read(cortex.project.id, branch.id)
 
 
 def test_a_wrong_passphrase_opens_nothing_and_changes_nothing(encrypted: Path, project: Path) -> None:

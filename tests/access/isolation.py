@@ -20,26 +20,29 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+import httpx2
 import pytest
 from starlette.testclient import TestClient
 
 from cortex_py import Cortex
 from cortex_py.http.callers import PROJECT_HEADER
 from cortex_py.http.server import build_app
+from cortex_py.opening import bounds_now
 from cortex_py.records import files_space, org_space, turns_space, user_space
 from cortex_py.security import permission
 from cortex_py.security.callers import Caller, acting_as
 from cortex_py.security.rights import LEVELS, SCOPES, Rights
+from inside import database_of, store_of
 
 from stub_backend import StubBackend
 
-__all__ = ["MODES", "ORGS", "PEOPLE", "Asked", "Leak", "Model", "Words", "World", "layers"]
+__all__ = ["MODES", "ORGS", "PEOPLE", "Asked", "Leak", "Model", "Words", "World", "layers", "post", "steady"]
 
 # Which layers keep callers apart: what statements ask for, what the engine shows, both, or for once none.
 MODES = ("both", "engine", "statements")
 ORGS = ("own", "rivals")
 PEOPLE = ("ann", "bob", "cyd")
-_META = {
+_SENT_ALONG = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -221,7 +224,7 @@ class World:
     def ids(self) -> dict[str, set[str]]:
         """Every id with the spaces that have it."""
         found: dict[str, set[str]] = {}
-        with acting_as(None), self.cortex._store.database.read() as session:
+        with acting_as(None), database_of(self.cortex).read() as session:
             for statement in _IDS:
                 for one, space in session.rows(f"{statement} ORDER BY 1"):
                     found.setdefault(one, set()).add(space)
@@ -285,18 +288,9 @@ class World:
 
     def ask(self, asked: Asked) -> str:
         """The whole answer: a result, an error, or a refusal of the server."""
-        named = asked.params.get("name") or asked.params.get("uri") or ""
-        headers = {
-            "Authorization": f"Bearer {self._tokens[(asked.org, asked.user)]}",
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": "2026-07-28",
-            "Mcp-Method": asked.method,
-            "Mcp-Name": str(named),
-        }
-        if asked.project is not None:
-            headers[PROJECT_HEADER] = asked.project
-        body = {"jsonrpc": "2.0", "id": 1, "method": asked.method, "params": {**asked.params, "_meta": _META}}
-        return self._client.post("/mcp", json=body, headers=headers).text
+        named = str(asked.params.get("name") or asked.params.get("uri") or "")
+        token = self._tokens[(asked.org, asked.user)]
+        return post(self._client, token, asked.method, named, asked.params, asked.project).text
 
     def offered(self) -> tuple[dict[str, dict[str, Any]], list[str]]:
         """The tools with what they take, and the addresses with blanks."""
@@ -334,11 +328,28 @@ class World:
             if secret and one in told and one not in request and not _begun(one, request):
                 raise Leak(f"{asked.user} of {asked.org} is told the id {one} of {spaces}: {asked}\n{told[:3000]}")
 
-    def steady(self, answer: str) -> str:
-        """An answer without what differs from call to call."""
-        for pattern, instead in _VARYING:
-            answer = pattern.sub(instead, answer)
-        return answer
+
+def post(
+    client: TestClient, token: str, method: str, name: str, params: dict[str, Any], project: str | None = None
+) -> httpx2.Response:
+    """What the server answers to one request over HTTP."""
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": method,
+        "Mcp-Name": name,
+        **({PROJECT_HEADER: project} if project is not None else {}),
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": _SENT_ALONG}}
+    return client.post("/mcp", json=body, headers=headers)
+
+
+def steady(answer: str) -> str:
+    """An answer without what differs from call to call."""
+    for pattern, instead in _VARYING:
+        answer = pattern.sub(instead, answer)
+    return answer
 
 
 def _begun(one: str, request: str) -> bool:
@@ -349,10 +360,11 @@ def _begun(one: str, request: str) -> bool:
 @contextmanager
 def layers(mode: str, world: World) -> Iterator[None]:
     """Take a layer away. Without the statements' part everything is permitted, and all spaces are asked for."""
-    store = world.cortex._store
-    with pytest.MonkeyPatch.context() as patch:
+    store = store_of(world.cortex)
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         if mode in ("statements", "none"):
-            patch.setattr(store.database, "_bounds", lambda: None)
+            stack.callback(store.database.bind, bounds_now)
+            store.database.bind(lambda: None)
         if mode in ("engine", "none"):
 
             def everything(asked: Iterable[str], level: str = "read") -> tuple[str, ...]:

@@ -13,15 +13,15 @@ from cortex_py.security.callers import acting_as
 from cortex_py.store import migrations
 
 from helpers import FakeClock
+from homes import opened
 from members import member
 from old_schemas import use_schema
-from stub_backend import StubBackend
 
 
 @pytest.fixture
 def cortex(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
-    with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as opened:
-        yield opened
+    with opened(home, project, clock) as made:
+        yield made
 
 
 def test_a_token_speaks_for_its_subject(cortex: Cortex) -> None:
@@ -60,7 +60,7 @@ def test_a_revoked_token_is_refused_by_the_next_call_of_any_process(
 ) -> None:
     made, other = cortex.access.create("ann"), cortex.access.create("ann")
     assert cortex.access.verify(made.token).user == "ann"
-    with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as second:
+    with opened(home, project, clock) as second:
         revoked = second.access.revoke(made.record.id)
     with pytest.raises(AccessDenied, match="revoked"):
         cortex.access.verify(made.token)
@@ -99,26 +99,29 @@ def test_what_is_written_belongs_to_the_caller_and_is_theirs_alone_where_it_is_p
     ann, bob = member(cortex, "ann", agent="editor"), member(cortex, "bob", "read")
     with acting_as(ann):
         shared = cortex.memories.capture("The ledger rounds half to even")
-        private = cortex.memories.capture("Ledger colours I like", domain="user")
+        private = cortex.memories.capture("Ledger colours I like", domain="user", user_id="bob", agent_id="other")
+        cortex.prompts.save("standup", "What did {{name}} do?", domain="user")
+    assert (private.user_id, private.agent_id) == ("ann", "editor")
     assert (shared.user_id, shared.agent_id) == ("ann", "editor")
-    assert (private.user_id, private.domain) == ("ann", "user")
+    assert private.domain == "user"
     for caller, expected in ((ann, {shared.id, private.id}), (bob, {shared.id}), (None, {shared.id})):
         with acting_as(caller):
             assert {hit.memory.id for hit in cortex.memories.recall("ledger").results} == expected
             assert (private.id in cortex.memories.ids(private.id[:8])) == (caller is ann)
 
-
-@pytest.mark.parametrize("asked", ["get", "history", "delete", "update"])
-def test_private_memories_of_others_cannot_be_reached_by_their_id(cortex: Cortex, asked: str) -> None:
-    with acting_as(member(cortex, "ann")):
-        private = cortex.memories.capture("Ledger colours I like", domain="user")
-    with acting_as(member(cortex, "bob")), pytest.raises(NotFound):
-        if asked == "update":
-            cortex.memories.update(private.id, content="Mine now")
-        else:
-            getattr(cortex.memories, asked)(private.id)
-    with acting_as(member(cortex, "ann")):
+    with acting_as(bob):
+        for refused in (
+            lambda: cortex.memories.get(private.id),
+            lambda: cortex.memories.history(private.id),
+            lambda: cortex.memories.delete(private.id),
+            lambda: cortex.memories.update(private.id, content="Mine now"),
+            lambda: cortex.prompts.get("standup"),
+        ):
+            with pytest.raises(NotFound):
+                refused()
+    with acting_as(ann):
         assert cortex.memories.get(private.id).content == "Ledger colours I like"
+        assert cortex.prompts.get("standup").content.startswith("What")
 
 
 @pytest.mark.sqlite_only
@@ -127,17 +130,9 @@ def test_a_home_from_before_tokens_gains_them(home: Path, project: Path, monkeyp
     with monkeypatch.context() as old:
         use_schema(old, before)
         old.setattr(ProjectSessions, "settle_files", lambda _sessions: None)
-        with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+        with opened(home, project) as cortex:
             note = cortex.memories.capture("The ledger rounding is half to even")
-    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+    with opened(home, project) as cortex:
         assert cortex.memories.get(note.id).content == note.content
         assert cortex.access.verify(cortex.access.create("ann").token).user == "ann"
         assert cortex.audit.record(None, "tool:x", "ok") == 1
-
-
-def test_saved_prompts_of_the_own_shelf_are_not_shown_to_others(cortex: Cortex) -> None:
-    with acting_as(member(cortex, "ann")):
-        cortex.prompts.save("standup", "What did {{name}} do?", domain="user")
-        assert cortex.prompts.get("standup").content.startswith("What")
-    with acting_as(member(cortex, "bob")), pytest.raises(NotFound):
-        cortex.prompts.get("standup")

@@ -14,7 +14,7 @@ from cortex_py.security.callers import Caller
 
 from forking import python_command
 from helpers import FakeClock
-from stub_backend import StubBackend
+from homes import opened
 
 ANN = Caller("ann", "bot", frozenset(("read",)), "token:1")
 WRITER = Path(__file__).with_name("audit_writer.py")
@@ -23,8 +23,8 @@ ID = "15a02fad01650a45adfacf22982d861e2f2257d1"
 
 @pytest.fixture
 def cortex(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
-    with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as opened:
-        yield opened
+    with opened(home, project, clock) as made:
+        yield made
 
 
 def _fill(cortex: Cortex, count: int = 6) -> None:
@@ -154,11 +154,11 @@ def test_the_key_is_its_owners_alone_and_never_replaced(cortex: Cortex, home: Pa
     _fill(cortex, 2)
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     kept = key.read_bytes()
-    with Cortex.open(home, project=project, backend=StubBackend()) as other:
+    with opened(home, project) as other:
         _fill(other, 1)
     assert key.read_bytes() == kept
     key.unlink()
-    with Cortex.open(home, project=project, backend=StubBackend()) as other:
+    with opened(home, project) as other:
         with pytest.raises(StorageError, match="missing"):
             other.audit.record(ANN, "tool:later", "ok")
         with pytest.raises(StoreCorrupt, match="missing"):
@@ -166,10 +166,10 @@ def test_the_key_is_its_owners_alone_and_never_replaced(cortex: Cortex, home: Pa
     assert not key.exists()
     key.write_bytes(kept)
     key.chmod(0o644)
-    with Cortex.open(home, project=project, backend=StubBackend()) as other, pytest.raises(ConfigurationError):
+    with opened(home, project) as other, pytest.raises(ConfigurationError):
         other.audit.verify()
     key.chmod(0o600)
-    with Cortex.open(home, project=project, backend=StubBackend()) as other:
+    with opened(home, project) as other:
         assert other.audit.verify().events == 3
 
 
@@ -193,7 +193,7 @@ def test_two_processes_write_one_chain(home: Path, project: Path) -> None:
     for writer in writers:
         writer.communicate()
         assert writer.returncode == 0
-    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+    with opened(home, project) as cortex:
         assert cortex.audit.verify().events == 40
         events = [entry.event for entry in reversed(cortex.audit.list(100))]
     for name in ("ann", "bob"):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from isolation import post, steady
 from starlette.testclient import TestClient
 
 from cases import each
@@ -34,11 +35,6 @@ ENGINE = os.environ.get("CORTEX_TEST_ENGINE")
 # In every text that is secret, and nowhere else.
 WORD = "zyxquark"
 SECRET = f"The {WORD} launch uses PostgreSQL and Redis"
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 
 
 @dataclass(frozen=True)
@@ -56,189 +52,9 @@ class Case:
     purges: tuple[dict[str, Any], ...] = ()
 
 
-def _by_project(**more: Any) -> dict[str, Any]:
-    return {"project_id": "{project}", **more}
-
-
-OPEN = "{open_project}"
-CASES: dict[str, Case] = {
-    "subcog_recall": Case(
-        probes=(
-            {"query": WORD, "filter": "project:{project}"},
-            {"filter": "project:{project} kind:file"},
-            {"filter": "project:{name}"},
-            {"filter": "-project:{name}", "detail": "everything"},
-            {"filter": "branch:{branch}", "mode": "text", "query": "launch"},
-        ),
-        plain=(
-            {"query": WORD},
-            {"query": "launch uses PostgreSQL", "limit": 100},
-            {"filter": "project:*", "detail": "everything", "limit": 100},
-            {"filter": "tag:*"},
-            {"filter": "entity:PostgreSQL"},
-            {"query": "launch", "user_id": "sam"},
-            {"filter": "status:tombstoned"},
-            {"query": "launch", "filter": "kind:file project:*"},
-        ),
-    ),
-    "subcog_capture": Case(
-        probes=({"content": "A replacement", "namespace": "context", "supersedes": "{memory}"},),
-        writes=({"content": "Not to be kept", "namespace": "context"},),
-    ),
-    "subcog_get": Case(probes=({"memory_id": "{memory}"}, {"memory_id": "{prefix}"}, {"memory_id": "{private}"})),
-    "subcog_update": Case(
-        probes=({"memory_id": "{memory}", "content": "changed"}, {"memory_id": "{prefix}", "tags": ["x"]}),
-        writes=({"memory_id": "{open_memory}", "content": "changed"},),
-    ),
-    "subcog_delete": Case(
-        probes=({"memory_id": "{memory}"}, {"memory_id": "{private}", "hard": True}),
-        writes=({"memory_id": "{open_memory}"},),
-        purges=({"memory_id": "{open_memory}", "hard": True},),
-    ),
-    "subcog_restore": Case(probes=({"memory_id": "{deleted}"},), writes=({"memory_id": "{open_deleted}"},)),
-    "subcog_history": Case(probes=({"memory_id": "{memory}"}, {"memory_id": "{deleted}"})),
-    "subcog_status": Case(plain=({},)),
-    "subcog_namespaces": Case(plain=({},)),
-    "subcog_gc": Case(plain=({"dry_run": True, "purge": True},), writes=({},), purges=({"purge": True},)),
-    "subcog_reindex": Case(plain=({},), probes=({"repo_path": "{path}"},), writes=({},)),
-    "subcog_sync": Case(plain=({},)),
-    "subcog_consolidate": Case(
-        plain=({"namespace": "context", "dry_run": True}, {"namespace": "context", "query": WORD, "dry_run": True}),
-        writes=({"namespace": "context"},),
-    ),
-    "subcog_enrich": Case(
-        probes=({"memory_id": "{memory}"},),
-        writes=({"memory_id": "{open_memory}", "add_context": True},),
-    ),
-    "initialize_context": Case(writes=({"project_path": "{open_path}"},)),
-    "create_branch": Case(
-        probes=(
-            _by_project(branch_topic="x"),
-            {"project_id": OPEN, "branch_topic": "x", "parent_branch": "{branch}"},
-        ),
-        writes=({"project_id": OPEN, "branch_topic": "x"},),
-    ),
-    "update_memory": Case(
-        probes=(
-            _by_project(branch_id="{branch}", content="x", role="user"),
-            {"project_id": OPEN, "branch_id": "{branch}", "content": "x", "role": "user"},
-        ),
-        writes=({"project_id": OPEN, "branch_id": "{open_branch}", "content": "x", "role": "user"},),
-    ),
-    "verify_response": Case(
-        probes=(_by_project(response_text="The launch uses PostgreSQL."),),
-        plain=({"project_id": OPEN, "response_text": f"The {WORD} launch uses MySQL. `hidden.py` is there."},),
-    ),
-    "get_active_summary": Case(
-        probes=(_by_project(branch_id="{branch}"), {"project_id": OPEN, "branch_id": "{branch}"}),
-        plain=({"project_id": OPEN, "branch_id": "{open_branch}"},),
-    ),
-    "search_context": Case(
-        probes=(_by_project(query=WORD),),
-        plain=({"project_id": OPEN, "query": f"{WORD} launch", "min_score": 0.0, "top_k": 100},),
-    ),
-    "load_context": Case(
-        probes=(
-            _by_project(branch_id="", context_id="{memory}"),
-            {"project_id": OPEN, "branch_id": "", "context_id": "{memory}"},
-            {"project_id": OPEN, "branch_id": "", "context_id": "{private}"},
-        ),
-    ),
-    "suggest_contexts": Case(
-        probes=(_by_project(current_context="the launch"),),
-        writes=({"project_id": OPEN, "current_context": "the launch"},),
-    ),
-    "accept_suggestions": Case(
-        probes=(
-            _by_project(session_id="{session}", context_ids=["{memory}"]),
-            {"project_id": OPEN, "session_id": "{private_session}", "context_ids": ["{private}"]},
-        ),
-        writes=({"project_id": OPEN, "session_id": "suggestion_session_00", "context_ids": ["{open_memory}"]},),
-    ),
-    "reject_suggestions": Case(
-        probes=(
-            _by_project(session_id="{session}", reason="no"),
-            {"project_id": OPEN, "session_id": "{private_session}", "reason": "no"},
-        ),
-        writes=({"project_id": OPEN, "session_id": "suggestion_session_00", "reason": "no"},),
-    ),
-    "get_automation_status": Case(probes=(_by_project(),), plain=({"project_id": OPEN},)),
-    "get_context_graph_info": Case(
-        probes=(_by_project(), {"project_id": OPEN, "branch_id": "{branch}"}), plain=({"project_id": OPEN},)
-    ),
-    "link_git_branch": Case(
-        probes=(_by_project(cortex_branch_id="{branch}", git_branch_name="main"),),
-        writes=({"project_id": OPEN, "cortex_branch_id": "{open_branch}", "git_branch_name": "main"},),
-    ),
-    "subcog_graph": Case(
-        probes=({"operation": "neighbors", "entity_id": "{entity}"},),
-        plain=(
-            {"operation": "stats"},
-            {"operation": "visualize", "format": "json", "limit": 500},
-            {"operation": "neighbors", "entity_id": "PostgreSQL"},
-            {"operation": "path", "from_entity": "PostgreSQL", "to_entity": "Redis"},
-        ),
-    ),
-    "subcog_entities": Case(
-        probes=({"action": "get", "entity_id": "{entity}"}, {"action": "delete", "entity_id": "{entity}"}),
-        plain=({"action": "list", "limit": 100}, {"action": "get", "name": "PostgreSQL"}),
-        writes=({"action": "create", "name": "Kafka", "entity_type": "Technology"},),
-        purges=({"action": "delete", "entity_id": "PostgreSQL"},),
-    ),
-    "subcog_relationships": Case(
-        probes=(
-            {"action": "get", "relationship_id": "{relationship}"},
-            {"action": "delete", "relationship_id": "{relationship}"},
-        ),
-        plain=({"action": "list", "limit": 100}, {"action": "infer", "entity_ids": ["PostgreSQL", "SQLite"]}),
-        writes=(
-            {
-                "action": "create",
-                "from_entity": "PostgreSQL",
-                "to_entity": "SQLite",
-                "relationship_type": "RelatesTo",
-            },
-        ),
-    ),
-    "subcog_prompts": Case(
-        probes=({"action": "get", "name": "{prompt}"}, {"action": "run", "name": "{prompt}"}),
-        plain=({"action": "list", "limit": 100},),
-        writes=({"action": "save", "name": "another", "content": "x"},),
-        purges=({"action": "delete", "name": "open-prompt", "domain": "project"},),
-    ),
-    "subcog_templates": Case(
-        probes=(
-            {"action": "get", "name": "{template}"},
-            {"action": "render", "name": "open-template", "filter": "project:{name}"},
-        ),
-        plain=(
-            {"action": "list", "limit": 100},
-            {"action": "render", "name": "open-template", "query": WORD, "limit": 100},
-        ),
-        writes=({"action": "save", "name": "another", "content": "x"},),
-        purges=({"action": "delete", "name": "open-template", "domain": "project"},),
-    ),
-    "prompt_save": Case(writes=({"name": "another", "content": "x"},)),
-    "prompt_list": Case(plain=({"limit": 100},)),
-    "prompt_get": Case(probes=({"name": "{prompt}"},)),
-    "prompt_run": Case(probes=({"name": "{prompt}"},)),
-    "prompt_delete": Case(
-        probes=({"name": "{prompt}", "domain": "project"},),
-        purges=({"name": "open-prompt", "domain": "project"},),
-    ),
-    "embedding.generate": Case(plain=({"text": "a launch"},)),
-    "embedding.batch": Case(plain=({"texts": ["a launch"]},)),
-    "model.info": Case(plain=({},)),
-    "health.status": Case(plain=({},)),
-    "create_snapshot": Case(probes=(_by_project(),), purges=({"project_id": OPEN},)),
-    "list_snapshots": Case(probes=(_by_project(),), plain=({"project_id": OPEN},), purges=({"project_id": OPEN},)),
-    "restore_snapshot": Case(
-        probes=(_by_project(snapshot_id="{snapshot}"), {"project_id": OPEN, "snapshot_id": "{snapshot}"}),
-        purges=({"project_id": OPEN, "snapshot_id": "{open_snapshot}"},),
-    ),
-    "sync_to_cloud": Case(probes=(_by_project(),), purges=({"project_id": OPEN},)),
-    "sync_from_cloud": Case(probes=(_by_project(),), purges=({"project_id": OPEN},)),
-}
+# By tool.
+_CALLS = json.loads(Path(__file__).with_name("bound_callers.json").read_text("utf-8").replace("{word}", WORD))
+CASES = {tool: Case(**{name: tuple(calls) for name, calls in given.items()}) for tool, given in _CALLS.items()}
 RESOURCES = (
     f"subcog://search/{WORD}",
     "subcog://search/launch",
@@ -272,26 +88,11 @@ class World:
 
     def ask(self, who: str, method: str, name: str, params: dict[str, Any]) -> str:
         """What the protocol answers, as one text without what differs from call to call."""
-        headers = {
-            "Authorization": f"Bearer {self.tokens[who]}",
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": "2026-07-28",
-            "Mcp-Method": method,
-            "Mcp-Name": name,
-        }
-        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}
-        answer = self.client.post("/mcp", json=body, headers=headers)
+        answer = post(self.client, self.tokens[who], method, name, params)
         lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith(("data: ", "{"))]
         told = next((json.loads(line) for line in reversed(lines) if '"id"' in line), {"status": answer.status_code})
         told.get("result", {}).pop("content", None) if "structuredContent" in told.get("result", {}) else None
-        # Relationships are stated anew when what they are read from is indexed again.
-        text = re.sub(r"relationship_[0-9a-f]{40}", "RELATIONSHIP", json.dumps(told, sort_keys=True))
-        text = re.sub(
-            r'("[a-z_]*(?:_ms|latency|seconds|time|uses|hits|misses|requests|total_embed)[a-z_]*": )[\d.]+',
-            r"\1N",
-            text,
-        )
-        return re.sub(r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|\+00:00)?", "MOMENT", text)
+        return steady(json.dumps(told, sort_keys=True))
 
     def call(self, who: str, tool: str, arguments: dict[str, Any]) -> str:
         return self.ask(who, "tools/call", tool, {"name": tool, "arguments": arguments})
@@ -539,7 +340,7 @@ def test_whoever_is_let_in_finds_what_is_there(world: World) -> None:
     told = world.call(
         "ida",
         "load_context",
-        {**_by_project(branch_id=""), "project_id": world.names["project"], "context_id": world.names["memory"]},
+        {"branch_id": "", "project_id": world.names["project"], "context_id": world.names["memory"]},
     )
     assert SECRET in told
     assert "ACCESS_DENIED" in world.call(

@@ -17,11 +17,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
-from isolation import MODES, ORGS, PEOPLE, Asked, Leak, World, layers
+from isolation import MODES, ORGS, PEOPLE, Asked, Leak, World, layers, steady
 
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.security.callers import as_system
 from cortex_py.security.rights import LEVELS
+from inside import database_of
 
 from postgres_server import PostgresServer
 
@@ -167,9 +168,9 @@ class Isolation(RuleBasedStateMachine):
         if not unseen or (self.mode == "engine" and asked.params.get("name") in FILES):
             return
         self.world.ask(asked)
-        before = self.world.steady(self.world.ask(asked))
+        before = steady(self.world.ask(asked))
         self.world.plant(chance.choice(unseen))
-        after = self.world.steady(self.world.ask(asked))
+        after = steady(self.world.ask(asked))
         with self._kept():
             if before != after:
                 raise Leak(f"The answer tells that something was written: {asked}\n{before[:2000]}\n{after[:2000]}")
@@ -292,7 +293,7 @@ class Isolation(RuleBasedStateMachine):
             "session": "SELECT id FROM suggestion_session ORDER BY created_at, id",
             "project": "SELECT id FROM project ORDER BY created_at, id",
         }
-        with as_system(), self.world.cortex._store.database.read() as session:
+        with as_system(), database_of(self.world.cortex).read() as session:
             found = [str(row[0]) for row in session.rows(tables[kind])]
         whole = chance.choice(found or ["none"])
         return whole[: chance.choice([40, 12])] if kind == "memory" else whole

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,8 +22,11 @@ from cortex_py.mcp.registry import TOOLS
 from cortex_py.mcp.server import build_server
 from cortex_py.security.callers import Caller, acting_as
 from cortex_py.security.rights import SCOPES
+from inside import sessions_of
 
 from clients import connected
+from helpers import git
+from homes import opened
 from servers import http_server
 from stub_backend import StubBackend
 
@@ -118,11 +120,9 @@ def shared(tmp_path: Path, home: Path) -> Shared:
 
 @pytest.fixture
 def cortex(shared: Shared, project: Path) -> Iterator[Cortex]:
-    with Cortex.open(
-        shared.home, project=project, backend=StubBackend(), auth="tokens", project_roots=[shared.roots]
-    ) as opened:
-        _settle(opened, shared)
-        yield opened
+    with opened(shared.home, project, auth="tokens", project_roots=[shared.roots]) as made:
+        _settle(made, shared)
+        yield made
 
 
 def _settle(cortex: Cortex, shared: Shared) -> None:
@@ -132,6 +132,7 @@ def _settle(cortex: Cortex, shared: Shared) -> None:
         cortex.tenants.join(user, "admin", org=org)
     with acting_as(_rob(cortex)):
         made = cortex.contexts.initialize(shared.theirs).project.id
+    # Their rights are read for each request.
     with acting_as(_rob(cortex)):
         line = cortex.contexts.create_branch(f"{WORD} work", project_id=made)
         cortex.contexts.append(line.id, f"The {WORD} launch", "user", project_id=made)
@@ -144,6 +145,12 @@ def _rob(cortex: Cortex) -> Caller:
 
 def _ann(cortex: Cortex) -> Caller:
     return cortex.tenants.admitted(Caller("ann", org="friends"))
+
+
+def _begun(cortex: Cortex, shared: Shared) -> str:
+    """The project of the first organisation."""
+    with acting_as(_ann(cortex)):
+        return cortex.contexts.initialize(shared.ours).project.id
 
 
 # -- over HTTP ------------------------------------------------------------------------------------
@@ -215,8 +222,7 @@ def test_every_parameter_that_may_be_a_path_is_known(cortex: Cortex) -> None:
 
 def test_sources_stay_in_the_project(cortex: Cortex, shared: Shared) -> None:
     (shared.ours / "leak").symlink_to(shared.theirs)
-    with acting_as(_ann(cortex)):
-        made = cortex.contexts.initialize(shared.ours).project.id
+    made = _begun(cortex, shared)
     with acting_as(_ann(cortex)):
         for source in (str(shared.theirs), "../theirs/README.md", "leak/README.md", "/etc/passwd", "leak", "..\0"):
             found = cortex.contexts.verify(
@@ -231,7 +237,7 @@ def test_sources_stay_in_the_project(cortex: Cortex, shared: Shared) -> None:
 
 
 def test_without_roots_callers_can_name_no_folder(home: Path, project: Path, shared: Shared) -> None:
-    with Cortex.open(home, project=project, backend=StubBackend(), auth="tokens") as cortex:
+    with opened(home, project, auth="tokens") as cortex:
         cortex.tenants.join("ann", "admin")
         with acting_as(cortex.tenants.admitted(Caller("ann"))):
             for path in (shared.ours, "/nothing", home):
@@ -246,7 +252,7 @@ def test_without_roots_callers_can_name_no_folder(home: Path, project: Path, sha
 def test_the_trees_of_the_kernel_are_refused_to_everybody(path: str, home: Path, project: Path) -> None:
     link = project / "link"
     link.symlink_to(path)
-    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+    with opened(home, project) as cortex:
         # A link to the folder that a process stands in leads out of /proc again.
         for spelled in (path, f"/usr/..{path}", *([link] if path != "/proc/self/cwd" else [])):
             for use in (
@@ -261,8 +267,7 @@ def test_the_trees_of_the_kernel_are_refused_to_everybody(path: str, home: Path,
 
 
 def test_files_for_import_and_export_are_a_callers_own(cortex: Cortex, shared: Shared) -> None:
-    with acting_as(_ann(cortex)):
-        made = cortex.contexts.initialize(shared.ours).project.id
+    made = _begun(cortex, shared)
     with acting_as(_ann(cortex)):
         for path in shared.attacks().values():
             with pytest.raises(AccessDenied, match="No such folder is open"):
@@ -290,15 +295,11 @@ def test_a_project_of_the_same_organisation_may_lie_inside(cortex: Cortex, share
 def test_a_clone_of_a_strangers_project_is_answered_like_a_missing_one(cortex: Cortex, shared: Shared) -> None:
     address = "https://code.example/rivals/engine.git"
     for folder in (shared.theirs, shared.ours):
-        _git(folder, "init", "-q")
-        _git(folder, "remote", "add", "origin", address)
+        git(folder, "init", "-q")
+        git(folder, "remote", "add", "origin", address)
     with acting_as(_rob(cortex)):
         cortex.contexts.initialize(shared.theirs)
     assert _refusals(cortex, shared.ours) == _refusals(cortex, shared.roots / "missing")
-
-
-def _git(folder: Path, *arguments: str) -> None:
-    subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True)
 
 
 def _refusals(cortex: Cortex, path: Path) -> str:
@@ -307,32 +308,29 @@ def _refusals(cortex: Cortex, path: Path) -> str:
     return str(caught.value)
 
 
+def _commit(folder: Path) -> None:
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", f"{WORD} begins")
+
+
 TRICKS = (
-    *(
-        "git file",
-        "alternates",
-        "quoted alternates",
-        "alternates of alternates",
-        "alternates with a blank",
-        "linked worktree",
-    ),
-    *("linked objects", "linked pack", "linked references", "linked reference", "linked log"),
-)
+    "git file", "alternates", "quoted alternates", "alternates of alternates", "alternates with a blank",
+    "linked worktree", "linked objects", "linked pack", "linked references", "linked reference", "linked log",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_git_does_not_lead_into_another_repository(cortex: Cortex, shared: Shared, trick: str) -> None:
-    _git(shared.theirs, "init", "-q")
-    _git(shared.theirs, "add", "-A")
-    _git(shared.theirs, "commit", "-qm", f"{WORD} begins")
+    _commit(shared.theirs)
     ours = shared.ours
     if trick == "git file":
         (ours / ".git").write_text(f"gitdir: {shared.theirs / '.git'}\n")
     elif trick == "linked worktree":
         ours = shared.roots / "tree"
-        _git(shared.theirs, "worktree", "add", "-q", str(ours))
+        git(shared.theirs, "worktree", "add", "-q", str(ours))
     else:
-        _git(ours, "init", "-q")
+        git(ours, "init", "-q")
         _redirect(trick, ours / ".git", shared.theirs / ".git")
     assert _refusals(cortex, ours) == _refusals(cortex, shared.roots / "missing")
 
@@ -362,7 +360,7 @@ def _redirect(trick: str, ours: Path, theirs: Path) -> None:
 
 
 def test_links_inside_the_own_git_folder_are_followed(cortex: Cortex, shared: Shared) -> None:
-    _git(shared.ours, "init", "-q")
+    git(shared.ours, "init", "-q")
     (shared.ours / ".git" / "objects").rename(shared.ours / ".git" / "kept")
     (shared.ours / ".git" / "objects").symlink_to("kept")
     with acting_as(_ann(cortex)):
@@ -370,8 +368,8 @@ def test_links_inside_the_own_git_folder_are_followed(cortex: Cortex, shared: Sh
 
 
 def test_a_work_tree_elsewhere_is_not_read(cortex: Cortex, shared: Shared) -> None:
-    _git(shared.ours, "init", "-q")
-    _git(shared.ours, "config", "core.worktree", str(shared.theirs))
+    git(shared.ours, "init", "-q")
+    git(shared.ours, "config", "core.worktree", str(shared.theirs))
     with acting_as(_ann(cortex)):
         made = cortex.contexts.initialize(shared.ours, "full").project
     assert Path(made.root) == shared.ours
@@ -389,8 +387,7 @@ def _asks(cortex: Cortex, project_id: str) -> str:
 
 
 def test_a_folder_replaced_by_a_link_is_not_followed(cortex: Cortex, shared: Shared) -> None:
-    with acting_as(_ann(cortex)):
-        made = cortex.contexts.initialize(shared.ours).project.id
+    made = _begun(cortex, shared)
     (shared.ours / "src" / "engine.py").write_text(f"def {WORD}() -> None: ...\n")
     assert _asks(cortex, made) == "supported"
     shared.ours.rename(shared.roots / "old")
@@ -398,39 +395,33 @@ def test_a_folder_replaced_by_a_link_is_not_followed(cortex: Cortex, shared: Sha
     assert _asks(cortex, made) != "supported"
     with acting_as(None):
         # The server's own work does not follow it either.
-        assert cortex._sessions.of(made).folder is None
+        assert sessions_of(cortex).of(made).folder is None
 
 
 def test_git_replaced_later_is_not_followed(cortex: Cortex, shared: Shared) -> None:
-    _git(shared.theirs, "init", "-q")
-    _git(shared.theirs, "add", "-A")
-    _git(shared.theirs, "commit", "-qm", f"{WORD} begins")
-    _git(shared.ours, "init", "-q")
+    _commit(shared.theirs)
+    git(shared.ours, "init", "-q")
+    made = _begun(cortex, shared)
     with acting_as(_ann(cortex)):
-        made = cortex.contexts.initialize(shared.ours).project.id
-    with acting_as(_ann(cortex)):
-        assert cortex._sessions.of(made).repository is not None
+        assert sessions_of(cortex).of(made).repository is not None
         (shared.ours / ".git").rename(shared.ours / "gone")
         (shared.ours / ".git").write_text(f"gitdir: {shared.theirs / '.git'}\n")
-        assert cortex._sessions.of(made).folder is None
+        assert sessions_of(cortex).of(made).folder is None
 
 
 def test_a_folder_that_is_no_longer_allowed_is_not_read(cortex: Cortex, shared: Shared, project: Path) -> None:
-    with acting_as(_ann(cortex)):
-        made = cortex.contexts.initialize(shared.ours).project.id
+    made = _begun(cortex, shared)
     (shared.ours / "src" / "engine.py").write_text(f"def {WORD}() -> None: ...\n")
     assert _asks(cortex, made) == "supported"
     elsewhere = shared.base / "elsewhere"
     elsewhere.mkdir()
-    with Cortex.open(
-        shared.home, project=project, backend=StubBackend(), auth="tokens", project_roots=[elsewhere]
-    ) as other:
+    with opened(shared.home, project, auth="tokens", project_roots=[elsewhere]) as other:
         assert _asks(other, made) != "supported"
 
 
 def test_the_servers_own_project_is_the_operators_choice(home: Path, project: Path) -> None:
     (project / "engine.py").write_text(f"def {WORD}() -> None: ...\n")
-    with Cortex.open(home, project=project, backend=StubBackend(), auth="tokens") as cortex:
+    with opened(home, project, auth="tokens") as cortex:
         cortex.tenants.join("ann", "read")
         with acting_as(cortex.tenants.admitted(Caller("ann"))):
             assert cortex.grounding.verify(f"`{WORD}` is a function in `engine.py`.").findings[0].verdict == "supported"

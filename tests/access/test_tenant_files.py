@@ -5,8 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,13 @@ from cortex_py.errors import ProjectNotFound
 from cortex_py.grounding.index.project_index import index_name
 from cortex_py.security.callers import Caller, acting_as
 from cortex_py.security.tenant_files import TenantFiles
+from inside import sessions_of
 from timing import MINUTE
 
-from stub_backend import StubBackend
+from homes import opened
 
 KINDS = ("memory", "backups", "evidence")
 CLAIM = "`rounds` is a function in `engine.py`."
-
-
-@contextmanager
-def _opened(home: Path, project: Path, **settings: Any) -> Iterator[Cortex]:
-    with Cortex.open(home, project=project, backend=StubBackend(), **settings) as cortex:
-        yield cortex
 
 
 @pytest.fixture
@@ -74,7 +68,7 @@ def _works(cortex: Cortex, line: str, project_id: str | None = None) -> None:
 
 
 def test_a_single_persons_home_has_the_documented_paths(home: Path, other: Path) -> None:
-    with _opened(home, other) as cortex:
+    with opened(home, other) as cortex:
         line = _fill(cortex)
         id = cortex.project.id
         assert cortex.contexts.check_branch(line).path == home / "memory" / id / f"{line}.md"
@@ -85,7 +79,7 @@ def test_a_single_persons_home_has_the_documented_paths(home: Path, other: Path)
 
 
 def test_each_organisation_has_one_folder(home: Path, project: Path, tmp_path: Path) -> None:
-    with _opened(home, project, auth="tokens", project_roots=[tmp_path / "roots"]) as cortex:
+    with opened(home, project, auth="tokens", project_roots=[tmp_path / "roots"]) as cortex:
         made = {}
         for org, user in (("acme", "ann"), ("../acme", "rob")):
             cortex.tenants.create(org)
@@ -109,7 +103,7 @@ def test_each_organisation_has_one_folder(home: Path, project: Path, tmp_path: P
 
 
 def test_files_follow_their_project_to_another_organisation(home: Path, project: Path, other: Path) -> None:
-    with _opened(home, project) as cortex, _opened(home, other) as second:
+    with opened(home, project) as cortex, opened(home, other) as second:
         id = second.project.id
         line = _fill(second)
         # Another process knows where they were.
@@ -123,7 +117,7 @@ def test_files_follow_their_project_to_another_organisation(home: Path, project:
         second.contexts.append(line, "And so on", "user")
         assert "And so on" in second.contexts.check_branch(line).path.read_text("utf-8")
         _kept(home, id)
-    with _opened(home, other) as second:
+    with opened(home, other) as second:
         _works(second, line)
 
 
@@ -141,7 +135,7 @@ def _old_layout(home: Path, id: str) -> None:
 
 @pytest.mark.parametrize("given", [False, True])
 def test_a_home_of_an_earlier_version_is_put_in_order(home: Path, project: Path, other: Path, given: bool) -> None:
-    with _opened(home, other) as cortex:
+    with opened(home, other) as cortex:
         id = cortex.project.id
         line = _fill(cortex)
         if given:
@@ -150,19 +144,19 @@ def test_a_home_of_an_earlier_version_is_put_in_order(home: Path, project: Path,
     _old_layout(home, id)
     (home / "evidence" / f"{'0' * 24}.db").write_bytes(b"the index of a folder that is gone")
     before = (home / "evidence" / index_name(other.resolve())).stat().st_ino
-    with _opened(home, project):
+    with opened(home, project):
         # Whoever opens the home, for whatever project.
         kept = _kept(home, id)
         assert ["tenants" in path.parts for path in kept.values()] == [given] * 3
         assert (kept["evidence"] / index_name(other.resolve())).stat().st_ino == before
         assert not [one for one in (home / "evidence").iterdir() if one.is_file()]
-    with _opened(home, other) as cortex:
+    with opened(home, other) as cortex:
         _works(cortex, line)
 
 
 def _open_once(home: str, project: str, line: str, go: Any, out: Any) -> None:
     go.wait(MINUTE)
-    with _opened(Path(home), Path(project)) as cortex:
+    with opened(Path(home), Path(project)) as cortex:
         check = cortex.contexts.check_branch(line)
         out.put((check.verified, len(cortex.backups.snapshots())))
 
@@ -170,7 +164,7 @@ def _open_once(home: str, project: str, line: str, go: Any, out: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there are no forks here")
 def test_several_processes_put_a_home_in_order_at_once(home: Path, other: Path) -> None:
-    with _opened(home, other) as cortex:
+    with opened(home, other) as cortex:
         id = cortex.project.id
         line = _fill(cortex)
         cortex.tenants.create("acme")
@@ -190,7 +184,7 @@ def test_several_processes_put_a_home_in_order_at_once(home: Path, other: Path) 
 
 
 def test_nothing_is_written_over(home: Path, project: Path, other: Path) -> None:
-    with _opened(home, other) as cortex:
+    with opened(home, other) as cortex:
         id = cortex.project.id
         line = _fill(cortex)
         cortex.tenants.create("acme")
@@ -201,21 +195,21 @@ def test_nothing_is_written_over(home: Path, project: Path, other: Path) -> None
     (old / f"{line}.md").write_text("an older text")
     (old / "only_here_20260102_123456.md").write_text("of a branch")
     before = (new / f"{line}.md").read_text("utf-8")
-    with _opened(home, project):
+    with opened(home, project):
         assert (new / f"{line}.md").read_text("utf-8") == before
         assert (old / f"{line}.md").read_text("utf-8") == "an older text"
         assert (new / "only_here_20260102_123456.md").read_text("utf-8") == "of a branch"
 
 
 def test_folders_are_there_only_for_those_who_may_read(home: Path, project: Path, other: Path) -> None:
-    with _opened(home, project) as cortex, _opened(home, other) as second:
+    with opened(home, project) as cortex, opened(home, other) as second:
         id = second.project.id
         _fill(second)
         cortex.tenants.create("rivals")
         cortex.tenants.assign(id, "rivals")
         cortex.tenants.join("ann", "admin")
         cortex.tenants.join("rob", "admin", org="rivals")
-        files = cortex._sessions.tenant_files
+        files = sessions_of(cortex).tenant_files
         for kind in KINDS:
             with acting_as(cortex.tenants.admitted(Caller("rob", org="rivals"))):
                 assert files.folder(kind, id) == _kept(home, id)[kind]
@@ -249,7 +243,7 @@ def test_no_name_of_an_organisation_leads_out_of_its_folder(home: Path, org: str
 
 
 def test_a_link_in_place_of_a_tenants_folder_is_not_followed(home: Path, other: Path, tmp_path: Path) -> None:
-    with _opened(home, other) as cortex:
+    with opened(home, other) as cortex:
         cortex.tenants.create("acme")
         cortex.tenants.assign(cortex.project.id, "acme")
         line = _fill(cortex)
@@ -263,7 +257,7 @@ def test_a_link_in_place_of_a_tenants_folder_is_not_followed(home: Path, other: 
 
 
 def test_a_cached_vector_shows_only_to_who_asked_for_it(home: Path, project: Path) -> None:
-    with _opened(home, project) as cortex:
+    with opened(home, project) as cortex:
         for user in ("ann", "rob"):
             cortex.tenants.join(user, "read")
         ann, rob = (cortex.tenants.admitted(Caller(user)) for user in ("ann", "rob"))

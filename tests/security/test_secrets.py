@@ -4,6 +4,7 @@ No line here looks like a secret: every one is put together when the test runs, 
 repository stay quiet. A `|` in a sample marks where it was cut.
 """
 
+import json
 import random
 import re
 import string
@@ -227,37 +228,9 @@ def test_talk_about_keys_is_left_alone(text: str) -> None:
     assert find_secrets(text) == ()
 
 
-ASSIGNED = [
-    ('password = "{}"', "password"),
-    ("password: {}", "password"),
-    ("DB_PASSWORD={}", "password"),
-    ("export PGPASSWORD={}", "password"),
-    ('"password": "{}",', "password"),
-    ('\\"password\\": \\"{}\\"', "password"),
-    ("$password = '{}';", "password"),
-    ("'password' => '{}',", "password"),
-    ('char password[] = "{}";', "password"),
-    ('password: str = "{}"', "password"),
-    ('if (db_pass == "{}") {{', "password"),
-    ('client.setPassword("{}")', "password"),
-    ("define('DB_PASSWORD', '{}');", "password"),
-    ("<password>{}</password>", "password"),
-    ('<add key="ClearTextPassword" value="{}" />', "password"),
-    ("- name: DB_PASSWORD\n  value: {}", "password"),
-    ("Server=x;User Id=sa;Password={};", "password"),
-    ("tool --password {} --verbose", "password"),
-    ("tool --password={}", "password"),
-    ("my password is {}, keep it", "password"),
-    ("machine host login me password {}", "password"),
-    ("mysql -u root -p{} db", "password"),
-    ("sshpass -p '{}' ssh host", "password"),
-    ("passwort: {}", "password"),
-    ("密码：{}", "password"),
-    ("curl -u admin:{} https://host", "basic-auth"),
-    ("curl --user 'admin:{}' https://host", "basic-auth"),
-    ("postgres://admin:{}@db.internal:5432/app", "url-password"),
-    ("redis://:{}@cache:6379/0", "url-password"),
-]
+SECRET_TEXTS = json.loads(Path(__file__).with_name("secret_texts.json").read_text("utf-8"))
+# Where people write a password, and the kind of what is found.
+ASSIGNED: list[tuple[str, str]] = [(form, kind) for form, kind in SECRET_TEXTS["assigned"]]
 
 
 @each("mark", "!@#$%^&*+~?|-_")
@@ -310,67 +283,7 @@ def test_values_of_telling_names_and_places(text: str, kind: str) -> None:
     assert [finding.kind for finding in find_secrets(text)] == [kind]
 
 
-QUIET = r"""
-the password is checked by the login service
-password reset link sent to bob at the office
-password must be at least 8 characters
-The key is rotated every 90 days
-secret sauce: use caching
-we use Bearer authentication and basic authentication
-password = os.environ["DB_PASSWORD"]
-password = os.getenv("DB_PASSWORD", "")
-const API_KEY = process.env.API_KEY_V2;
-password: ${DB_PASSWORD}
-password: {{ .Values.db.password }}
-token: ${{ secrets.GITHUB_TOKEN }}
-PASSWORD=$DB_PASS
-password = "changeme"
-password = "<your-password>"
-api_key = "YOUR_API_KEY"
-api_key = "your-api-key-here"
-token = "xxxxxxxxxxxxxxxxxxxxxxxx"
-password: "********"
-Authorization: Bearer <token>
-Authorization: Bearer $TOKEN
-curl -u "${user}:${password}" https://host
-curl -u username:password https://host
-https://user:${PASS}@host
-https://user:{password}@host
-git@github.com:org/repo.git
-ssh://git@github.com:22/org/repo
-password: str = Field(...)
-token = tokenizer.next_token()
-tokenizer = "bert-base-uncased"
-max_tokens = 4096
-primary_key = "user_id"
-cache_key = f"user:{user_id}:profile2"
-self.password = password1
-password = request.json_body['hey']
-password = "1234567890"
-password__startswith="sha1$$"
-validate_password("django4242")
-'password' => 'required|confirmed',
-'password.confirm' => \Illuminate\Auth\Middleware\RequirePassword::class,
-key_utf16 = b"\xff\xfe\x8e\x02\xdd\x01"
-var token = '%[a-f0-9]{2}';
-filler = password.strip("*.xX_-1") == ""
-mapboxgl.accessToken = 'pk.eyJ1IjoiQQgSf3X2TrLE2LzSWNwPJgqj.RUBoxkOQMWrLXNkrttQxm6'
-token = "deadbeefdeadbeefdeadbeefdeadbeef"
-throw new SyntaxError("Invalid token ".concat(u));if("&"===i||x)
-git push upstream -u stable/5.2.x:stable/5.2.x
-postgresql://user:password@host:5432/name
-http://user:pass@localhost:8080
-https://u:p@proxy.example.com
-"token_type": "bearer"
-GOOGLE_APPLICATION_CREDENTIALS=/etc/keys/sa-2024.json
-TOKEN_URL=https://auth.internal/oauth2/token
-arn:aws:secretsmanager:us-east-1:123456789012:secret:prod/db-AbCdEf
-src/cortex_py/security/secrets.py
-key: AbstractSingletonProxyFactoryBean2
-"""
-
-
-@each("text", QUIET.strip().splitlines())
+@each("text", SECRET_TEXTS["quiet"])
 def test_ordinary_text_is_left_alone(text: str) -> None:
     assert find_secrets(text) == ()
 

@@ -27,10 +27,12 @@ from cortex_py.mcp.registry import EVERY_TOOL
 from cortex_py.mcp.server import build_server
 from cortex_py.security.policy import COLUMN_ORIGINS
 from cortex_py.store.screener import written_columns
+from inside import database_of
 from planting import Garden, everything_in
 
 from clients import Caller, connected
 from helpers import git
+from homes import opened
 from stub_backend import StubBackend
 
 # Texts that a caller asks to have filled in and given back: they hold the caller's own values, and are not kept.
@@ -118,7 +120,7 @@ def test_nothing_of_a_secret_stays_or_comes_back(
     home: Path, repository: Path, garden: Garden, logs: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers: list[tuple[str, str]] = []
-    with Cortex.open(home, project=repository, backend=StubBackend(), audit="on", toolsets="all,memory-tool") as cortex:
+    with opened(home, repository, audit="on", toolsets="all,memory-tool") as cortex:
         with connected(build_server(cortex), "auto") as caller:
             answers += _through_tools(caller, garden, _known(cortex))
             answers += _through_resources(caller, garden)
@@ -376,7 +378,7 @@ def _run(words: list[str], *, given_back: bool = False) -> str:
 
 @pytest.mark.sqlite_only
 def test_every_column_says_whose_words_it_holds(cortex: Cortex) -> None:
-    with cortex._store.database.read() as session:
+    with database_of(cortex).read() as session:
         names = [row[0] for row in session.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         tables = {
             name: {row[1] for row in session.rows(f"PRAGMA table_info({name})") if row[2] == "TEXT"}
@@ -414,7 +416,7 @@ def test_statements_are_read_for_the_columns_they_write(sql: str, table: str, co
 def test_what_nobody_thought_of_is_screened_when_it_is_stored(cortex: Cortex, garden: Garden) -> None:
     """As a new function would write that forgot to screen: below the library, straight into tables."""
     topic, task = garden.plant("a topic", one_line=True), json.dumps({'say "it"': garden.plant("JSON", word=True)})
-    with cortex._store.database.write() as session:
+    with database_of(cortex).write() as session:
         session.run(
             "INSERT INTO branch (project_id, id, topic, status, created_at, updated_at) VALUES (?, 'b', ?, 'x', 1, 1)",
             (cortex.project.id, topic),
@@ -422,7 +424,7 @@ def test_what_nobody_thought_of_is_screened_when_it_is_stored(cortex: Cortex, ga
         session.run("UPDATE branch SET git_branch = ? WHERE id = 'b'", (garden.plant("git", word=True),))
         columns = ("project_id", "n", "memory_id", "kind", "task", "at")
         session.copy("reference", columns, [(cortex.project.id, 1, "m", "k", task, 1)])
-    with cortex._store.database.read() as session:
+    with database_of(cortex).read() as session:
         kept = session.rows("SELECT topic, git_branch FROM branch")[0]
         stored = session.rows("SELECT task FROM reference")[0][0]
     assert not garden.found_in(iter([("branch", str(kept)), ("reference", stored)]))
@@ -448,7 +450,7 @@ def _side_entries(cortex: Cortex, garden: Garden) -> list[tuple[str, Any]]:
 
 
 def test_side_entries_are_refused_where_the_policy_says_so(home: Path, project: Path, garden: Garden) -> None:
-    with Cortex.open(home, project=project, backend=StubBackend(), secrets="block") as cortex:
+    with opened(home, project, secrets="block") as cortex:
         entries = _side_entries(cortex, garden)
         before = _state(cortex, home)
         for field, enter in entries:
@@ -465,7 +467,7 @@ def _state(cortex: Cortex, home: Path) -> tuple[object, ...]:
 
 
 def test_texts_are_kept_as_they_are_where_the_policy_allows_it(home: Path, project: Path, garden: Garden) -> None:
-    with Cortex.open(home, project=project, backend=StubBackend(), secrets="allow") as cortex:
+    with opened(home, project, secrets="allow") as cortex:
         secret = garden.plant("a topic", word=True)
         branch = cortex.contexts.create_branch(f"Prices {secret}", git_branch=f"feature/{secret}")
         assert (branch.topic, branch.git_branch) == (f"Prices {secret}", f"feature/{secret}")
@@ -480,7 +482,7 @@ def test_git_branches_with_secrets_in_their_names_stay_apart_and_alive(
     git(project, "init", "-q", "-b", "main")
     git(project, "commit", "-q", "--allow-empty", "-m", "Begin")
     names = [f"feature/{_ref(garden, place)}" for place in ("one branch", "another branch")]
-    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+    with opened(home, project) as cortex:
         for name in names:
             git(project, "checkout", "-q", "-b", name)
             cortex.memories.capture(f"On {name.partition('/')[0]}")
@@ -497,9 +499,9 @@ def test_git_branches_with_secrets_in_their_names_stay_apart_and_alive(
 
 def test_a_topic_from_before_is_read_as_it_is(home: Path, project: Path, garden: Garden) -> None:
     topic = f"Prices {garden.plant('a topic of old', one_line=True)}"
-    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+    with opened(home, project) as cortex:
         branch = cortex.contexts.create_branch("Prices")
-        with cortex._store.database.write() as session:
+        with database_of(cortex).write() as session:
             session.as_is.run("UPDATE branch SET topic = ? WHERE id = ?", (topic, branch.id))
         assert cortex.contexts.get_branch(branch.id).topic == topic
         cortex.contexts.append(branch.id, "A turn.", "user")
