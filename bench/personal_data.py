@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from cortex_py.graph.writer import sure_person_names
 from cortex_py.security.personal import PERSONAL_KINDS, find_personal_data
-from cortex_py.security.secrets.secrets import Finding
+from cortex_py.security.secrets.secrets import SensitiveSpan
 
 import report
 from datasets import DatasetMissing, locomo, read_lines
@@ -160,7 +160,7 @@ def ordinary(folder: Path | None) -> dict[str, Callable[[], Iterator[str]]]:
     }
 
 
-def by_kind(findings: Iterable[Finding]) -> str:
+def by_kind(findings: Iterable[SensitiveSpan]) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in Counter(finding.kind for finding in findings).most_common())
 
 
@@ -171,7 +171,7 @@ def main() -> int:
         plain: list[tuple[str, int, int, float, str, float]] = []
         for name, texts in ordinary(folder).items():
             lines = characters = 0
-            findings: list[Finding] = []
+            findings: list[SensitiveSpan] = []
             began = time.process_time()
             for text in texts():
                 lines += text.count("\n") + 1

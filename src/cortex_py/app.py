@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from .grounding.service import Grounding
     from .hooks.service import Hooks
     from .hooks.staging import Review
-    from .licensing.licence import Gate
+    from .licensing.licence import LicenceGate
     from .llm.client import LanguageModel
     from .prompts.service import Prompts
     from .prompts.templates import Templates
@@ -323,10 +323,10 @@ class Cortex:
         return open_verifier(self.settings, self.access, self.tenants, self._clock)
 
     @cached_property
-    def _gate(self) -> Gate:
-        from .licensing.licence import Gate
+    def _gate(self) -> LicenceGate:
+        from .licensing.licence import LicenceGate
 
-        return Gate(self.settings, self._clock)
+        return LicenceGate(self.settings, self._clock)
 
     @property
     def backend(self) -> Backend:

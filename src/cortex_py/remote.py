@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,6 +39,7 @@ _MOST_BYTES = 16_000_000
 _LONGEST_WAIT = 86_400.0
 
 
+@dataclass(eq=False, repr=False)
 class RemoteProblem(Exception):
     """A failed request; the caller turns it into an error of its own.
 
@@ -46,21 +47,15 @@ class RemoteProblem(Exception):
     the endpoint says so. `timed_out`: the endpoint may have processed the request all the same.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int | None = None,
-        retryable: bool = False,
-        after: float | None = None,
-        timed_out: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.status = status
-        self.retryable = retryable
-        self.after = after
-        self.timed_out = timed_out
+    message: str
+    _: KW_ONLY
+    status: int | None = None
+    retryable: bool = False
+    after: float | None = None
+    timed_out: bool = False
+
+    def __str__(self) -> str:
+        return self.message
 
     @property
     def when(self) -> str:
@@ -395,17 +390,12 @@ def deadline(seconds: float | None, socket: Any = None) -> Iterator[Deadline]:
 
 def retry_after(value: str | None) -> float | None:
     """The seconds to wait, given as a number or a date; None if it is neither."""
-    if not value:
-        return None
     try:
-        seconds = float(value)
+        seconds = float(value or "")
     except ValueError:
-        pass
-    else:
-        return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else None
-    try:
-        moment = parsedate_to_datetime(value)
-        seconds = (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
-    except (ValueError, OverflowError):
-        return None
-    return min(max(0.0, seconds), _LONGEST_WAIT)
+        try:
+            moment = parsedate_to_datetime(value or "")
+            seconds = (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+        except (ValueError, OverflowError):
+            return None
+    return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else None

@@ -16,8 +16,8 @@ from cortex_py.errors import ConfigurationError, LicenceInvalid, LicenseRequired
 from cortex_py.licensing.licence import (
     TIER_OF,
     TIERS,
-    Gate,
     Licence,
+    LicenceGate,
     Tier,
     allowed,
     configured,
@@ -158,7 +158,7 @@ def test_what_is_not_open_is_refused_with_the_tier(
     home: Path, tool: str, arguments: dict[str, object] | None, needs: str
 ) -> None:
     for tier in (None, *TIERS):
-        gate = Gate(_settings(home, _token(tier) if tier else None), CLOCK)
+        gate = LicenceGate(_settings(home, _token(tier) if tier else None), CLOCK)
         if tier and TIERS.index(tier) >= TIERS.index(needs):  # type: ignore[arg-type]
             gate.require(tool, arguments)
             continue
@@ -169,14 +169,14 @@ def test_what_is_not_open_is_refused_with_the_tier(
 
 
 def test_an_argument_that_is_not_given_needs_nothing(home: Path) -> None:
-    gate = Gate(_settings(home), CLOCK)
+    gate = LicenceGate(_settings(home), CLOCK)
     gate.require("search_context", {"query": "x"})
     gate.require("search_context", {"query": "x", "filter_category": None})
 
 
 def test_a_licence_that_expires_while_served_is_refused_from_then_on(home: Path) -> None:
     clock = FakeClock()
-    gate = Gate(_settings(home, _token("pro", expires_at=clock.now() + timedelta(hours=1))), clock)
+    gate = LicenceGate(_settings(home, _token("pro", expires_at=clock.now() + timedelta(hours=1))), clock)
     gate.require("verify_response")
     clock.advance(hours=1)
     with pytest.raises(LicenseRequired, match="expired at"):
@@ -186,7 +186,7 @@ def test_a_licence_that_expires_while_served_is_refused_from_then_on(home: Path)
 
 def test_the_signature_is_checked_once(home: Path) -> None:
     settings = _settings(home, f"  {_token('pro')}\n")
-    gate = Gate(settings, CLOCK)
+    gate = LicenceGate(settings, CLOCK)
     gate.require("verify_response")
     assert settings.license_public_key
     settings.license_public_key.unlink()
@@ -207,7 +207,7 @@ def test_without_a_key_to_check_by_nothing_is_opened(home: Path, missing: str) -
     with pytest.raises(LicenceInvalid):
         configured(settings)
     with pytest.raises(LicenseRequired, match="key"):
-        Gate(settings, CLOCK).require("verify_response")
+        LicenceGate(settings, CLOCK).require("verify_response")
 
 
 def test_the_key_is_a_secret_of_the_settings(home: Path, project: Path) -> None:

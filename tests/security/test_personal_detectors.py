@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cases import each
 from cortex_py.graph.writer import sure_person_names
 from cortex_py.security.personal import PERSONAL_KINDS, find_personal_data, redact_personal_data
-from cortex_py.security.secrets.secrets import Finding
+from cortex_py.security.secrets.secrets import SensitiveSpan
 from timing import explodes
 
 TEXTS_BY_USE = json.loads(Path(__file__).with_name("personal_data.json").read_text("utf-8"))
@@ -27,7 +27,7 @@ WRONG_CHECKS: list[str] = TEXTS_BY_USE["wrong_checks"]
 def test_found_with_its_kind_and_place(kind: str, marked: str) -> None:
     start, end = marked.index("«"), marked.index("»") - 1
     text = marked.replace("«", "").replace("»", "")
-    assert find_personal_data(text) == (Finding(kind, start, end),)
+    assert find_personal_data(text) == (SensitiveSpan(kind, start, end),)
 
 
 def test_every_kind_has_an_example() -> None:

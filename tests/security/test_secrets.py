@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from cases import each
 from cortex_py.security.secrets.formats import fields_of, templates
-from cortex_py.security.secrets.secrets import Finding, find_secrets, redact
+from cortex_py.security.secrets.secrets import SensitiveSpan, find_secrets, redact
 from timing import growth, quick
 
 ALNUM = string.ascii_letters + string.digits
@@ -342,13 +342,13 @@ def test_source_code_about_secrets_is_left_alone(name: str) -> None:
 def test_a_finding_never_shows_the_secret() -> None:
     secret = whole("gh|p_") + body(36)
     (finding,) = find_secrets(f"token {secret}")
-    assert finding == Finding("github-token", 6, 46)
+    assert finding == SensitiveSpan("github-token", 6, 46)
     assert secret not in repr(finding)
 
 
 def test_overlapping_rules_give_one_finding() -> None:
     secret = whole("gh|p_") + body(36)
-    assert find_secrets(f'GITHUB_TOKEN="{secret}"') == (Finding("github-token", 14, 54),)
+    assert find_secrets(f'GITHUB_TOKEN="{secret}"') == (SensitiveSpan("github-token", 14, 54),)
 
 
 def test_several_secrets_come_in_order() -> None:

@@ -22,7 +22,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from ..clock import Clock, SystemClock, in_utc
@@ -34,8 +33,24 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 __all__ = [
-    "TIERS", "TIER_OF", "TOLERANCE", "Gate", "KeyPair", "Licence", "Tier", "allowed", "check_time", "configured",
-    "issue", "new_keypair", "opened_by", "read", "read_private_key", "read_public_key", "required_tier", "unseal",
+    "TIERS",
+    "TIER_OF",
+    "TOLERANCE",
+    "KeyPair",
+    "Licence",
+    "LicenceGate",
+    "Tier",
+    "allowed",
+    "check_time",
+    "configured",
+    "issue",
+    "new_keypair",
+    "opened_by",
+    "read",
+    "read_private_key",
+    "read_public_key",
+    "required_tier",
+    "unseal",
     "write_keypair",
 ]  # fmt: skip
 
@@ -344,16 +359,14 @@ def _private(pem: bytes) -> Ed25519PrivateKey:
 
 # As marked in the published document; tools not listed are free. `tool.argument` is an argument of a tool.
 # `update_memory` is marked too, for the check of what it saves: it checks where `verify_response` is open.
-TIER_OF: Mapping[str, Tier] = MappingProxyType(
-    {
-        "suggest_contexts": "pro",
-        "verify_response": "pro",
-        "search_context.filter_category": "pro",
-        "get_context_graph_info": "enterprise",
-        "sync_to_cloud": "enterprise",
-        "sync_from_cloud": "enterprise",
-    }
-)
+TIER_OF: Mapping[str, Tier] = {
+    "suggest_contexts": "pro",
+    "verify_response": "pro",
+    "search_context.filter_category": "pro",
+    "get_context_graph_info": "enterprise",
+    "sync_to_cloud": "enterprise",
+    "sync_from_cloud": "enterprise",
+}
 
 
 def required_tier(tool: str) -> Tier:
@@ -390,7 +403,7 @@ def configured(settings: Settings) -> Licence | None:
     return unseal(token, read_public_key(settings.license_public_key))
 
 
-class Gate:
+class LicenceGate:
     """Checks the licence of the settings: the signature once, the time at every call."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from ..secrets.secrets import Finding, Redaction, cached_if_empty, mask
+from ..secrets.secrets import Redaction, SensitiveSpan, cached_if_empty, mask
 from .addresses import find_addresses, find_births
 from .national_ids import ID_KINDS, find_cards, find_ibans, find_national_ids
 from .network import find_emails, find_ips, find_macs, find_phones
@@ -51,7 +51,7 @@ _ROUNDS = 6
 _SHORT = 1_000
 
 
-def find_personal_data(text: str, names: NameFinder | None = None) -> tuple[Finding, ...]:
+def find_personal_data(text: str, names: NameFinder | None = None) -> tuple[SensitiveSpan, ...]:
     """Every piece of personal data in the text, in order and without overlap."""
     hidden = _MARKER.sub(lambda marker: HIDDEN * len(marker.group()), text) if "[REDACTED:" in text else text
     found: list[Span] = []
@@ -63,7 +63,7 @@ def find_personal_data(text: str, names: NameFinder | None = None) -> tuple[Find
         found += more
     if names is not None:
         found += _free(((start, end, "person-name") for start, end in names(text)), hidden)
-    return tuple(Finding(kind, start, end) for start, end, kind in sorted(found))
+    return tuple(SensitiveSpan(kind, start, end) for start, end, kind in sorted(found))
 
 
 def redact_personal_data(text: str, names: NameFinder | None = None) -> Redaction:

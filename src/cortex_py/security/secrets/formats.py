@@ -2,9 +2,9 @@
 
 Each row of the file is a kind, a check and its templates. A template is literal text with fields: `ghp_{A36}` is
 `ghp_` and 36 letters or digits. `{A36}` stands for 36 characters of alphabet A, `{A20-40}` for 20 to 40, `{A20+}` for
-20 or more, `{=}` for up to two equals signs; `<...>` marks the part that is the secret. The check is empty for
-`Check.MIXED`, `?` for `RANDOM`, `!` for `NONE`. A match must have the exact lengths and alphabets of its template and
-end where the template ends. `fields_of` reads a template, so that tests can draw a value from it.
+20 or more, `{=}` for up to two equals signs; `<...>` marks the part that is the secret. The check is the value of a
+`Proof`. A match must have the exact lengths and alphabets of its template and end where the template ends. `fields_of`
+reads a template, so that tests can draw a value from it.
 
 Formats without a prefix of their own (a UUID, 40 hexadecimal digits) are not listed: `names` finds them by the name in
 front of them. All expressions take linear time: a search begins at a literal or at the start of a word, and no
@@ -26,7 +26,7 @@ from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 
 from .values import Span, entropy, is_filler_token, is_jwt_header, is_one_case, is_random, is_wordy
 
-__all__ = ["ALPHABETS", "Check", "Field", "fields_of", "find_formats", "templates"]
+__all__ = ["ALPHABETS", "Field", "Proof", "fields_of", "find_formats", "templates"]
 
 ALPHABETS = {
     "A": ascii_letters + digits,
@@ -50,14 +50,14 @@ ALPHABETS = {
 _UUID = "{H8}-{H4}-{H4}-{H4}-{H12}"
 
 
-class Check(Enum):
-    """What the text of a match must still prove."""
+class Proof(Enum):
+    """What the text of a match must still prove, by its sign in the tables."""
 
-    NONE = "the shape is proof enough"
-    MIXED = "enough entropy for its alphabet and length, and no filler"
-    RANDOM = "also no readable words: the prefix is short or common"
-    UNREADABLE = "no readable words, but a filler is enough"
-    JWT = "the first segment names an algorithm"
+    NONE = "!"  # the shape is proof enough
+    MIXED = ""  # enough entropy for its alphabet and length, and no filler
+    RANDOM = "?"  # also no readable words: the prefix is short or common
+    UNREADABLE = "~"  # no readable words, but a filler is enough
+    JWT = "jwt"  # the first segment names an algorithm
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Format:
     kind: str
     expression: str
     anchors: tuple[str, ...]
-    check: Check = Check.MIXED
+    check: Proof = Proof.MIXED
     prefix: str = ""
     floor: float = 0.0
     shortest: int = 13
@@ -98,22 +98,21 @@ class Format:
 
     def accepts(self, body: str) -> bool:
         """True when the text of a match proves what the format asks of it."""
-        if self.check is Check.NONE:
+        if self.check is Proof.NONE:
             return True
-        if self.check is Check.JWT:
+        if self.check is Proof.JWT:
             return is_jwt_header(body)
-        if self.check is Check.UNREADABLE:
+        if self.check is Proof.UNREADABLE:
             return not is_wordy(body)
         if has_checksum(self.prefix + body):
             return True
         if entropy(body) < self.floor or is_filler_token(body) or is_one_case(body):
             return False
-        return self.check is Check.MIXED or is_random(body, least=8)
+        return self.check is Proof.MIXED or is_random(body, least=8)
 
 
 _FIELD = re.compile(r"\{(=|[A-Z~]\d+(?:-\d+|\+)?)\}")
 _GROUPS = {"<": "(?P<secret>", ">": ")"}
-_CHECKS = {"": Check.MIXED, "?": Check.RANDOM, "!": Check.NONE, "~": Check.UNREADABLE, "jwt": Check.JWT}
 _SHARE_OF_ENTROPY = 0.6
 
 
@@ -136,13 +135,13 @@ def _read(name: str) -> str:
     return Path(__file__).with_name(name).read_text("utf-8")
 
 
-def templates() -> Iterator[tuple[str, str, Check]]:
+def templates() -> Iterator[tuple[str, str, Proof]]:
     """Every template of `formats.json` as kind, template and check."""
     for kind, sign, row in json.loads(_read("formats.json")):
-        yield from ((kind, template, _CHECKS[sign]) for template in row)
+        yield from ((kind, template, Proof(sign)) for template in row)
 
 
-def _format(kind: str, template: str, check: Check) -> Format:
+def _format(kind: str, template: str, check: Proof) -> Format:
     fields = fields_of(template)
     drawn = [field for field in fields if field.alphabet and field.alphabet != "="]
     size = max(len(field.alphabet) for field in drawn)
@@ -165,7 +164,7 @@ def _shapes() -> Iterator[Format]:
     Google's keys also name public web applications; alone in a text, one gives nothing away.
     """
     for kind, sign, anchors, expression, shortest in json.loads(_read("shapes.json")):
-        yield Format(kind, expression, tuple(anchors.split()), _CHECKS[sign], shortest=shortest)
+        yield Format(kind, expression, tuple(anchors.split()), Proof(sign), shortest=shortest)
 
 
 def _prefix(template: str) -> str:
@@ -173,7 +172,7 @@ def _prefix(template: str) -> str:
 
 
 # The templates by the first characters of their prefix, the longest prefix first.
-_BY_HEAD: dict[str, list[tuple[str, str, Check]]] = {}
+_BY_HEAD: dict[str, list[tuple[str, str, Proof]]] = {}
 for _row in sorted((row for row in templates() if _prefix(row[1])), key=lambda row: -len(_prefix(row[1]))):
     _BY_HEAD.setdefault(_prefix(_row[1])[:4], []).append(_row)
 _ANCHORED = (*_shapes(), *(_format(*row) for row in templates() if not _prefix(row[1])))
@@ -207,7 +206,7 @@ def _find_prefixed(text: str) -> Iterator[Span]:
         for row in rows:
             if start < passed.get(row.expression, 0) or not text.startswith(row.prefix, start):
                 continue
-            if start and row.check is Check.RANDOM and text[start - 1] in _NOT_BEFORE_COMMON:
+            if start and row.check is Proof.RANDOM and text[start - 1] in _NOT_BEFORE_COMMON:
                 continue
             match = row.pattern.match(text, start)
             if match is not None:

@@ -19,13 +19,13 @@ from ...lazy import regex
 if TYPE_CHECKING:
     from .values import Span
 
-__all__ = ["Finding", "Redaction", "cached_if_empty", "find_key_blocks", "find_secrets", "mask", "redact"]
+__all__ = ["Redaction", "SensitiveSpan", "cached_if_empty", "find_key_blocks", "find_secrets", "mask", "redact"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SensitiveSpan:
     """Where a secret is, and of what kind; never what it is."""
 
     kind: str
@@ -38,7 +38,7 @@ class Redaction:
     """The text without its secrets; the findings count characters of the original."""
 
     text: str
-    findings: tuple[Finding, ...]
+    findings: tuple[SensitiveSpan, ...]
 
 
 _MARKER = regex(r"\[REDACTED:[a-z0-9-]{1,40}\]")
@@ -53,7 +53,7 @@ _HINTS = """
 _NAME_HINTS = tuple(_HINTS.split())
 
 
-def find_secrets(text: str) -> tuple[Finding, ...]:
+def find_secrets(text: str) -> tuple[SensitiveSpan, ...]:
     """Every secret in the text, in order and without overlap."""
     return _settle(text)[0]
 
@@ -64,7 +64,7 @@ def redact(text: str) -> Redaction:
     return Redaction(clean, findings)
 
 
-def _settle(text: str) -> tuple[tuple[Finding, ...], str]:
+def _settle(text: str) -> tuple[tuple[SensitiveSpan, ...], str]:
     """Scan until the redacted text is clean: removing one secret can expose a piece of another."""
     findings = _merge(_scan(text))
     for _ in range(_ROUNDS):
@@ -76,11 +76,11 @@ def _settle(text: str) -> tuple[tuple[Finding, ...], str]:
             return findings, clean
         known = [(finding.start, finding.end, finding.kind) for finding in findings]
         findings = _merge([*known, *_to_original(more, findings)])
-    everything = (Finding("secret", 0, len(text)),)
+    everything = (SensitiveSpan("secret", 0, len(text)),)
     return everything, mask(text, everything)
 
 
-def mask(text: str, findings: Iterable[Finding], *, keep_lines: bool = False) -> str:
+def mask(text: str, findings: Iterable[SensitiveSpan], *, keep_lines: bool = False) -> str:
     """The text with a marker in the place of each finding, if asked with all its line feeds."""
     pieces: list[str] = []
     done = 0
@@ -91,7 +91,7 @@ def mask(text: str, findings: Iterable[Finding], *, keep_lines: bool = False) ->
     return "".join((*pieces, text[done:])) if done else text
 
 
-def _marker(finding: Finding) -> str:
+def _marker(finding: SensitiveSpan) -> str:
     return f"[REDACTED:{finding.kind}]"
 
 
@@ -122,7 +122,7 @@ def cached_if_empty(size: int) -> Callable[[Callable[[str], tuple[T, ...]]], Cal
     return decorate
 
 
-def _to_original(spans: Iterable[Span], findings: tuple[Finding, ...]) -> Iterator[Span]:
+def _to_original(spans: Iterable[Span], findings: tuple[SensitiveSpan, ...]) -> Iterator[Span]:
     """Map spans of the redacted text to the original; a span that touches a marker includes its secret."""
     marked: list[tuple[int, int]] = []
     grown = 0
@@ -147,7 +147,7 @@ def _to_original(spans: Iterable[Span], findings: tuple[Finding, ...]) -> Iterat
         yield place(start)[0], place(end - 1)[1], kind
 
 
-def _merge(spans: Iterable[Span]) -> tuple[Finding, ...]:
+def _merge(spans: Iterable[Span]) -> tuple[SensitiveSpan, ...]:
     """Overlapping spans become one, of the kind that was named first."""
     ranked = sorted((start, end, rank, kind) for rank, (start, end, kind) in enumerate(spans))
     merged: list[tuple[int, int, int, str]] = []
@@ -158,7 +158,7 @@ def _merge(spans: Iterable[Span]) -> tuple[Finding, ...]:
             merged[-1] = (before[0], max(before[1], end), *named)
         else:
             merged.append((start, end, rank, kind))
-    return tuple(Finding(kind, start, end) for start, end, _, kind in merged)
+    return tuple(SensitiveSpan(kind, start, end) for start, end, _, kind in merged)
 
 
 def _scan(text: str) -> Iterator[Span]:
