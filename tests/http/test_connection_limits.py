@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -25,9 +26,9 @@ HALF = POST + b"Content-Length: 1000\r\n\r\n{"
 
 
 @contextmanager
-def _raw(server: HttpServer, sent: bytes = b"") -> Iterator[socket.socket]:
+def _raw(server: HttpServer, sent: bytes = b"", source: str = "127.0.0.1") -> Iterator[socket.socket]:
     place = urlsplit(server.url)
-    with socket.create_connection((place.hostname, place.port), timeout=MINUTE) as to:
+    with socket.create_connection((place.hostname, place.port), timeout=MINUTE, source_address=(source, 0)) as to:
         to.sendall(sent)
         yield to
 
@@ -255,6 +256,20 @@ def test_clients_that_wait_for_nothing_give_way_to_new_ones(home: Path, project:
         # An answer that is due is not lost.
         working.sendall(b" " * 999)
         assert _one(working).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs several addresses on loopback")
+def test_the_address_with_the_most_connections_gives_way_first(home: Path, project: Path) -> None:
+    part = b"GET / HTTP/1.1\r\n"
+    with http_server(home, project, CORTEX_HTTP_CONNECTIONS="5") as server, ExitStack() as stack:
+        alone = stack.enter_context(_raw(server, part, "127.0.0.2"))
+        crowd = [stack.enter_context(_raw(server, part)) for _ in range(4)]
+        for one in crowd:
+            # The oldest of all is spared as long as its address has fewer than another.
+            stack.enter_context(_raw(server, part))
+            assert _to_the_end(one).startswith(b"HTTP/1.1 503 ")
+        alone.sendall(LIVE.partition(b"\r\n")[2])
+        assert _one(alone).startswith(b"HTTP/1.1 401 ")
 
 
 def _hold_half_open(server: HttpServer, log: Path, count: int, rounds: int) -> tuple[float, int]:

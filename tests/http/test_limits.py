@@ -1,21 +1,15 @@
-"""The limits of a server: from its settings and its descriptors, and whose connection gives way first."""
+"""The limits of a server: from its settings and its descriptors."""
 
 from __future__ import annotations
 
 import resource
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cortex_py.config import load_settings
 from cortex_py.errors import ConfigurationError
-from cortex_py.http.connections import Limits, _Queue
-
-
-class _Connection:
-    def __init__(self, address: str) -> None:
-        self.address = address
+from cortex_py.http.connections import Limits
 
 
 def _limits(home: Path, descriptors: int, monkeypatch: pytest.MonkeyPatch, **settings: int) -> Limits:
@@ -39,14 +33,3 @@ def test_half_of_the_descriptors_and_a_fifth_of_the_connections_stay_free(
 def test_no_limit_is_zero(home: Path, name: str) -> None:
     with pytest.raises(ConfigurationError, match="1 or more"):
         load_settings(home, environment={f"CORTEX_{name.upper()}": "0"})
-
-
-def test_the_address_with_the_most_connections_gives_way_first() -> None:
-    queue: Any = _Queue()
-    for address in ("192.0.2.2", "192.0.2.1", "192.0.2.1", "192.0.2.1"):
-        queue.add(_Connection(address))
-    gone = []
-    while (oldest := queue.oldest()) is not None:
-        queue.discard(oldest)
-        gone.append(oldest.address)
-    assert gone == ["192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.1"]

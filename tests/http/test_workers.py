@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from cortex_py.errors import InvalidInput
-from cortex_py.http.server import bind_ports
-from cortex_py.http.workers import SharedPage
+from cortex_py.http.connections import bind_ports
+from cortex_py.http.sessions import SharedPage
 from cortex_py.mcp.reference.rendering import requests_of
 
 from servers import http_server

@@ -26,8 +26,8 @@ from .output import print_json, say
 if TYPE_CHECKING:
     from ..app import Cortex
     from ..config import Settings
+    from ..http.connections import Worker
     from ..http.sessions import PageLinks
-    from ..http.workers import Worker
 
 __all__ = ["serve_command", "ui_command"]
 
@@ -92,8 +92,8 @@ def serve_command(context: click.Context, /, http: bool, host: str, port: int, w
 
 def _forked(settings: Settings, folder: str, host: str, port: int, workers: int, needs_token: bool) -> Worker:
     """Bind the port and start the workers; returns in each of them."""
-    from ..http.server import announced_address, bind_ports
-    from ..http.workers import fork_workers
+    from ..http.connections import bind_ports, fork_workers
+    from ..http.server import announced_address
     from ..mcp.middleware.logs import set_up_logs
 
     set_up_logs(settings)

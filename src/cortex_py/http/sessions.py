@@ -7,15 +7,19 @@ was opened by the owner of the home: `cortex ui` signs the link with a key that 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
+import json
+import os
 import secrets
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import anyio.to_thread
@@ -25,14 +29,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..config import Settings
 from ..errors import AccessDenied, StorageError
+from ..paths import read_whole
 from ..security.key_file import KeyFile
 from ..web.views import sign_in_page
 from .access import SESSION_PATH, VIEW_PATHS, is_page, route_of
 from .middleware import WrongTokens, bearer, error_response, read_whole_body
 
 __all__ = [
-    "CSRF_HEADER", "IDLE_SECONDS", "MOST_SESSIONS", "SESSION_KEY", "PageGuard", "PageLinks", "PageSession",
-    "PageSessions", "SessionPage", "accepts_token", "html_response", "page_address", "page_key",
+    "CSRF_HEADER", "SESSION_KEY", "PageGuard", "PageLinks", "PageSession", "PageSessions", "SessionPage", "SharedPage",
+    "accepts_token", "html_response", "page_address", "page_key",
 ]  # fmt: skip
 
 # Where the guard leaves the session, in the request's scope.
@@ -40,8 +45,12 @@ SESSION_KEY = "cortex.page_session"
 CSRF_HEADER = "Cortex-CSRF"
 
 _LINK_SECONDS = 600
-IDLE_SECONDS = 12 * 3600.0
-MOST_SESSIONS = 1_000
+_IDLE_SECONDS = 12 * 3600.0
+_MOST_SESSIONS = 1_000
+# Of the files that workers share: the bytes of a nonce, the size of a file, and how often its use is noted.
+_NONCE = 12
+_MOST_BYTES = 100_000
+_TOUCH_SECONDS = 60.0
 _LONGEST_NONCE = 200
 _READING = ("GET", "HEAD", "OPTIONS")
 
@@ -90,32 +99,69 @@ class PageSessions:
         return secret
 
     def find(self, secret: str | None) -> PageSession | None:
-        return self._take(_digest(secret)) if secret else None
+        """An open session, which is in use again."""
+        return self._use(_digest(secret)) if secret else None
 
     def end(self, secret: str | None) -> None:
         if secret:
             self._drop(_digest(secret))
 
-    # -- where sessions are kept -----------------------------------------------------------------
-
     def _keep(self, digest: str, session: PageSession) -> None:
         with self._lock:
             self._open[digest] = session
-            while len(self._open) > MOST_SESSIONS:
+            while len(self._open) > _MOST_SESSIONS:
                 self._open.popitem(last=False)
 
-    def _take(self, digest: str) -> PageSession | None:
-        """A session that is in use again."""
+    def _use(self, digest: str) -> PageSession | None:
         with self._lock:
-            found = self._open.pop(digest, None)
-            if found is None or self._now() - found.used_at > IDLE_SECONDS:
+            session = self._open.pop(digest, None)
+            if session is None or self._now() - session.used_at > _IDLE_SECONDS:
                 return None
-            found = self._open[digest] = replace(found, used_at=self._now())
-        return found
+            session = self._open[digest] = replace(session, used_at=self._now())
+            return session
 
     def _drop(self, digest: str) -> None:
         with self._lock:
             self._open.pop(digest, None)
+
+
+class _SharedSessions(PageSessions):
+    """The sessions of the page, for all workers: encrypted files in a folder that lasts as long as the server."""
+
+    def __init__(self, folder: Path, key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        super().__init__(time.time)
+        self._folder = folder
+        self._cipher = AESGCM(key)
+
+    def _keep(self, digest: str, session: PageSession) -> None:
+        nonce = os.urandom(_NONCE)
+        content = json.dumps([session.csrf, session.token]).encode()
+        (self._folder / digest).write_bytes(nonce + self._cipher.encrypt(nonce, content, digest.encode()))
+        kept = sorted((one.stat().st_mtime, one) for one in self._folder.iterdir() if not one.name.startswith("used-"))
+        for _, oldest in kept[: len(kept) - _MOST_SESSIONS]:
+            oldest.unlink(missing_ok=True)
+
+    def _use(self, digest: str) -> PageSession | None:
+        from cryptography.exceptions import InvalidTag
+
+        path = self._folder / digest
+        try:
+            used_at, content = path.stat().st_mtime, read_whole(path, _MOST_BYTES)
+            csrf, token = json.loads(self._cipher.decrypt(content[:_NONCE], content[_NONCE:], digest.encode()))
+        except (OSError, ValueError, InvalidTag):
+            return None
+        if self._now() - used_at > _IDLE_SECONDS:
+            path.unlink(missing_ok=True)
+            return None
+        if self._now() - used_at > _TOUCH_SECONDS:
+            with contextlib.suppress(OSError):
+                os.utime(path)
+        return PageSession(csrf, token, used_at)
+
+    def _drop(self, digest: str) -> None:
+        (self._folder / digest).unlink(missing_ok=True)
 
 
 def _digest(secret: str) -> str:
@@ -164,6 +210,30 @@ class PageLinks:
 
     def _sign(self, text: str) -> str:
         return hmac.new(self._key, text.encode("utf-8", "replace"), "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPage:
+    """What the workers of one server share about the page."""
+
+    folder: Path
+    link_key: bytes
+    run: str = field(default_factory=lambda: os.urandom(8).hex())
+    session_key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
+
+    def sessions(self) -> PageSessions:
+        return _SharedSessions(self.folder, self.session_key)
+
+    def links(self) -> PageLinks:
+        return PageLinks(self.link_key, self.run, first_use=self._first_use)
+
+    def _first_use(self, code: str) -> bool:
+        """Whether no worker has seen a code before: only one of them can create its file."""
+        try:
+            (self.folder / f"used-{hashlib.sha256(code.encode()).hexdigest()}").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
 
 def page_key(settings: Settings) -> bytes:
@@ -228,11 +298,15 @@ class SessionPage:
         token: str | None = None,
         accepts: Callable[[str], bool] | None = None,
     ) -> None:
-        self._sessions = sessions
-        self._links = links
+        self.sessions = sessions
+        self.links = links
         self._token = token
         self._accepts = accepts
         self._wrong = WrongTokens()
+
+    @property
+    def takes_tokens(self) -> bool:
+        return self._accepts is not None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = await (self._get(scope) if scope["method"] in _READING else self._change(scope, receive))
@@ -241,19 +315,18 @@ class SessionPage:
     async def _get(self, scope: Scope) -> Response:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         code, nonce = query.get("code", [""])[0], query.get("nonce", [""])[0]
-        if nonce and self._links is not None:
-            return JSONResponse({"run": self._links.run, "proof": self._links.proof(nonce[:_LONGEST_NONCE])})
-        if code and self._links is not None and _opens(scope):
-            if self._links.redeem(code):
-                return self._signed_in(scope, self._token)
-            return html_response(sign_in_page(takes_token=self._accepts is not None, spent_link=True), 401)
-        return html_response(sign_in_page(takes_token=self._accepts is not None), 401)
+        if nonce and self.links is not None:
+            return JSONResponse({"run": self.links.run, "proof": self.links.proof(nonce[:_LONGEST_NONCE])})
+        tried = bool(code) and self.links is not None and _opens(scope)
+        if tried and self.links is not None and self.links.redeem(code):
+            return self._signed_in(scope, self._token)
+        return html_response(sign_in_page(takes_token=self.takes_tokens, spent_link=tried), 401)
 
     async def _change(self, scope: Scope, receive: Receive) -> Response:
         if not _same_origin(scope):
             return error_response(403, "FORBIDDEN", "This was not asked for by the page.")
         if scope["method"] == "DELETE":
-            self._sessions.end(_cookie(scope))
+            self.sessions.end(_cookie(scope))
             return Response(status_code=204, headers={"Set-Cookie": f"{_cookie_name(scope)}=; Path=/; Max-Age=0"})
         if scope["method"] != "POST" or self._accepts is None:
             return error_response(405, "METHOD_NOT_ALLOWED", "Run `cortex ui` for a link to the page.")
@@ -265,7 +338,7 @@ class SessionPage:
         return await self._wrong.answer(scope, html_response(sign_in_page(takes_token=True, wrong_token=True), 401))
 
     def _signed_in(self, scope: Scope, token: str | None) -> Response:
-        cookie = f"{_cookie_name(scope)}={self._sessions.begin(token)}; Path=/; HttpOnly; SameSite=Strict"
+        cookie = f"{_cookie_name(scope)}={self.sessions.begin(token)}; Path=/; HttpOnly; SameSite=Strict"
         if scope.get("scheme") == "https":
             cookie += "; Secure"
         headers = {"Location": "/", "Set-Cookie": cookie, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
