@@ -226,7 +226,7 @@ STARTERS = {
     "cli/graph.py",
     # The helper of hooks, and the programs of clients that are being set up.
     "hooks/front.py",
-    "http/workers.py",
+    "http/connections.py",
     "clients/programs.py",
 }
 _MODULES_THAT_START = {"subprocess", "multiprocessing", "pty", "_posixsubprocess"}

@@ -30,57 +30,28 @@ OPEN_PATHS = frozenset(("/health/live", "/health/ready", SESSION_PATH, STATIC_PA
 VIEW_PATHS = (
     "/", "/timeline", "/graph", "/review", "/check", "/lines", "/next", "/doctor", "/memories/{id}",
 )  # fmt: skip
-_API_SCOPES: dict[str, Scope] = {
-    f"{API}/openapi.json": "read",
-    EVENTS_PATH: "read",
-    f"{API}/search": "read",
-    f"{API}/facets": "read",
-    f"{API}/memories/{{id}}": "read",
-    f"{API}/memories/{{id}}/history": "read",
-    f"{API}/memories/{{id}}/restore": "write",
-    f"{API}/memories/{{id}}/purge": "admin",
-    f"{API}/memories/{{id}}/supersede": "write",
-    f"{API}/complete": "read",
-    f"{API}/timeline": "read",
-    f"{API}/timeline/{{id}}": "read",
-    f"{API}/graph": "read",
-    f"{API}/graph/path": "read",
-    f"{API}/graph/facts": "read",
-    f"{API}/graph/entity": "read",
-    f"{API}/graph/names": "read",
-    f"{API}/evidence": "read",
-    f"{API}/review": "write",
-    f"{API}/review/{{id}}": "read",
-    f"{API}/review/{{id}}/merge": "write",
-    f"{API}/promote": "write",
+# The operations behind it, by the scope that each needs.
+_READ = (
+    "openapi.json", "events", "search", "facets", "memories/{id}", "memories/{id}/history", "complete", "timeline",
+    "timeline/{id}", "graph", "graph/path", "graph/facts", "graph/entity", "graph/names", "evidence", "review/{id}",
+    "check", "lines", "lines/{id}", "next",
     # To look; what changes something needs `write`, see the operation.
-    f"{API}/memory-tool": "read",
-    f"{API}/check": "read",
-    f"{API}/lines": "read",
-    f"{API}/lines/{{id}}": "read",
-    f"{API}/next": "read",
+    "memory-tool",
+)  # fmt: skip
+_WRITE = ("memories/{id}/restore", "memories/{id}/supersede", "review", "review/{id}/merge", "promote")
+_ADMIN = (
+    "memories/{id}/purge", "snapshots", "snapshots/{id}/verify", "snapshots/{id}/restore", "sync",
     # It names folders and addresses of the machine.
-    f"{API}/doctor": "admin",
-    f"{API}/snapshots": "admin",
-    f"{API}/snapshots/{{id}}/verify": "admin",
-    f"{API}/snapshots/{{id}}/restore": "admin",
-    f"{API}/sync": "admin",
-}
+    "doctor",
+)  # fmt: skip
 
 # The scope that a page needs where callers are known. Other pages need `admin`: closed by default.
 PAGE_SCOPES: Mapping[str, Scope] = MappingProxyType(
     {
-        **dict.fromkeys(VIEW_PATHS, "read"),
-        **_API_SCOPES,
-        "/health": "read",
-        "/status": "read",
-        "/embed": "embed",
-        "/embeddings": "embed",
-        "/v1/embeddings": "embed",
-        "/models": "embed",
-        "/v1/models": "embed",
-        "/openapi.json": "embed",
-        "/metrics": "admin",
+        **dict.fromkeys((*VIEW_PATHS, *(f"{API}/{path}" for path in _READ), "/health", "/status"), "read"),
+        **dict.fromkeys((f"{API}/{path}" for path in _WRITE), "write"),
+        **dict.fromkeys(("/embed", "/embeddings", "/v1/embeddings", "/models", "/v1/models", "/openapi.json"), "embed"),
+        **dict.fromkeys((*(f"{API}/{path}" for path in _ADMIN), "/metrics"), "admin"),
     }
 )
 # What a request needs that changes something there.

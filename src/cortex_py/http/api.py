@@ -6,9 +6,9 @@ raises becomes one form of error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.json_schema import models_json_schema
@@ -41,10 +41,12 @@ if TYPE_CHECKING:
     from ..app import Cortex
 
 __all__ = [
-    "NoInput", "Operation", "api_routes", "describe_api", "may_change", "require_write", "takes_changes",
+    "NoInput", "Operation", "Operations", "api_routes", "describe_api", "may_change", "require_write",
 ]  # fmt: skip
 
+Method = Literal["GET", "POST", "PATCH", "DELETE"]
 _I = TypeVar("_I", bound=BaseModel)
+_R = TypeVar("_R", bound=Callable[..., BaseModel])
 _LONGEST_FIELD = 80
 _LONGEST_ID = 200
 _SCHEMAS = "#/components/schemas/"
@@ -79,7 +81,7 @@ class ErrorBody(BaseModel):
 class Operation(Generic[_I]):
     """One method of one path. `run` gets the library, the id in the path, and the input: query or body."""
 
-    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    method: Method
     path: str
     name: str
     summary: str
@@ -89,19 +91,32 @@ class Operation(Generic[_I]):
     changes: bool = False
 
 
-def takes_changes(cortex: Cortex) -> bool:
-    """Whether the server was started without --read-only."""
-    return not any(bound.read_only for bound in cortex.settings.tool_bounds)
+class Operations(list[Operation[Any]]):
+    """A table of operations."""
+
+    def add(self, method: Method, path: str, name: str, summary: str, *, changes: bool = False) -> Callable[[_R], _R]:
+        """Adds the function below it; its annotations say what the operation takes and answers."""
+
+        def add(run: _R) -> _R:
+            takes, answers = list(get_type_hints(run, localns={"Cortex": object}).values())[-2:]
+            self.append(Operation(method, path, name, summary, takes, answers, run, changes))
+            return run
+
+        return add
+
+
+def _is_read_only(cortex: Cortex) -> bool:
+    return any(bound.read_only for bound in cortex.settings.tool_bounds)
 
 
 def may_change(cortex: Cortex) -> bool:
     """Whether the caller of this request may change something here; what exactly is decided change by change."""
     caller = current_caller()
-    return takes_changes(cortex) and (caller is None or "write" in caller.scopes)
+    return not _is_read_only(cortex) and (caller is None or "write" in caller.scopes)
 
 
 def _require_changes(cortex: Cortex) -> None:
-    if not takes_changes(cortex):
+    if _is_read_only(cortex):
         raise AccessDenied("This server changes nothing.", remedy="Start it without --read-only.")
 
 
@@ -114,7 +129,7 @@ def require_write(cortex: Cortex) -> None:
         )
 
 
-def api_routes(cortex: Cortex, operations: tuple[Operation[Any], ...]) -> list[Route]:
+def api_routes(cortex: Cortex, operations: Sequence[Operation[Any]]) -> list[Route]:
     """One route for each path, with all its methods."""
     by_path: dict[str, dict[str, Operation[Any]]] = {}
     for one in operations:
@@ -173,7 +188,7 @@ def _refused(error: CortexError) -> Response:
     return Response(answer.body, status, headers, "application/json")
 
 
-def describe_api(operations: tuple[Operation[Any], ...]) -> dict[str, Any]:
+def describe_api(operations: Sequence[Operation[Any]]) -> dict[str, Any]:
     """OpenAPI 3.1, made of the models that the operations use."""
     models: set[type[BaseModel]] = {ErrorBody, *(one.takes for one in operations), *(one.answers for one in operations)}
     _, schemas = models_json_schema(

@@ -13,8 +13,6 @@ from ..web.models import (
     CheckedText,
     CheckRequest,
     ClaimEvidence,
-    ClientView,
-    Contradicting,
     DayCount,
     Given,
     Health,
@@ -24,8 +22,6 @@ from ..web.models import (
     LineSummary,
     NextSession,
     NextSessionQuery,
-    OutboundView,
-    UncheckedText,
 )
 from ..web.project_models import (
     EvidenceQuery,
@@ -42,7 +38,7 @@ from ..web.project_models import (
     SnapshotView,
     SyncView,
 )
-from .api import NoInput, Operation, require_write
+from .api import NoInput, Operations, require_write
 
 if TYPE_CHECKING:
     from ..app import Cortex
@@ -51,70 +47,46 @@ if TYPE_CHECKING:
 __all__ = ["INSIGHT", "show_health", "show_line", "show_lines", "show_next_session"]
 
 _CHECK_SECONDS = 20.0
+_LONGEST_ID = 200
 _MOST_LINES = 200
 _MOST_STAGED = 100
 _MOST_SNAPSHOTS = 100
 _GROWTH_DAYS = 90
-_LONGEST_ID = 200
+
+INSIGHT = Operations()
 
 
+@INSIGHT.add("POST", "/check", "check", "Check the claims of a text")
 def _check(cortex: Cortex, _id: str, asked: CheckRequest) -> CheckedText:
     found = cortex.grounding.verify(asked.text, seconds=_CHECK_SECONDS)
-    claims = [
-        CheckedClaim(
-            text=one.claim.text,
-            verdict=one.verdict,
-            probability=one.probability,
-            reason=one.reason,
-            # What was read on the way to no verdict speaks neither for the claim nor against it.
-            evidence=[
-                ClaimEvidence(place=evidence.location, path=evidence.path, line=evidence.line)
-                for evidence in one.evidence
-                if one.verdict != "unverified"
-            ],
-        )
-        for one in found.findings
-    ]
-    return CheckedText(
-        score=found.score,
-        status=found.status,
-        message=found.message,
-        claims=claims,
-        unchecked=[UncheckedText(text=one.text, reason=one.reason) for one in found.unchecked],
-        contradictions=[
-            Contradicting(left=one.left, right=one.right, reason=one.reason, source=one.source)
-            for one in found.contradictions
-        ],
-    )
+    claims = []
+    for one in found.findings:
+        # What was read on the way to no verdict speaks neither for the claim nor against it.
+        evidence = () if one.verdict == "unverified" else one.evidence
+        shown = [ClaimEvidence(place=place.location, path=place.path, line=place.line) for place in evidence]
+        claims.append(CheckedClaim.from_record(one, text=one.claim.text, evidence=shown))
+    return CheckedText.from_record(found, claims=claims)
 
 
+@INSIGHT.add("GET", "/lines", "lines", "Lines of work, the newest first")
 def show_lines(cortex: Cortex, _id: str, _: NoInput) -> LinesOfWork:
     active = cortex.contexts.active()
     newest = sorted(cortex.contexts.branches(), key=lambda one: one.updated_at, reverse=True)
     lines = [
-        LineOfWork(
-            id=one.id,
-            topic=one.topic,
-            git_branch=one.git_branch,
-            status=one.status,
-            active=active is not None and one.id == active.id,
-            updated_at=one.updated_at,
-        )
-        for one in newest[:_MOST_LINES]
+        LineOfWork.from_record(one, active=active is not None and one.id == active.id) for one in newest[:_MOST_LINES]
     ]
     return LinesOfWork(total=len(newest), lines=lines)
 
 
+@INSIGHT.add("GET", "/lines/{id}", "line", "Where a line of work stands")
 def show_line(cortex: Cortex, id: str, _: NoInput) -> LineSummary:
     found = cortex.contexts.summary(id)
-    return LineSummary(
+    return LineSummary.from_record(
+        found.summary,
         id=found.branch.id,
         topic=found.branch.topic,
         entries=found.entries,
-        tokens=found.summary.tokens,
-        text=found.summary.text,
         sections={name: texts for name, texts in found.summary.sections.items() if texts},
-        left_out=found.summary.left_out,
         last_updated=found.last_updated,
         staged=[Brief.of(one) for one in cortex.contexts.staged(id)[:_MOST_STAGED]],
         pending=[Brief.of(one) for one in _pending(cortex, found.branch.git_branch)],
@@ -128,23 +100,7 @@ def _pending(cortex: Cortex, git_branch: str | None) -> list[Memory]:
     return cortex.memories.listed(f'kind:note status:pending branch:"{escaped}"', _MOST_STAGED)
 
 
-def _promote(cortex: Cortex, _id: str, given: Promotion) -> PromotionOutcome:
-    done: list[str] = []
-    failed: dict[str, str] = {}
-    for id in dict.fromkeys(given.ids):
-        try:
-            done.append(cortex.contexts.promote(id, back=given.back).id)
-        except (NotFound, InvalidInput, AmbiguousId, AccessDenied, Conflict) as error:
-            failed[clean_text(id, _LONGEST_ID)] = str(error)
-    return PromotionOutcome(done=done, failed=failed)
-
-
-def _evidence(cortex: Cortex, _id: str, asked: EvidenceQuery) -> ExcerptView:
-    found = cortex.grounding.excerpt(asked.path, asked.line)
-    lines = [ExcerptLine(number=found.first_line + n, text=text) for n, text in enumerate(found.lines)]
-    return ExcerptView(path=found.path, lines=lines)
-
-
+@INSIGHT.add("POST", "/next", "nextSession", "What the next session is given")
 def show_next_session(cortex: Cortex, _id: str, asked: NextSessionQuery) -> NextSession:
     root = cortex.project.root
     if root is None:
@@ -164,22 +120,46 @@ def _given(cortex: Cortex, found: Injection | None) -> Given:
     )
 
 
+@INSIGHT.add("GET", "/evidence", "evidence", "A file around a line")
+def _evidence(cortex: Cortex, _id: str, asked: EvidenceQuery) -> ExcerptView:
+    found = cortex.grounding.excerpt(asked.path, asked.line)
+    lines = [ExcerptLine(number=found.first_line + n, text=text) for n, text in enumerate(found.lines)]
+    return ExcerptView(path=found.path, lines=lines)
+
+
+@INSIGHT.add("POST", "/promote", "promote", "Decide on confined memories", changes=True)
+def _promote(cortex: Cortex, _id: str, given: Promotion) -> PromotionOutcome:
+    done: list[str] = []
+    failed: dict[str, str] = {}
+    for id in dict.fromkeys(given.ids):
+        try:
+            done.append(cortex.contexts.promote(id, back=given.back).id)
+        except (NotFound, InvalidInput, AmbiguousId, AccessDenied, Conflict) as error:
+            failed[clean_text(id, _LONGEST_ID)] = str(error)
+    return PromotionOutcome(done=done, failed=failed)
+
+
+@INSIGHT.add(
+    "POST", "/memory-tool", "memoryTool", "The memory tool of Claude's API: takes the tool's input, answers its text"
+)
+def _memory_tool(cortex: Cortex, _id: str, given: MemoryToolCall) -> MemoryToolAnswer:
+    if given.command != "view":
+        require_write(cortex)
+    return MemoryToolAnswer(text=cortex.memory_tool.call(given.model_dump(exclude_none=True)))
+
+
+@INSIGHT.add("GET", "/doctor", "doctor", "The health of the memory")
 def show_health(cortex: Cortex, _id: str, _: NoInput) -> Health:
     found, status = cortex.doctor(), cortex.memories.status()
-    return Health(
+    return Health.from_record(
+        status,
         checks=[HealthCheck(name=one.name, well=one.well, detail=one.told) for one in found.checks],
-        outbound=[OutboundView(purpose=one.purpose, host=one.host, what=one.what) for one in found.outbound],
+        outbound=found.outbound,
         memories=status.total_count,
         statuses=status.status_counts,
-        size_bytes=status.size_bytes,
-        engine=status.engine,
-        model=status.model,
         growth=[DayCount(day=day, count=count) for day, count in cortex.memories.days()[:_GROWTH_DAYS]],
         recall_ms=[round(one, 2) for one in cortex.memories.recall_times()],
-        clients=[
-            ClientView(name=one.name, key=one.key, installed=one.installed, server=one.server, hooks=one.hooks)
-            for one in found.clients
-        ],
+        clients=found.clients,
         sync=cortex.settings.cloud_url is not None,
     )
 
@@ -188,22 +168,25 @@ def show_health(cortex: Cortex, _id: str, _: NoInput) -> Health:
 
 
 def _snapshot_view(one: Any) -> SnapshotView:
-    fields = ("id", "created_at", "description", "kind", "size_bytes", "verified", "fault")
-    return SnapshotView(**{name: getattr(one, name) for name in fields}, memories=one.counts.get("memory", 0))
+    return SnapshotView.from_record(one, memories=one.counts.get("memory", 0))
 
 
+@INSIGHT.add("GET", "/snapshots", "snapshots", "Snapshots, the newest first")
 def _snapshots(cortex: Cortex, _id: str, _: NoInput) -> SnapshotsView:
     return SnapshotsView(snapshots=[_snapshot_view(one) for one in cortex.backups.snapshots()[:_MOST_SNAPSHOTS]])
 
 
+@INSIGHT.add("POST", "/snapshots", "createSnapshot", "Save all of the project", changes=True)
 def _create_snapshot(cortex: Cortex, _id: str, given: SnapshotRequest) -> SnapshotView:
     return _snapshot_view(cortex.backups.create(given.description))
 
 
+@INSIGHT.add("POST", "/snapshots/{id}/verify", "verifySnapshot", "Read all of a snapshot and check it")
 def _verify_snapshot(cortex: Cortex, id: str, _: NoInput) -> SnapshotView:
     return _snapshot_view(cortex.backups.verify(id))
 
 
+@INSIGHT.add("POST", "/snapshots/{id}/restore", "restoreSnapshot", "Go back to a snapshot", changes=True)
 def _restore_snapshot(cortex: Cortex, id: str, given: SnapshotRestore) -> Restored:
     if given.confirm != id:
         raise InvalidInput("The restore is not confirmed.", remedy="Repeat the id in confirm.", field="confirm")
@@ -211,87 +194,10 @@ def _restore_snapshot(cortex: Cortex, id: str, given: SnapshotRestore) -> Restor
     return Restored(id=done.snapshot_id, safety=done.safety, memories=done.memories)
 
 
+@INSIGHT.add("GET", "/sync", "sync", "What waits to be pushed and pulled; asks the target")
 def _sync(cortex: Cortex, _id: str, _: NoInput) -> SyncView:
     found = cortex.backups.sync_status()
     machines = [one for domain in found.domains.values() for one in domain.machines]
-    return SyncView(
-        target=found.target,
-        pending=sum(one.pending for one in found.domains.values()),
-        waiting=len({one.machine for one in machines if not one.own and not one.merged}),
-        pushes_today=found.pushes_today,
-        pulls_today=found.pulls_today,
-    )
-
-
-def _memory_tool(cortex: Cortex, _id: str, given: MemoryToolCall) -> MemoryToolAnswer:
-    if given.command != "view":
-        require_write(cortex)
-    return MemoryToolAnswer(text=cortex.memory_tool.call(given.model_dump(exclude_none=True)))
-
-
-INSIGHT: tuple[Operation[Any], ...] = (
-    Operation("POST", "/check", "check", "Check the claims of a text", CheckRequest, CheckedText, _check),
-    Operation("GET", "/lines", "lines", "Lines of work, the newest first", NoInput, LinesOfWork, show_lines),
-    Operation("GET", "/lines/{id}", "line", "Where a line of work stands", NoInput, LineSummary, show_line),
-    Operation(
-        "POST",
-        "/next",
-        "nextSession",
-        "What the next session is given",
-        NextSessionQuery,
-        NextSession,
-        show_next_session,
-    ),
-    Operation("GET", "/evidence", "evidence", "A file around a line", EvidenceQuery, ExcerptView, _evidence),
-    Operation(
-        "POST",
-        "/promote",
-        "promote",
-        "Decide on confined memories",
-        Promotion,
-        PromotionOutcome,
-        _promote,
-        changes=True,
-    ),
-    Operation(
-        "POST",
-        "/memory-tool",
-        "memoryTool",
-        "The memory tool of Claude's API: takes the tool's input, answers its text",
-        MemoryToolCall,
-        MemoryToolAnswer,
-        _memory_tool,
-    ),
-    Operation("GET", "/doctor", "doctor", "The health of the memory", NoInput, Health, show_health),
-    Operation("GET", "/snapshots", "snapshots", "Snapshots, the newest first", NoInput, SnapshotsView, _snapshots),
-    Operation(
-        "POST",
-        "/snapshots",
-        "createSnapshot",
-        "Save all of the project",
-        SnapshotRequest,
-        SnapshotView,
-        _create_snapshot,
-        changes=True,
-    ),
-    Operation(
-        "POST",
-        "/snapshots/{id}/verify",
-        "verifySnapshot",
-        "Read all of a snapshot and check it",
-        NoInput,
-        SnapshotView,
-        _verify_snapshot,
-    ),
-    Operation(
-        "POST",
-        "/snapshots/{id}/restore",
-        "restoreSnapshot",
-        "Go back to a snapshot",
-        SnapshotRestore,
-        Restored,
-        _restore_snapshot,
-        changes=True,
-    ),
-    Operation("GET", "/sync", "sync", "What waits to be pushed and pulled; asks the target", NoInput, SyncView, _sync),
-)
+    pending = sum(one.pending for one in found.domains.values())
+    waiting = len({one.machine for one in machines if not one.own and not one.merged})
+    return SyncView.from_record(found, pending=pending, waiting=waiting)

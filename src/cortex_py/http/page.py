@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -68,7 +68,7 @@ from ..web.views import (
     timeline_text,
 )
 from .access import API, STATIC_PATH, page_scope
-from .api import NoInput, Operation, api_routes, may_change
+from .api import NoInput, Operations, api_routes, may_change
 from .insight import INSIGHT, show_health, show_line, show_lines, show_next_session
 from .project_views import PROJECT_VIEWS, show_days, show_graph, show_window
 from .sessions import SESSION_KEY, html_response
@@ -90,7 +90,10 @@ _FOR_GOOD = "public, max-age=31536000, immutable"
 
 # -- operations ------------------------------------------------------------------------------------
 
+OPERATIONS = Operations()
 
+
+@OPERATIONS.add("GET", "/search", "search", "Memories that match, best first")
 def _search(cortex: Cortex, _id: str, asked: SearchQuery) -> SearchResults:
     words, filter = split_query(asked.q)
     memories = cortex.memories
@@ -124,6 +127,7 @@ def _found_text(page: Page) -> str:
     return f"{count} {'memory fits' if count == 1 else 'memories fit'}{rest}"
 
 
+@OPERATIONS.add("GET", "/facets", "facets", "What the matching memories have in common")
 def _facets(cortex: Cortex, _id: str, asked: FacetsQuery) -> Facets:
     words, filter = split_query(asked.q)
     among = _fitting(_look_up(cortex, words, filter)) if words else None
@@ -132,6 +136,7 @@ def _facets(cortex: Cortex, _id: str, asked: FacetsQuery) -> Facets:
     return Facets(facets=facets)
 
 
+@OPERATIONS.add("GET", "/memories/{id}", "memory", "A memory with its links")
 def _memory(cortex: Cortex, id: str, asked: MemoryQuery) -> MemoryPage:
     memories = cortex.memories
     memory = memories.get(id)
@@ -177,23 +182,28 @@ def _checked(result: str | None) -> CheckedMemory | None:
         return None
 
 
+@OPERATIONS.add("GET", "/memories/{id}/history", "history", "All versions of a memory")
 def _history(cortex: Cortex, id: str, _: NoInput) -> History:
     return History.of(cortex.memories.history(id))
 
 
+@OPERATIONS.add("PATCH", "/memories/{id}", "changeMemory", "Change a memory", changes=True)
 def _change(cortex: Cortex, id: str, given: MemoryChange) -> MemoryView:
     fields = given.model_dump(exclude={"version"}, exclude_none=True)
     return MemoryView.of(cortex.memories.update(id, **fields, expected_version=given.version))
 
 
+@OPERATIONS.add("DELETE", "/memories/{id}", "deleteMemory", "Delete a memory", changes=True)
 def _delete(cortex: Cortex, id: str, _: NoInput) -> Deleted:
     return Deleted(id=cortex.memories.delete(id).id)
 
 
+@OPERATIONS.add("POST", "/memories/{id}/restore", "restoreMemory", "Undo a deletion", changes=True)
 def _restore(cortex: Cortex, id: str, _: NoInput) -> MemoryView:
     return MemoryView.of(cortex.memories.restore(id))
 
 
+@OPERATIONS.add("POST", "/memories/{id}/purge", "purgeMemory", "Delete for good", changes=True)
 def _purge(cortex: Cortex, id: str, given: MemoryPurge) -> Deleted:
     # A prefix may have come to name another memory: only the whole id confirms.
     if given.confirm != id or len(id) < _WHOLE_ID:
@@ -201,43 +211,7 @@ def _purge(cortex: Cortex, id: str, given: MemoryPurge) -> Deleted:
     return Deleted(id=cortex.memories.delete(id, hard=True).id)
 
 
-def _supersede(cortex: Cortex, id: str, given: Supersession) -> MemoryView:
-    return MemoryView.of(cortex.memories.supersede(id, given.by))
-
-
-def _compare(cortex: Cortex, id: str, _: NoInput) -> Comparison:
-    memory = cortex.memories.get(id)
-    found = [
-        CounterpartView(
-            memory=MemoryView.of(one.memory),
-            relation=one.relation,
-            reason=one.reason,
-            difference=word_difference(one.memory.content, memory.content),
-            merged=one.merged,
-            merged_difference=word_difference(one.memory.content, one.merged) if one.merged else [],
-        )
-        for one in cortex.memories.counterparts(memory.id)
-    ]
-    return Comparison(memory=MemoryView.of(memory), counterparts=found)
-
-
-def _merge(cortex: Cortex, id: str, given: MergeRequest) -> MemoryView:
-    memories = cortex.memories
-    staged, kept = memories.get(id), memories.get(given.into)
-    if given.version is not None and kept.version != given.version:
-        raise Conflict(
-            f"The memory {kept.id[:12]} has version {kept.version} by now.",
-            remedy="Compare them again.",
-            field="version",
-        )
-    memories.supersede(staged.id, kept.id)
-    try:
-        return MemoryView.of(memories.update(kept.id, content=given.content, expected_version=kept.version))
-    except CortexError:
-        memories.update(staged.id, status=staged.status)
-        raise
-
-
+@OPERATIONS.add("POST", "/review", "review", "Decide on staged memories", changes=True)
 def _review(cortex: Cortex, _id: str, given: ReviewDecision) -> ReviewOutcome:
     done: list[str] = []
     failed: dict[str, str] = {}
@@ -257,55 +231,45 @@ def _review(cortex: Cortex, _id: str, given: ReviewDecision) -> ReviewOutcome:
     return ReviewOutcome(done=done, failed=failed)
 
 
-OPERATIONS: tuple[Operation[Any], ...] = (
-    Operation("GET", "/search", "search", "Memories that match, best first", SearchQuery, SearchResults, _search),
-    Operation("GET", "/facets", "facets", "What the matching memories have in common", FacetsQuery, Facets, _facets),
-    Operation("GET", "/memories/{id}", "memory", "A memory with its links", MemoryQuery, MemoryPage, _memory),
-    Operation("GET", "/memories/{id}/history", "history", "All versions of a memory", NoInput, History, _history),
-    Operation(
-        "PATCH", "/memories/{id}", "changeMemory", "Change a memory", MemoryChange, MemoryView, _change, changes=True
-    ),
-    Operation("DELETE", "/memories/{id}", "deleteMemory", "Delete a memory", NoInput, Deleted, _delete, changes=True),
-    Operation(
-        "POST",
-        "/memories/{id}/restore",
-        "restoreMemory",
-        "Undo a deletion",
-        NoInput,
-        MemoryView,
-        _restore,
-        changes=True,
-    ),
-    Operation(
-        "POST", "/memories/{id}/purge", "purgeMemory", "Delete for good", MemoryPurge, Deleted, _purge, changes=True
-    ),
-    Operation(
-        "POST", "/review", "review", "Decide on staged memories", ReviewDecision, ReviewOutcome, _review, changes=True
-    ),
-    Operation(
-        "POST",
-        "/memories/{id}/supersede",
-        "supersedeMemory",
-        "Replace a memory by another one",
-        Supersession,
-        MemoryView,
-        _supersede,
-        changes=True,
-    ),
-    Operation("GET", "/review/{id}", "compare", "What repeats or contradicts a memory", NoInput, Comparison, _compare),
-    Operation(
-        "POST",
-        "/review/{id}/merge",
-        "mergeMemory",
-        "Merge a staged memory into another one",
-        MergeRequest,
-        MemoryView,
-        _merge,
-        changes=True,
-    ),
-    *PROJECT_VIEWS,
-    *INSIGHT,
-)
+@OPERATIONS.add("POST", "/memories/{id}/supersede", "supersedeMemory", "Replace a memory by another one", changes=True)
+def _supersede(cortex: Cortex, id: str, given: Supersession) -> MemoryView:
+    return MemoryView.of(cortex.memories.supersede(id, given.by))
+
+
+@OPERATIONS.add("GET", "/review/{id}", "compare", "What repeats or contradicts a memory")
+def _compare(cortex: Cortex, id: str, _: NoInput) -> Comparison:
+    memory = cortex.memories.get(id)
+    found = [
+        CounterpartView.from_record(
+            one,
+            memory=MemoryView.of(one.memory),
+            difference=word_difference(one.memory.content, memory.content),
+            merged_difference=word_difference(one.memory.content, one.merged) if one.merged else [],
+        )
+        for one in cortex.memories.counterparts(memory.id)
+    ]
+    return Comparison(memory=MemoryView.of(memory), counterparts=found)
+
+
+@OPERATIONS.add("POST", "/review/{id}/merge", "mergeMemory", "Merge a staged memory into another one", changes=True)
+def _merge(cortex: Cortex, id: str, given: MergeRequest) -> MemoryView:
+    memories = cortex.memories
+    staged, kept = memories.get(id), memories.get(given.into)
+    if given.version is not None and kept.version != given.version:
+        raise Conflict(
+            f"The memory {kept.id[:12]} has version {kept.version} by now.",
+            remedy="Compare them again.",
+            field="version",
+        )
+    memories.supersede(staged.id, kept.id)
+    try:
+        return MemoryView.of(memories.update(kept.id, content=given.content, expected_version=kept.version))
+    except CortexError:
+        memories.update(staged.id, status=staged.status)
+        raise
+
+
+OPERATIONS += [*PROJECT_VIEWS, *INSIGHT]
 
 
 # -- views -----------------------------------------------------------------------------------------

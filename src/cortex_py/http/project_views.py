@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ from ..web.project_models import (
     TimelineQuery,
     TimelineWindowQuery,
 )
-from .api import Operation
+from .api import Operations
 
 if TYPE_CHECKING:
     from ..app import Cortex
@@ -63,9 +63,13 @@ _WORD = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*"?)*\Z', re.DOTALL)
 _NEEDS_QUOTES = re.compile(r'[\s,"\\]')
 
 
+PROJECT_VIEWS = Operations()
+
+
 # -- completion ------------------------------------------------------------------------------------
 
 
+@PROJECT_VIEWS.add("GET", "/complete", "complete", "What may follow in a query")
 def _complete(cortex: Cortex, _id: str, asked: CompletionQuery) -> Completions:
     found = _WORD.search(asked.q)
     word = found[0] if found else ""
@@ -110,12 +114,14 @@ def _quoted(text: str) -> str:
 # -- the timeline ----------------------------------------------------------------------------------
 
 
+@PROJECT_VIEWS.add("GET", "/timeline", "timeline", "How much happened on each day")
 def show_days(cortex: Cortex, _id: str, asked: TimelineQuery) -> TimelineDays:
     found = cortex.timeline.days(zone_minutes=asked.zone, kinds=_split(asked.kinds))
     days = [TimelineDayView(day=one.day, counts={str(kind): n for kind, n in one.counts.items()}) for one in found]
     return TimelineDays(total=sum(one.total for one in found), days=days)
 
 
+@PROJECT_VIEWS.add("GET", "/timeline/{id}", "timelineDay", "A part of a day")
 def show_window(cortex: Cortex, id: str, asked: TimelineWindowQuery) -> TimelineEvents:
     try:
         day = date.fromisoformat(id)
@@ -124,8 +130,7 @@ def show_window(cortex: Cortex, id: str, asked: TimelineWindowQuery) -> Timeline
     found = cortex.timeline.window(
         day, zone_minutes=asked.zone, kinds=_split(asked.kinds), limit=asked.limit, offset=asked.offset
     )
-    fields = ("kind", "at", "id", "title", "detail", "status")
-    return TimelineEvents(events=[EventView(**{name: getattr(one, name) for name in fields}) for one in found])
+    return TimelineEvents(events=[EventView.from_record(one) for one in found])
 
 
 def _split(text: str) -> list[str]:
@@ -135,6 +140,7 @@ def _split(text: str) -> list[str]:
 # -- the graph -------------------------------------------------------------------------------------
 
 
+@PROJECT_VIEWS.add("GET", "/graph", "graph", "Entities and their relationships")
 def show_graph(cortex: Cortex, _id: str, asked: GraphQuery) -> GraphView:
     found = cortex.graph.picture(
         entity=asked.centre or None, entity_types=_split(asked.types), depth=asked.depth, limit=asked.limit
@@ -147,23 +153,22 @@ def show_graph(cortex: Cortex, _id: str, asked: GraphQuery) -> GraphView:
     )
 
 
+@PROJECT_VIEWS.add("GET", "/graph/path", "graphPath", "The shortest path between two entities")
 def _path(cortex: Cortex, _id: str, asked: GraphPathQuery) -> GraphPath:
     way = cortex.graph.path(asked.source, asked.target, max_hops=asked.hops)
     edges = [_edge(step.edge) for step in way.steps]
     return GraphPath(found=way.found, nodes=[_node(one) for one in way.entities] if way.found else [], edges=edges)
 
 
+@PROJECT_VIEWS.add("GET", "/graph/facts", "graphFacts", "The facts between two entities, and who says so")
 def _facts(cortex: Cortex, _id: str, asked: FactsQuery) -> Facts:
     found = cortex.graph.facts_between(asked.source, asked.target)
     memories = cortex.memories.visible([id for _, id in found if id is not None])
     facts = [
-        FactView(
+        FactView.from_record(
+            fact,
             source=fact.source_id,
             target=fact.target_id,
-            type=fact.type,
-            confidence=fact.confidence,
-            method=fact.method,
-            evidence=fact.evidence,
             memory=Brief.of(memories[id]) if id in memories else None,
         )
         for fact, id in found
@@ -171,6 +176,7 @@ def _facts(cortex: Cortex, _id: str, asked: FactsQuery) -> Facts:
     return Facts(facts=facts)
 
 
+@PROJECT_VIEWS.add("GET", "/graph/entity", "graphEntity", "The memories that name an entity")
 def _entity(cortex: Cortex, _id: str, asked: EntityQuery) -> EntityMemories:
     found = cortex.graph.get(asked.id)
     memories = cortex.memories.visible(list(dict.fromkeys(one.memory_id for one in found.mentions)))
@@ -181,30 +187,15 @@ def _entity(cortex: Cortex, _id: str, asked: EntityQuery) -> EntityMemories:
     )
 
 
+@PROJECT_VIEWS.add("GET", "/graph/names", "graphNames", "Entities whose names begin so")
 def _names(cortex: Cortex, _id: str, asked: NamesQuery) -> Names:
     entities, _ = cortex.graph.entities(prefix=asked.q.strip(), limit=_MOST_NAMES)
     return Names(entities=[_node(one) for one in entities])
 
 
 def _node(entity: Any) -> GraphNode:
-    return GraphNode(id=entity.id, name=entity.name[:_LONGEST_NAME], type=entity.type, mentions=entity.mention_count)
+    return GraphNode.from_record(entity, name=entity.name[:_LONGEST_NAME], mentions=entity.mention_count)
 
 
 def _edge(edge: Any) -> GraphEdge:
-    return GraphEdge(source=edge.source_id, target=edge.target_id, type=edge.type, confidence=edge.confidence)
-
-
-def _get(path: str, name: str, summary: str, takes: type, answers: type, run: Callable[..., Any]) -> Operation[Any]:
-    return Operation("GET", path, name, summary, takes, answers, run)
-
-
-PROJECT_VIEWS: tuple[Operation[Any], ...] = (
-    _get("/complete", "complete", "What may follow in a query", CompletionQuery, Completions, _complete),
-    _get("/timeline", "timeline", "How much happened on each day", TimelineQuery, TimelineDays, show_days),
-    _get("/timeline/{id}", "timelineDay", "A part of a day", TimelineWindowQuery, TimelineEvents, show_window),
-    _get("/graph", "graph", "Entities and their relationships", GraphQuery, GraphView, show_graph),
-    _get("/graph/path", "graphPath", "The shortest path between two entities", GraphPathQuery, GraphPath, _path),
-    _get("/graph/facts", "graphFacts", "The facts between two entities, and who says so", FactsQuery, Facts, _facts),
-    _get("/graph/entity", "graphEntity", "The memories that name an entity", EntityQuery, EntityMemories, _entity),
-    _get("/graph/names", "graphNames", "Entities whose names begin so", NamesQuery, Names, _names),
-)
+    return GraphEdge.from_record(edge, source=edge.source_id, target=edge.target_id)

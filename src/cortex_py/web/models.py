@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime
 from difflib import SequenceMatcher
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,7 +26,6 @@ _LONGEST_BRIEF = 160
 _LONGEST_ANSWER = 100_000
 _MOST_VERSIONS = 100
 _MOST_WORDS = 4_000
-_SIGNALS = ("meaning", "words", "near", "named")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 
 
@@ -34,6 +33,12 @@ class Model(BaseModel):
     """What is not declared is refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def from_record(cls, record: object, **given: Any) -> Self:
+        """The fields that a record has under the same name, and what is `given` for the others."""
+        shared = {name: getattr(record, name) for name in cls.model_fields if name not in given}
+        return cls.model_validate({**shared, **given}, from_attributes=True)
 
 
 class TextPart(Model):
@@ -194,14 +199,7 @@ class History(Model):
     def of(cls, versions: list[Version]) -> History:
         befores = [versions[0].content, *(one.content for one in versions[:-1])] if versions else []
         shown = [
-            VersionView(
-                version=one.version,
-                operation=one.operation,
-                recorded_at=one.recorded_at,
-                namespace=one.namespace,
-                tags=list(one.tags),
-                difference=word_difference(before, one.content),
-            )
+            VersionView.from_record(one, difference=word_difference(before, one.content))
             for before, one in zip(befores, versions, strict=True)
         ]
         return cls(versions=shown[::-1][:_MOST_VERSIONS])
@@ -261,9 +259,7 @@ class SearchResult(Model):
 
     @classmethod
     def of(cls, hit: Hit, marks: list[tuple[int, int]]) -> SearchResult:
-        why = None if hit.signals is None else SignalsView(**{one: getattr(hit.signals, one) for one in _SIGNALS})
-        snippet = text_parts(hit.snippet, marks)
-        return cls(memory=MemoryView.of(hit.memory), score=hit.score, signals=why, snippet=snippet)
+        return cls.from_record(hit, memory=MemoryView.of(hit.memory), snippet=text_parts(hit.snippet, marks))
 
 
 class SearchResults(Model):
