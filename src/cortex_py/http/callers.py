@@ -21,7 +21,7 @@ from ..mcp.middleware.telemetry import Meter
 from ..security.callers import Caller, acting_as
 from ..security.rate_limit import TokenBuckets
 from .access import MCP_PATH, is_open, page_scope, route_of
-from .middleware import WrongTokens, bearer, error_response, for_callers_elsewhere
+from .middleware import Guard, WrongTokens, bearer, error_response, for_callers_elsewhere
 
 if TYPE_CHECKING:
     from ..access.service import Verifier
@@ -39,11 +39,11 @@ _CHECKS_AT_ONCE = 8
 _log = logging.getLogger(__name__)
 
 
-class KnownCallers:
+class KnownCallers(Guard):
     """Lets through only requests of callers that the verifier knows, and binds each to its caller."""
 
     def __init__(self, app: ASGIApp, cortex: Cortex, verify: Verifier, *, audited: bool, meter: Meter) -> None:
-        self._app = app
+        super().__init__(app)
         self._meter = meter
         self._cortex = cortex
         self._verify = verify
@@ -54,9 +54,9 @@ class KnownCallers:
         # A limiter of its own, so that checks do not wait for the work of calls.
         self._checking = anyio.CapacityLimiter(_CHECKS_AT_ONCE)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or is_open(scope["path"]):
-            await self._app(scope, receive, send)
+    async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if is_open(scope["path"]):
+            await self.app(scope, receive, send)
             return
         with for_callers_elsewhere():
             await self._serve(scope, receive, send)
@@ -77,9 +77,8 @@ class KnownCallers:
             await error_response(429, "RATE_LIMITED", str(error), wait)(scope, receive, send)
             return
         except (ProjectNotFound, InvalidInput) as error:
-            status, code = (
-                (404, "PROJECT_NOT_FOUND") if isinstance(error, ProjectNotFound) else (400, "INVALID_PROJECT")
-            )
+            unknown = isinstance(error, ProjectNotFound)
+            status, code = (404, "PROJECT_NOT_FOUND") if unknown else (400, "INVALID_PROJECT")
             await self._refuse(scope, receive, send, caller, error_response(status, code, str(error)))
             return
         except CortexError as error:
@@ -94,7 +93,7 @@ class KnownCallers:
         with acting_as(caller):
             if scope["path"] == MCP_PATH or not self._audited:
                 # Messages of the protocol are recorded one by one, further in.
-                await self._app(scope, receive, send)
+                await self.app(scope, receive, send)
             else:
                 await self._serve_recorded(scope, receive, send, caller)
 
@@ -143,7 +142,7 @@ class KnownCallers:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_noted)
+            await self.app(scope, receive, send_noted)
         finally:
             await record_event(self._cortex, caller, _action(scope), status, [], meter=self._meter)
 

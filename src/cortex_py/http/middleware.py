@@ -1,9 +1,8 @@
 """What every request passes before it reaches the server, outermost first:
 
-its line in the log (`RequestLog`), the count and bound of requests at work (`DrainGuard`), clean headers
-(`TrimmedHeaders`), one host and origin that can be read in one way only (`PlainHost`), the token where one is set
-(`BearerToken`; known callers are in `callers`), bounds on its body (`BodyLimit`), and a check that it is a message of
-the protocol (`WellFormed`).
+its line in the log (`RequestLog`), the count and bound of requests at work (`DrainGuard`), clean headers with one host
+and origin that can be read in one way only (`PlainHeaders`), the token where one is set (`BearerToken`; known callers
+are in `callers`), bounds on its body (`BodyLimit`), and a check that it is a message of the protocol (`WellFormed`).
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import math
 import random
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -34,7 +34,7 @@ from .access import EVENTS_PATH, MCP_PATH, is_open, route_of, takes_long_texts
 
 __all__ = [
     "HTTP_METHODS", "MOST_HELD_BYTES", "SMALL_BODY_BYTES", "BearerToken", "BodyLimit", "DrainGuard", "DrainState",
-    "PlainHost", "RequestLog", "TrimmedHeaders", "WellFormed", "WrongTokens", "bearer", "error_response",
+    "Guard", "PlainHeaders", "RequestLog", "WellFormed", "WrongTokens", "bearer", "error_response",
     "for_callers_elsewhere", "read_whole_body",
 ]  # fmt: skip
 
@@ -59,16 +59,24 @@ _MOST_PAUSED = 16
 _log = logging.getLogger(__name__)
 
 
-class RequestLog:
-    """Gives each request its id, its span and its line in the log. They never contain its content or its token."""
+class Guard(ABC):
+    """A layer before an application, for its requests."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+        self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+        await (self.guard if scope["type"] == "http" else self.app)(scope, receive, send)
+
+    @abstractmethod
+    async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on to the application."""
+
+
+class RequestLog(Guard):
+    """Gives each request its id, its span and its line in the log. They never contain its content or its token."""
+
+    async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
         # No secret: it only tells requests apart. The system's own random numbers would let other threads go first.
@@ -81,10 +89,7 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {
-                    **message,
-                    "headers": [*message.get("headers", ()), (b"x-request-id", request_id.encode())],
-                }
+                message = with_header(message, b"x-request-id", request_id.encode())
             await send(message)
 
         token = REQUEST_ID.set(request_id)
@@ -93,11 +98,16 @@ class RequestLog:
             # The caller's own span, by the standard's headers. It only names a parent, so anybody may send it.
             caller = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
             with span(f"{method} {path}", attributes, caller):
-                await self._app(scope, receive, send_with_id)
+                await self.app(scope, receive, send_with_id)
         finally:
             details = {"method": method, "path": path, "status": status}
             _log.info("request", extra={**details, "seconds": round(time.perf_counter() - began, 6)})
             REQUEST_ID.reset(token)
+
+
+def with_header(message: Message, name: bytes, value: bytes) -> Message:
+    """The beginning of an answer, with one more header."""
+    return {**message, "headers": [*message.get("headers", ()), (name, value)]}
 
 
 class DrainState:
@@ -125,7 +135,7 @@ class DrainState:
         return not self.in_flight
 
 
-class DrainGuard:
+class DrainGuard(Guard):
     """Counts requests, and refuses new ones while the server drains or is full.
 
     While it drains the port stays open, so that a load balancer sees it. Streams of watchers are counted apart: they
@@ -133,15 +143,12 @@ class DrainGuard:
     """
 
     def __init__(self, app: ASGIApp, draining: DrainState, most_requests: int, most_streams: int) -> None:
-        self._app = app
+        super().__init__(app)
         self._draining = draining
         self._most_requests = most_requests
         self._most_streams = most_streams
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+    async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
         state, stream = self._draining, _is_stream(scope)
         if scope["path"] not in _ALWAYS:
             full = state.streams >= self._most_streams if stream else state.in_flight >= self._most_requests
@@ -159,12 +166,12 @@ class DrainGuard:
         async def send_and_close(message: Message) -> None:
             if message["type"] == "http.response.start" and state.begun:
                 # The request came before draining began: this connection takes no further one.
-                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+                message = with_header(message, b"connection", b"close")
             await send(message)
 
         state.count(1, stream)
         try:
-            await self._app(scope, receive, send_and_close)
+            await self.app(scope, receive, send_and_close)
         finally:
             state.count(-1, stream)
 
@@ -225,16 +232,16 @@ def _network(scope: Scope) -> str:
     return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else host
 
 
-class BearerToken:
+class BearerToken(Guard):
     """Lets through only requests that carry the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app = app
+        super().__init__(app)
         self._token = token.encode()
         self._wrong = WrongTokens()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not is_open(scope["path"]):
+    async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_open(scope["path"]):
             given = bearer(scope)
             if not hmac.compare_digest((given or "").encode(), self._token):
                 message = "Send the header Authorization: Bearer <token>."
@@ -244,7 +251,7 @@ class BearerToken:
                 await response(scope, receive, send)
                 return
         with for_callers_elsewhere():
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
 
 
 @contextmanager
@@ -257,7 +264,7 @@ def for_callers_elsewhere() -> Iterator[None]:
         CALLED_FROM_ELSEWHERE.reset(before)
 
 
-class BodyLimit:
+class BodyLimit(Guard):
     """Refuses bodies larger than the bound of their route, by their announced and by their actual size.
 
     It also bounds what all requests hold together. A small body is always taken: the bound on requests at work is
@@ -268,16 +275,13 @@ class BodyLimit:
         self, app: ASGIApp, most: int, small: int = SMALL_BODY_BYTES, most_held: int = MOST_HELD_BYTES
     ) -> None:
         """`most` is for the routes that take long texts, `small` for all others."""
-        self._app = app
+        super().__init__(app)
         self._most = most
         self._small = min(small, most)
         self._most_held = most_held
         self._held = 0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+    async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
         most = self._most if takes_long_texts(scope["path"]) else self._small
         announced = Headers(scope=scope).get("content-length", "")
         refusal = self._refusal(int(announced), 0, most) if announced.isdigit() else None
@@ -303,7 +307,7 @@ class BodyLimit:
             await send(message)
 
         try:
-            await self._app(scope, receive_counted, send_noted)
+            await self.app(scope, receive_counted, send_noted)
         except _Refused as refused:
             if not answered:
                 await refused.answer(scope, receive, send)
@@ -328,64 +332,49 @@ class _Refused(Exception):
         self.answer = answer
 
 
-class TrimmedHeaders:
-    """Strips blanks around header values; not every HTTP parser does."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-        await self._app(scope, receive, send)
-
-
 # One name or address, and a port. Readers that are content with less disagree on what `127.0.0.1:1@name` names.
 _HOST = r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?"
 _ONE_HOST = re.compile(_HOST)
 _ONE_ORIGIN = re.compile(rf"null|[A-Za-z][A-Za-z0-9+.-]{{0,30}}://{_HOST}")
 
 
-class PlainHost:
-    """Refuses a host or origin that comes twice, or not in its plain form; the framework compares what is left."""
+class PlainHeaders(Guard):
+    """Strips blanks around header values, since not every HTTP parser does.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    Refuses a host or origin that comes twice, or not in its plain form; the framework compares what is left.
+    """
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            hosts, origins = headers.getlist("host"), headers.getlist("origin")
-            # None at all is what probes of load balancers send.
-            if len(hosts) > 1 or not all(map(_ONE_HOST.fullmatch, hosts)):
-                answer = error_response(400, "BAD_HOST", "Send one header Host, as NAME or NAME:PORT.")
-                await answer(scope, receive, send)
-                return
-            if len(origins) > 1 or not all(map(_ONE_ORIGIN.fullmatch, origins)):
-                answer = error_response(403, "BAD_ORIGIN", "Send one header Origin at most, as SCHEME://NAME:PORT.")
-                await answer(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+    async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        headers = Headers(scope=scope)
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        answer: ASGIApp = self.app
+        # None at all is what probes of load balancers send.
+        if len(hosts) > 1 or not all(map(_ONE_HOST.fullmatch, hosts)):
+            answer = error_response(400, "BAD_HOST", "Send one header Host, as NAME or NAME:PORT.")
+        elif len(origins) > 1 or not all(map(_ONE_ORIGIN.fullmatch, origins)):
+            answer = error_response(403, "BAD_ORIGIN", "Send one header Origin at most, as SCHEME://NAME:PORT.")
+        await answer(scope, receive, send)
 
 
 # Answers a message, or returns False and has sent nothing.
 Answer = Callable[[Scope, dict[str, Any], Send], Awaitable[bool]]
 
 
-class WellFormed:
+class WellFormed(Guard):
     """Refuses what is not a message, with the same errors as the stdio server; the framework lets some of it pass.
 
     A message that `answer` answers goes no further.
     """
 
     def __init__(self, app: ASGIApp, path: str, answer: Answer | None = None) -> None:
-        self._app = app
+        super().__init__(app)
         self._path = path
         self._answer = answer
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self._path:
-            await self._app(scope, receive, send)
+    async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST" or scope["path"] != self._path:
+            await self.app(scope, receive, send)
             return
         body = await read_whole_body(receive)
         if body is None:
@@ -403,18 +392,14 @@ class WellFormed:
         async def receive_again() -> Message:
             return unread.pop() if unread else await receive()
 
-        await self._app(scope, receive_again, send)
+        await self.app(scope, receive_again, send)
 
 
 async def read_whole_body(receive: Receive) -> bytes | None:
     """The body, or None if the client left before its end."""
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body", False):
-        return bytes(message.get("body", b""))
     parts: list[bytes] = []
-    while message["type"] == "http.request":
+    while (message := await receive())["type"] == "http.request":
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)
-        message = await receive()
     return None

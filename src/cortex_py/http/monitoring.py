@@ -24,7 +24,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ..embedding.service import EmbeddingService
 from ..errors import CortexError, StorageError
@@ -49,30 +49,21 @@ class HttpMetrics(Meter):
     """Counts requests and calls, and shows them with the numbers of the embedding service and the store."""
 
     def __init__(self, service: EmbeddingService) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(_ServiceCollector(service))
+        self._registry = registry = CollectorRegistry()
+        registry.register(_ServiceCollector(service))
         self._requests = Counter(
-            "cortex_http_requests", "Requests answered.", ("path", "method", "status"), registry=self._registry
+            "cortex_http_requests", "Requests answered.", ("path", "method", "status"), registry=registry
         )
+        meaning = "Time from the request to the end of its answer."
         self._seconds = Histogram(
-            "cortex_http_request_seconds",
-            "Time from the request to the end of its answer.",
-            ("path",),
-            registry=self._registry,
-            buckets=_BUCKETS,
+            "cortex_http_request_seconds", meaning, ("path",), registry=registry, buckets=_BUCKETS
         )
-        self._calls = Counter("cortex_mcp_calls", "Calls of tools.", ("tool", "outcome"), registry=self._registry)
+        self._calls = Counter("cortex_mcp_calls", "Calls of tools.", ("tool", "outcome"), registry=registry)
         self._call_seconds = Histogram(
-            "cortex_mcp_call_seconds",
-            "Time from a call to its answer.",
-            ("tool",),
-            registry=self._registry,
-            buckets=_BUCKETS,
+            "cortex_mcp_call_seconds", "Time from a call to its answer.", ("tool",), registry=registry, buckets=_BUCKETS
         )
-        self._upkeep = Counter(
-            "cortex_upkeep_runs", "Rounds of work between calls.", ("outcome",), registry=self._registry
-        )
-        self._audit = Counter("cortex_audit_events", "Events for the audit log.", ("outcome",), registry=self._registry)
+        self._upkeep = Counter("cortex_upkeep_runs", "Rounds of work between calls.", ("outcome",), registry=registry)
+        self._audit = Counter("cortex_audit_events", "Events for the audit log.", ("outcome",), registry=registry)
         for outcome in ("written", "missing"):
             # Exported from the start, so that the first one is seen as a change.
             self._audit.labels(outcome)
@@ -98,39 +89,31 @@ class HttpMetrics(Meter):
 
     def count_requests(self, route: Route) -> Route:
         """The route, with its requests counted from now on."""
-        route.app = _RequestCounter(route.app, route.path, self._count)
-        return route
+        app, path = route.app, route.path
 
-    def _count(self, path: str, method: str, status: int, seconds: float) -> None:
-        self._requests.labels(path, method if method in HTTP_METHODS else "other", str(status)).inc()
-        self._seconds.labels(path).observe(seconds)
+        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+            began, status = time.perf_counter(), 0
+
+            async def noted(message: Message) -> None:
+                nonlocal status
+                if message["type"] == "http.response.start":
+                    status = message["status"]
+                await send(message)
+
+            try:
+                await app(scope, receive, noted)
+                status = status or _GONE
+            finally:
+                method = scope["method"] if scope["method"] in HTTP_METHODS else "other"
+                self._requests.labels(path, method, str(status or 500)).inc()
+                self._seconds.labels(path).observe(time.perf_counter() - began)
+
+        route.app = counted
+        return route
 
     def text(self) -> bytes:
         """All of it in Prometheus' text form."""
         return generate_latest(self._registry)
-
-
-class _RequestCounter:
-    def __init__(self, app: ASGIApp, path: str, count: Callable[[str, str, int, float], None]) -> None:
-        self._app = app
-        self._path = path
-        self._count = count
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began = time.perf_counter()
-        status = 0
-
-        async def noted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, noted)
-            status = status or _GONE
-        finally:
-            self._count(self._path, scope["method"], status or 500, time.perf_counter() - began)
 
 
 class _StoreCollector(Collector):
@@ -154,16 +137,15 @@ class _StoreCollector(Collector):
         transactions.add_metric(("read",), found.reads)
         transactions.add_metric(("write",), found.writes)
         yield transactions
-        yield CounterMetricFamily("cortex_store_waits", "Callers that no connection was free for.", found.waited)
-        yield CounterMetricFamily("cortex_store_retries", "Attempts to reach it that were repeated.", found.retries)
-        yield CounterMetricFamily("cortex_store_lost", "Transactions whose connection broke.", found.lost)
-        yield CounterMetricFamily(
-            "cortex_store_failovers", "Times that another server or a restored one took over.", found.failovers
-        )
-        yield CounterMetricFamily(
-            "cortex_store_lost_changes", "Acknowledged changes that it did not have.", found.lost_changes
-        )
-        yield CounterMetricFamily("cortex_store_turn_seconds", "Waiting of writers for their turn.", found.turn_seconds)
+        for name, value, meaning in (
+            ("waits", found.waited, "Callers that no connection was free for."),
+            ("retries", found.retries, "Attempts to reach it that were repeated."),
+            ("lost", found.lost, "Transactions whose connection broke."),
+            ("failovers", found.failovers, "Times that another server or a restored one took over."),
+            ("lost_changes", found.lost_changes, "Acknowledged changes that it did not have."),
+            ("turn_seconds", found.turn_seconds, "Waiting of writers for their turn."),
+        ):
+            yield CounterMetricFamily(f"cortex_store_{name}", meaning, value)
         if up:
             yield from self._server()
         if up and (lag := self._cortex.replica_lag()) is not None:
@@ -198,18 +180,16 @@ class _ServiceCollector(Collector):
         yield from ()
 
     def collect(self) -> Iterator[Metric]:
-        counted = self._service.all_metrics
-        yield CounterMetricFamily("cortex_embedding_cache_hits", "Texts whose vector was known.", counted.cache_hits)
-        yield CounterMetricFamily(
-            "cortex_embedding_cache_misses", "Texts whose vector had to be made.", counted.cache_misses
-        )
-        yield CounterMetricFamily(
-            "cortex_embedding_rate_limited", "Requests refused by the rate limit.", counted.rate_limited
-        )
-        yield GaugeMetricFamily("cortex_embedding_cache_size", "Vectors in the cache.", self._service.cache_size)
-        yield GaugeMetricFamily(
-            "cortex_embedding_model_loaded", "Whether the model is in memory.", int(self._service.backend.loaded)
-        )
+        service = self._service
+        counted, loaded = service.all_metrics, int(service.backend.loaded)
+        for family, name, value, meaning in (
+            (CounterMetricFamily, "cache_hits", counted.cache_hits, "Texts whose vector was known."),
+            (CounterMetricFamily, "cache_misses", counted.cache_misses, "Texts whose vector had to be made."),
+            (CounterMetricFamily, "rate_limited", counted.rate_limited, "Requests refused by the rate limit."),
+            (GaugeMetricFamily, "cache_size", service.cache_size, "Vectors in the cache."),
+            (GaugeMetricFamily, "model_loaded", loaded, "Whether the model is in memory."),
+        ):
+            yield family(f"cortex_embedding_{name}", meaning, value)
 
 
 # The pages for operators and probes: `/health`, `/health/live`, `/health/ready` and `/status`, as JSON.

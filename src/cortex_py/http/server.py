@@ -35,9 +35,8 @@ from .middleware import (
     BodyLimit,
     DrainGuard,
     DrainState,
-    PlainHost,
+    PlainHeaders,
     RequestLog,
-    TrimmedHeaders,
     WellFormed,
 )
 from .monitoring import HttpMetrics, Readiness, health_routes
@@ -71,8 +70,7 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1", shared: SharedPage | None
     guards = [
         Middleware(RequestLog),
         Middleware(DrainGuard, draining=draining, most_requests=limits.requests, most_streams=limits.streams),
-        Middleware(TrimmedHeaders),
-        Middleware(PlainHost),
+        Middleware(PlainHeaders),
     ]
     sign_in = _session_page(cortex, shared)
     guards.append(Middleware(PageGuard, sessions=sign_in.sessions, has_tokens=sign_in.takes_tokens))

@@ -33,7 +33,7 @@ from ..paths import read_whole
 from ..security.key_file import KeyFile
 from ..web.views import sign_in_page
 from .access import SESSION_PATH, VIEW_PATHS, is_page, route_of
-from .middleware import WrongTokens, bearer, error_response, read_whole_body
+from .middleware import Guard, WrongTokens, bearer, error_response, read_whole_body
 
 __all__ = [
     "CSRF_HEADER", "SESSION_KEY", "PageGuard", "PageLinks", "PageSession", "PageSessions", "SessionPage", "SharedPage",
@@ -252,17 +252,17 @@ def page_address(url: str, links: PageLinks | None) -> str:
     return f"{url}{SESSION_PATH}?code={links.code()}" if links else f"{url}/"
 
 
-class PageGuard:
+class PageGuard(Guard):
     """Lets requests of the page through that carry a session or, on a server with tokens, a token."""
 
     def __init__(self, app: ASGIApp, sessions: PageSessions, has_tokens: bool) -> None:
-        self._app = app
+        super().__init__(app)
         self._sessions = sessions
         self._has_tokens = has_tokens
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = self._admit(scope) if scope["type"] == "http" and is_page(scope["path"]) else None
-        await (answer or self._app)(scope, receive, send)
+    async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._admit(scope) if is_page(scope["path"]) else None
+        await (answer or self.app)(scope, receive, send)
 
     def _admit(self, scope: Scope) -> Response | None:
         """Bind the session of a request; the refusal where there is none, or where another site may have sent it."""
