@@ -28,12 +28,9 @@ from ..mcp.models import (
 from ..version import __version__
 from .access import OPEN_PATHS, page_scope
 from .monitoring import METRICS_TYPE, HttpMetrics
-from .pages import Answer, Page, read_body
+from .pages import Answer, Page, Work, read_body
 
-__all__ = [
-    "OpenAIEmbedding", "OpenAIEmbeddings", "OpenAIModel", "OpenAIModels", "OpenAIRequest", "OpenAIUsage", "embed_input",
-    "embedding_routes", "model_names", "openai_embeddings", "openai_models", "openapi", "read_openai_request",
-]  # fmt: skip
+__all__ = ["OpenAIRequest", "embedding_routes", "openapi"]
 
 # Embeddings and models in the form of OpenAI's interface, so that its clients work here unchanged.
 
@@ -90,14 +87,24 @@ class OpenAIModels(_Model):
 
 def read_openai_request(body: bytes, backend: Backend) -> OpenAIRequest:
     """The request, if this model can answer it."""
-    asked = _read(body)
+    try:
+        asked = read_body(OpenAIRequest, body)
+    except InvalidInput as error:
+        # An input of the wrong kind fails twice, as a text and as a list, which is hard to read.
+        if not (error.field or "").startswith("input."):
+            raise
+        raise InvalidInput(
+            "input is neither a text nor a list of texts; arrays of tokens are not taken.",
+            remedy="Send the texts themselves.",
+            field="input",
+        ) from None
     served = backend.model_name
     if _bare(asked.model) != _bare(served):
         raise InvalidInput(
             f"The model {asked.model[:80]!r} is not served here.", remedy=f"Ask for {served!r}.", field="model"
         )
     # Some models know their dimensions only with their first vector; 0 until then.
-    if asked.dimensions is not None and backend.dimensions:
+    if backend.dimensions:
         _check_dimensions(asked, backend.dimensions)
     return asked
 
@@ -141,20 +148,6 @@ def openai_models(backend: Backend) -> OpenAIModels:
         loaded=backend.loaded,
     )
     return OpenAIModels(data=[model])
-
-
-def _read(body: bytes) -> OpenAIRequest:
-    try:
-        return read_body(OpenAIRequest, body)
-    except InvalidInput as error:
-        # An input of the wrong kind fails twice, as a text and as a list, which is hard to read.
-        if not (error.field or "").startswith("input."):
-            raise
-        raise InvalidInput(
-            "input is neither a text nor a list of texts; arrays of tokens are not taken.",
-            remedy="Send the texts themselves.",
-            field="input",
-        ) from None
 
 
 def model_names(served: str) -> list[str]:
@@ -270,10 +263,10 @@ class _Operation:
     summary: str
     answer: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
-    may_fail: bool = False
+    fails: bool = False
 
 
-_OPERATIONS = (
+_OPERATIONS = [
     _Operation("post", "/embed", "embed", "The vector of one text", EmbeddingResponse, EmbeddingGenerateInput),
     _Operation(
         "post", "/embeddings", "embedMany", "The vectors of many texts", BatchEmbeddingResponse, EmbeddingBatchInput
@@ -285,13 +278,13 @@ _OPERATIONS = (
     _Operation("get", "/v1/models", "listModels", "The served model, where OpenAI's clients look", OpenAIModels),
     _Operation("get", "/metrics", "metrics", "Numbers for Prometheus"),
     _Operation("get", "/openapi.json", "openapi", "This description", Described),
-    _Operation("get", "/health", "health", "What is true now; loads nothing", HealthPage, may_fail=True),
+    _Operation("get", "/health", "health", "What is true now; loads nothing", HealthPage, fails=True),
     _Operation("get", "/health/live", "live", "Whether the server lives", LivePage),
     _Operation(
-        "get", "/health/ready", "ready", "Whether the store answers and the model is there", ReadyPage, may_fail=True
+        "get", "/health/ready", "ready", "Whether the store answers and the model is there", ReadyPage, fails=True
     ),
-    _Operation("get", "/status", "status", "What the memory holds", StatusPage, may_fail=True),
-)
+    _Operation("get", "/status", "status", "What the memory holds", StatusPage, fails=True),
+]
 _REFUSALS = {
     415: "The body is announced as something else than JSON",
     422: "The request is not understood, or a text is too long or not allowed",
@@ -331,7 +324,7 @@ def _operation(operation: _Operation, guarded: bool) -> dict[str, Any]:
         responses |= {str(status): _response(words, ErrorBody) for status, words in _REFUSALS.items()}
         seconds = {"required": True, "description": "Seconds to wait", "schema": {"type": "integer", "minimum": 1}}
         responses["429"]["headers"] = {"Retry-After": seconds}
-    if operation.may_fail:
+    if operation.fails:
         responses["503"] = _response("The store or the model is not usable", PlainErrorBody)
     described: dict[str, Any] = {"operationId": operation.name, "summary": operation.summary, "responses": responses}
     if operation.body:
@@ -400,64 +393,48 @@ def embedding_routes(
     `known_callers`: a guard in front of them identifies callers.
     `metrics` to count in and to show, if other pages of the server are counted too.
     """
-    counts = metrics or HttpMetrics(service)
-    pages = _Pages(service, counts, needs_token=known_callers or token is not None, known_callers=known_callers)
-    caller = None if token is None else f"token:{hashlib.sha256(token.encode()).hexdigest()[:16]}"
-    posted = {"/embed": pages.embed, "/embeddings": pages.embeddings, "/v1/embeddings": pages.v1_embeddings}
-    asked = {
-        "/models": pages.models,
-        "/v1/models": pages.models,
-        "/metrics": pages.metrics,
-        "/openapi.json": pages.openapi,
-    }
-    routes = [Route(path, Page(path, "POST", work, caller)) for path, work in posted.items()]
-    routes += [Route(path, Page(path, "GET", work, caller)) for path, work in asked.items()]
-    return [counts.count_requests(route) for route in routes]
+    counts, backend = metrics or HttpMetrics(service), service.backend
+    needs_token = known_callers or token is not None
 
-
-class _Pages:
-    """What each page does."""
-
-    def __init__(
-        self, service: EmbeddingService, metrics: HttpMetrics, *, needs_token: bool, known_callers: bool
-    ) -> None:
-        self._service = service
-        self._metrics = metrics
-        # Made at the first request, then kept: it does not change.
-        self._description = cache(
-            lambda: to_json(openapi(service, needs_token=needs_token, known_callers=known_callers))
-        )
-
-    async def embed(self, body: bytes, caller: str) -> Answer:
+    async def embed(body: bytes, caller: str) -> Answer:
         asked = await _run_aside(lambda: read_body(EmbeddingGenerateInput, body), len(body) > _SMALL_BODY)
-        return _json(
-            EmbeddingResponse.from_embedding(await embed_one(self._service, asked.text, asked.normalize, caller))
-        )
+        return _json(EmbeddingResponse.from_embedding(await embed_one(service, asked.text, asked.normalize, caller)))
 
-    async def embeddings(self, body: bytes, caller: str) -> Answer:
+    async def embeddings(body: bytes, caller: str) -> Answer:
         asked = await _run_aside(lambda: read_body(EmbeddingBatchInput, body), len(body) > _SMALL_BODY)
-        found = await embed_many(self._service, asked.texts, asked.normalize, caller)
+        found = await embed_many(service, asked.texts, asked.normalize, caller)
         return await _run_aside(
             lambda: _json(BatchEmbeddingResponse.from_embeddings(found)), len(found.vectors) > _FEW_VECTORS
         )
 
-    async def v1_embeddings(self, body: bytes, caller: str) -> Answer:
-        backend = self._service.backend
+    async def v1_embeddings(body: bytes, caller: str) -> Answer:
         asked = await _run_aside(lambda: read_openai_request(body, backend), len(body) > _SMALL_BODY)
-        found = await embed_input(self._service, asked, caller)
+        found = await embed_input(service, asked, caller)
         return await _run_aside(
             lambda: _json(openai_embeddings(found, asked.encoding_format)), len(found.vectors) > _FEW_VECTORS
         )
 
-    async def models(self, _body: bytes, _caller: str) -> Answer:
-        # In a thread: some backends read the model's folder for this.
-        return await asyncio.to_thread(lambda: _json(openai_models(self._service.backend)))
+    # Made at the first request, then kept: it does not change.
+    description = cache(lambda: to_json(openapi(service, needs_token=needs_token, known_callers=known_callers)))
+    # In a thread: some backends read the model's folder for their description.
+    shown: dict[str, Callable[[], Answer]] = {
+        "/models": lambda: _json(openai_models(backend)),
+        "/v1/models": lambda: _json(openai_models(backend)),
+        "/metrics": lambda: Answer(counts.text(), kind=METRICS_TYPE.encode()),
+        "/openapi.json": lambda: Answer(description()),
+    }
+    caller = None if token is None else f"token:{hashlib.sha256(token.encode()).hexdigest()[:16]}"
+    posted = {"/embed": embed, "/embeddings": embeddings, "/v1/embeddings": v1_embeddings}
+    routes = [Route(path, Page(path, "POST", work, caller)) for path, work in posted.items()]
+    routes += [Route(path, Page(path, "GET", _in_thread(show), caller)) for path, show in shown.items()]
+    return [counts.count_requests(route) for route in routes]
 
-    async def metrics(self, _body: bytes, _caller: str) -> Answer:
-        return Answer(await asyncio.to_thread(self._metrics.text), kind=METRICS_TYPE.encode())
 
-    async def openapi(self, _body: bytes, _caller: str) -> Answer:
-        return Answer(await asyncio.to_thread(self._description))
+def _in_thread(show: Callable[[], Answer]) -> Work:
+    async def work(_body: bytes, _caller: str) -> Answer:
+        return await asyncio.to_thread(show)
+
+    return work
 
 
 async def _run_aside(work: Callable[[], _T], large: bool) -> _T:

@@ -17,56 +17,10 @@ from ..echo import clean_text
 from ..errors import AccessDenied, AmbiguousId, Conflict, CortexError, InvalidInput, NotFound
 from ..memory.recall.filters import split_query
 from ..security.callers import current_caller
+from ..web import models, project_models, views
 from ..web.assets import find_asset, static_version
 from ..web.html import Node
-from ..web.models import (
-    Brief,
-    CheckedMemory,
-    Deleted,
-    EntityLink,
-    Facet,
-    Facets,
-    FacetsQuery,
-    History,
-    MemoryChange,
-    MemoryPage,
-    MemoryPurge,
-    MemoryQuery,
-    MemoryView,
-    NextSessionQuery,
-    ReviewDecision,
-    ReviewOutcome,
-    SearchQuery,
-    SearchResult,
-    SearchResults,
-    UsesView,
-    VerifiedClaim,
-    text_parts,
-    word_difference,
-)
-from ..web.project_models import (
-    Comparison,
-    CounterpartView,
-    GraphQuery,
-    MergeRequest,
-    Supersession,
-    TimelineQuery,
-    TimelineWindowQuery,
-)
-from ..web.views import (
-    NAVIGATION,
-    Frame,
-    error_page,
-    graph_text,
-    health_text,
-    lines_text,
-    memory_page,
-    next_text,
-    plain_page,
-    review_text,
-    search_page,
-    timeline_text,
-)
+from ..web.models import text_parts, word_difference
 from .access import API, STATIC_PATH, page_scope
 from .api import NoInput, Operations, api_routes, may_change
 from .insight import INSIGHT, show_health, show_line, show_lines, show_next_session
@@ -94,7 +48,7 @@ OPERATIONS = Operations()
 
 
 @OPERATIONS.add("GET", "/search", "search", "Memories that match, best first")
-def _search(cortex: Cortex, _id: str, asked: SearchQuery) -> SearchResults:
+def _search(cortex: Cortex, _id: str, asked: models.SearchQuery) -> models.SearchResults:
     words, filter = split_query(asked.q)
     memories = cortex.memories
     if words:
@@ -104,8 +58,8 @@ def _search(cortex: Cortex, _id: str, asked: SearchQuery) -> SearchResults:
         page = memories.recall(None, filter=filter, limit=asked.limit, offset=asked.offset)
         found = f"{page.total:,} {'memory' if page.total == 1 else 'memories'}"
     hits = page.results[: asked.limit]
-    results = [SearchResult.of(hit, memories.marks(words, hit.snippet)) for hit in hits]
-    return SearchResults(total=page.total, found=found, results=results, warnings=list(page.warnings))
+    results = [models.SearchResult.of(hit, memories.marks(words, hit.snippet)) for hit in hits]
+    return models.SearchResults(total=page.total, found=found, results=results, warnings=list(page.warnings))
 
 
 def _look_up(cortex: Cortex, words: str, filter: str, offset: int = 0) -> Page:
@@ -128,28 +82,29 @@ def _found_text(page: Page) -> str:
 
 
 @OPERATIONS.add("GET", "/facets", "facets", "What the matching memories have in common")
-def _facets(cortex: Cortex, _id: str, asked: FacetsQuery) -> Facets:
+def _facets(cortex: Cortex, _id: str, asked: models.FacetsQuery) -> models.Facets:
     words, filter = split_query(asked.q)
     among = _fitting(_look_up(cortex, words, filter)) if words else None
     found = cortex.memories.facets(filter, among=among)
-    facets = {key: [Facet(value=value, count=count) for value, count in values] for key, values in found.items()}
-    return Facets(facets=facets)
+    facets = {key: [models.Facet(value=value, count=count) for value, count in values] for key, values in found.items()}
+    return models.Facets(facets=facets)
 
 
 @OPERATIONS.add("GET", "/memories/{id}", "memory", "A memory with its links")
-def _memory(cortex: Cortex, id: str, asked: MemoryQuery) -> MemoryPage:
+def _memory(cortex: Cortex, id: str, asked: models.MemoryQuery) -> models.MemoryPage:
     memories = cortex.memories
     memory = memories.get(id)
     words = split_query(asked.q)[0]
     contradicting = memories.visible([one.memory_id for one in memories.conflicts(memory.id)])
     entities = [
-        EntityLink(name=one.name, type=one.type, mentions=one.mention_count) for one in cortex.graph.named_in(memory.id)
+        models.EntityLink(name=one.name, type=one.type, mentions=one.mention_count)
+        for one in cortex.graph.named_in(memory.id)
     ]
-    return MemoryPage(
-        memory=MemoryView.of(memory),
+    return models.MemoryPage(
+        memory=models.MemoryView.of(memory),
         text=text_parts(memory.content, memories.marks(words, memory.content)),
-        chain=[Brief.of(one) for one in memories.chain(memory.id)],
-        conflicts=[Brief.of(one) for one in contradicting.values()],
+        chain=[models.Brief.of(one) for one in memories.chain(memory.id)],
+        conflicts=[models.Brief.of(one) for one in contradicting.values()],
         entities=entities,
         uses=_uses(cortex, memory.id),
         check=_checked(memories.verification(memory.id)),
@@ -157,9 +112,9 @@ def _memory(cortex: Cortex, id: str, asked: MemoryQuery) -> MemoryPage:
     )
 
 
-def _uses(cortex: Cortex, id: str) -> UsesView:
+def _uses(cortex: Cortex, id: str) -> models.UsesView:
     recalled, given = cortex.memories.uses(id), cortex.hooks.given(id)
-    return UsesView(
+    return models.UsesView(
         recalls=recalled.recalls,
         last_recalled_at=recalled.last_recalled_at,
         sessions=given.sessions,
@@ -167,52 +122,52 @@ def _uses(cortex: Cortex, id: str) -> UsesView:
     )
 
 
-def _checked(result: str | None) -> CheckedMemory | None:
+def _checked(result: str | None) -> models.CheckedMemory | None:
     """The stored result of a check; None where there is none, or an earlier version stored it in another form."""
     if result is None:
         return None
     try:
         found = json.loads(result)
         claims = [
-            VerifiedClaim(text=one["claim"], verdict=one["verdict"], evidence=one["evidence"])
+            models.VerifiedClaim(text=one["claim"], verdict=one["verdict"], evidence=one["evidence"])
             for one in found["claims"]
         ]
-        return CheckedMemory(score=found["grounding_score"], status=found["status"], claims=claims)
+        return models.CheckedMemory(score=found["grounding_score"], status=found["status"], claims=claims)
     except (ValueError, LookupError, TypeError):
         return None
 
 
 @OPERATIONS.add("GET", "/memories/{id}/history", "history", "All versions of a memory")
-def _history(cortex: Cortex, id: str, _: NoInput) -> History:
-    return History.of(cortex.memories.history(id))
+def _history(cortex: Cortex, id: str, _: NoInput) -> models.History:
+    return models.History.of(cortex.memories.history(id))
 
 
 @OPERATIONS.add("PATCH", "/memories/{id}", "changeMemory", "Change a memory", changes=True)
-def _change(cortex: Cortex, id: str, given: MemoryChange) -> MemoryView:
+def _change(cortex: Cortex, id: str, given: models.MemoryChange) -> models.MemoryView:
     fields = given.model_dump(exclude={"version"}, exclude_none=True)
-    return MemoryView.of(cortex.memories.update(id, **fields, expected_version=given.version))
+    return models.MemoryView.of(cortex.memories.update(id, **fields, expected_version=given.version))
 
 
 @OPERATIONS.add("DELETE", "/memories/{id}", "deleteMemory", "Delete a memory", changes=True)
-def _delete(cortex: Cortex, id: str, _: NoInput) -> Deleted:
-    return Deleted(id=cortex.memories.delete(id).id)
+def _delete(cortex: Cortex, id: str, _: NoInput) -> models.Deleted:
+    return models.Deleted(id=cortex.memories.delete(id).id)
 
 
 @OPERATIONS.add("POST", "/memories/{id}/restore", "restoreMemory", "Undo a deletion", changes=True)
-def _restore(cortex: Cortex, id: str, _: NoInput) -> MemoryView:
-    return MemoryView.of(cortex.memories.restore(id))
+def _restore(cortex: Cortex, id: str, _: NoInput) -> models.MemoryView:
+    return models.MemoryView.of(cortex.memories.restore(id))
 
 
 @OPERATIONS.add("POST", "/memories/{id}/purge", "purgeMemory", "Delete for good", changes=True)
-def _purge(cortex: Cortex, id: str, given: MemoryPurge) -> Deleted:
+def _purge(cortex: Cortex, id: str, given: models.MemoryPurge) -> models.Deleted:
     # A prefix may have come to name another memory: only the whole id confirms.
     if given.confirm != id or len(id) < _WHOLE_ID:
         raise InvalidInput("The purge is not confirmed.", remedy="Repeat the whole id in confirm.", field="confirm")
-    return Deleted(id=cortex.memories.delete(id, hard=True).id)
+    return models.Deleted(id=cortex.memories.delete(id, hard=True).id)
 
 
 @OPERATIONS.add("POST", "/review", "review", "Decide on staged memories", changes=True)
-def _review(cortex: Cortex, _id: str, given: ReviewDecision) -> ReviewOutcome:
+def _review(cortex: Cortex, _id: str, given: models.ReviewDecision) -> models.ReviewOutcome:
     done: list[str] = []
     failed: dict[str, str] = {}
     memories = cortex.memories
@@ -228,31 +183,31 @@ def _review(cortex: Cortex, _id: str, given: ReviewDecision) -> ReviewOutcome:
             done.append(id)
         except (NotFound, InvalidInput, AmbiguousId, AccessDenied) as error:
             failed[clean_text(id, _LONGEST_ID)] = str(error)
-    return ReviewOutcome(done=done, failed=failed)
+    return models.ReviewOutcome(done=done, failed=failed)
 
 
 @OPERATIONS.add("POST", "/memories/{id}/supersede", "supersedeMemory", "Replace a memory by another one", changes=True)
-def _supersede(cortex: Cortex, id: str, given: Supersession) -> MemoryView:
-    return MemoryView.of(cortex.memories.supersede(id, given.by))
+def _supersede(cortex: Cortex, id: str, given: project_models.Supersession) -> models.MemoryView:
+    return models.MemoryView.of(cortex.memories.supersede(id, given.by))
 
 
 @OPERATIONS.add("GET", "/review/{id}", "compare", "What repeats or contradicts a memory")
-def _compare(cortex: Cortex, id: str, _: NoInput) -> Comparison:
+def _compare(cortex: Cortex, id: str, _: NoInput) -> project_models.Comparison:
     memory = cortex.memories.get(id)
     found = [
-        CounterpartView.from_record(
+        project_models.CounterpartView.from_record(
             one,
-            memory=MemoryView.of(one.memory),
+            memory=models.MemoryView.of(one.memory),
             difference=word_difference(one.memory.content, memory.content),
             merged_difference=word_difference(one.memory.content, one.merged) if one.merged else [],
         )
         for one in cortex.memories.counterparts(memory.id)
     ]
-    return Comparison(memory=MemoryView.of(memory), counterparts=found)
+    return project_models.Comparison(memory=models.MemoryView.of(memory), counterparts=found)
 
 
 @OPERATIONS.add("POST", "/review/{id}/merge", "mergeMemory", "Merge a staged memory into another one", changes=True)
-def _merge(cortex: Cortex, id: str, given: MergeRequest) -> MemoryView:
+def _merge(cortex: Cortex, id: str, given: project_models.MergeRequest) -> models.MemoryView:
     memories = cortex.memories
     staged, kept = memories.get(id), memories.get(given.into)
     if given.version is not None and kept.version != given.version:
@@ -263,7 +218,7 @@ def _merge(cortex: Cortex, id: str, given: MergeRequest) -> MemoryView:
         )
     memories.supersede(staged.id, kept.id)
     try:
-        return MemoryView.of(memories.update(kept.id, content=given.content, expected_version=kept.version))
+        return models.MemoryView.of(memories.update(kept.id, content=given.content, expected_version=kept.version))
     except CortexError:
         memories.update(staged.id, status=staged.status)
         raise
@@ -278,30 +233,32 @@ OPERATIONS += [*PROJECT_VIEWS, *INSIGHT]
 def page_routes(cortex: Cortex) -> list[Route]:
     """The views, their files, and `/api/v1`."""
 
-    def view(render: Callable[[Request, Frame], str]) -> Callable[[Request], Awaitable[Response]]:
+    def view(render: Callable[[Request, views.Frame], str]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             session = request.scope.get(SESSION_KEY)
-            frame = Frame(session.csrf if session else "", "", may_change(cortex))
+            frame = views.Frame(session.csrf if session else "", "", may_change(cortex))
             try:
                 frame = replace(frame, project=cortex.project.name)
                 text = await run_in_threadpool(render, request, frame)
             except CortexError as error:
-                return html_response(error_page(frame, request.url.path, str(error)), 404)
+                return html_response(views.error_page(frame, request.url.path, str(error)), 404)
             return html_response(text)
 
         return answer
 
-    def search(request: Request, frame: Frame) -> str:
+    def search(request: Request, frame: views.Frame) -> str:
         query = request.query_params.get("q", "")
         try:
-            return search_page(frame, query, _search(cortex, "", SearchQuery(q=query[:10_000])))
+            return views.search_page(frame, query, _search(cortex, "", models.SearchQuery(q=query[:10_000])))
         except InvalidInput as error:
-            return search_page(frame, query, None, str(error))
+            return views.search_page(frame, query, None, str(error))
 
-    def memory(request: Request, frame: Frame) -> str:
-        return memory_page(frame, MemoryView.of(cortex.memories.get(request.path_params["id"][:_LONGEST_ID])))
+    def memory(request: Request, frame: views.Frame) -> str:
+        return views.memory_page(
+            frame, models.MemoryView.of(cortex.memories.get(request.path_params["id"][:_LONGEST_ID]))
+        )
 
-    def other(request: Request, frame: Frame) -> str:
+    def other(request: Request, frame: views.Frame) -> str:
         path = request.url.path
         content = None
         if "plain" in request.query_params and path in _PLAIN:
@@ -309,12 +266,12 @@ def page_routes(cortex: Cortex) -> list[Route]:
                 raise AccessDenied("This view needs the scope admin.")
             with apply_limit(Limit(cortex.settings.call_seconds)):
                 content = _PLAIN[path](cortex)
-        return plain_page(frame, path, content)
+        return views.plain_page(frame, path, content)
 
-    views = [Route(path, view(search if path == "/" else other), methods=["GET"]) for path in NAVIGATION]
-    views.append(Route("/memories/{id}", view(memory), methods=["GET"]))
-    views.append(Route(STATIC_PATH, _static, methods=["GET"]))
-    return [*views, *api_routes(cortex, OPERATIONS)]
+    routes = [Route(path, view(search if path == "/" else other), methods=["GET"]) for path in views.NAVIGATION]
+    routes.append(Route("/memories/{id}", view(memory), methods=["GET"]))
+    routes.append(Route(STATIC_PATH, _static, methods=["GET"]))
+    return [*routes, *api_routes(cortex, OPERATIONS)]
 
 
 def _is_admin() -> bool:
@@ -323,25 +280,27 @@ def _is_admin() -> bool:
 
 
 def _plain_timeline(cortex: Cortex) -> Node:
-    days = show_days(cortex, "", TimelineQuery())
+    days = show_days(cortex, "", project_models.TimelineQuery())
     newest = [one.day.isoformat() for one in days.days[:_PLAIN_DAYS]]
-    return timeline_text(days, [(day, show_window(cortex, day, TimelineWindowQuery())) for day in newest])
+    return views.timeline_text(
+        days, [(day, show_window(cortex, day, project_models.TimelineWindowQuery())) for day in newest]
+    )
 
 
 def _plain_lines(cortex: Cortex) -> Node:
     found = show_lines(cortex, "", NoInput())
     active = next((one.id for one in found.lines if one.active), None)
-    return lines_text(found.lines, show_line(cortex, active, NoInput()) if active else None)
+    return views.lines_text(found.lines, show_line(cortex, active, NoInput()) if active else None)
 
 
 # What a view shows without JavaScript.
 _PLAIN: dict[str, Callable[[Cortex], Node]] = {
     "/timeline": _plain_timeline,
-    "/graph": lambda cortex: graph_text(show_graph(cortex, "", GraphQuery(limit=100))),
-    "/review": lambda cortex: review_text(_search(cortex, "", SearchQuery(q="status:pending", limit=100))),
+    "/graph": lambda cortex: views.graph_text(show_graph(cortex, "", project_models.GraphQuery(limit=100))),
+    "/review": lambda cortex: views.review_text(_search(cortex, "", models.SearchQuery(q="status:pending", limit=100))),
     "/lines": _plain_lines,
-    "/next": lambda cortex: next_text(show_next_session(cortex, "", NextSessionQuery())),
-    "/doctor": lambda cortex: health_text(show_health(cortex, "", NoInput())),
+    "/next": lambda cortex: views.next_text(show_next_session(cortex, "", models.NextSessionQuery())),
+    "/doctor": lambda cortex: views.health_text(show_health(cortex, "", NoInput())),
 }
 
 

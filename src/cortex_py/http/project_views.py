@@ -11,31 +11,7 @@ from ..errors import InvalidInput
 from ..memory.labels.ontology import CATEGORY_NAMES
 from ..memory.recall.filters import FILTER_KEYS
 from ..records import KINDS, STATUSES
-from ..web.models import Brief
-from ..web.project_models import (
-    Completion,
-    CompletionQuery,
-    Completions,
-    EntityMemories,
-    EntityQuery,
-    EventView,
-    Facts,
-    FactsQuery,
-    FactView,
-    GraphEdge,
-    GraphNode,
-    GraphPath,
-    GraphPathQuery,
-    GraphQuery,
-    GraphView,
-    Names,
-    NamesQuery,
-    TimelineDays,
-    TimelineDayView,
-    TimelineEvents,
-    TimelineQuery,
-    TimelineWindowQuery,
-)
+from ..web import models, project_models
 from .api import Operations
 
 if TYPE_CHECKING:
@@ -70,15 +46,16 @@ PROJECT_VIEWS = Operations()
 
 
 @PROJECT_VIEWS.add("GET", "/complete", "complete", "What may follow in a query")
-def _complete(cortex: Cortex, _id: str, asked: CompletionQuery) -> Completions:
+def _complete(cortex: Cortex, _id: str, asked: project_models.CompletionQuery) -> project_models.Completions:
     found = _WORD.search(asked.q)
     word = found[0] if found else ""
     sign, bare = ("-", word[1:]) if word.startswith("-") else ("", word)
     name, colon, value = bare.partition(":")
     if not colon:
         keys = [key for key in _KEY_HINTS if name and key.startswith(name.lower())]
-        return Completions(
-            word=word, completions=[Completion(text=f"{sign}{key}:", hint=_KEY_HINTS[key]) for key in keys]
+        return project_models.Completions(
+            word=word,
+            completions=[project_models.Completion(text=f"{sign}{key}:", hint=_KEY_HINTS[key]) for key in keys],
         )
     key = next((one for one in _KEY_HINTS if FILTER_KEYS.get(name.lower()) == FILTER_KEYS[one]), None)
     before, _, last = value.rpartition(",")
@@ -86,8 +63,10 @@ def _complete(cortex: Cortex, _id: str, asked: CompletionQuery) -> Completions:
     values = _values(cortex, key, typed) if key else []
     lead = f"{sign}{name}:{before}{',' if before else ''}"
     fitting = [(text, hint) for text, hint in values if text.lower().startswith(typed) and text.lower() != typed]
-    completions = [Completion(text=lead + _quoted(text), hint=hint) for text, hint in fitting[:_MOST_COMPLETIONS]]
-    return Completions(word=word, completions=completions)
+    completions = [
+        project_models.Completion(text=lead + _quoted(text), hint=hint) for text, hint in fitting[:_MOST_COMPLETIONS]
+    ]
+    return project_models.Completions(word=word, completions=completions)
 
 
 def _values(cortex: Cortex, key: str, typed: str) -> list[tuple[str, str]]:
@@ -115,14 +94,17 @@ def _quoted(text: str) -> str:
 
 
 @PROJECT_VIEWS.add("GET", "/timeline", "timeline", "How much happened on each day")
-def show_days(cortex: Cortex, _id: str, asked: TimelineQuery) -> TimelineDays:
+def show_days(cortex: Cortex, _id: str, asked: project_models.TimelineQuery) -> project_models.TimelineDays:
     found = cortex.timeline.days(zone_minutes=asked.zone, kinds=_split(asked.kinds))
-    days = [TimelineDayView(day=one.day, counts={str(kind): n for kind, n in one.counts.items()}) for one in found]
-    return TimelineDays(total=sum(one.total for one in found), days=days)
+    days = [
+        project_models.TimelineDayView(day=one.day, counts={str(kind): n for kind, n in one.counts.items()})
+        for one in found
+    ]
+    return project_models.TimelineDays(total=sum(one.total for one in found), days=days)
 
 
 @PROJECT_VIEWS.add("GET", "/timeline/{id}", "timelineDay", "A part of a day")
-def show_window(cortex: Cortex, id: str, asked: TimelineWindowQuery) -> TimelineEvents:
+def show_window(cortex: Cortex, id: str, asked: project_models.TimelineWindowQuery) -> project_models.TimelineEvents:
     try:
         day = date.fromisoformat(id)
     except ValueError:
@@ -130,7 +112,7 @@ def show_window(cortex: Cortex, id: str, asked: TimelineWindowQuery) -> Timeline
     found = cortex.timeline.window(
         day, zone_minutes=asked.zone, kinds=_split(asked.kinds), limit=asked.limit, offset=asked.offset
     )
-    return TimelineEvents(events=[EventView.from_record(one) for one in found])
+    return project_models.TimelineEvents(events=[project_models.EventView.from_record(one) for one in found])
 
 
 def _split(text: str) -> list[str]:
@@ -141,11 +123,11 @@ def _split(text: str) -> list[str]:
 
 
 @PROJECT_VIEWS.add("GET", "/graph", "graph", "Entities and their relationships")
-def show_graph(cortex: Cortex, _id: str, asked: GraphQuery) -> GraphView:
+def show_graph(cortex: Cortex, _id: str, asked: project_models.GraphQuery) -> project_models.GraphView:
     found = cortex.graph.picture(
         entity=asked.centre or None, entity_types=_split(asked.types), depth=asked.depth, limit=asked.limit
     )
-    return GraphView(
+    return project_models.GraphView(
         centre=found.centre,
         complete=found.complete,
         nodes=[_node(one) for one in found.nodes],
@@ -154,48 +136,50 @@ def show_graph(cortex: Cortex, _id: str, asked: GraphQuery) -> GraphView:
 
 
 @PROJECT_VIEWS.add("GET", "/graph/path", "graphPath", "The shortest path between two entities")
-def _path(cortex: Cortex, _id: str, asked: GraphPathQuery) -> GraphPath:
+def _path(cortex: Cortex, _id: str, asked: project_models.GraphPathQuery) -> project_models.GraphPath:
     way = cortex.graph.path(asked.source, asked.target, max_hops=asked.hops)
     edges = [_edge(step.edge) for step in way.steps]
-    return GraphPath(found=way.found, nodes=[_node(one) for one in way.entities] if way.found else [], edges=edges)
+    return project_models.GraphPath(
+        found=way.found, nodes=[_node(one) for one in way.entities] if way.found else [], edges=edges
+    )
 
 
 @PROJECT_VIEWS.add("GET", "/graph/facts", "graphFacts", "The facts between two entities, and who says so")
-def _facts(cortex: Cortex, _id: str, asked: FactsQuery) -> Facts:
+def _facts(cortex: Cortex, _id: str, asked: project_models.FactsQuery) -> project_models.Facts:
     found = cortex.graph.facts_between(asked.source, asked.target)
     memories = cortex.memories.visible([id for _, id in found if id is not None])
     facts = [
-        FactView.from_record(
+        project_models.FactView.from_record(
             fact,
             source=fact.source_id,
             target=fact.target_id,
-            memory=Brief.of(memories[id]) if id in memories else None,
+            memory=models.Brief.of(memories[id]) if id in memories else None,
         )
         for fact, id in found
     ]
-    return Facts(facts=facts)
+    return project_models.Facts(facts=facts)
 
 
 @PROJECT_VIEWS.add("GET", "/graph/entity", "graphEntity", "The memories that name an entity")
-def _entity(cortex: Cortex, _id: str, asked: EntityQuery) -> EntityMemories:
+def _entity(cortex: Cortex, _id: str, asked: project_models.EntityQuery) -> project_models.EntityMemories:
     found = cortex.graph.get(asked.id)
     memories = cortex.memories.visible(list(dict.fromkeys(one.memory_id for one in found.mentions)))
-    return EntityMemories(
+    return project_models.EntityMemories(
         entity=_node(found.entity),
         aliases=[one for one in found.entity.aliases if one != found.entity.name],
-        memories=[Brief.of(one) for one in memories.values()],
+        memories=[models.Brief.of(one) for one in memories.values()],
     )
 
 
 @PROJECT_VIEWS.add("GET", "/graph/names", "graphNames", "Entities whose names begin so")
-def _names(cortex: Cortex, _id: str, asked: NamesQuery) -> Names:
+def _names(cortex: Cortex, _id: str, asked: project_models.NamesQuery) -> project_models.Names:
     entities, _ = cortex.graph.entities(prefix=asked.q.strip(), limit=_MOST_NAMES)
-    return Names(entities=[_node(one) for one in entities])
+    return project_models.Names(entities=[_node(one) for one in entities])
 
 
-def _node(entity: Any) -> GraphNode:
-    return GraphNode.from_record(entity, name=entity.name[:_LONGEST_NAME], mentions=entity.mention_count)
+def _node(entity: Any) -> project_models.GraphNode:
+    return project_models.GraphNode.from_record(entity, name=entity.name[:_LONGEST_NAME], mentions=entity.mention_count)
 
 
-def _edge(edge: Any) -> GraphEdge:
-    return GraphEdge.from_record(edge, source=edge.source_id, target=edge.target_id)
+def _edge(edge: Any) -> project_models.GraphEdge:
+    return project_models.GraphEdge.from_record(edge, source=edge.source_id, target=edge.target_id)

@@ -8,21 +8,9 @@ from datetime import datetime
 from urllib.parse import quote, urlencode
 
 from ..version import __version__
+from . import models, project_models
 from .assets import static_version
 from .html import Node, document, element
-from .models import (
-    Brief,
-    Given,
-    Health,
-    LineOfWork,
-    LineSummary,
-    MemoryView,
-    NextSession,
-    SearchResult,
-    SearchResults,
-    SignalsView,
-)
-from .project_models import EventView, GraphView, TimelineDays, TimelineEvents
 
 __all__ = [
     "NAVIGATION", "Frame", "error_page", "graph_text", "health_text", "lines_text", "memory_page", "next_text",
@@ -58,7 +46,7 @@ class Frame:
     may_change: bool = True
 
 
-def search_page(frame: Frame, query: str, found: SearchResults | None, error: str = "") -> str:
+def search_page(frame: Frame, query: str, found: models.SearchResults | None, error: str = "") -> str:
     count = "" if found is None else found.found
     results = [] if found is None else [_result(one, query) for one in found.results]
     body = element(
@@ -73,7 +61,7 @@ def search_page(frame: Frame, query: str, found: SearchResults | None, error: st
     return _document("Search", "/", frame, body)
 
 
-def memory_page(frame: Frame, memory: MemoryView) -> str:
+def memory_page(frame: Frame, memory: models.MemoryView) -> str:
     body = element(
         "article",
         element("pre", memory.content, class_="plain"),
@@ -104,15 +92,15 @@ def plain_page(frame: Frame, path: str, content: Node = None) -> str:
 # -- views as plain text ---------------------------------------------------------------------------
 
 
-def review_text(found: SearchResults) -> Node:
+def review_text(found: models.SearchResults) -> Node:
     return [
         element("p", _counted(found.total, "memory waits", "memories wait"), class_="count"),
         element("ol", *(_result(one, "") for one in found.results), class_="results"),
     ]
 
 
-def timeline_text(days: TimelineDays, newest: list[tuple[str, TimelineEvents]]) -> Node:
-    def event_row(one: EventView) -> Node:
+def timeline_text(days: project_models.TimelineDays, newest: list[tuple[str, project_models.TimelineEvents]]) -> Node:
+    def event_row(one: project_models.EventView) -> Node:
         place = f"/memories/{quote(one.id, safe='')}"
         title = element("a", one.title, href=place) if one.kind == "memory" else one.title
         return element("li", _day(one.at), " ", one.kind, ": ", title, f" ({one.detail})" if one.detail else None)
@@ -124,7 +112,7 @@ def timeline_text(days: TimelineDays, newest: list[tuple[str, TimelineEvents]]) 
     return [element("p", _counted(days.total, "event", "events"), class_="count"), *shown]
 
 
-def graph_text(found: GraphView) -> Node:
+def graph_text(found: project_models.GraphView) -> Node:
     names = {one.id: one.name for one in found.nodes}
     facts = [f"{names[one.source]} {one.type} {names[one.target]}" for one in found.edges]
     things = [element("li", f"{one.name} ({one.type}, in {one.mentions})") for one in found.nodes]
@@ -136,17 +124,17 @@ def graph_text(found: GraphView) -> Node:
     ]
 
 
-def lines_text(lines: Iterable[LineOfWork], active: LineSummary | None) -> Node:
+def lines_text(lines: Iterable[models.LineOfWork], active: models.LineSummary | None) -> Node:
     rows = [element("li", one.topic, " ", element("code", one.id), f" ({one.status})") for one in lines]
     standing = [element("h2", active.topic), element("pre", active.text, class_="plain")] if active else []
     return [*standing, element("h2", "All lines of work"), element("ul", *rows, class_="plain-list")]
 
 
-def next_text(found: NextSession) -> Node:
+def next_text(found: models.NextSession) -> Node:
     return _given("At the start", found.start)
 
 
-def _given(title: str, one: Given) -> Node:
+def _given(title: str, one: models.Given) -> Node:
     return [
         element("h2", title),
         element("p", f"{one.tokens:,} tokens", class_="hint"),
@@ -155,11 +143,11 @@ def _given(title: str, one: Given) -> Node:
     ]
 
 
-def _brief(one: Brief) -> Node:
+def _brief(one: models.Brief) -> Node:
     return element("a", one.text, href=f"/memories/{quote(one.id, safe='')}")
 
 
-def health_text(found: Health) -> Node:
+def health_text(found: models.Health) -> Node:
     rows = [
         (element("dt", f"{'well' if one.well else 'failed'}: {one.name}"), element("dd", one.detail))
         for one in found.checks
@@ -261,7 +249,7 @@ def _search_form(query: str) -> Node:
     )
 
 
-def _result(one: SearchResult, query: str) -> Node:
+def _result(one: models.SearchResult, query: str) -> Node:
     memory = one.memory
     asked = f"?{urlencode({'q': query})}" if query else ""
     snippet = [element("mark", part.text) if part.match else part.text for part in one.snippet]
@@ -281,7 +269,7 @@ def _result(one: SearchResult, query: str) -> Node:
     )
 
 
-def _why(signals: SignalsView) -> Node:
+def _why(signals: models.SignalsView) -> Node:
     """Which signals gave the score."""
 
     def meter(name: str, value: float) -> Node:
@@ -306,7 +294,7 @@ def _why(signals: SignalsView) -> Node:
     ]
 
 
-def _facts(memory: MemoryView) -> Node:
+def _facts(memory: models.MemoryView) -> Node:
     lines = f":{memory.first_line}" if memory.first_line else ""
     rows: dict[str, Node] = {
         "Namespace": memory.namespace,
