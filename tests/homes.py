@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from cortex_py import Cortex
+from cortex_py.clock import SystemClock
 from cortex_py.store.documents.document import KINDS
+from cortex_py.store.sqlite import open_sqlite
 
 from helpers import FakeClock
 from stub_backend import StubBackend
@@ -22,6 +25,12 @@ class OtherBackend(StubBackend):
 def opened(home: Path, project: Path, clock: FakeClock | None = None, **settings: object) -> Cortex:
     chosen = {"snapshot_every": "off", **settings}
     return Cortex.open(home, project=project, backend=StubBackend(), clock=clock, **chosen)
+
+
+def forget_sync_day(home: Path) -> None:
+    """Let a home sync as often as it likes: the limits of a day are for people."""
+    with closing(open_sqlite(home / "cortex.db", SystemClock())) as database, database.write() as session:
+        session.run("DELETE FROM sync_day")
 
 
 def fill(cortex: Cortex, name: str = "first") -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from homes import opened
+from homes import forget_sync_day, opened
 
 
 def main(home: str, project: str, cloud: str, work: str, *ids: str) -> None:
@@ -22,9 +22,7 @@ def main(home: str, project: str, cloud: str, work: str, *ids: str) -> None:
             elif work == "create":
                 cortex.backups.create()
             else:
-                # The limits of a day are for people.
-                with cortex._store.database.write() as session:
-                    session.run("DELETE FROM sync_day")
+                forget_sync_day(Path(home))
                 cortex.memories.capture(f"number {number} of a worker")
                 cortex.backups.push()
                 cortex.backups.pull()

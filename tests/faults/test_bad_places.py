@@ -6,12 +6,16 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from cortex_py import Cortex
+from cortex_py.clock import SystemClock
 from cortex_py.errors import ConfigurationError, StoreCorrupt, StoreFull, StoreTooNew
+from cortex_py.store.sqlite import open_sqlite
 
 from forking import python_command
 from helpers import MODELS
@@ -112,24 +116,28 @@ def test_another_programs_database_is_not_touched(home: Path, project: Path) -> 
 
 
 def test_a_store_of_a_later_version_is_refused(home: Path, project: Path) -> None:
-    with Cortex.open(home, project=project, backend=StubBackend()) as cortex, cortex._store.database.write() as session:
+    Cortex.open(home, project=project, backend=StubBackend()).close()
+    with closing(open_sqlite(home / "cortex.db", SystemClock())) as database, database.write() as session:
         session.run("INSERT INTO schema_step (version, applied_at) VALUES (999, 0)")
     with pytest.raises(StoreTooNew, match="Upgrade"):
         Cortex.open(home, project=project, backend=StubBackend())
 
 
-def test_a_full_disk_refuses_the_write_and_keeps_what_was(home: Path, project: Path) -> None:
+def test_a_full_disk_refuses_the_write_and_keeps_what_was(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections: list[apsw.Connection] = []
+    monkeypatch.setattr(apsw, "connection_hooks", [connections.append])
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
         cortex.memories.capture("kept")
-        database = cortex._store.database
-        with database.read() as session:
-            (pages,) = session.rows("PRAGMA page_count")[0]
-        for connection in database._file._idle:
+        files = [one for one in connections if one.filename == str(home / "cortex.db")]
+        (pages,) = files[0].execute("PRAGMA page_count").fetchone()
+        for connection in files:
             connection.execute(f"PRAGMA max_page_count = {pages + 8}")
         with pytest.raises(StoreFull, match="space"):
             for number in range(200):
                 cortex.memories.capture(f"note {number} " + "x" * 2000)
-        for connection in database._file._idle:
+        for connection in files:
             connection.execute("PRAGMA max_page_count = 1000000")
         assert cortex.check() == []
         assert "kept" in {hit.memory.content for hit in cortex.memories.recall(limit=1000).results}

@@ -2,11 +2,14 @@
 
 import random
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cortex_py import Cortex
+from cortex_py.clock import SystemClock
+from cortex_py.store.sqlite import open_sqlite
 
 from forking import python_command
 from stub_backend import StubBackend
@@ -37,7 +40,7 @@ def check_survival(home: Path, project: Path, rounds: int) -> None:
         acknowledged |= set(_kill_once(home, project, number, moments.randrange(1, 40)))
         with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
             assert cortex.check() == []
-            with cortex._store.database.read() as session:
+            with closing(open_sqlite(home / "cortex.db", SystemClock())) as database, database.read() as session:
                 halves = session.rows(
                     "SELECT count(*) FROM memory m WHERE NOT EXISTS (SELECT 1 FROM chunk c WHERE c.num = m.num)"
                 )

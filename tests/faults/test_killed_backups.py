@@ -14,7 +14,7 @@ from cortex_py.store.documents.document import SHARED_KINDS
 
 from forking import python_command
 from helpers import FakeClock
-from homes import fill, opened, state
+from homes import fill, forget_sync_day, opened, state
 
 WORKER = Path(__file__).with_name("backup_worker.py")
 CLOUD = {"passphrase": "correct horse battery"}
@@ -92,8 +92,7 @@ def check_syncs(tmp_path: Path, project: Path, rounds: int) -> None:
         _kill(tmp_path / ("one", "two")[number % 2], project, cloud, "sync", moments.uniform(0.2, 2.0))
     with home("one") as one, home("two") as two:
         for cortex in (one, two, one, two):
-            with cortex._store.database.write() as session:
-                session.run("DELETE FROM sync_day")
+            forget_sync_day(cortex.settings.home)
             cortex.backups.push()
             cortex.backups.pull()
         assert state(one, SHARED_KINDS) == state(two, SHARED_KINDS) != []

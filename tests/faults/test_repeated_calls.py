@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.errors import Conflict
 from cortex_py.security.repeats import repeatable
+from cortex_py.store.postgres.engine import open_postgres
+from cortex_py.store.sqlite import open_sqlite
 
 from forking import python_command
 from helpers import FakeClock
@@ -123,7 +126,9 @@ def test_an_update_and_a_saved_text_are_stored_once(cortex: Cortex) -> None:
     assert cortex.prompts.save("greet", "Hello {{who}}.", domain="project").saved.version == 2
 
 
-def test_what_a_request_stored_is_remembered_for_a_day_and_purged_with_it(cortex: Cortex, clock: FakeClock) -> None:
+def test_what_a_request_stored_is_remembered_for_a_day_and_purged_with_it(
+    cortex: Cortex, clock: FakeClock, url: str | None
+) -> None:
     def attempt(key: str) -> str:
         with repeatable(key):
             return cortex.memories.capture(f"from the request {key}").id
@@ -136,5 +141,6 @@ def test_what_a_request_stored_is_remembered_for_a_day_and_purged_with_it(cortex
     clock.advance(hours=2)
     attempt("c")
     assert attempt("a") != first
-    with cortex._store.database.read() as session:
+    database = open_postgres(url, clock) if url else open_sqlite(cortex.settings.home / "cortex.db", clock)
+    with closing(database), database.read() as session:
         assert session.rows("SELECT count(*) FROM kept_request") == [(3,)]

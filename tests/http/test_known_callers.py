@@ -185,8 +185,8 @@ def test_a_failing_audit_log_is_told_and_the_answer_stands(
     with _opened(home, project) as cortex, _asking(cortex) as client:
         token = cortex.access.create("ann").token
         assert client.get("/health", headers=_bearer(token)).status_code == 200
-        (home / "audit.key").unlink()
-        cortex.audit._key._key = None
+    (home / "audit.key").unlink()
+    with _opened(home, project) as cortex, _asking(cortex) as client:
         assert client.get("/health", headers=_bearer(token)).status_code == 200
         assert "not in the audit log: http:GET /health by ann (200)" in caplog.text
         assert len(_events(cortex)) == 1

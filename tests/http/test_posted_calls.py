@@ -100,7 +100,11 @@ def test_a_plain_call_has_the_answer_that_the_framework_gives(
     monkeypatch.setattr(FastMCP, "call_tool", counted)
     again = [call(url, tool, arguments) for tool, arguments in CALLS]
     assert not {"subcog_namespaces", "subcog_get"} & {*by_framework}
-    monkeypatch.setattr(posted_calls.PostedCalls, "_fits", lambda *_: False)
+
+    async def passed_on(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(posted_calls.PostedCalls, "answer", passed_on)
     monkeypatch.setattr("cortex_py.mcp.middleware.calls.DirectCalls.takes", lambda *_: False)
     others = [call(url, tool, arguments) for tool, arguments in CALLS]
     assert {*by_framework} == {tool for tool, _ in CALLS}

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from cortex_py.errors import StoreUnavailable
-from cortex_py.http import monitoring as readiness
 from cortex_py.http.middleware import DrainState
-from cortex_py.http.monitoring import Readiness
+from cortex_py.http.monitoring import Fault, Readiness
 from operations.raw_calls import call, get
 from timing import MINUTE
 
@@ -99,12 +98,11 @@ class _Hanging:
         raise StoreUnavailable("PostgreSQL at secret.example cannot be reached.", remedy="x")
 
 
-def test_a_database_that_says_nothing_is_told_in_time_and_not_crowded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "_LIMIT_SECONDS", 0.1)
+def test_a_database_that_says_nothing_is_told_in_time_and_not_crowded() -> None:
     store = _Hanging()
-    asked = Readiness(store, DrainState())  # type: ignore[arg-type]
+    asked = Readiness(store, DrainState(), seconds=0.1)  # type: ignore[arg-type]
 
-    async def probes() -> list[readiness.Fault]:
+    async def probes() -> list[Fault]:
         found = [await asked.fault() for _ in range(3)]
         store.go.set()
         while (last := await asked.fault()) == found[0]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import anyio
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -13,6 +14,7 @@ from cortex_py.errors import StoreBusy
 from cortex_py.http.monitoring import HttpMetrics
 from cortex_py.mcp.server import Upkeep
 from operations.raw_calls import call, get
+from timing import MINUTE
 
 from homes import opened
 from servers import http_server
@@ -82,15 +84,22 @@ def test_a_shared_server_tells_its_numbers_without_names_and_contents(
 
 def test_rounds_of_upkeep_are_counted_by_how_they_end(cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = HttpMetrics(cortex.embeddings)
-    upkeep = Upkeep(cortex, meter=metrics)
-    upkeep._work()
-    for error in (StoreBusy("busy."), KeyError("unforeseen")):
+    ends = [None, StoreBusy("busy."), KeyError("unforeseen")]
 
-        def failing(_stop: object, error: Exception = error) -> None:
+    def ending(_stop: object) -> None:
+        if error := ends.pop(0):
             raise error
 
-        monkeypatch.setattr(cortex, "upkeep", failing)
-        upkeep._work()
+    async def rounds() -> None:
+        with anyio.move_on_after(MINUTE) as scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(Upkeep(cortex, every_seconds=0, meter=metrics).run)
+                while ends:
+                    await anyio.sleep(0.001)
+                scope.cancel()
+
+    monkeypatch.setattr(cortex, "upkeep", ending)
+    anyio.run(rounds)
     found = _numbers(metrics.text().decode())
     outcomes = {labels[1]: count for labels, count in found.items() if labels[0] == "cortex_upkeep_runs_total"}
     assert outcomes == {"done": 1, "put_off": 1, "failed": 1}

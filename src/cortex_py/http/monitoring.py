@@ -35,7 +35,7 @@ from .middleware import HTTP_METHODS, DrainState, error_response
 if TYPE_CHECKING:
     from ..app import Cortex
 
-__all__ = ["METRICS_TYPE", "HttpMetrics", "Readiness", "health_routes"]
+__all__ = ["METRICS_TYPE", "Fault", "HttpMetrics", "Readiness", "health_routes"]
 
 METRICS_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -246,9 +246,11 @@ def _endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
 class Readiness:
     """Ready: the database can be reached, the model is installed, and the server is not about to stop."""
 
-    def __init__(self, cortex: Cortex, draining: DrainState) -> None:
+    def __init__(self, cortex: Cortex, draining: DrainState, seconds: float = _LIMIT_SECONDS) -> None:
+        """`seconds`: how long a probe waits for the store."""
         self._cortex = cortex
         self._draining = draining
+        self._seconds = seconds
         self._lock = threading.Lock()
         self._store: CortexError | None = None
         self._looked_at: float | None = None
@@ -270,7 +272,7 @@ class Readiness:
         if self._looking is None or self._looking.done():
             # One task looks and all requests wait for it, so that probes cannot pile up on a database that hangs.
             self._looking = asyncio.create_task(self._look())
-        done, _ = await asyncio.wait({self._looking}, timeout=_LIMIT_SECONDS)
+        done, _ = await asyncio.wait({self._looking}, timeout=self._seconds)
         return self._looking.result() if done else _SLOW
 
     async def _look(self) -> Fault:
@@ -299,7 +301,7 @@ class Readiness:
 
     def _reach(self) -> CortexError | None:
         try:
-            self._cortex.reach(_LIMIT_SECONDS)
+            self._cortex.reach(self._seconds)
         except StorageError as error:
             return error
         return None
