@@ -18,7 +18,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # them.
 VALUES = {
     *("clock", "config", "deadline", "echo", "errors", "events", "git_remotes", "ids", "lazy", "ownership", "paths"),
-    *("pools", "records", "remote", "sqlite_file", "tracing", "version"),
+    *("pools", "records", "remote", "sqlite_file", "tables", "tracing", "version"),
 }
 ALLOWED = {
     # Errors and logs are cleaned of secrets by the scanner, a function of a text, loaded when one is shown.
@@ -150,7 +150,7 @@ def test_a_package_has_few_modules() -> None:
     # The root also holds the values that every package may use.
     crowded = {str(folder.relative_to(SOURCE)): count for folder, count in counts.items() if count > 16}
     assert crowded.keys() <= {"."}, crowded
-    assert counts[SOURCE] <= 23
+    assert counts[SOURCE] <= 24
 
 
 def test_what_is_imported_is_declared() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
 __all__ = [
     "CONFIDENCE_TAG",
@@ -34,6 +34,7 @@ __all__ = [
     "Memory",
     "Mode",
     "NewMemory",
+    "Origin",
     "Page",
     "Project",
     "Saved",
@@ -41,6 +42,7 @@ __all__ = [
     "SavedKind",
     "Signals",
     "Status",
+    "Stored",
     "Variable",
     "Version",
     "files_space",
@@ -50,6 +52,29 @@ __all__ = [
     "turns_space",
     "user_space",
 ]  # fmt: skip
+
+# Where a text that is stored comes from, which decides how it is screened for secrets and personal data:
+#
+# - `prose`: a caller's text. The policy decides whether a secret in it is removed, refused or kept.
+# - `name`: a caller's text by which something is looked up. The same, and a digest keeps names distinct.
+# - `found`: a name that Cortex read in git or in a folder. Secrets are removed even if the policy refuses them.
+# - `copied`: derived from such texts after screening.
+# - `made`: ids, digests, states and the like that Cortex generates.
+Origin = Literal["prose", "name", "found", "copied", "made"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """How a field of a record is stored, in the column of its name: a text has an origin.
+
+    `exported` fields are in the documents of backups, sync and export; `front` is the name of the field in the front
+    matter of a Markdown file.
+    """
+
+    origin: Origin | None = None
+    exported: bool = True
+    front: str | None = None
+
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
@@ -160,45 +185,52 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """The memory record, for Cortex contexts and Subcog memories alike."""
+    """The memory record, for Cortex contexts and Subcog memories alike.
 
-    id: str
-    domain: Domain
-    project_id: str | None
-    branch_id: str | None
-    namespace: str
-    category: str | None
-    role: str | None
-    content: str
-    summary: str | None
-    tags: tuple[str, ...]
-    source: str | None
-    path: str | None
-    git_branch: str | None
-    user_id: str | None
-    agent_id: str | None
-    status: Status
-    created_at: datetime
-    updated_at: datetime
-    accessed_at: datetime | None
-    expires_at: datetime | None
-    tombstoned_at: datetime | None
-    superseded_by: str | None
-    grounding: float | None
-    version: int
-    duplicate_of: str | None = None
+    A stored field is declared here: `tables` derives its column, its screening and its place in documents and files. A
+    new one also needs a step in `store/schema.sql`.
+    """
+
+    id: Annotated[str, Stored("made", exported=False)]
+    domain: Annotated[Domain, Stored("made", front="domain")]
+    project_id: Annotated[str | None, Stored("made")]
+    branch_id: Annotated[str | None, Stored("made", front="branch")]
+    namespace: Annotated[str, Stored("made", front="namespace")]
+    category: Annotated[str | None, Stored("made", front="category")]
+    role: Annotated[str | None, Stored("made", front="role")]
+    content: Annotated[str, Stored("prose")]
+    summary: Annotated[str | None, Stored("prose", front="summary")]
+    tags: Annotated[tuple[str, ...], Stored("prose", front="tags")]
+    source: Annotated[str | None, Stored("prose", front="source")]
+    path: Annotated[str | None, Stored("name", front="path")]
+    git_branch: Annotated[str | None, Stored("name", front="git_branch")]
+    user_id: Annotated[str | None, Stored("name", front="user")]
+    agent_id: Annotated[str | None, Stored("name", front="agent")]
+    status: Annotated[Status, Stored("made", front="status")]
+    created_at: Annotated[datetime, Stored(front="created")]
+    updated_at: Annotated[datetime, Stored(front="updated")]
+    # This and the score of a check change without the record; documents of their own have them.
+    accessed_at: Annotated[datetime | None, Stored(exported=False)]
+    expires_at: Annotated[datetime | None, Stored(front="expires")]
+    tombstoned_at: Annotated[datetime | None, Stored(front="deleted")]
+    superseded_by: Annotated[str | None, Stored("made", front="superseded_by")]
+    grounding: Annotated[float | None, Stored(exported=False)]
+    version: Annotated[int, Stored(front="version")]
+    duplicate_of: Annotated[str | None, Stored("made", front="duplicate_of")] = None
     # Reported at capture, not stored. Conflicts are looked for when they are asked for.
     conflicts_with: Sequence[Contradiction] = field(default=(), compare=False)
     # What is done after a capture was acknowledged: "graph", the reading of names and statements.
     pending: tuple[str, ...] = field(default=(), compare=False)
-    redactions: tuple[str, ...] = ()
+    redactions: Annotated[tuple[str, ...], Stored("made", front="redactions")] = ()
     # How often each kind of personal data was found in its texts; None if not checked yet.
-    personal: tuple[tuple[str, int], ...] | None = field(default=None, compare=False)
-    kind: Kind = "note"
-    symbol: str | None = None
-    first_line: int | None = None
-    last_line: int | None = None
-    confinement: Confinement | None = None
+    personal: Annotated[tuple[tuple[str, int], ...] | None, Stored("made", exported=False)] = field(
+        default=None, compare=False
+    )
+    kind: Annotated[Kind, Stored("made")] = "note"
+    symbol: Annotated[str | None, Stored("name", front="symbol")] = None
+    first_line: Annotated[int | None, Stored(front="first_line")] = None
+    last_line: Annotated[int | None, Stored(front="last_line")] = None
+    confinement: Annotated[Confinement | None, Stored("made", front="confinement")] = None
     compressed: bool = False
 
 

@@ -25,8 +25,8 @@ from cortex_py.errors import ContentBlocked, CortexError, InvalidInput
 from cortex_py.mcp.middleware.logs import JsonLines, PlainLines
 from cortex_py.mcp.registry import EVERY_TOOL
 from cortex_py.mcp.server import build_server
-from cortex_py.security.policy import COLUMN_ORIGINS
 from cortex_py.store.screener import written_columns
+from cortex_py.tables import TABLES
 from inside import database_of
 from planting import Garden, everything_in
 
@@ -377,18 +377,23 @@ def _run(words: list[str], *, given_back: bool = False) -> str:
 
 
 @pytest.mark.sqlite_only
-def test_every_column_says_whose_words_it_holds(cortex: Cortex) -> None:
+def test_the_declared_columns_are_those_of_the_database(cortex: Cortex) -> None:
+    sql_types = {"text": "TEXT", "json": "TEXT", "real": "REAL", "blob": "BLOB"}
     with database_of(cortex).read() as session:
         names = [row[0] for row in session.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        tables = {
-            name: {row[1] for row in session.rows(f"PRAGMA table_info({name})") if row[2] == "TEXT"}
+        found = {
+            name: {(row[1], row[2], not row[3] and not row[5]) for row in session.rows(f"PRAGMA table_info({name})")}
             for name in names
             if not name.startswith(("sqlite_", "memory_text"))
         }
-    listed = {
-        name: set(columns) for name, columns in COLUMN_ORIGINS.items() if name not in ("memory_text", "near_space")
+    declared = {
+        name: {(one.name, sql_types.get(one.type, "INTEGER"), one.optional) for one in table.columns}
+        for name, table in TABLES.items()
+        if not table.postgres
     }
-    assert {name: columns for name, columns in tables.items() if columns} == listed
+    assert found == declared
+    texts = [one for table in TABLES.values() for one in table.columns if one.type in ("text", "json")]
+    assert all(one.origin for one in texts)
 
 
 @each(

@@ -23,41 +23,26 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from ..config import PersonalPolicy, SecretPolicy, Settings
 from ..errors import ContentBlocked
+from ..records import Origin
+from ..tables import TABLES
 from .secrets.secrets import cached_if_empty, find_secrets, mask, redact
 
 if TYPE_CHECKING:
     from .personal import NameFinder
 
 __all__ = [
-    "COLUMN_ORIGINS", "ORIGINS", "Origin", "Screen", "ScreenedText", "holds_secret", "redacted_kinds", "screen_file",
+    "COLUMN_ORIGINS", "ORIGINS", "Screen", "ScreenedText", "holds_secret", "redacted_kinds", "screen_file",
 ]  # fmt: skip
 
-# `columns.json` lists the origin of every text column of the store; a test fails if one is missing.
-#
-# - `prose`: a caller's text. The policy decides whether a secret in it is removed, refused or kept.
-# - `name`: a caller's text by which something is looked up. The same, and a digest keeps names distinct.
-# - `found`: a name that Cortex read in git or in a folder. Secrets are removed even if the policy refuses them.
-# - `copied`: derived from such texts after screening.
-# - `made`: ids, digests, states and the like that Cortex generates.
-
-Origin = Literal["prose", "name", "found", "copied", "made"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
-
-
-def _read_origins() -> dict[str, dict[str, Origin]]:
-    tables: dict[str, dict[Origin, str]] = json.loads(Path(__file__).with_name("columns.json").read_text("utf-8"))
-    return {
-        table: {column: origin for origin, columns in origins.items() for column in columns.split()}
-        for table, origins in tables.items()
-    }
-
-
-COLUMN_ORIGINS: Mapping[str, Mapping[str, Origin]] = _read_origins()
+# Of every column that holds texts, by table.
+COLUMN_ORIGINS: Mapping[str, Mapping[str, Origin]] = {
+    name: {column.name: column.origin for column in table.columns if column.origin} for name, table in TABLES.items()
+}
 
 _MARK = re.compile(r"\[REDACTED:([a-z0-9-]{1,40})\]")
 # A dot too, because of file name extensions. Secrets with dots are found in the whole name.

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..errors import StoreUnavailable
+from ..tables import TABLES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -289,25 +290,9 @@ def retry_once(work: Callable[[], _T], *, keyed: bool = False) -> _T:
     return work()
 
 
-# `memory_text` is a table in PostgreSQL only; SQLite keeps its text index by record number.
-_BY_SPACE = (
-    "memory", "tag", "chunk", "history", "purged", "dictionary", "entity", "entity_alias", "mention", "relationship",
-    "entity_history", "saved", "saved_version", "saved_tag", "saved_use", "saved_change", "consolidation",
-    "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact", "space_change", "kept_request",
-    "memory_text",
-)  # fmt: skip
-_BY_PROJECT = (
-    "branch", "scanned_file", "symbol", "import", "git_tip", "reference", "referred", "referred_together",
-    "suggestion_session", "suggestion", "trust",
-)  # fmt: skip
-# Each distributed table with the column that decides where a row is.
-DISTRIBUTED: Mapping[str, str] = {**dict.fromkeys(_BY_SPACE, "space"), **dict.fromkeys(_BY_PROJECT, "project_id")}
-
-# Small tables without a space: on the coordinator of a cluster alone. Nothing joins them with the others.
-COORDINATOR = (
-    "setting", "schema_step", "project", "llm_use", "sync_day", "api_token", "audit_event", "audit_head",
-    "organisation", "org_member", "org_group", "group_member", "project_org", "project_grant", "tenancy", "near_space",
-)  # fmt: skip
+# Each distributed table with the column that decides where a row is, and the small tables on the coordinator.
+DISTRIBUTED: Mapping[str, str] = {name: table.space for name, table in TABLES.items() if table.space}
+COORDINATOR = tuple(name for name, table in TABLES.items() if not table.space)
 
 # Statements that go to every server, and why.
 FAN_OUTS: Mapping[str, str] = {

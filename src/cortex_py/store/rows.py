@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import struct
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
 from ..clock import from_micros, to_micros
 from ..records import Branch, Memory, Project
+from ..tables import TABLES
 from .database import Row, Sql
 from .index_words import index_word, space_word, term_hash
 
@@ -22,17 +23,13 @@ __all__ = [
     "qualified", "space_word", "term_hash", "to_sql",
 ]  # fmt: skip
 
-MEMORY_COLUMNS = (
-    "id", "domain", "project_id", "branch_id", "namespace", "category", "role", "content", "summary", "tags", "source",
-    "path", "git_branch", "user_id", "agent_id", "status", "created_at", "updated_at", "accessed_at", "expires_at",
-    "tombstoned_at", "superseded_by", "grounding", "version", "duplicate_of", "redactions", "kind", "symbol",
-    "first_line", "last_line", "confinement", "personal",
-)  # fmt: skip
+_FIELDS = tuple(field.name for field in fields(Memory))
+_STORED = tuple(column for column in TABLES["memory"].columns if column.name in _FIELDS)
+MEMORY_COLUMNS = tuple(column.name for column in _STORED)
 # These hold the content of a compressed record.
 PACKED_COLUMNS = ("packed", "packed_with", "space")
-PROJECT_COLUMNS = ("id", "root", "remote", "name")
-BRANCH_COLUMNS = ("id", "project_id", "topic", "parent_id", "git_branch", "status", "created_at", "updated_at")
-_MOMENTS = ("accessed_at", "expires_at", "tombstoned_at")
+PROJECT_COLUMNS = tuple(field.name for field in fields(Project))
+BRANCH_COLUMNS = tuple(field.name for field in fields(Branch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +93,9 @@ def to_sql(value: object) -> Sql:
 def memory_from(row: Row, content: str, *, compressed: bool) -> Memory:
     """A record from a row that begins with `MEMORY_COLUMNS`. `content` is the uncompressed one."""
     values = dict(zip(MEMORY_COLUMNS, row, strict=False))
-    for name in _MOMENTS:
-        if values[name] is not None:
-            values[name] = from_micros(values[name])
-    values["created_at"] = from_micros(values["created_at"])
-    values["updated_at"] = from_micros(values["updated_at"])
-    values["tags"] = _json_tuple(values["tags"])
-    values["redactions"] = _json_tuple(values["redactions"])
-    if values["personal"] is not None:
-        values["personal"] = tuple((kind, count) for kind, count in _json_tuple(values["personal"]))
+    for name, read in _READ:
+        if (value := values[name]) is not None:
+            values[name] = read(value)
     values["content"] = content
     return Memory(**values, compressed=compressed)
 
@@ -120,7 +111,11 @@ def branch_from(row: Row) -> Branch:
 
 def _json_tuple(text: str) -> tuple[Any, ...]:
     # Nearly every record has no redactions, and many have no tags.
-    return () if text == "[]" else tuple(json.loads(text))
+    return () if text == "[]" else tuple(tuple(one) if isinstance(one, list) else one for one in json.loads(text))
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {"moment": from_micros, "json": _json_tuple}
+_READ = tuple((column.name, _READERS[column.type]) for column in _STORED if column.type in _READERS)
 
 
 # -- terms -----------------------------------------------------------------------------------------

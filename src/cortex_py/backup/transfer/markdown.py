@@ -25,6 +25,7 @@ from ...memory.namespaces import canonical_namespace
 from ...prompts.structured import Found, Source, read_yaml, yaml_mapping
 from ...records import Domain, JsonValue, NewMemory
 from ...store.documents.document import Document, canonical_json
+from ...tables import TABLES
 from .readers.parsing import moment
 
 __all__ = [
@@ -44,21 +45,17 @@ _TAG_BREAK = re.compile(r"[,\s]+")
 _DEVICES = frozenset(("con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(10))))
 
 
-def _field(text: str) -> tuple[str, str, str]:
-    """Name in the file, name in the document, type: from `name`, `name=column`, `name:type`; most are texts."""
-    names, _, kind = text.partition(":")
-    name, _, column = names.partition("=")
-    return name, column or name, kind or "text"
-
-
-# In the order in which they are written.
-_WRITTEN = (
-    "domain namespace category role tags:texts created=created_at:moment updated=updated_at:moment status "
-    "version:number branch=branch_id git_branch confinement source path summary user=user_id agent=agent_id "
-    "expires=expires_at:moment deleted=tombstoned_at:moment status_before=prior_status superseded_by duplicate_of "
-    "redactions:texts idempotency_key symbol first_line:number last_line:number"
+# The order in files; fields that were declared later follow.
+_ORDER = (
+    "domain", "namespace", "category", "role", "tags", "created", "updated", "status", "version", "branch",
+    "git_branch", "confinement", "source", "path", "summary", "user", "agent", "expires", "deleted", "status_before",
+    "superseded_by", "duplicate_of", "redactions", "idempotency_key",
+)  # fmt: skip
+# The name in the file, that in the document, the type.
+_FIELDS = sorted(
+    ((column.front, column.name, column.type) for column in TABLES["memory"].columns if column.front),
+    key=lambda field: _ORDER.index(field[0]) if field[0] in _ORDER else len(_ORDER),
 )
-_FIELDS = tuple(map(_field, _WRITTEN.split()))
 # A vault has tags that Obsidian cannot read under `labels`, and links to entities under `mentions`.
 _FILE_FIELDS = frozenset(("id", "labels", "mentions", *(name for name, _, _ in _FIELDS)))
 
@@ -150,7 +147,7 @@ def memory_data(note: Note, now: datetime) -> tuple[dict[str, Any], tuple[str, .
     if note.front is None:
         raise ValueError("a note without front matter is not known by its id")
     at = to_micros(now)
-    data: dict[str, Any] = {column: [] if kind == "texts" else None for _, column, kind in _FIELDS}
+    data: dict[str, Any] = {column: [] if kind == "json" else None for _, column, kind in _FIELDS}
     data |= {"domain": "project", "namespace": "context", "status": "active", "version": 1, "kind": "note"}
     data |= {"created_at": at, "updated_at": at, "project_id": None, "content": note.content, "versions": []}
     for name, column, kind in _FIELDS:
@@ -163,9 +160,9 @@ def memory_data(note: Note, now: datetime) -> tuple[dict[str, Any], tuple[str, .
 def _value(front: Found, name: str, kind: str) -> object:
     fields = front.value if isinstance(front.value, dict) else {}
     value = fields[name]
-    if kind == "texts":
+    if kind == "json":
         return list(tag_list(front, name))
-    if kind == "number":
+    if kind == "int":
         if isinstance(value, bool) or not isinstance(value, int):
             raise front.fault(f"{name} must be a whole number", (name,))
         return value

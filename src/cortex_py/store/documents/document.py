@@ -1,25 +1,26 @@
 """A document: one item of a space with all that belongs to it, independent of the engine.
 
 Snapshots, sync, export and a move to another engine use documents. The text form is canonical: the same state always
-has the same bytes, so equal digests mean equal documents. A shape describes how documents of a simple kind map to
-tables, for the same code to read and write.
+has the same bytes, so equal digests mean equal documents. A shape says which tables the documents of a simple kind are
+rows of, for the same code to read and write.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
 from ...errors import BackupCorrupt
+from ...tables import TABLES, Column, read_columns
 from ..database import Sql
 
 __all__ = [
-    "KINDS", "SHAPES", "SHARED_KINDS", "Child", "Column", "Columns", "Document", "Shape", "canonical_json", "checked",
-    "columns", "from_sql", "parse_canonical", "parse_document", "to_sql",
+    "KINDS", "SHAPES", "SHARED_KINDS", "Child", "Columns", "Document", "Shape", "canonical_json", "checked", "columns",
+    "from_sql", "parse_canonical", "parse_document", "table_columns", "to_sql",
 ]  # fmt: skip
 
 
@@ -80,15 +81,14 @@ def parse_canonical(line: bytes, vectors: bytes = b"") -> Document:
     return document
 
 
-_TYPES: dict[str, tuple[type, ...]] = {"text": (str,), "int": (int,), "real": (int, float), "json": (list, dict)}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "text": (str,),
+    "int": (int,),
+    "moment": (int,),
+    "real": (int, float),
+    "json": (list, dict),
+}
 _MOST = 1 << 63
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    name: str
-    type: str
-    optional: bool
 
 
 class Columns(tuple[Column, ...]):
@@ -98,13 +98,18 @@ class Columns(tuple[Column, ...]):
     types: tuple[tuple[str, tuple[type, ...], bool], ...]
 
 
-def columns(text: str) -> Columns:
-    """Columns from `name:type`, with a `?` after the type of an optional one."""
-    found = (part.split(":") for part in text.split())
-    made = Columns(Column(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in found)
+def columns(of: str | Iterable[Column]) -> Columns:
+    """Columns that documents have, from a text as for `read_columns`."""
+    made = Columns(column for column in (read_columns(of) if isinstance(of, str) else of) if column.exported)
     made.names = frozenset(column.name for column in made)
     made.types = tuple((column.name, _TYPES[column.type], column.optional) for column in made)
     return made
+
+
+def table_columns(table: str, key: int) -> Columns:
+    """The columns of a table in documents, behind the first ones of its key, which the document has otherwise."""
+    known = TABLES[table]
+    return columns(column for column in known.columns if column.name not in known.key[:key])
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,47 +138,32 @@ class Shape:
         return self.kind == "reference"
 
 
-def _shape(kind: str, place: str, columns_text: str, *children: Child) -> Shape:
-    """`place` is "table by scope column: key columns"."""
-    table, _, scope, *keys = place.replace(":", "").split()
-    return Shape(kind, table, scope, tuple(keys), columns(columns_text), children)
+def _shape(kind: str, table: str = "", **children: str) -> Shape:
+    """Documents of a table and, by the names that they have there, of tables that continue its key."""
+    known = TABLES[table or kind]
+    scope, *keys = known.key
+    rows = table_columns(known.name, len(known.key))
+    return Shape(kind, known.name, scope, tuple(keys), rows, tuple(_child(*one, len(keys)) for one in children.items()))
 
 
-def _child(name: str, place: str, columns_text: str) -> Child:
-    """`place` is "table by key columns: order"."""
-    table, _, *keys, order = place.replace(":", "").split()
-    return Child(name, table, tuple(keys), (order,), columns(columns_text))
+def _child(name: str, table: str, keys: int) -> Child:
+    _, *names = TABLES[table].key
+    return Child(name, table, tuple(names[:keys]), tuple(names[keys:]), table_columns(table, 1 + keys))
 
-
-_SAVED = "version:int description:text? tags:json variables:json redactions:json"
-_SESSION = "task:text branch_id:text? created_at:int expires_at:int state:text answered_at:int? reason:text share:real?"
-_SUGGESTION = "n:int memory_id:text source:text raw:real confidence:real accepted:int?"
-_BRANCH = "topic:text parent_id:text? git_branch:text? status:text created_at:int updated_at:int"
-_ENTITY = "name:text folded:text type:text key:text properties:json given:int created_at:int updated_at:int"
-_CONSOLIDATION = "result_id:text strategy:text method:text created_at:int undone_at:int?"
-_STRENGTH = "strength:real times:int at:int"
-_VERSIONS = _child("versions", "saved_version by kind name: version", f"{_SAVED} saved_at:int content:text")
-_PARTS = _child("parts", "consolidation_part by consolidation_id: n", "n:int memory_id:text prior_status:text")
-_ALIASES = _child("aliases", "entity_alias by entity_id: alias", "alias:text key:text")
 
 SHAPES: dict[str, Shape] = {
     shape.kind: shape
     for shape in (
-        _shape("branch", "branch by project_id: id", _BRANCH),
-        _shape("entity", "entity by space: id", _ENTITY, _ALIASES),
-        _shape("saved", "saved by space: kind name", f"domain:text {_SAVED} created_at:int updated_at:int", _VERSIONS),
-        _shape("consolidation", "consolidation by space: id", _CONSOLIDATION, _PARTS),
-        _shape("saved_use", "saved_use by space: kind name", "uses:int used_at:int"),
-        _shape("reference", "reference by project_id: n", "memory_id:text kind:text branch_id:text? task:text at:int"),
-        _shape("referred", "referred by project_id: memory_id", _STRENGTH),
-        _shape("together", "referred_together by project_id: memory_id other_id", _STRENGTH),
-        _shape(
-            "session",
-            "suggestion_session by project_id: id",
-            _SESSION,
-            _child("suggestions", "suggestion by session_id: n", _SUGGESTION),
-        ),
-        _shape("trust", "trust by project_id: kind key", "accepted:real refused:real at:int"),
+        _shape("branch"),
+        _shape("entity", aliases="entity_alias"),
+        _shape("saved", versions="saved_version"),
+        _shape("consolidation", parts="consolidation_part"),
+        _shape("saved_use"),
+        _shape("reference"),
+        _shape("referred"),
+        _shape("together", "referred_together"),
+        _shape("session", "suggestion_session", suggestions="suggestion"),
+        _shape("trust"),
     )
 }
 

@@ -17,16 +17,13 @@ from ..graph.graph import GraphTable
 from ..rows import IndexedRecord, qualified
 from ..search.filters import files_space
 from ..tables.memories import MemoryTable
-from .document import KINDS, SHAPES, Child, Document, Shape, checked, columns, from_sql, to_sql
+from .document import KINDS, SHAPES, Child, Document, Shape, checked, columns, from_sql, table_columns, to_sql
 from .memories import ABOUT_KINDS, MemoryDocuments, check_about
 
 __all__ = ["DocumentTable", "check_document", "key_order"]
 
 _BATCH = 400
-_RELATIONSHIP = columns(
-    "source_id:text target_id:text type:text confidence:real method:text evidence:text properties:json "
-    "valid_from:int? valid_to:int? recorded_at:int ended_at:int?"
-)
+_RELATIONSHIP = table_columns("relationship", 2)
 _RELATIONSHIPS = (
     f"SELECT r.id, m.id, {qualified([column.name for column in _RELATIONSHIP], 'r')} FROM relationship r "
     "LEFT JOIN memory m ON m.num = r.num AND m.space = r.space"

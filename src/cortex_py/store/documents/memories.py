@@ -19,7 +19,7 @@ from ..database import Row, Session, Sql, batched, marks, rows_among
 from ..packing import unpack
 from ..rows import MEMORY_COLUMNS, IndexedChunk, IndexedRecord, memory_from, qualified
 from ..tables.memories import MemoryTable
-from .document import Document, checked, columns, from_sql, to_sql
+from .document import Document, checked, columns, from_sql, table_columns, to_sql
 
 __all__ = [
     "ABOUT_KINDS", "MEMORY_FIELDS", "MemoryDocuments", "PortableIndex", "check_about", "check_memory", "index_tag",
@@ -29,16 +29,9 @@ __all__ = [
 # Documents about a memory, with its id as their key.
 ABOUT_KINDS = ("mention", "verification", "use")
 
-# `accessed_at` and `grounding` change without the memory; they are in documents of their own.
-MEMORY_FIELDS = columns(
-    "domain:text project_id:text? branch_id:text? namespace:text category:text? role:text? content:text summary:text? "
-    "tags:json source:text? path:text? git_branch:text? user_id:text? agent_id:text? status:text created_at:int "
-    "updated_at:int expires_at:int? tombstoned_at:int? superseded_by:text? version:int duplicate_of:text? "
-    "redactions:json kind:text symbol:text? first_line:int? last_line:int? confinement:text? prior_status:text? "
-    "idempotency_key:text?"
-)
-_VERSION = columns("version:int recorded_at:int operation:text namespace:text tags:json source:text? content:text")
-_MENTION = columns("entity_id:text first:int past:int confidence:real method:text")
+MEMORY_FIELDS = table_columns("memory", 0)
+_VERSION = table_columns("history", 2)
+_MENTION = table_columns("mention", 1)
 _MENTIONS = columns("read:int mentions:json")
 _VERIFICATION = columns("grounding:real? checked_at:int? result:text?")
 _USE = columns("accessed_at:int? recalls:int? recalled_at:int?")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...errors import ConfigurationError
-from ..database import EVERY_ROW, Bounds, Session, Sql, column, marks
+from ..database import DISTRIBUTED, EVERY_ROW, Bounds, Session, Sql, column, marks
 
 __all__ = [
     "EVERY_POLICY",
@@ -127,25 +127,11 @@ class PostgresText:
 
 _ROWS = "caller_rows"
 _ALL = ("SELECT", "INSERT", "UPDATE", "DELETE")
-_BY_SPACE = (
-    *("memory", "tag", "chunk", "history", "purged", "dictionary"),
-    *("entity", "entity_alias", "mention", "relationship", "entity_history"),
-    *("saved", "saved_version", "saved_tag", "saved_use", "saved_change"),
-    *("consolidation", "consolidation_part", "recalled", "verification", "sync_entry", "sync_fact"),
-    *("space_change", "kept_request"),
-)
-_BY_PROJECT = (
-    *("branch", "git_tip", "reference", "referred", "referred_together"),
-    *("suggestion_session", "suggestion", "trust"),
-)
 _BY_FILES = ("scanned_file", "symbol", "import")
 # The space of a row of each table, as an expression over its columns.
 _SPACES = {
-    **dict.fromkeys(_BY_SPACE, "space"),
-    **dict.fromkeys(_BY_PROJECT, "project_id"),
-    **dict.fromkeys(_BY_FILES, "project_id || '/files'"),
+    **{name: f"{space} || '/files'" if name in _BY_FILES else space for name, space in DISTRIBUTED.items()},
     "project": "id",
-    "memory_text": "space",
     "near_space": "space",
 }
 # Tables without a space: facts about the store.
