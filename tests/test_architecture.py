@@ -186,6 +186,21 @@ def test_only_the_store_speaks_sql() -> None:
                 assert not node.value.startswith(("SELECT ", "INSERT ", "UPDATE ", "DELETE FROM")), module
 
 
+def test_rows_are_written_by_the_writers_of_a_session() -> None:
+    """They screen. Engines write their own tables, whose rows are computed; what was screened is written as it is."""
+    written = re.compile(r"\b(?:INSERT (?:OR \w+ )?INTO|UPDATE) (\w+)|\b(?:INSERT INTO|UPDATE) $")
+    for module in MODULES:
+        if _package(module) != "store" or module.name == "database.py":
+            continue
+        for node in _nodes(module):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value:
+                tables = {found[1] for found in written.finditer(node.value)}
+                assert tables <= {"memory_text", "near", "near_space", "chunk", "schema_step", "space_change",
+                    "saved_change", "audit_head", "SET", "OF"}, (module, tables)  # fmt: skip
+    as_they_are = {module.name for module in MODULES if "session.as_is" in module.read_text("utf-8")}
+    assert as_they_are == {"places.py", "documents.py"}
+
+
 def test_no_engine_word_outside_its_module() -> None:
     for module in MODULES:
         if module.name.startswith("sqlite") or module.parent.name == "sqlite":

@@ -15,7 +15,6 @@ from .security.home_key import HomeKey
 from .security.permission import may_read
 from .security.policy import Screen
 from .store.database import Bounds, Database
-from .store.screener import Screener
 from .store.search.filters import Names
 from .store.sqlite import open_sqlite
 from .store.store import Store
@@ -111,5 +110,5 @@ def open_store(
 ) -> Store:
     """`new_store`: create a store even where another one seems to be lost."""
     database = _open_database(settings, clock, key, new_store)
-    database.screener = Screener(Screen.by(settings).column)
+    database.cleaner = Screen.by(settings).column
     return Store(database, backend.dimensions, Names(entity_words, keys_of), may_read)

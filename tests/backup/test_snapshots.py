@@ -165,7 +165,7 @@ def test_a_snapshot_is_of_one_moment_while_others_write(home: Path, project: Pat
                 n += 1
                 with store.database.write() as session:
                     for one, side in zip(pair, ("left", "right"), strict=True):
-                        session.run("UPDATE memory SET content = ? WHERE id = ?", (f"count {n} {side}", one))
+                        session.as_is.run("UPDATE memory SET content = ? WHERE id = ?", (f"count {n} {side}", one))
 
         writer = threading.Thread(target=write)
         writer.start()

@@ -195,11 +195,11 @@ def test_a_deleted_expired_or_confined_memory_is_heard_no_more(home: Path, proje
         cortex.memories.delete(gone.id)
         assert seen() == without
         with store.database.write() as session:
-            session.run("UPDATE memory SET status = 'active', expires_at = ?", (to_micros(clock.now()) + 10,))
+            session.as_is.run("UPDATE memory SET status = 'active', expires_at = ?", (to_micros(clock.now()) + 10,))
         assert seen() == whole
         assert seen(later=10)[1] == []
         with store.database.write() as session:
-            session.run(
+            session.as_is.run(
                 "UPDATE memory SET expires_at = NULL, confinement = 'stage', git_branch = 'b' WHERE id = ?", (gone.id,)
             )
         assert seen() == without

@@ -25,7 +25,7 @@ from cortex_py.errors import ContentBlocked, CortexError, InvalidInput
 from cortex_py.mcp.middleware.logs import JsonLines, PlainLines
 from cortex_py.mcp.registry import EVERY_TOOL
 from cortex_py.mcp.server import build_server
-from cortex_py.store.screener import written_columns
+from cortex_py.store.database import Expression, Sql
 from cortex_py.tables import TABLES
 from inside import database_of
 from planting import Garden, everything_in
@@ -397,44 +397,76 @@ def test_the_declared_columns_are_those_of_the_database(cortex: Cortex) -> None:
 
 
 @each(
-    ("sql", "table", "columns"),
+    "sql",
     [
-        ("INSERT INTO a (x, y) VALUES (?, ?)", "a", [(0, "x"), (1, "y")]),
-        ("INSERT OR REPLACE INTO a (x, n, y) VALUES (?, 1, ?)", "a", [(0, "x"), (1, "y")]),
-        ("INSERT INTO a (x, y) VALUES (COALESCE(?, 'a, b?'), ?) RETURNING n", "a", [(0, "x"), (1, "y")]),
-        (
-            "INSERT INTO a (x, y) VALUES (?, ?) ON CONFLICT (x) DO UPDATE SET y = excluded.y, z = ? WHERE x = ?",
-            "a",
-            [(0, "x"), (1, "y"), (2, "z")],
-        ),
-        ("INSERT INTO a (x, y) SELECT ?, y FROM b WHERE z = ?", "a", [(0, "x")]),
-        ("/* everywhere: all */ UPDATE a SET x = ?, y = y || ?, n = 1 WHERE z = ?", "a", [(0, "x"), (1, "y")]),
-        ("UPDATE a SET x = COALESCE(?, x), y = ? WHERE z IN (?, ?)", "a", [(0, "x"), (1, "y")]),
-        ("DELETE FROM a WHERE x = ?", "", []),
-        ("SELECT x FROM a WHERE x = ?", "", []),
+        "INSERT INTO branch (project_id, id, topic, status, created_at, updated_at) VALUES ('p', 'b', ?, 'x', 1, 1)",
+        "insert or replace\ninto branch (topic) VALUES (?)",
+        "REPLACE INTO branch (topic) VALUES (?)",
+        "UPDATE OR IGNORE branch SET topic = ?",
+        'UPDATE "branch" SET topic = ?',
+        "/* everywhere: find */ UPDATE main.branch SET topic = ? WHERE id = 'b'",
+        "WITH given AS (SELECT ? AS topic) INSERT INTO branch (topic) SELECT topic FROM given",
+        "INSERT INTO memory_text (rowid, words) SELECT num, ? FROM memory",
     ],
 )
-def test_statements_are_read_for_the_columns_they_write(sql: str, table: str, columns: list[tuple[int, str]]) -> None:
-    assert written_columns(sql) == (table, tuple(columns))
+def test_a_statement_that_writes_texts_past_the_screen_is_refused(cortex: Cortex, sql: str) -> None:
+    writes = ("rows", (sql, ("x",))), ("run", (sql, ("x",))), ("run_many", (sql, [("x",)]))
+    with database_of(cortex).write() as session:
+        for name, given in writes:
+            with pytest.raises(ValueError, match="screen"):
+                getattr(session, name)(*given)
+        session.run("DELETE FROM branch WHERE topic = ?", ("x",))
+        assert session.rows("SELECT topic FROM branch WHERE topic = ?", ("x",)) == []
 
 
 def test_what_nobody_thought_of_is_screened_when_it_is_stored(cortex: Cortex, garden: Garden) -> None:
-    """As a new function would write that forgot to screen: below the library, straight into tables."""
-    topic, task = garden.plant("a topic", one_line=True), json.dumps({'say "it"': garden.plant("JSON", word=True)})
+    """As a new function would write that forgot to screen: below the library, straight into tables, in every way."""
+    task = json.dumps({'say "it"': garden.plant("JSON", word=True)})
+    topics = [garden.plant(f"topic {n}", one_line=True) for n in range(3)]
     with database_of(cortex).write() as session:
-        session.run(
-            "INSERT INTO branch (project_id, id, topic, status, created_at, updated_at) VALUES (?, 'b', ?, 'x', 1, 1)",
-            (cortex.project.id, topic),
-        )
-        session.run("UPDATE branch SET git_branch = ? WHERE id = 'b'", (garden.plant("git", word=True),))
+        row = {"project_id": cortex.project.id, "status": "x", "created_at": 1, "updated_at": 1}
+        session.insert("branch", {**row, "id": "a", "topic": topics[0]})
+        session.insert_many("branch", (*row, "id", "topic"), [(*row.values(), "b", topics[1])])
+        session.update("branch", {"git_branch": garden.plant("git", word=True)}, "id = ?", ("a",))
+        changed = Expression("? || topic", (topics[2],))
+        assert session.update("branch", {"topic": changed, "updated_at": 2}, "id = ?", ("b",)) == 1
+        session.update_many("branch", ["git_branch"], "id = ?", [(garden.plant("another", word=True), "b")])
         columns = ("project_id", "n", "memory_id", "kind", "task", "at")
         session.copy("reference", columns, [(cortex.project.id, 1, "m", "k", task, 1)])
+        with pytest.raises(ValueError, match="branch has no summary_of"):
+            session.insert("branch", {**row, "summary_of": "x"})
+        with pytest.raises(KeyError):
+            session.insert("sqlite_schema", {"sql": "x"})
     with database_of(cortex).read() as session:
-        kept = session.rows("SELECT topic, git_branch FROM branch")[0]
+        kept = session.rows("SELECT topic, git_branch FROM branch ORDER BY id")
         stored = session.rows("SELECT task FROM reference")[0][0]
     assert not garden.found_in(iter([("branch", str(kept)), ("reference", stored)]))
-    assert "[REDACTED:" in kept[0]
+    assert all("[REDACTED:" in topic and branch for topic, branch in kept)
     assert json.loads(stored)
+
+
+@pytest.mark.sqlite_only
+def test_a_secret_is_cleaned_from_every_text_column_of_every_table(cortex: Cortex, garden: Garden) -> None:
+    """Each declared table takes a row with a secret in each text that comes from outside."""
+    screened = 0
+    with database_of(cortex).write() as session:
+        for name, table in TABLES.items():
+            outside = {one.name for one in table.columns if one.origin in ("prose", "name", "found")}
+            if table.postgres or not outside:
+                continue
+            row: dict[str, Sql] = {
+                one.name: garden.plant(f"{name}.{one.name}", word=True)
+                if one.name in outside
+                else "x"
+                if one.type in ("text", "json")
+                else 7
+                for one in table.columns
+            }
+            session.insert(name, row)
+            (kept,) = session.rows(f"SELECT {', '.join(sorted(outside))} FROM {name} ORDER BY rowid DESC LIMIT 1")
+            assert not garden.found_in(iter([(name, str(kept))])), name
+            screened += len(outside)
+    assert screened > 40
 
 
 # -- the policy ---------------------------------------------------------------------------------------

@@ -107,9 +107,7 @@ class Shards:
         return self._places[space]
 
 
-class _Session:
-    bounds = None
-
+class _Session(Session):
     def __init__(
         self, shards: Shards, sessions: Sequence[Session], all_of_them: PostgresDatabase, spaces: Sequence[str] = ()
     ) -> None:
@@ -121,10 +119,6 @@ class _Session:
         self._changed = 0
         self._written = False
         self._ending = ExitStack()
-
-    @property
-    def as_is(self) -> Session:
-        return self
 
     def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
         found, places = self._where(sql, params)

@@ -87,7 +87,7 @@ def _grown(folder: Path, records: int) -> tuple[Cortex, str]:
     cortex.memories.recall("plain note")
     with database_of(cortex).write(cortex.project.id) as session:
         seq = store_of(cortex).memories.next_seq(session, cortex.project.id)
-        session.run(_COPY, (records, seq))
+        session.as_is.run(_COPY, (records, seq))
         session.run(_COPY_CHUNKS)
     cortex.memories.recall("plain note")
     return cortex, branch

@@ -187,7 +187,7 @@ def test_only_what_is_listed_goes_everywhere_and_all_of_it_does(
     ids = fill(spread)
     spread.memories.delete(ids[1], hard=True)
     with database_of(spread).write() as session:
-        session.run("UPDATE memory SET graphed = 0 WHERE space = ?", (spread.project.id,))
+        session.as_is.run("UPDATE memory SET graphed = 0 WHERE space = ?", (spread.project.id,))
     clock.advance(days=40)
     spread.upkeep()
     spread.memories.reindex()

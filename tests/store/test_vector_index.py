@@ -274,7 +274,7 @@ def test_a_space_with_any_name_can_have_one(pair: Pair) -> None:
     cortex = pair.cortex
     named = Pair(cortex, 'user:o\'brien %s \\ "x" ?')
     with database_of(cortex).write() as session:
-        session.run("UPDATE memory SET space = ? WHERE branch_id IS NULL", (named.space,))
+        session.as_is.run("UPDATE memory SET space = ? WHERE branch_id IS NULL", (named.space,))
         session.run(
             "UPDATE chunk SET space = ? WHERE num IN (SELECT num FROM memory WHERE space = ?)", (named.space,) * 2
         )

@@ -1,6 +1,6 @@
 """What an engine offers: short transactions, a text index over hashed terms, a change count; and where rows are.
 
-All other SQL of the store is written once against these two protocols, with `?` parameters.
+All other SQL of the store is written once against these two, with `?` parameters.
 
 If the store is spread over several servers, a distributed table has one column that decides where a row is: `space`, or
 `project_id`, which is the space of the project. A statement names that column for each such table, so that it goes to
@@ -11,10 +11,12 @@ sees it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import StoreUnavailable
 from ..tables import TABLES
@@ -24,13 +26,40 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .postgres.vector_index import VectorIndex
-    from .screener import Screener
     from .search.kept_spaces import KeptSpaces
 
 __all__ = [
-    "AUDIT", "COORDINATOR", "DISTRIBUTED", "EVERY_ROW", "FAN_OUTS", "Bounds", "CurrentBounds", "Database", "Row",
-    "ServerLoad", "Session", "Sql", "Vitals", "batched", "by_space", "column", "everywhere", "first", "in_spaces",
-    "marks", "padded", "retry_once", "rows_among", "unbounded", "visible",
+    "AUDIT",
+    "COORDINATOR",
+    "DISTRIBUTED",
+    "EVERY_ROW",
+    "FAN_OUTS",
+    "Bounds",
+    "Changes",
+    "Cleaner",
+    "CurrentBounds",
+    "Database",
+    "Expression",
+    "Row",
+    "ScreenedSession",
+    "ServerLoad",
+    "Session",
+    "Sql",
+    "Values",
+    "Vitals",
+    "batched",
+    "by_space",
+    "column",
+    "everywhere",
+    "first",
+    "in_spaces",
+    "marks",
+    "padded",
+    "replacing",
+    "retry_once",
+    "rows_among",
+    "unbounded",
+    "visible",
 ]  # fmt: skip
 
 
@@ -108,29 +137,190 @@ class ServerLoad:
     spaces_by_worker: Mapping[str, int]
 
 
-class Session(Protocol):
+class Expression(NamedTuple):
+    """A value that the engine computes, with its parameters: `Expression("COALESCE(?, path)", (path,))`."""
+
+    sql: str
+    values: tuple[Sql, ...] = ()
+
+
+# Values of a row by column.
+Values = dict[str, Sql]
+Changes = dict[str, Sql | Expression]
+NewValues = Mapping[str, Sql | Expression]
+
+
+class Session:
     """One transaction. Leaving the block commits, an error rolls back.
 
-    With `bounds`, the engine itself hides all other spaces. Texts are screened for secrets as they are written; `as_is`
-    is the same transaction for rows that were screened where they were made, such as those of a backup.
+    With `bounds`, the engine itself hides all other spaces. Rows are written by `insert`, `update` and their kin, which
+    know the table's declaration: texts are screened for secrets there, and a statement that writes texts past them is
+    refused. `as_is` is the same transaction for rows that were screened where they were made, as those of a backup.
     """
 
-    bounds: Bounds | None
+    bounds: Bounds | None = None
 
     @property
-    def as_is(self) -> Session: ...
+    def as_is(self) -> Session:
+        return self
 
-    def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]: ...
+    def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
+        raise NotImplementedError
 
-    def run(self, sql: str, params: Sequence[Sql] = ()) -> None: ...
+    def run(self, sql: str, params: Sequence[Sql] = ()) -> None:
+        raise NotImplementedError
 
-    def run_many(self, sql: str, params: Iterable[Sequence[Sql]]) -> None: ...
-
-    def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
-        """Insert many new rows in the engine's fastest way."""
+    def run_many(self, sql: str, params: Iterable[Sequence[Sql]]) -> None:
+        raise NotImplementedError
 
     def changed(self) -> int:
         """How many rows the last statement changed."""
+        raise NotImplementedError
+
+    def insert(self, table: str, row: Mapping[str, Sql], end: str = "") -> list[Row]:
+        """Insert a row; what `end` returns. See `replacing` for an `end` that replaces the row of the same key."""
+        return self.rows(_insertion(table, tuple(row), end), tuple(row.values()))
+
+    def insert_many(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Sql]], end: str = "") -> None:
+        self.run_many(_insertion(table, tuple(columns), end), rows)
+
+    def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
+        """Insert many new rows in the engine's fastest way."""
+        self.insert_many(table, columns, rows)
+
+    def update(
+        self, table: str, changes: Mapping[str, Sql | Expression], where: str, params: Sequence[Sql] = ()
+    ) -> int:
+        """Change the rows that meet a condition; how many there were."""
+        spelled = tuple((name, one.sql if isinstance(one, Expression) else "?") for name, one in changes.items())
+        given = [value for one in changes.values() for value in (one.values if isinstance(one, Expression) else (one,))]
+        self.run(_change(table, spelled, where), (*given, *params))
+        return self.changed()
+
+    def update_many(self, table: str, columns: Sequence[str], where: str, rows: Iterable[Sequence[Sql]]) -> None:
+        """Change columns of rows; each item has their values and the parameters of the condition."""
+        self.run_many(_change(table, tuple((name, "?") for name in columns), where), rows)
+
+
+def replacing(table: str, *columns: str) -> str:
+    """The end of an insertion that changes these columns where the key exists already; without any, it changes none."""
+    if not columns:
+        return "ON CONFLICT DO NOTHING"
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
+    return f"ON CONFLICT ({', '.join(TABLES[table].key)}) DO UPDATE SET {changes}"
+
+
+@lru_cache(maxsize=1_024)
+def _insertion(table: str, columns: tuple[str, ...], end: str) -> str:
+    _check_declared(table, columns, end)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks(len(columns))}) {end}".rstrip()
+
+
+@lru_cache(maxsize=1_024)
+def _change(table: str, changes: tuple[tuple[str, str], ...], where: str) -> str:
+    _check_declared(table, [name for name, _ in changes])
+    return f"UPDATE {table} SET {', '.join(f'{name} = {value}' for name, value in changes)} WHERE {where}"
+
+
+def _check_declared(table: str, columns: Sequence[str], end: str = "") -> None:
+    unknown = set(columns) - {column.name for column in TABLES[table].columns}
+    if unknown or "?" in end:
+        raise ValueError(f"{table} has no {', '.join(sorted(unknown)) or 'values in ' + end}")
+
+
+Clean = Callable[[str], str]
+# The function that cleans texts for a column of a table; None if they are stored as they are.
+Cleaner = Callable[[str, str], Clean | None]
+_WRITES = re.compile(r"\b(?:INSERT|UPDATE|MERGE|REPLACE\s+INTO)\b", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+# Tables with texts from outside.
+_SCREENED = frozenset(
+    name for name, table in TABLES.items() if any(one.origin in ("prose", "name", "found") for one in table.columns)
+)
+
+
+class ScreenedSession(Session):
+    """A transaction in which every text is cleaned as the declaration of its column asks."""
+
+    def __init__(self, session: Session, cleaner: Cleaner) -> None:
+        self._session = session
+        self.bounds = session.bounds
+        self._cleaner = cleaner
+
+    @property
+    def as_is(self) -> Session:
+        return self._session
+
+    def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
+        _refuse_texts(sql, params)
+        return self._session.rows(sql, params)
+
+    def run(self, sql: str, params: Sequence[Sql] = ()) -> None:
+        _refuse_texts(sql, params)
+        self._session.run(sql, params)
+
+    def run_many(self, sql: str, params: Iterable[Sequence[Sql]]) -> None:
+        _refuse_texts(sql, params)
+        self._session.run_many(sql, params)
+
+    def changed(self) -> int:
+        return self._session.changed()
+
+    def insert(self, table: str, row: Mapping[str, Sql], end: str = "") -> list[Row]:
+        (values,) = self._cleaned(table, tuple(row), [tuple(row.values())])
+        return self._session.insert(table, dict(zip(row, values, strict=True)), end)
+
+    def insert_many(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Sql]], end: str = "") -> None:
+        self._session.insert_many(table, columns, self._cleaned(table, columns, rows), end)
+
+    def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
+        self._session.copy(table, columns, list(self._cleaned(table, columns, rows)))
+
+    def update(
+        self, table: str, changes: Mapping[str, Sql | Expression], where: str, params: Sequence[Sql] = ()
+    ) -> int:
+        cleaned: Changes = {}
+        for name, one in changes.items():
+            given = one.values if isinstance(one, Expression) else (one,)
+            values = [self._cleaned(table, (name,), [(value,)])[0][0] for value in given]
+            cleaned[name] = Expression(one.sql, tuple(values)) if isinstance(one, Expression) else values[0]
+        return self._session.update(table, cleaned, where, params)
+
+    def update_many(self, table: str, columns: Sequence[str], where: str, rows: Iterable[Sequence[Sql]]) -> None:
+        self._session.update_many(table, columns, where, self._cleaned(table, columns, rows))
+
+    def _cleaned(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Sql]]) -> list[Sequence[Sql]]:
+        """Rows that begin with the values of these columns."""
+        plan = _plan(self._cleaner, table, tuple(columns))
+        return [_clean_row(row, plan) for row in rows]
+
+
+@lru_cache(maxsize=1_024)
+def _plan(cleaner: Cleaner, table: str, columns: tuple[str, ...]) -> tuple[tuple[int, Clean], ...]:
+    """The places of the values that are cleaned, each with what cleans it."""
+    return tuple((place, clean) for place, name in enumerate(columns) if (clean := cleaner(table, name)))
+
+
+def _clean_row(row: Sequence[Sql], plan: Sequence[tuple[int, Clean]]) -> Sequence[Sql]:
+    if not plan:
+        return row
+    cleaned = list(row)
+    for place, clean in plan:
+        if isinstance(text := cleaned[place], str) and text:
+            # A plain str: drivers look at the exact type.
+            cleaned[place] = str(clean(text))
+    return cleaned
+
+
+def _refuse_texts(sql: str, params: object) -> None:
+    if params and _writes_texts(sql):
+        raise ValueError(f"texts are written by insert and update, which screen them, not by: {sql}")
+
+
+@lru_cache(maxsize=2_048)
+def _writes_texts(sql: str) -> bool:
+    """Whether a statement may write a table with texts from outside: it names one and does more than read or remove."""
+    return bool(_WRITES.search(sql)) and not _SCREENED.isdisjoint(word.lower() for word in _WORD.findall(sql))
 
 
 class Database(Protocol):
@@ -139,7 +329,7 @@ class Database(Protocol):
     name: str
     # None if the engine keeps no vector index of its own.
     vector_index: VectorIndex | None
-    screener: Screener | None
+    cleaner: Cleaner | None
     # Whether rows are on several servers, one of which may be down while the others work.
     distributed: bool
 

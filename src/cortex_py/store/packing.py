@@ -111,5 +111,5 @@ class Dictionaries:
     def add(self, session: Session, space: str, data: bytes, at: int) -> int:
         known = self.newest(session, space)
         num = known[0] + 1 if known else 1
-        session.run("INSERT INTO dictionary (space, num, data, created_at) VALUES (?, ?, ?, ?)", (space, num, data, at))
+        session.insert("dictionary", {"space": space, "num": num, "data": data, "created_at": at})
         return num

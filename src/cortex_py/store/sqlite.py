@@ -22,9 +22,8 @@ from ..clock import Clock
 from ..errors import StorageError, StoreBusy, StoreCorrupt, StoreDenied, StoreFull, StoreReadOnly, storage_error
 from ..sqlite_file import CIPHER, SqliteFile, check_library, connect, is_plain, remove
 from ..tracing import span
-from .database import Bounds, Row, Session, Sql, Vitals, marks
+from .database import Cleaner, Row, ScreenedSession, Session, Sql, Vitals
 from .migrations import MIGRATIONS, migrate, refuse_newer
-from .screener import ScreenedSession, Screener
 from .search.kept_spaces import KEPT_FOLDER, KeptSpaces
 
 if TYPE_CHECKING:
@@ -55,15 +54,9 @@ _STEPS: dict[int, tuple[str, ...]] = {
 _ENGINE_STEPS = tuple(_STEPS.get(number, ()) for number in range(1, len(MIGRATIONS) + 1))
 
 
-class _SqliteSession:
-    bounds: Bounds | None = None
-
+class _SqliteSession(Session):
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-
-    @property
-    def as_is(self) -> Session:
-        return self
 
     def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
         deadline.check()
@@ -77,9 +70,6 @@ class _SqliteSession:
         deadline.check()
         self._connection.executemany(sql, params)
 
-    def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
-        self.run_many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks(len(columns))})", rows)
-
     def changed(self) -> int:
         return self._connection.changes()
 
@@ -91,7 +81,7 @@ class SqliteDatabase:
     vector_index: VectorIndex | None = None
     distributed = False
     era = 0
-    screener: Screener | None = None
+    cleaner: Cleaner | None = None
 
     def __init__(self, path: Path, key: bytes | None = None) -> None:
         self._path = path
@@ -112,7 +102,7 @@ class SqliteDatabase:
             raise StoreBusy(f"The store {self._path} is busy.", remedy="Try again.")
         try:
             with self._transaction(_WRITE, derived=derived) as session:
-                yield ScreenedSession(session, self.screener) if self.screener else session
+                yield ScreenedSession(session, self.cleaner) if self.cleaner else session
         finally:
             turn.release()
 

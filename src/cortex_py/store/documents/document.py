@@ -176,14 +176,14 @@ def from_sql(row: Sequence[Any], of: Sequence[Column]) -> dict[str, Any]:
     }
 
 
-def to_sql(data: Mapping[str, Any], of: Sequence[Column]) -> tuple[Sql, ...]:
-    """The values of a row in the order of its columns."""
-    return tuple(
-        json.dumps(data[column.name], ensure_ascii=False, sort_keys=True)
+def to_sql(data: Mapping[str, Any], of: Sequence[Column]) -> dict[str, Sql]:
+    """The values of a row by column, in the order of the columns."""
+    return {
+        column.name: json.dumps(data[column.name], ensure_ascii=False, sort_keys=True)
         if column.type == "json" and data[column.name] is not None
         else data[column.name]
         for column in of
-    )
+    }
 
 
 def checked(data: object, of: Columns, also: Sequence[str] = (), what: str = "document") -> dict[str, Any]:

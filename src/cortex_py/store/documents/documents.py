@@ -17,6 +17,7 @@ from ..graph.graph import GraphTable
 from ..rows import IndexedRecord, qualified
 from ..search.filters import files_space
 from ..tables.memories import MemoryTable
+from ..tables.saved import count_saved_change
 from .document import KINDS, SHAPES, Child, Document, Shape, checked, columns, from_sql, table_columns, to_sql
 from .memories import ABOUT_KINDS, MemoryDocuments, check_about
 
@@ -143,7 +144,7 @@ class DocumentTable:
         else:
             _delete_shape(session, space, SHAPES[kind], key)
             if kind == "saved":
-                _saved_changed(session, space, key)
+                count_saved_change(session, space, key.split("/", 1)[0])
 
     def mend(self, session: Session, space: str) -> None:
         """Drop dangling rows: two machines may have changed both ends."""
@@ -164,11 +165,8 @@ class DocumentTable:
         session.run("DELETE FROM relationship WHERE space = ? AND id = ?", (space, key))
         if data["memory"] is not None and num is None:
             return  # the memory that stated it is gone
-        names = ", ".join(column.name for column in _RELATIONSHIP)
-        session.run(
-            f"INSERT INTO relationship (space, id, num, {names}) VALUES ({marks(3 + len(_RELATIONSHIP))})",
-            (space, key, num, *to_sql(data, _RELATIONSHIP)),
-        )
+        row = {"space": space, "id": key, "num": num, **to_sql(data, _RELATIONSHIP)}
+        session.insert("relationship", row)
 
     def _put_merge(self, session: Session, space: str, key: str, data: Any) -> None:
         session.run("DELETE FROM entity_history WHERE space = ? AND merge_id = ?", (space, key))
@@ -176,31 +174,26 @@ class DocumentTable:
             num = _num(session, space, one["memory"])
             if one["memory"] is not None and num is None:
                 continue
-            session.run(
-                "INSERT INTO entity_history (space, merge_id, into_id, recorded_at, n, kind, num, data) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (space, key, data["into_id"], data["recorded_at"], one["n"], one["kind"], num, _log_json(one, num)),
-            )
+            row = {"space": space, "merge_id": key, "into_id": data["into_id"], "recorded_at": data["recorded_at"]}
+            row |= {"n": one["n"], "kind": one["kind"], "num": num, "data": _log_json(one, num)}
+            session.insert("entity_history", row)
 
     def _put_shape(self, session: Session, space: str, shape: Shape, key: str, data: Any) -> None:
         _delete_shape(session, space, shape, key)
         keys = _key_values(shape, key)
-        names = ", ".join((shape.scope, *shape.keys, *(column.name for column in shape.columns)))
-        values = (space, *keys, *to_sql(data, shape.columns))
-        session.run(f"INSERT INTO {shape.table} ({names}) VALUES ({marks(len(values))})", values)
+        placed = dict(zip((shape.scope, *shape.keys), (space, *keys), strict=True))
+        session.insert(shape.table, {**placed, **to_sql(data, shape.columns)})
         for child in shape.children:
-            names = ", ".join((shape.scope, *child.keys, *(column.name for column in child.columns)))
-            session.run_many(
-                f"INSERT INTO {child.table} ({names}) VALUES ({marks(1 + len(keys) + len(child.columns))})",
-                [(space, *keys, *to_sql(one, child.columns)) for one in data[child.name]],
-            )
+            columns = (shape.scope, *child.keys, *(column.name for column in child.columns))
+            rows = [(space, *keys, *to_sql(one, child.columns).values()) for one in data[child.name]]
+            session.insert_many(child.table, columns, rows)
         if shape.kind == "saved":
             kind, name = keys
-            session.run_many(
-                "INSERT INTO saved_tag (space, kind, tag, name) VALUES (?, ?, ?, ?)",
-                [(space, kind, tag, name) for tag in dict.fromkeys(str(tag).casefold() for tag in data["tags"])],
+            tags = dict.fromkeys(str(tag).casefold() for tag in data["tags"])
+            session.insert_many(
+                "saved_tag", ("space", "kind", "tag", "name"), [(space, kind, tag, name) for tag in tags]
             )
-            _saved_changed(session, space, key)
+            count_saved_change(session, space, str(kind))
 
 
 def check_document(document: Document) -> None:
@@ -297,15 +290,6 @@ def _delete_shape(session: Session, space: str, shape: Shape, key: str) -> None:
     for table, keys in tables:
         where = " AND ".join(f"{name} = ?" for name in (shape.scope, *keys))
         session.run(f"DELETE FROM {table} WHERE {where}", values)
-
-
-def _saved_changed(session: Session, space: str, key: str) -> None:
-    """Other processes watch this counter."""
-    session.run(
-        "INSERT INTO saved_change (space, kind, changes) VALUES (?, ?, 1) "
-        "ON CONFLICT (space, kind) DO UPDATE SET changes = saved_change.changes + 1",
-        (space, key.split("/", 1)[0]),
-    )
 
 
 def _relationship(row: Row) -> Document:

@@ -38,6 +38,7 @@ _USE = columns("accessed_at:int? recalls:int? recalled_at:int?")
 _ID = re.compile(r"[0-9a-f]{40}\Z")
 _NAMES = [column.name for column in MEMORY_FIELDS]
 _BATCH = 100
+_MINE = "space = ? AND num = ?"
 TAG_BYTES = 8
 _START = struct.Struct(">8s16sIQqI")
 _PART = struct.Struct(">IIBII")
@@ -167,25 +168,18 @@ class MemoryDocuments:
         if known:
             num = known[0][0]
             self._memories.replace(session, num, record, seq)
-            session.run(
-                "UPDATE memory SET accessed_at = ?, grounding = ? WHERE space = ? AND num = ?",
-                (*known[0][1:], record.space, num),
-            )
+            kept = {"accessed_at": known[0][1], "grounding": known[0][2]}
+            session.update("memory", kept, _MINE, (record.space, num))
             if record.memory.status == "tombstoned":
                 self._memories.database.unindex_text(session, record.space, num)
             session.run("DELETE FROM history WHERE space = ? AND id = ?", (record.space, identity))
         else:
             num = self._memories.insert(session, record, seq)
             # Counts as read for the graph, unless a document that follows says otherwise.
-            session.run("UPDATE memory SET graphed = 1 WHERE space = ? AND num = ?", (record.space, num))
-        session.run(
-            "UPDATE memory SET prior_status = ? WHERE space = ? AND num = ?", (data["prior_status"], record.space, num)
-        )
-        session.run_many(
-            "INSERT INTO history (space, id, version, recorded_at, operation, namespace, tags, source, content) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(record.space, identity, *to_sql(one, _VERSION)) for one in data["versions"]],
-        )
+            session.update("memory", {"graphed": 1}, _MINE, (record.space, num))
+        session.update("memory", {"prior_status": data["prior_status"]}, _MINE, (record.space, num))
+        for one in data["versions"]:
+            session.insert("history", {"space": record.space, "id": identity, **to_sql(one, _VERSION)})
 
     def put_about(self, session: Session, space: str, document: Document) -> None:
         """Write mentions, a verification or uses of a memory, if the memory exists."""
@@ -206,30 +200,21 @@ class MemoryDocuments:
     def _write_about(self, session: Session, space: str, num: int, kind: str, key: str, data: Any) -> None:
         if kind == "mention":
             session.run("DELETE FROM mention WHERE +space = ? AND num = ?", (space, num))
-            session.run("UPDATE memory SET graphed = ? WHERE space = ? AND num = ?", (data["read"], space, num))
-            session.run_many(
-                "INSERT INTO mention (space, num, entity_id, first, past, confidence, method) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(space, num, *to_sql(one, _MENTION)) for one in data["mentions"]],
-            )
+            session.update("memory", {"graphed": data["read"]}, _MINE, (space, num))
+            for one in data["mentions"]:
+                session.insert("mention", {"space": space, "num": num, **to_sql(one, _MENTION)})
         elif kind == "verification":
-            session.run("UPDATE memory SET grounding = ? WHERE space = ? AND num = ?", (data["grounding"], space, num))
+            session.update("memory", {"grounding": data["grounding"]}, _MINE, (space, num))
             session.run("DELETE FROM verification WHERE space = ? AND memory_id = ?", (space, key))
             if data["result"] is not None:
-                session.run(
-                    "INSERT INTO verification (space, memory_id, checked_at, result) VALUES (?, ?, ?, ?)",
-                    (space, key, data["checked_at"] or 0, data["result"]),
-                )
+                row = {"checked_at": data["checked_at"] or 0, "result": data["result"]}
+                session.insert("verification", {"space": space, "memory_id": key, **row})
         else:
-            session.run(
-                "UPDATE memory SET accessed_at = ? WHERE space = ? AND num = ?", (data["accessed_at"], space, num)
-            )
+            session.update("memory", {"accessed_at": data["accessed_at"]}, _MINE, (space, num))
             session.run("DELETE FROM recalled WHERE space = ? AND memory_id = ?", (space, key))
             if data["recalls"] is not None:
-                session.run(
-                    "INSERT INTO recalled (space, memory_id, recalls, recalled_at) VALUES (?, ?, ?, ?)",
-                    (space, key, data["recalls"], data["recalled_at"] or 0),
-                )
+                row = {"recalls": data["recalls"], "recalled_at": data["recalled_at"] or 0}
+                session.insert("recalled", {"space": space, "memory_id": key, **row})
 
 
 def check_about(document: Document) -> None:

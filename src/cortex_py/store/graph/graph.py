@@ -157,24 +157,21 @@ class GraphTable(EntityTable, RelationshipTable):
 
     def mark_given(self, session: Session, space: str, ids: Sequence[str]) -> None:
         """Mark entities as created by a user, whether memories mention them or not."""
-        session.run_many("UPDATE entity SET given = 1 WHERE space = ? AND id = ?", [(space, one) for one in ids])
+        session.update_many("entity", ["given"], "space = ? AND id = ?", [(1, space, one) for one in ids])
 
     def mark_read(self, session: Session, space: str, nums: Sequence[int]) -> None:
         """Mark memories as read for the graph."""
-        session.run_many("UPDATE memory SET graphed = 1 WHERE space = ? AND num = ?", [(space, num) for num in nums])
+        session.update_many("memory", ["graphed"], "space = ? AND num = ?", [(1, space, num) for num in nums])
 
     def mark_unread(self, session: Session, space: str, where: str, params: Sequence[Sql], limit: int) -> int:
         """Mark the newest memories `m` that meet a condition to be read for the graph again; returns how many."""
-        session.run(
-            "UPDATE memory SET graphed = 0 WHERE space = ? AND num IN (SELECT m.num FROM memory m WHERE m.space = ? "
-            f"AND m.kind = 'note' AND {where} ORDER BY m.num DESC LIMIT ?)",
-            (space, space, *params, limit),
-        )
-        return session.changed()
+        newest = f"m.space = ? AND m.kind = 'note' AND {where} ORDER BY m.num DESC LIMIT ?"
+        mine = f"space = ? AND num IN (SELECT m.num FROM memory m WHERE {newest})"
+        return session.update("memory", {"graphed": 0}, mine, (space, space, *params, limit))
 
     def mark_pending(self, session: Session, space: str, nums: Sequence[int]) -> None:
         """Mark new memories to be read soon, in their order."""
-        session.run_many("UPDATE memory SET graphed = 2 WHERE space = ? AND num = ?", [(space, num) for num in nums])
+        session.update_many("memory", ["graphed"], "space = ? AND num = ?", [(2, space, num) for num in nums])
 
     def pending(self, session: Session, spaces: Sequence[str] | None, limit: int) -> dict[str, list[int]]:
         """Memories that are to be read soon, by space, the oldest first; of some spaces, or of all."""
@@ -193,11 +190,8 @@ class GraphTable(EntityTable, RelationshipTable):
 
     def claim(self, session: Session, space: str, num: int, version: int) -> bool:
         """Take a pending memory in this transaction; False if it changed, or if somebody else has read it."""
-        session.run(
-            "UPDATE memory SET graphed = 1 WHERE space = ? AND num = ? AND version = ? AND graphed = 2",
-            (space, num, version),
-        )
-        return session.changed() == 1
+        waiting = "space = ? AND num = ? AND version = ? AND graphed = 2"
+        return session.update("memory", {"graphed": 1}, waiting, (space, num, version)) == 1
 
     def unread(self, session: Session, limit: int) -> dict[str, list[int]]:
         """Memories that were not read for the graph yet, by space."""
@@ -282,9 +276,9 @@ class GraphTable(EntityTable, RelationshipTable):
                 for row in (*plan.touched, *plan.loops, *plan.duplicates)
             ),
         ]
-        session.run_many(
-            "INSERT INTO entity_history (space, merge_id, n, into_id, kind, num, data, recorded_at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        session.insert_many(
+            "entity_history",
+            ("space", "merge_id", "n", "into_id", "kind", "num", "data", "recorded_at"),
             [(space, merge_id, n, into, kind, num, data, at) for n, (kind, num, data) in enumerate(log)],
         )
         self.delete_relationships(session, space, sorted(gone))
@@ -384,10 +378,8 @@ class GraphTable(EntityTable, RelationshipTable):
             self.add_relationships(session, [row for row in rows if row.source_id in there and row.target_id in there])
 
     def _move(self, session: Session, rows: Sequence[RelationshipRow]) -> None:
-        session.run_many(
-            "UPDATE relationship SET source_id = ?, target_id = ?, properties = ? WHERE space = ? AND id = ?",
-            [(row.source_id, row.target_id, as_json(row.properties), row.space, row.id) for row in rows],
-        )
+        moved = [(row.source_id, row.target_id, as_json(row.properties), row.space, row.id) for row in rows]
+        session.update_many("relationship", ("source_id", "target_id", "properties"), "space = ? AND id = ?", moved)
 
     def _mentions_in(self, session: Session, space: str, ids: Sequence[str]) -> list[MentionRow]:
         statement = f"{MENTIONS} WHERE space = ? AND entity_id IN ({{}}) ORDER BY entity_id, num, first"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import NamedTuple, TypeVar
 
 from ...records import LIVE_STATUSES
-from ..database import Row, Session, Sql, batched, marks, padded, rows_among
+from ..database import Expression, Row, Session, Sql, batched, marks, padded, replacing, rows_among
 
 __all__ = [
     "MENTIONS", "RELATIONSHIP", "AliasRow", "EdgeRow", "EntityRow", "EntityTable", "MentionPlace", "MentionRow",
@@ -165,7 +165,6 @@ def filled(ids: Sequence[str]) -> list[str]:
 _ENTITY = "e.space, e.id, e.name, e.type, e.key, e.properties, e.created_at, e.updated_at, e.given"
 # After a prefix: sorts after every text that begins with it.
 _LAST = "\U0010ffff"
-_PUT_ALIAS = "INSERT INTO entity_alias (space, entity_id, alias, key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
 
 class EntityTable:
@@ -173,21 +172,17 @@ class EntityTable:
 
     def add_entities(self, session: Session, rows: Iterable[EntityRow]) -> None:
         added = list(rows)
-        session.run_many(
-            "INSERT INTO entity (name, folded, type, key, properties, updated_at, given, created_at, space, id) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        session.insert_many(
+            "entity",
+            (*_ENTITY_VALUES, "created_at", "space", "id"),
             [(*_entity_values(row), row.created_at, row.space, row.id) for row in added],
         )
         _put_aliases(session, added)
 
     def update_entity(self, session: Session, row: EntityRow) -> bool:
         """Replace an entity and its aliases; False if it does not exist."""
-        session.run(
-            "UPDATE entity SET name = ?, folded = ?, type = ?, key = ?, properties = ?, updated_at = ?, given = ? "
-            "WHERE space = ? AND id = ?",
-            (*_entity_values(row), row.space, row.id),
-        )
-        if not session.changed():
+        changes = dict(zip(_ENTITY_VALUES, _entity_values(row), strict=True))
+        if not session.update("entity", changes, "space = ? AND id = ?", (row.space, row.id)):
             return False
         session.run("DELETE FROM entity_alias WHERE space = ? AND entity_id = ?", (row.space, row.id))
         _put_aliases(session, [row])
@@ -195,7 +190,8 @@ class EntityTable:
 
     def add_aliases(self, session: Session, space: str, entity_id: str, aliases: Iterable[AliasRow]) -> None:
         """Add aliases to those of an entity."""
-        session.run_many(_PUT_ALIAS, [(space, entity_id, alias.alias, alias.key) for alias in aliases])
+        rows = [(space, entity_id, alias.alias, alias.key) for alias in aliases]
+        session.insert_many("entity_alias", _ALIAS, rows, replacing("entity_alias"))
 
     def entities(self, session: Session, space: str, ids: Sequence[str]) -> dict[str, EntityRow]:
         """The entities that exist, by id."""
@@ -292,12 +288,8 @@ class EntityTable:
 
     def add_mentions(self, session: Session, rows: Iterable[MentionRow]) -> None:
         """Add mentions; one at the same place of the same memory is replaced."""
-        session.run_many(
-            "INSERT INTO mention (space, entity_id, num, first, past, confidence, method) VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (space, entity_id, num, first) DO UPDATE SET past = excluded.past, "
-            "confidence = excluded.confidence, method = excluded.method",
-            rows,
-        )
+        again = replacing("mention", "past", "confidence", "method")
+        session.insert_many("mention", MentionRow._fields, rows, again)
 
     def mention_counts(self, session: Session, space: str, ids: Sequence[str], sight: Sight) -> dict[str, int]:
         """How many visible memories mention each entity; every id is in the result."""
@@ -348,13 +340,18 @@ class EntityTable:
         return found
 
 
+_ALIAS = ("space", "entity_id", "alias", "key")
+_ENTITY_VALUES = ("name", "folded", "type", "key", "properties", "updated_at", "given")
+
+
 def _entity_values(row: EntityRow) -> tuple[Sql, ...]:
     properties = as_json(row.properties)
     return row.name, row.name.casefold(), row.type, row.key, properties, row.updated_at, int(row.given)
 
 
 def _put_aliases(session: Session, rows: Iterable[EntityRow]) -> None:
-    session.run_many(_PUT_ALIAS, [(row.space, row.id, alias.alias, alias.key) for row in rows for alias in row.aliases])
+    aliases = [(row.space, row.id, alias.alias, alias.key) for row in rows for alias in row.aliases]
+    session.insert_many("entity_alias", _ALIAS, aliases, replacing("entity_alias"))
 
 
 _ENDS = ("source_id", "target_id")
@@ -365,10 +362,7 @@ _EDGE = "r.id, r.source_id, r.target_id, r.type, r.confidence"
 
 class RelationshipTable:
     def add_relationships(self, session: Session, rows: Iterable[RelationshipRow]) -> None:
-        session.run_many(
-            f"INSERT INTO relationship ({RELATIONSHIP.replace('r.', '')}) VALUES ({marks(14)})",
-            map(relationship_values, rows),
-        )
+        session.insert_many("relationship", _RELATIONSHIP_COLUMNS, map(relationship_values, rows))
 
     def relationship(
         self, session: Session, space: str, relationship_id: str, sight: Sight | None = None
@@ -461,12 +455,9 @@ class RelationshipTable:
 
         To keep what was believed before, end the old row and add one with the new validity.
         """
-        session.run(
-            "UPDATE relationship SET valid_to = COALESCE(?, valid_to), ended_at = COALESCE(?, ended_at) "
-            "WHERE space = ? AND id = ?",
-            (valid_to, ended_at, space, relationship_id),
-        )
-        return session.changed() > 0
+        ends = {"valid_to": valid_to, "ended_at": ended_at}
+        changes = {name: Expression(f"COALESCE(?, {name})", (at,)) for name, at in ends.items()}
+        return session.update("relationship", changes, "space = ? AND id = ?", (space, relationship_id)) > 0
 
     def delete_relationships(self, session: Session, space: str, ids: Sequence[str]) -> int:
         removed = 0

@@ -26,18 +26,18 @@ from ...tracing import span
 from ..database import (
     DISTRIBUTED,
     Bounds,
+    Cleaner,
     CurrentBounds,
     Row,
+    ScreenedSession,
     ServerLoad,
     Session,
     Sql,
     Vitals,
     column,
-    marks,
     unbounded,
 )
 from ..migrations import MIGRATIONS, read_steps
-from ..screener import ScreenedSession, Screener
 from .acknowledged import Acknowledged
 from .coordination import Leader, Notices
 from .distribution import complete, distributed_tables, size_on_workers, spaces_by_worker
@@ -151,17 +151,13 @@ _CHECKS = (
 _PLANNED = ("memory_text", " near_", "unnest(")
 
 
-class _PostgresSession:
+class _PostgresSession(Session):
     def __init__(self, connection: Connection, bounds: Bounds | None) -> None:
         self._cursor = connection.cursor(binary=True)
         self.bounds = bounds
         self.announced = False
         # The last change of each space that was written here.
         self.changes: dict[str, int] = {}
-
-    @property
-    def as_is(self) -> Session:
-        return self
 
     def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
         deadline.check()
@@ -185,7 +181,7 @@ class _PostgresSession:
     def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
         if self.bounds is not None:
             # COPY is not allowed for a caller's role: policies check every row.
-            self.run_many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks(len(columns))})", rows)
+            self.insert_many(table, columns, rows)
             return
         with self._cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN".encode()) as stream:
             for row in rows:
@@ -222,7 +218,7 @@ class PostgresDatabase(PostgresText):
     """One database, a bounded number of connections, each used by one thread at a time."""
 
     name = "postgresql"
-    screener: Screener | None = None
+    cleaner: Cleaner | None = None
     kept_spaces = None
 
     def __init__(
@@ -272,7 +268,7 @@ class PostgresDatabase(PostgresText):
     @contextmanager
     def write(self, *spaces: str, derived: bool = False) -> Iterator[Session]:
         with self.writing_as(self._bounds(), *spaces, derived=derived) as session:
-            yield ScreenedSession(session, self.screener) if self.screener else session
+            yield ScreenedSession(session, self.cleaner) if self.cleaner else session
 
     @contextmanager
     def writing_as(self, bounds: Bounds | None, *spaces: str, derived: bool = False) -> Iterator[Session]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import StorageError, storage_error
-from ..database import Database, Session
+from ..database import Database, Session, replacing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -189,10 +189,7 @@ def _setting(session: Session, key: str) -> str | None:
 
 
 def _set(session: Session, key: str, value: str) -> None:
-    session.run(
-        "INSERT INTO setting (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (key, value),
-    )
+    session.insert("setting", {"key": key, "value": value}, replacing("setting", "value"))
 
 
 def _purged_since(session: Session, space: str, seq: int) -> bool:

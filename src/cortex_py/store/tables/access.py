@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..database import Row, Session, first, marks
+from ..database import Expression, Row, Session, Values, first, replacing
 
 __all__ = ["AccessTable", "AuditTable", "GrantRow", "MemberRow", "OrgProject", "TenantTable"]
 
@@ -42,14 +42,14 @@ class TenantTable:
         return tuple(int(value) for value in rows[0])
 
     def _changed(self, session: Session) -> None:
-        session.run("UPDATE tenancy SET revision = revision + 1 WHERE one = 1")
+        session.update("tenancy", {"revision": Expression("revision + 1")}, "one = 1")
 
     # -- organisations and their members ----------------------------------------------------------
 
     def add_org(self, session: Session, name: str, at: int) -> bool:
         """Whether it is new."""
         self._changed(session)
-        session.run("INSERT INTO organisation (name, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, at))
+        session.insert("organisation", {"name": name, "created_at": at}, replacing("organisation"))
         return session.changed() == 1
 
     def orgs(self, session: Session) -> list[tuple[str, int]]:
@@ -60,18 +60,14 @@ class TenantTable:
 
     def put_member(self, session: Session, org: str, user: str, level: str, at: int) -> None:
         self._changed(session)
-        session.run(
-            "INSERT INTO org_member (org, user_id, level, since) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (org, user_id) DO UPDATE SET level = excluded.level",
-            (org, user, level, at),
-        )
+        row: Values = {"org": org, "user_id": user, "level": level, "since": at}
+        session.insert("org_member", row, replacing("org_member", "level"))
 
     def add_member(self, session: Session, org: str, user: str, level: str, at: int) -> bool:
         """Make a person a member; one who already is keeps their level. Whether they are new."""
         self._changed(session)
-        session.run(
-            "INSERT INTO org_member (org, user_id, level, since) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (org, user, level, at),
+        session.insert(
+            "org_member", {"org": org, "user_id": user, "level": level, "since": at}, replacing("org_member")
         )
         return session.changed() == 1
 
@@ -99,9 +95,7 @@ class TenantTable:
 
     def add_group(self, session: Session, org: str, name: str, at: int) -> bool:
         self._changed(session)
-        session.run(
-            "INSERT INTO org_group (org, name, created_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (org, name, at)
-        )
+        session.insert("org_group", {"org": org, "name": name, "created_at": at}, replacing("org_group"))
         return session.changed() == 1
 
     def groups(self, session: Session, org: str) -> dict[str, list[str]]:
@@ -127,10 +121,7 @@ class TenantTable:
 
     def add_to_group(self, session: Session, org: str, group: str, user: str) -> None:
         self._changed(session)
-        session.run(
-            "INSERT INTO group_member (org, group_name, user_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            (org, group, user),
-        )
+        session.insert("group_member", {"org": org, "group_name": group, "user_id": user}, replacing("group_member"))
 
     def remove_from_group(self, session: Session, org: str, group: str, user: str) -> bool:
         self._changed(session)
@@ -159,21 +150,14 @@ class TenantTable:
 
     def put_project(self, session: Session, project_id: str, org: str, restricted: bool) -> None:
         self._changed(session)
-        session.run(
-            "INSERT INTO project_org (project_id, org, restricted) VALUES (?, ?, ?) "
-            "ON CONFLICT (project_id) DO UPDATE SET org = excluded.org, restricted = excluded.restricted",
-            (project_id, org, int(restricted)),
-        )
+        row: Values = {"project_id": project_id, "org": org, "restricted": int(restricted)}
+        session.insert("project_org", row, replacing("project_org", "org", "restricted"))
 
     # -- grants -----------------------------------------------------------------------------------
 
     def put_grant(self, session: Session, row: GrantRow) -> None:
         self._changed(session)
-        session.run(
-            "INSERT INTO project_grant (project_id, kind, grantee, level) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (project_id, kind, grantee) DO UPDATE SET level = excluded.level",
-            row,
-        )
+        session.insert("project_grant", row._asdict(), replacing("project_grant", "level"))
 
     def remove_grants(self, session: Session, project_id: str, kinds: Sequence[str], grantee: str | None) -> int:
         """Revoke grants on a project: those of one grantee, or all of the kinds."""
@@ -205,7 +189,11 @@ class TenantTable:
         return [(row[0], row[1]) for row in rows]
 
 
-_COLUMNS = "id, user_id, agent_id, scopes, created_at, expires_at, last_used_at, revoked_at, org, project_id"
+_TOKEN = (
+    "id", "user_id", "agent_id", "scopes", "created_at", "expires_at", "last_used_at", "revoked_at", "org",
+    "project_id",
+)  # fmt: skip
+_COLUMNS = ", ".join(_TOKEN)
 
 
 class AccessTable:
@@ -215,7 +203,7 @@ class AccessTable:
     """
 
     def add(self, session: Session, row: Row, digest: str) -> None:
-        session.run(f"INSERT INTO api_token (digest, {_COLUMNS}) VALUES ({marks(11)})", (digest, *row))
+        session.insert("api_token", {"digest": digest, **dict(zip(_TOKEN, row, strict=True))})
 
     def all(self, session: Session) -> list[Row]:
         return session.rows(f"SELECT {_COLUMNS} FROM api_token ORDER BY created_at, id")
@@ -227,13 +215,11 @@ class AccessTable:
         return first(session, f"SELECT {_COLUMNS} FROM api_token WHERE id = ?", (id,))
 
     def revoke(self, session: Session, id: str, now: int) -> None:
-        session.run("UPDATE api_token SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", (now, id))
+        session.update("api_token", {"revoked_at": now}, "id = ? AND revoked_at IS NULL", (id,))
 
     def used(self, session: Session, uses: Iterable[tuple[str, int]]) -> None:
-        session.run_many(
-            "UPDATE api_token SET last_used_at = ? WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
-            ((moment, id, moment) for id, moment in uses),
-        )
+        last = "id = ? AND (last_used_at IS NULL OR last_used_at < ?)"
+        session.update_many("api_token", ["last_used_at"], last, [(moment, id, moment) for id, moment in uses])
 
 
 class AuditTable:
@@ -246,8 +232,8 @@ class AuditTable:
         return (int(rows[0][0]) - 1, str(rows[0][1]), str(rows[0][2])) if rows else None
 
     def append(self, session: Session, number: int, event: str, hash: str, seal: str) -> None:
-        session.run("INSERT INTO audit_event (n, event, hash) VALUES (?, ?, ?)", (number, event, hash))
-        session.run("UPDATE audit_head SET events = ?, hash = ?, seal = ? WHERE one = 1", (number, hash, seal))
+        session.insert("audit_event", {"n": number, "event": event, "hash": hash})
+        session.update("audit_head", {"events": number, "hash": hash, "seal": seal}, "one = 1")
 
     def head(self, session: Session) -> tuple[int, str, str] | None:
         rows = session.rows("SELECT events, hash, seal FROM audit_head WHERE one = 1")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..database import Session, batched, column, first, marks, rows_among
+from ..database import Changes, Expression, Session, Values, batched, column, first, marks, replacing, rows_among
 from ..search.filters import GROUNDED_WORDS, Where
 
 __all__ = ["Consolidation", "ConsolidationTable", "RecallTable", "VerificationTable"]
@@ -33,15 +33,11 @@ class Consolidation:
 
 class ConsolidationTable:
     def add(self, session: Session, made: Consolidation) -> None:
-        session.run(
-            "INSERT INTO consolidation (space, id, result_id, strategy, method, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-            (made.space, made.id, made.result_id, made.strategy, made.method, made.created_at),
-        )
-        session.run_many(
-            "INSERT INTO consolidation_part (space, consolidation_id, n, memory_id, prior_status) "
-            "VALUES (?, ?, ?, ?, ?)",
-            [(made.space, made.id, n, memory_id, status) for n, (memory_id, status) in enumerate(made.parts)],
-        )
+        names = ("space", "id", "result_id", "strategy", "method", "created_at")
+        session.insert("consolidation", {name: getattr(made, name) for name in names})
+        columns = ("space", "consolidation_id", "n", "memory_id", "prior_status")
+        parts = [(made.space, made.id, n, memory_id, status) for n, (memory_id, status) in enumerate(made.parts)]
+        session.insert_many("consolidation_part", columns, parts)
 
     def of_result(self, session: Session, space: str, result_id: str) -> Consolidation | None:
         """The consolidation that made a record, if it was made of others."""
@@ -71,16 +67,13 @@ class ConsolidationTable:
         return {row[0] for row in rows}
 
     def mark_undone(self, session: Session, space: str, consolidation_id: str, at: int) -> None:
-        session.run("UPDATE consolidation SET undone_at = ? WHERE space = ? AND id = ?", (at, space, consolidation_id))
+        session.update("consolidation", {"undone_at": at}, "space = ? AND id = ?", (space, consolidation_id))
 
     def replace(self, session: Session, space: str, ids: Sequence[str], result_id: str, at: int, seq: int) -> None:
         """Mark records as superseded by another."""
         for some in batched(ids, _BATCH):
-            session.run(
-                "UPDATE memory SET status = 'superseded', superseded_by = ?, updated_at = ?, seq = ? "
-                f"WHERE space = ? AND id IN ({marks(len(some))})",
-                (result_id, at, seq, space, *some),
-            )
+            changes: Changes = {"status": "superseded", "superseded_by": result_id, "updated_at": at, "seq": seq}
+            session.update("memory", changes, f"space = ? AND id IN ({marks(len(some))})", (space, *some))
 
     def reinstate(
         self, session: Session, space: str, memory_id: str, result_id: str, status: str, at: int, seq: int
@@ -89,19 +82,12 @@ class ConsolidationTable:
 
         A record that was deleted meanwhile stays deleted and gets that status when it is restored.
         """
-        mine = "WHERE space = ? AND id = ? AND superseded_by = ?"
-        session.run(
-            "UPDATE memory SET status = ?, superseded_by = NULL, updated_at = ?, seq = ? "
-            f"{mine} AND status = 'superseded'",
-            (status, at, seq, space, memory_id, result_id),
-        )
-        if session.changed() == 1:
+        mine, key = "space = ? AND id = ? AND superseded_by = ?", (space, memory_id, result_id)
+        changes = {"status": status, "superseded_by": None, "updated_at": at, "seq": seq}
+        if session.update("memory", changes, f"{mine} AND status = 'superseded'", key) == 1:
             return True
-        session.run(
-            "UPDATE memory SET superseded_by = NULL, "
-            f"prior_status = CASE prior_status WHEN 'superseded' THEN ? ELSE prior_status END, seq = ? {mine}",
-            (status, seq, space, memory_id, result_id),
-        )
+        prior = Expression("CASE prior_status WHEN 'superseded' THEN ? ELSE prior_status END", (status,))
+        session.update("memory", {"superseded_by": None, "prior_status": prior, "seq": seq}, mine, key)
         return False
 
     def replaced_by(self, session: Session, space: str, result_id: str) -> list[str]:
@@ -118,12 +104,13 @@ class RecallTable:
 
     def add(self, session: Session, counts: Mapping[tuple[str, str], tuple[int, int]]) -> None:
         """Add recalls, by (space, id)."""
-        session.run_many(
-            "INSERT INTO recalled (space, memory_id, recalls, recalled_at) VALUES (?, ?, ?, ?) "
+        session.insert_many(
+            "recalled",
+            ("space", "memory_id", "recalls", "recalled_at"),
+            [(*key, count, at) for key, (count, at) in counts.items()],
             "ON CONFLICT (space, memory_id) DO UPDATE "
             "SET recalls = recalled.recalls + excluded.recalls, recalled_at = CASE WHEN excluded.recalled_at > "
             "recalled.recalled_at THEN excluded.recalled_at ELSE recalled.recalled_at END",
-            [(*key, count, at) for key, (count, at) in counts.items()],
         )
 
     def of(self, session: Session, space: str, memory_id: str) -> tuple[int, int]:
@@ -144,11 +131,8 @@ class RecallTable:
 class VerificationTable:
     def put(self, session: Session, space: str, memory_id: str, checked_at: int, result: str) -> None:
         """Store a result in place of the previous one."""
-        session.run(
-            "INSERT INTO verification (space, memory_id, checked_at, result) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (space, memory_id) DO UPDATE SET checked_at = excluded.checked_at, result = excluded.result",
-            (space, memory_id, checked_at, result),
-        )
+        row: Values = {"space": space, "memory_id": memory_id, "checked_at": checked_at, "result": result}
+        session.insert("verification", row, replacing("verification", "checked_at", "result"))
 
     def get(self, session: Session, space: str, memory_id: str) -> str | None:
         row = first(session, "SELECT result FROM verification WHERE space = ? AND memory_id = ?", (space, memory_id))

@@ -14,10 +14,13 @@ from ...clock import from_micros
 from ...records import LIVE_STATUSES, Memory, Status, Version
 from ..database import (
     EVERY_ROW,
+    Changes,
     Database,
+    Expression,
     Row,
     Session,
     Sql,
+    Values,
     batched,
     by_space,
     column,
@@ -25,10 +28,11 @@ from ..database import (
     in_spaces,
     marks,
     padded,
+    replacing,
     rows_among,
 )
 from ..packing import Dictionaries, unpack
-from ..rows import MEMORY_COLUMNS, PACKED_COLUMNS, IndexedRecord, memory_from, memory_values, qualified
+from ..rows import MEMORY_COLUMNS, PACKED_COLUMNS, IndexedRecord, memory_from, memory_values, qualified, to_sql
 from ..search.filters import Where
 
 __all__ = ["EmptyChunk", "MemoryTable", "purge_rows"]
@@ -37,19 +41,13 @@ _COLUMNS = qualified((*MEMORY_COLUMNS, *PACKED_COLUMNS), "m")
 _CONTENT = MEMORY_COLUMNS.index("content")
 _PACKED = len(MEMORY_COLUMNS)
 _EXTRA_COLUMNS = ("space", "seq", "digest", "idempotency_key", "length", "flags", "author")
+_TAG_COLUMNS = ("space", "tag", "num")
 _CHUNK_COLUMNS = ("num", "n", "space", "first", "past", "by_assistant", "terms", "vector")
-_INSERT = (
-    f"INSERT INTO memory ({', '.join((*MEMORY_COLUMNS, *_EXTRA_COLUMNS))}) "
-    f"VALUES ({marks(len(MEMORY_COLUMNS) + len(_EXTRA_COLUMNS))}) RETURNING num"
-)
-_UPDATE = (
-    f"UPDATE memory SET {', '.join(f'{column} = ?' for column in (*MEMORY_COLUMNS, *_EXTRA_COLUMNS[1:]))}, "
-    "packed = NULL, packed_with = NULL WHERE space = ? AND num = ?"
-)
-_NEXT = (
-    "INSERT INTO space_change (space, seq) VALUES (?, 1) "
-    "ON CONFLICT (space) DO UPDATE SET seq = space_change.seq + 1 RETURNING seq"
-)
+_WRITTEN = (*MEMORY_COLUMNS, *_EXTRA_COLUMNS)
+_CHANGED = (*MEMORY_COLUMNS, *_EXTRA_COLUMNS[1:], "packed", "packed_with")
+_NEXT = "ON CONFLICT (space) DO UPDATE SET seq = space_change.seq + 1 RETURNING seq"
+# A record of a space.
+_MINE = "space = ? AND num = ?"
 _NEWEST_FIRST = "ORDER BY m.created_at DESC, m.id DESC"
 # The live records of a line of work. Without the `+`, SQLite would read all live records of the space.
 _OF_LINE = f"m.space = ? AND m.branch_id = ? AND +m.status IN ({marks(len(LIVE_STATUSES))})"
@@ -76,8 +74,6 @@ _FORGET_IN_SPACE = (
     "DELETE FROM consolidation_part WHERE space = ? AND EXISTS (SELECT 1 FROM consolidation c "
     "WHERE c.space = consolidation_part.space AND c.id = consolidation_part.consolidation_id AND c.result_id IN {ids})",
     "DELETE FROM consolidation WHERE space = ? AND result_id IN {ids}",
-    # Records that a purged one superseded stay superseded.
-    "UPDATE memory SET superseded_by = NULL WHERE space = ? AND superseded_by IN {ids}",
 )
 # Entities that only purged records mention are removed, unless they were created by hand, described or related.
 _FORGET_NAME = (
@@ -245,14 +241,10 @@ class MemoryTable:
         statement = "SELECT num, seq FROM memory WHERE +space = ? AND num IN ({})"
         current: dict[int, int] = dict(rows_among(session, statement, (space,), nums))
         same = [(one, vector) for one, vector in made if current.get(one.num) == one.seq]
-        session.run_many(
-            "UPDATE chunk SET vector = ? WHERE space = ? AND num = ? AND n = ?",
-            [(vector, space, one.num, one.n) for one, vector in same],
-        )
-        session.run_many(
-            "UPDATE memory SET seq = ? WHERE space = ? AND num = ?",
-            [(seq, space, num) for num in sorted({one.num for one, _ in same})],
-        )
+        vectors = [(vector, space, one.num, one.n) for one, vector in same]
+        session.update_many("chunk", ["vector"], f"{_MINE} AND n = ?", vectors)
+        changed = [(seq, space, num) for num in sorted({one.num for one, _ in same})]
+        session.update_many("memory", ["seq"], _MINE, changed)
         if self.database.vector_index:
             self.database.vector_index.add(session, [(space, one.num, one.n, vector) for one, vector in same])
 
@@ -281,10 +273,8 @@ class MemoryTable:
 
     def set_personal(self, session: Session, records: Sequence[tuple[str, int, Memory]]) -> None:
         """Store what was found in (space, number, record), unless the record has changed since."""
-        session.run_many(
-            "UPDATE memory SET personal = ? WHERE space = ? AND num = ? AND version = ? AND personal IS NULL",
-            [(json.dumps(memory.personal), space, num, memory.version) for space, num, memory in records],
-        )
+        found = [(json.dumps(memory.personal), space, num, memory.version) for space, num, memory in records]
+        session.update_many("memory", ["personal"], f"{_MINE} AND version = ? AND personal IS NULL", found)
 
     def list_page(self, session: Session, where: Where, limit: int, offset: int) -> list[Memory]:
         """Records of a scope, newest first."""
@@ -409,26 +399,26 @@ class MemoryTable:
 
     def next_seq(self, session: Session, space: str) -> int:
         """The next change of a space. Its row is locked until the commit, so it follows the order of commits."""
-        return int(session.rows(_NEXT, (space,))[0][0])
+        return int(session.insert("space_change", {"space": space, "seq": 1}, _NEXT)[0][0])
 
     def next_seqs(self, session: Session, spaces: Iterable[str]) -> dict[str, int]:
         """The next change of each space, taken in the order in which all writers lock them."""
         return {space: self.next_seq(session, space) for space in sorted(set(spaces))}
 
     def insert(self, session: Session, record: IndexedRecord, seq: int) -> int:
-        num = int(session.rows(_INSERT, _row_values(record, seq))[0][0])
+        row = dict(zip(_WRITTEN, _row_values(record, seq), strict=True))
+        num = int(session.insert("memory", row, "RETURNING num")[0][0])
         self._write_parts(session, num, record)
         return num
 
     def insert_all(self, session: Session, records: Sequence[IndexedRecord], seqs: Mapping[str, int]) -> list[int]:
         """Insert many new records at once, each with the change of its space; their numbers."""
         nums = self.database.new_numbers(session, [record.space for record in records])
-        columns = ("num", *MEMORY_COLUMNS, *_EXTRA_COLUMNS)
         numbered = list(zip(nums, records, strict=True))
-        session.copy("memory", columns, [(num, *_row_values(record, seqs[record.space])) for num, record in numbered])
         session.copy(
-            "tag", ("space", "tag", "num"), [row for num, record in numbered for row in _tag_rows(num, record)]
+            "memory", ("num", *_WRITTEN), [(num, *_row_values(record, seqs[record.space])) for num, record in numbered]
         )
+        session.copy("tag", _TAG_COLUMNS, [row for num, record in numbered for row in _tag_rows(num, record)])
         session.copy("chunk", _CHUNK_COLUMNS, [row for num, record in numbered for row in _chunk_rows(num, record)])
         if self.database.vector_index:
             self.database.vector_index.add(
@@ -440,54 +430,46 @@ class MemoryTable:
 
     def replace(self, session: Session, num: int, record: IndexedRecord, seq: int) -> None:
         """Replace a record and its index entries."""
-        session.run(_UPDATE, (*_row_values(record, seq, with_space=False), record.space, num))
+        row = (*_row_values(record, seq, with_space=False), None, None, record.space, num)
+        session.update_many("memory", _CHANGED, _MINE, [row])
         self._drop_parts(session, record.space, num)
         self._write_parts(session, num, record)
 
     def reindex(self, session: Session, num: int, record: IndexedRecord, seq: int) -> None:
         """Rewrite the index entries of a record."""
-        session.run(
-            "UPDATE memory SET seq = ?, length = ?, flags = ?, author = ?, digest = ? WHERE space = ? AND num = ?",
-            (seq, record.length, record.flags, record.author, record.digest, record.space, num),
-        )
+        names = ("length", "flags", "author", "digest")
+        changes = {"seq": seq, **{name: getattr(record, name) for name in names}}
+        session.update("memory", changes, _MINE, (record.space, num))
         self._drop_parts(session, record.space, num)
         self._write_parts(session, num, record)
 
     def move(self, session: Session, space: str, num: int, memory: Memory) -> None:
         """Move a part of a file to other lines, or to another symbol or path."""
-        session.run(
-            "UPDATE memory SET path = ?, symbol = ?, first_line = ?, last_line = ?, source = ? "
-            "WHERE space = ? AND num = ?",
-            (memory.path, memory.symbol, memory.first_line, memory.last_line, memory.source, space, num),
-        )
+        names = ("path", "symbol", "first_line", "last_line", "source")
+        session.update("memory", {name: getattr(memory, name) for name in names}, _MINE, (space, num))
 
     def archive_version(self, session: Session, space: str, memory: Memory, operation: str, at: int) -> None:
         """Copy the current state of a record to its history, before it changes."""
-        tags = json.dumps(memory.tags, ensure_ascii=False)
-        session.run(
-            "INSERT INTO history (space, id, version, recorded_at, operation, namespace, tags, source, content) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (space, memory.id, memory.version, at, operation, memory.namespace, tags, memory.source, memory.content),
-        )
+        names = ("id", "version", "namespace", "tags", "source", "content")
+        row: Values = {"space": space, "recorded_at": at, "operation": operation}
+        row |= {name: to_sql(getattr(memory, name)) for name in names}
+        session.insert("history", row, replacing("history"))
 
     def soft_delete(self, session: Session, space: str, nums: Sequence[int], at: int, seq: int) -> None:
         """Mark records as deleted. They leave the text index and keep their former status."""
         for batch in batched(nums):
-            session.run(
-                "UPDATE memory SET prior_status = status, status = 'tombstoned', tombstoned_at = ?, "
-                f"updated_at = ?, seq = ? WHERE status <> 'tombstoned' AND +space = ? AND num IN ({marks(len(batch))})",
-                (at, at, seq, space, *batch),
-            )
+            changes: Changes = {"prior_status": Expression("status"), "status": "tombstoned", "tombstoned_at": at}
+            where = f"status <> 'tombstoned' AND +space = ? AND num IN ({marks(len(batch))})"
+            changes |= {"updated_at": at, "seq": seq}
+            session.update("memory", changes, where, (space, *batch))
         for num in nums:
             self.database.unindex_text(session, space, num)
 
     def undelete(self, session: Session, space: str, num: int, words: str, at: int, seq: int) -> None:
         """Undo a soft delete, text index included."""
-        session.run(
-            "UPDATE memory SET status = COALESCE(prior_status, 'active'), prior_status = NULL, "
-            "tombstoned_at = NULL, updated_at = ?, seq = ? WHERE space = ? AND num = ?",
-            (at, seq, space, num),
-        )
+        changes: Changes = {"status": Expression("COALESCE(prior_status, 'active')"), "prior_status": None}
+        changes |= {"tombstoned_at": None, "updated_at": at, "seq": seq}
+        session.update("memory", changes, _MINE, (space, num))
         self.database.index_text(session, space, num, words)
 
     def purge(self, session: Session, space: str, nums: Sequence[int], seq: int, *, names: bool = True) -> None:
@@ -503,11 +485,8 @@ class MemoryTable:
             self.database.kept_spaces.purge(session, space, nums)
 
     def _write_parts(self, session: Session, num: int, record: IndexedRecord) -> None:
-        session.run_many("INSERT INTO tag (space, tag, num) VALUES (?, ?, ?)", _tag_rows(num, record))
-        session.run_many(
-            f"INSERT INTO chunk ({', '.join(_CHUNK_COLUMNS)}) VALUES ({marks(len(_CHUNK_COLUMNS))})",
-            _chunk_rows(num, record),
-        )
+        session.insert_many("tag", _TAG_COLUMNS, _tag_rows(num, record))
+        session.insert_many("chunk", _CHUNK_COLUMNS, _chunk_rows(num, record))
         if self.database.vector_index:
             self.database.vector_index.add(session, _vector_rows(num, record))
         if record.memory.status != "tombstoned":
@@ -581,9 +560,13 @@ def purge_rows(session: Session, space: str, nums: Sequence[int], seq: int, *, n
     mine = f"+space = ? AND num IN ({marks(len(nums))})"
     found = session.rows(f"SELECT num, id FROM memory WHERE {mine}", (space, *nums))
     ids = [row[1] for row in found]
-    session.run_many("INSERT INTO purged (space, num, seq) VALUES (?, ?, ?)", [(space, row[0], seq) for row in found])
+    session.insert_many("purged", ("space", "num", "seq"), [(space, row[0], seq) for row in found])
     for statement in _FORGET_IN_SPACE:
         session.run(statement.format(ids=f"({marks(len(ids))})"), (space, *ids))
+    # Records that a purged one superseded stay superseded.
+    session.update(
+        "memory", {"superseded_by": None}, f"space = ? AND superseded_by IN ({marks(len(ids))})", (space, *ids)
+    )
     # Any project may have used them: one statement asks everywhere, the others go where there is something.
     for project in column(session, _USED_IN.format(ids=f"({marks(len(ids))})"), (*ids,) * len(_USES)):
         for statement in _FORGET_USES:

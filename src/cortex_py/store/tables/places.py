@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...records import Branch, Project
-from ..database import Database, Row, Session, column, marks
+from ..database import Changes, Database, Row, Session, Values, column, marks, replacing
 from ..rows import BRANCH_COLUMNS, PROJECT_COLUMNS, branch_from, project_from, to_sql
 
 __all__ = ["BranchTable", "LLMUsageTable", "ProjectTable", "SettingTable"]
@@ -25,15 +25,10 @@ class LLMUsageTable:
 
     def record(self, day: str, model: str, calls: int, input_tokens: int, output_tokens: int, failed: int) -> None:
         with self._database.write() as session:
-            session.run(
-                "INSERT INTO llm_use (day, model, calls, input_tokens, output_tokens, failed) "
-                "VALUES (?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (day, model) DO UPDATE SET calls = llm_use.calls + excluded.calls, "
-                "input_tokens = llm_use.input_tokens + excluded.input_tokens, "
-                "output_tokens = llm_use.output_tokens + excluded.output_tokens, "
-                "failed = llm_use.failed + excluded.failed",
-                (day, model, calls, input_tokens, output_tokens, failed),
-            )
+            counts = {"calls": calls, "input_tokens": input_tokens, "output_tokens": output_tokens, "failed": failed}
+            added = ", ".join(f"{name} = llm_use.{name} + excluded.{name}" for name in counts)
+            row: Values = {"day": day, "model": model, **counts}
+            session.insert("llm_use", row, f"ON CONFLICT (day, model) DO UPDATE SET {added}")
 
     def of_day(self, session: Session, day: str) -> list[tuple[str, int, int, int, int]]:
         """Model, calls, input tokens, output tokens, failures."""
@@ -44,26 +39,20 @@ class LLMUsageTable:
 
 
 _PROJECT = ", ".join(PROJECT_COLUMNS)
-_WHOLE_PROJECT = f"{_PROJECT}, root_commit, created_at, updated_at"
+_WHOLE_PROJECT = (*PROJECT_COLUMNS, "root_commit", "created_at", "updated_at")
 _BRANCH = ", ".join(BRANCH_COLUMNS)
 
 
 class ProjectTable:
     def save(self, session: Session, project: Project, root_commit: str | None, at: int) -> None:
-        session.run(
-            "INSERT INTO project (id, root, remote, name, root_commit, created_at, updated_at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET root = excluded.root, "
-            "remote = excluded.remote, name = excluded.name, root_commit = excluded.root_commit, "
-            "updated_at = excluded.updated_at",
-            (project.id, project.root, project.remote, project.name, root_commit, at, at),
-        )
+        changing = {name: getattr(project, name) for name in ("root", "remote", "name")}
+        changing |= {"root_commit": root_commit, "updated_at": at}
+        session.insert("project", {"id": project.id, "created_at": at, **changing}, replacing("project", *changing))
 
     def leave(self, session: Session, root: str, project_id: str, at: int) -> None:
         """Take a folder from projects without a remote, except from the one that it belongs to now."""
-        session.run(
-            "UPDATE project SET root = NULL, updated_at = ? WHERE root = ? AND remote IS NULL AND id <> ?",
-            (at, root, project_id),
-        )
+        mine = "root = ? AND remote IS NULL AND id <> ?"
+        session.update("project", {"root": None, "updated_at": at}, mine, (root, project_id))
 
     def get(self, session: Session, project_id: str) -> Project | None:
         rows = session.rows(f"SELECT {_PROJECT} FROM project WHERE id = ?", (project_id,))
@@ -74,12 +63,10 @@ class ProjectTable:
 
     def rows(self, session: Session) -> list[Row]:
         """Every project with all its columns, for `copy` into another store."""
-        return session.rows(f"SELECT {_WHOLE_PROJECT} FROM project ORDER BY id")
+        return session.rows(f"SELECT {', '.join(_WHOLE_PROJECT)} FROM project ORDER BY id")
 
     def copy(self, session: Session, rows: Sequence[Row]) -> None:
-        session.as_is.run_many(
-            f"INSERT INTO project ({_WHOLE_PROJECT}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows
-        )
+        session.as_is.insert_many("project", _WHOLE_PROJECT, rows, replacing("project"))
 
     def overlapping(self, session: Session, around: Sequence[str], path: str) -> list[str]:
         """Ids of the projects whose root is one of the folders `around`, or below a path."""
@@ -113,10 +100,8 @@ class ProjectTable:
 class BranchTable:
     def add(self, session: Session, branch: Branch) -> bool:
         """Add a branch; False when its id is taken."""
-        session.run(
-            f"INSERT INTO branch ({_BRANCH}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            tuple(to_sql(getattr(branch, name)) for name in BRANCH_COLUMNS),
-        )
+        row = {name: to_sql(getattr(branch, name)) for name in BRANCH_COLUMNS}
+        session.insert("branch", row, replacing("branch"))
         return session.changed() == 1
 
     def remove(self, session: Session, project_id: str, branch_id: str) -> None:
@@ -143,21 +128,17 @@ class BranchTable:
             "SELECT id FROM branch WHERE project_id = ? AND git_branch = ? AND id <> ? ORDER BY id",
             (project_id, git_branch, branch_id),
         )
-        session.run(
-            "UPDATE branch SET git_branch = NULL, updated_at = ? WHERE project_id = ? AND git_branch = ? AND id <> ?",
-            (at, project_id, git_branch, branch_id),
+        unlinked = {"git_branch": None, "updated_at": at}
+        session.update(
+            "branch", unlinked, "project_id = ? AND git_branch = ? AND id <> ?", (project_id, git_branch, branch_id)
         )
-        session.run(
-            "UPDATE branch SET git_branch = ?, updated_at = ? WHERE project_id = ? AND id = ?",
-            (git_branch, at, project_id, branch_id),
-        )
+        linked: Changes = {"git_branch": git_branch, "updated_at": at}
+        session.update("branch", linked, "project_id = ? AND id = ?", (project_id, branch_id))
         return others
 
     def retitle(self, session: Session, project_id: str, branch_id: str, topic: str, at: int) -> None:
-        session.run(
-            "UPDATE branch SET topic = ?, updated_at = ? WHERE project_id = ? AND id = ?",
-            (topic, at, project_id, branch_id),
-        )
+        changes: Changes = {"topic": topic, "updated_at": at}
+        session.update("branch", changes, "project_id = ? AND id = ?", (project_id, branch_id))
 
     def summary(self, session: Session, project_id: str, branch_id: str) -> tuple[str | None, int]:
         """The state of the summariser, and the change sequence it is current at."""
@@ -168,10 +149,8 @@ class BranchTable:
 
     def put_summary(self, session: Session, project_id: str, branch_id: str, state: str, seq: int) -> None:
         # A slower process does not overwrite a newer state.
-        session.run(
-            "UPDATE branch SET summary = ?, summary_seq = ? WHERE project_id = ? AND id = ? AND summary_seq <= ?",
-            (state, seq, project_id, branch_id, seq),
-        )
+        older = "project_id = ? AND id = ? AND summary_seq <= ?"
+        session.update("branch", {"summary": state, "summary_seq": seq}, older, (project_id, branch_id, seq))
 
     def all(self, session: Session, project_id: str) -> list[Branch]:
         rows = session.rows(f"SELECT {_BRANCH} FROM branch WHERE project_id = ? ORDER BY created_at, id", (project_id,))
@@ -196,10 +175,7 @@ class SettingTable:
         return {row[0]: row[1] for row in rows}
 
     def put(self, session: Session, key: str, value: str) -> None:
-        session.run(
-            "INSERT INTO setting (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            (key, value),
-        )
+        session.insert("setting", {"key": key, "value": value}, replacing("setting", "value"))
 
     def remove(self, session: Session, key: str) -> None:
         session.run("DELETE FROM setting WHERE key = ?", (key,))

@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..database import Session, rows_among
+from ..database import Session, replacing, rows_among
 
 __all__ = ["EntryRow", "ReplicaTable", "earlier_texts", "marked", "only_mentioned_by", "replacements"]
-
-
-_COLUMNS = "kind, key, versions, stamp, latest, digest, pack, maker"
 
 
 class EntryRow(NamedTuple):
@@ -32,17 +29,17 @@ class EntryRow(NamedTuple):
 class ReplicaTable:
     def entries(self, session: Session, space: str, target: str) -> list[EntryRow]:
         rows = session.rows(
-            f"SELECT {_COLUMNS} FROM sync_entry WHERE space = ? AND target = ? ORDER BY kind, key", (space, target)
+            f"SELECT {', '.join(EntryRow._fields)} FROM sync_entry WHERE space = ? AND target = ? ORDER BY kind, key",
+            (space, target),
         )
         return [EntryRow(*row) for row in rows]
 
     def keep(self, session: Session, space: str, target: str, entries: Iterable[EntryRow]) -> None:
-        session.run_many(
-            f"INSERT INTO sync_entry (space, target, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (space, target, kind, key) DO UPDATE SET versions = excluded.versions, "
-            "stamp = excluded.stamp, latest = excluded.latest, digest = excluded.digest, pack = excluded.pack, "
-            "maker = excluded.maker",
-            ((space, target, *entry) for entry in entries),
+        session.insert_many(
+            "sync_entry",
+            ("space", "target", *EntryRow._fields),
+            [(space, target, *entry) for entry in entries],
+            replacing("sync_entry", *EntryRow._fields[2:]),
         )
 
     def drop(self, session: Session, space: str, target: str, names: Iterable[tuple[str, str]]) -> None:
@@ -66,20 +63,14 @@ class ReplicaTable:
         return str(rows[0][0]) if rows else None
 
     def remember(self, session: Session, space: str, target: str, key: str, value: str) -> None:
-        session.run(
-            "INSERT INTO sync_fact (space, target, key, value) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (space, target, key) DO UPDATE SET value = excluded.value",
-            (space, target, key, value),
-        )
+        row = {"space": space, "target": target, "key": key, "value": value}
+        session.insert("sync_fact", row, replacing("sync_fact", "value"))
 
     def count(self, session: Session, day: str, direction: str) -> int:
         """Count an exchange on a day in a direction; how many there were."""
         session.run("DELETE FROM sync_day WHERE day < ?", (day,))
-        rows = session.rows(
-            "INSERT INTO sync_day (day, direction, calls) VALUES (?, ?, 1) "
-            "ON CONFLICT (day, direction) DO UPDATE SET calls = sync_day.calls + 1 RETURNING calls",
-            (day, direction),
-        )
+        more = "ON CONFLICT (day, direction) DO UPDATE SET calls = sync_day.calls + 1 RETURNING calls"
+        rows = session.insert("sync_day", {"day": day, "direction": direction, "calls": 1}, more)
         return int(rows[0][0])
 
     def counted(self, session: Session, day: str, direction: str) -> int:

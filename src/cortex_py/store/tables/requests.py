@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..database import Session, rows_among
+from ..database import Session, replacing, rows_among
 
 __all__ = ["RequestTable"]
 
@@ -27,8 +27,7 @@ class RequestTable:
         if not results:
             return
         session.run("DELETE FROM kept_request WHERE space = ? AND at < ?", (space, at - _KEPT))
-        session.run_many(
-            "INSERT INTO kept_request (space, key, result, at) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (space, key) DO UPDATE SET result = excluded.result, at = excluded.at",
-            [(space, key, result, at) for key, result in results.items()],
+        rows = [(space, key, result, at) for key, result in results.items()]
+        session.insert_many(
+            "kept_request", ("space", "key", "result", "at"), rows, replacing("kept_request", "result", "at")
         )

@@ -8,9 +8,9 @@ from dataclasses import asdict
 
 from ...clock import from_micros
 from ...records import Domain, Saved, SavedKind, Variable
-from ..database import Row, Session, Sql, column, marks, rows_among
+from ..database import Row, Session, Sql, Values, column, marks, replacing, rows_among
 
-__all__ = ["SavedTable"]
+__all__ = ["SavedTable", "count_saved_change"]
 
 
 _JOIN = "LEFT JOIN saved_use u ON u.space = s.space AND u.kind = s.kind AND u.name = s.name"
@@ -29,33 +29,22 @@ _NAMES_AT_ONCE = 1_000
 class SavedTable:
     def put(self, session: Session, space: str, saved: Saved, at: int) -> int:
         """Save a text as the next version under its name; the number of that version."""
-        key = (space, saved.kind, saved.name)
-        shared = (
-            saved.description,
-            _json(saved.tags),
-            _json([asdict(variable) for variable in saved.variables]),
-            _json(saved.redactions),
-        )
-        ((version,),) = session.rows(
-            "INSERT INTO saved (space, kind, name, domain, version, description, tags, variables, redactions, "
-            "created_at, updated_at) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (space, kind, name) DO UPDATE SET version = saved.version + 1, "
-            "description = excluded.description, tags = excluded.tags, variables = excluded.variables, "
-            "redactions = excluded.redactions, updated_at = excluded.updated_at RETURNING version",
-            (*key, saved.domain, *shared, at, at),
-        )
-        session.run(
-            "INSERT INTO saved_version (space, kind, name, version, description, tags, variables, redactions, "
-            "saved_at, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*key, version, *shared, at, saved.content),
-        )
-        self._untag(session, key)
+        key = {"space": space, "kind": saved.kind, "name": saved.name}
+        shared = {
+            "description": saved.description,
+            "tags": _json(saved.tags),
+            "variables": _json([asdict(variable) for variable in saved.variables]),
+            "redactions": _json(saved.redactions),
+        }
+        first = {"domain": saved.domain, "version": 1, "created_at": at, "updated_at": at}
+        again = f"{replacing('saved', *shared, 'updated_at')}, version = saved.version + 1 RETURNING version"
+        ((version,),) = session.insert("saved", {**key, **first, **shared}, again)
+        session.insert("saved_version", {**key, "version": version, **shared, "saved_at": at, "content": saved.content})
+        self._untag(session, (space, saved.kind, saved.name))
         tags = dict.fromkeys(tag.casefold() for tag in saved.tags)
-        session.run_many(
-            "INSERT INTO saved_tag (space, kind, tag, name) VALUES (?, ?, ?, ?)",
-            [(space, saved.kind, tag, saved.name) for tag in tags],
-        )
-        self._changed(session, space, saved.kind)
+        rows = [(space, saved.kind, tag, saved.name) for tag in tags]
+        session.insert_many("saved_tag", ("space", "kind", "tag", "name"), rows)
+        count_saved_change(session, space, saved.kind)
         return int(version)
 
     def get(self, session: Session, space: str, kind: SavedKind, name: str, version: int | None = None) -> Saved | None:
@@ -107,14 +96,11 @@ class SavedTable:
         for table in ("saved", "saved_version", "saved_use"):
             session.run(f"DELETE FROM {table} WHERE space = ? AND kind = ? AND name = ?", key)
         self._untag(session, key)
-        self._changed(session, space, kind)
+        count_saved_change(session, space, kind)
 
     def used(self, session: Session, space: str, kind: SavedKind, name: str, at: int) -> None:
-        session.run(
-            "INSERT INTO saved_use (space, kind, name, uses, used_at) VALUES (?, ?, ?, 1, ?) "
-            "ON CONFLICT (space, kind, name) DO UPDATE SET uses = saved_use.uses + 1, used_at = excluded.used_at",
-            (space, kind, name, at),
-        )
+        row: Values = {"space": space, "kind": kind, "name": name, "uses": 1, "used_at": at}
+        session.insert("saved_use", row, f"{replacing('saved_use', 'used_at')}, uses = saved_use.uses + 1")
 
     def uses(self, session: Session, space: str, kind: SavedKind) -> dict[str, tuple[int, int]]:
         """How often each name was used, and when last; for texts in files."""
@@ -132,12 +118,11 @@ class SavedTable:
     def _untag(self, session: Session, key: tuple[str, SavedKind, str]) -> None:
         session.run("DELETE FROM saved_tag WHERE space = ? AND kind = ? AND name = ?", key)
 
-    def _changed(self, session: Session, space: str, kind: SavedKind) -> None:
-        session.run(
-            "INSERT INTO saved_change (space, kind, changes) VALUES (?, ?, 1) "
-            "ON CONFLICT (space, kind) DO UPDATE SET changes = saved_change.changes + 1",
-            (space, kind),
-        )
+
+def count_saved_change(session: Session, space: str, kind: str) -> None:
+    """Count a change of the texts of a kind; other processes watch this counter."""
+    more = "ON CONFLICT (space, kind) DO UPDATE SET changes = saved_change.changes + 1"
+    session.insert("saved_change", {"space": space, "kind": kind, "changes": 1}, more)
 
 
 def _tagged(space: str, kind: SavedKind, tags: Sequence[str]) -> tuple[str, list[Sql]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..database import Session, batched, column, marks
+from ..database import Changes, Expression, Session, Values, batched, column, marks, replacing
 from ..search.filters import files_space
 
 __all__ = ["FileImport", "FileSymbol", "ScanTable", "ScannedFile"]
@@ -77,19 +77,17 @@ class ScanTable:
         at: int,
     ) -> None:
         self._drop_outline(session, project_id, [file.path])
-        session.run(
-            "INSERT INTO scanned_file (project_id, path, blob, parts, whole, scanned_at) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (project_id, path) DO UPDATE SET blob = excluded.blob, parts = excluded.parts, "
-            "whole = excluded.whole, scanned_at = excluded.scanned_at",
-            (project_id, file.path, file.blob, file.parts, int(file.whole), at),
-        )
-        session.run_many(
-            "INSERT INTO symbol (project_id, path, n, name, qualified, kind, line, end_line) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        state: Values = {"blob": file.blob, "parts": file.parts, "whole": int(file.whole), "scanned_at": at}
+        row: Values = {"project_id": project_id, "path": file.path, **state}
+        session.insert("scanned_file", row, replacing("scanned_file", *state))
+        session.insert_many(
+            "symbol",
+            ("project_id", "path", "n", *FileSymbol._fields),
             [(project_id, file.path, n, *symbol) for n, symbol in enumerate(symbols)],
         )
-        session.run_many(
-            "INSERT INTO import (project_id, path, n, module, names, line) VALUES (?, ?, ?, ?, ?, ?)",
+        session.insert_many(
+            "import",
+            ("project_id", "path", "n", *FileImport._fields),
             [
                 (project_id, file.path, n, one.module, json.dumps(one.names, ensure_ascii=False), one.line)
                 for n, one in enumerate(imports)
@@ -106,11 +104,10 @@ class ScanTable:
     def rename(self, session: Session, project_id: str, old: str, new: str, seq: int) -> None:
         """Move a file to another path; its records stay the same."""
         for table in ("scanned_file", "symbol", "import"):
-            session.run(f"UPDATE {table} SET path = ? WHERE project_id = ? AND path = ?", (new, project_id, old))
-        session.run(
-            "UPDATE memory SET path = ?, source = ? || substr(source, ?), seq = ? WHERE space = ? AND path = ?",
-            (new, new, len(old) + 1, seq, files_space(project_id), old),
-        )
+            session.update(table, {"path": new}, "project_id = ? AND path = ?", (project_id, old))
+        source = Expression("? || substr(source, ?)", (new, len(old) + 1))
+        changes: Changes = {"path": new, "source": source, "seq": seq}
+        session.update("memory", changes, "space = ? AND path = ?", (files_space(project_id), old))
 
     def symbols(
         self, session: Session, project_id: str, *, name: str | None = None, path: str | None = None

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..database import Row, Session, marks, rows_among
+from ..database import Changes, Row, Session, marks, replacing, rows_among
 
 __all__ = ["ReferenceRow", "SessionRow", "SuggestedRow", "SuggestionTable", "TrustRow"]
 
 
 _BATCH = 400
+_STRENGTH = ("strength", "times", "at")
 _SESSION = "id, task, branch_id, created_at, expires_at, state, answered_at, reason, share"
 
 
@@ -60,10 +61,8 @@ class SuggestionTable:
         """Add events, and drop the oldest beyond `most`."""
         rows = session.rows("SELECT COALESCE(MAX(n), 0) FROM reference WHERE project_id = ?", (project_id,))
         first = int(rows[0][0]) + 1
-        session.run_many(
-            "INSERT INTO reference (project_id, n, memory_id, kind, branch_id, task, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [(project_id, first + place, *event) for place, event in enumerate(events)],
-        )
+        rows = [(project_id, first + place, *event) for place, event in enumerate(events)]
+        session.insert_many("reference", ("project_id", "n", *ReferenceRow._fields), rows)
         session.run(
             "DELETE FROM reference WHERE project_id = ? AND n <= ?", (project_id, first + len(events) - 1 - most)
         )
@@ -120,11 +119,11 @@ class SuggestionTable:
         return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
     def put_strengths(self, session: Session, project_id: str, rows: Mapping[str, tuple[float, int, int]]) -> None:
-        session.run_many(
-            "INSERT INTO referred (project_id, memory_id, strength, times, at) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (project_id, memory_id) DO UPDATE SET strength = excluded.strength, times = excluded.times, "
-            "at = excluded.at",
+        session.insert_many(
+            "referred",
+            ("project_id", "memory_id", *_STRENGTH),
             [(project_id, memory_id, *row) for memory_id, row in rows.items()],
+            replacing("referred", *_STRENGTH),
         )
 
     def together(
@@ -175,26 +174,19 @@ class SuggestionTable:
     def put_pairs(
         self, session: Session, project_id: str, rows: Mapping[tuple[str, str], tuple[float, int, int]]
     ) -> None:
-        session.run_many(
-            "INSERT INTO referred_together (project_id, memory_id, other_id, strength, times, at) VALUES "
-            "(?, ?, ?, ?, ?, ?) ON CONFLICT (project_id, memory_id, other_id) DO UPDATE SET "
-            "strength = excluded.strength, times = excluded.times, at = excluded.at",
+        session.insert_many(
+            "referred_together",
+            ("project_id", "memory_id", "other_id", *_STRENGTH),
             [(project_id, *pair, *row) for pair, row in rows.items()],
+            replacing("referred_together", *_STRENGTH),
         )
 
     # -- sessions --------------------------------------------------------------------------------
 
     def open(self, session: Session, project_id: str, made: SessionRow, shown: Sequence[SuggestedRow]) -> None:
-        session.run(
-            "INSERT INTO suggestion_session (project_id, id, task, branch_id, created_at, expires_at, state, "
-            "answered_at, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (project_id, *made[:-1]),
-        )
-        session.run_many(
-            "INSERT INTO suggestion (project_id, session_id, n, memory_id, source, raw, confidence) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [(project_id, made.id, n, *one[:-1]) for n, one in enumerate(shown)],
-        )
+        session.insert("suggestion_session", {"project_id": project_id, **made._asdict(), "share": None})
+        columns = ("project_id", "session_id", "n", *SuggestedRow._fields[:-1])
+        session.insert_many("suggestion", columns, [(project_id, made.id, n, *one[:-1]) for n, one in enumerate(shown)])
 
     def session(self, session: Session, project_id: str, session_id: str) -> SessionRow | None:
         rows = session.rows(
@@ -246,22 +238,16 @@ class SuggestionTable:
         self, session: Session, project_id: str, session_id: str, state: str, at: int, reason: str, share: float | None
     ) -> bool:
         """Close an open session; False if it was closed meanwhile."""
-        session.run(
-            "UPDATE suggestion_session SET state = ?, answered_at = ?, reason = ?, share = ? WHERE project_id = ? AND "
-            "id = ? AND state = 'pending'",
-            (state, at, reason, share, project_id, session_id),
-        )
-        return session.changed() == 1
+        changes: Changes = {"state": state, "answered_at": at, "reason": reason, "share": share}
+        mine = "project_id = ? AND id = ? AND state = 'pending'"
+        return session.update("suggestion_session", changes, mine, (project_id, session_id)) == 1
 
     def mark(self, session: Session, project_id: str, session_id: str, accepted: Iterable[str]) -> None:
         """Record which suggestions were accepted; all others were not."""
-        session.run(
-            "UPDATE suggestion SET accepted = 0 WHERE project_id = ? AND session_id = ?", (project_id, session_id)
-        )
-        session.run_many(
-            "UPDATE suggestion SET accepted = 1 WHERE project_id = ? AND session_id = ? AND memory_id = ?",
-            [(project_id, session_id, memory_id) for memory_id in accepted],
-        )
+        mine = "project_id = ? AND session_id = ?"
+        session.update("suggestion", {"accepted": 0}, mine, (project_id, session_id))
+        rows = [(1, project_id, session_id, memory_id) for memory_id in accepted]
+        session.update_many("suggestion", ["accepted"], f"{mine} AND memory_id = ?", rows)
 
     def trim(self, session: Session, project_id: str, before: int) -> None:
         """Let go of sessions that ended long ago."""
@@ -287,11 +273,11 @@ class SuggestionTable:
         return {(row[0], row[1]): TrustRow(row[2], row[3], row[4]) for row in rows}
 
     def put_trust(self, session: Session, project_id: str, rows: Mapping[tuple[str, str], TrustRow]) -> None:
-        session.run_many(
-            "INSERT INTO trust (project_id, kind, key, accepted, refused, at) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (project_id, kind, key) DO UPDATE SET accepted = excluded.accepted, "
-            "refused = excluded.refused, at = excluded.at",
+        session.insert_many(
+            "trust",
+            ("project_id", "kind", "key", *TrustRow._fields),
             [(project_id, *key, *row) for key, row in rows.items()],
+            replacing("trust", *TrustRow._fields),
         )
 
 

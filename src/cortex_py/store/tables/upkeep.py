@@ -11,8 +11,22 @@ from itertools import accumulate
 from typing import Literal
 
 from ...clock import from_micros
-from ...records import LIVE_STATUSES
-from ..database import Row, Session, by_space, column, everywhere, in_spaces, marks, rows_among
+from ...records import LIVE_STATUSES, Confinement
+from ..database import (
+    Changes,
+    Expression,
+    Row,
+    Session,
+    Sql,
+    Values,
+    by_space,
+    column,
+    everywhere,
+    in_spaces,
+    marks,
+    replacing,
+    rows_among,
+)
 from ..packing import Dictionaries
 from ..search.filters import Scope, Where
 
@@ -176,6 +190,8 @@ class StatisticsTable:
 
 # In `packed_with`: packing does not pay off.
 _LEFT = -1
+# An unpacked record that did not change.
+_SAME = "space = ? AND num = ? AND version = ? AND packed IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,19 +238,13 @@ class UpkeepTable:
         self, session: Session, record: IdleRecord, packed: bytes, dictionary: int, summary: str | None
     ) -> bool:
         """Store a packed content, unless the record has changed since it was read."""
-        session.run(
-            "UPDATE memory SET content = '', packed = ?, packed_with = ?, summary = COALESCE(summary, ?) "
-            "WHERE space = ? AND num = ? AND version = ? AND packed IS NULL",
-            (packed, dictionary, summary, record.space, record.num, record.version),
-        )
-        return session.changed() > 0
+        changes: Changes = {"content": "", "packed": packed, "packed_with": dictionary}
+        changes |= {"summary": Expression("COALESCE(summary, ?)", (summary,))}
+        return session.update("memory", changes, _SAME, (record.space, record.num, record.version)) > 0
 
     def mark_unpackable(self, session: Session, record: IdleRecord) -> None:
         """Record that packing a record does not pay off."""
-        session.run(
-            "UPDATE memory SET packed_with = ? WHERE space = ? AND num = ? AND version = ? AND packed IS NULL",
-            (_LEFT, record.space, record.num, record.version),
-        )
+        session.update("memory", {"packed_with": _LEFT}, _SAME, (record.space, record.num, record.version))
 
     def samples(self, session: Session, space: str, limit: int) -> list[str]:
         """Unpacked contents of a space, to train a dictionary on."""
@@ -246,10 +256,9 @@ class UpkeepTable:
 
     def accessed(self, session: Session, moments: Mapping[tuple[str, str], int]) -> None:
         """Record when records were last loaded, by (space, id)."""
-        session.run_many(
-            "UPDATE memory SET accessed_at = ? WHERE space = ? AND id = ? AND (accessed_at IS NULL OR accessed_at < ?)",
-            [(moment, *key, moment) for key, moment in moments.items()],
-        )
+        earlier = "space = ? AND id = ? AND (accessed_at IS NULL OR accessed_at < ?)"
+        rows = [(moment, *key, moment) for key, moment in moments.items()]
+        session.update_many("memory", ["accessed_at"], earlier, rows)
 
     # -- git branches ----------------------------------------------------------------------------
 
@@ -274,28 +283,33 @@ class UpkeepTable:
         self, session: Session, space: str, nums: Sequence[int], git_branch: str | None, at: int, seq: int
     ) -> None:
         """Make staged records visible everywhere, as written on the branch that theirs was merged into, if any."""
-        session.run_many(
-            "UPDATE memory SET confinement = NULL, git_branch = COALESCE(?, git_branch), updated_at = ?, seq = ? "
-            "WHERE space = ? AND num = ?",
-            [(git_branch, at, seq, space, num) for num in nums],
-        )
+        self._confine(session, space, nums, git_branch, at, seq, None)
 
     def stage(
         self, session: Session, space: str, nums: Sequence[int], git_branch: str | None, at: int, seq: int
     ) -> None:
         """Confine records to a git branch until it is merged."""
-        session.run_many(
-            "UPDATE memory SET confinement = 'stage', git_branch = COALESCE(?, git_branch), updated_at = ?, seq = ? "
-            "WHERE space = ? AND num = ?",
-            [(git_branch, at, seq, space, num) for num in nums],
-        )
+        self._confine(session, space, nums, git_branch, at, seq, "stage")
 
     def isolate(self, session: Session, space: str, nums: Sequence[int], at: int, seq: int) -> None:
         """Confine staged records to their git branch for good."""
-        session.run_many(
-            "UPDATE memory SET confinement = 'isolate', updated_at = ?, seq = ? WHERE space = ? AND num = ?",
-            [(at, seq, space, num) for num in nums],
-        )
+        self._confine(session, space, nums, None, at, seq, "isolate")
+
+    def _confine(
+        self,
+        session: Session,
+        space: str,
+        nums: Sequence[int],
+        git_branch: str | None,
+        at: int,
+        seq: int,
+        confinement: Confinement | None,
+    ) -> None:
+        changes: dict[str, Sql] = {"confinement": confinement, "updated_at": at, "seq": seq}
+        if git_branch is not None:
+            changes["git_branch"] = git_branch
+        rows = [(*changes.values(), space, num) for num in nums]
+        session.update_many("memory", tuple(changes), "space = ? AND num = ?", rows)
 
     def tips(self, session: Session, project_id: str, git_branches: Sequence[str]) -> dict[str, str]:
         """The last commit seen on each git branch."""
@@ -306,18 +320,13 @@ class UpkeepTable:
         return {row[0]: row[1] for row in rows}
 
     def put_tip(self, session: Session, project_id: str, git_branch: str, tip: str, at: int) -> None:
-        session.run(
-            "INSERT INTO git_tip (project_id, git_branch, tip, seen_at) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (project_id, git_branch) DO UPDATE SET tip = excluded.tip, seen_at = excluded.seen_at",
-            (project_id, git_branch, tip, at),
-        )
+        row: Values = {"project_id": project_id, "git_branch": git_branch, "tip": tip, "seen_at": at}
+        session.insert("git_tip", row, replacing("git_tip", "tip", "seen_at"))
 
     def rename_git_branch(self, session: Session, project_id: str, old: str, new: str, seq: int) -> frozenset[str]:
         """Rename a git branch in records and lines of work; the ids of the latter."""
         linked = session.rows("SELECT id FROM branch WHERE project_id = ? AND git_branch = ?", (project_id, old))
-        session.run(
-            "UPDATE memory SET git_branch = ?, seq = ? WHERE space = ? AND git_branch = ?", (new, seq, project_id, old)
-        )
-        session.run("UPDATE branch SET git_branch = ? WHERE project_id = ? AND git_branch = ?", (new, project_id, old))
+        session.update("memory", {"git_branch": new, "seq": seq}, "space = ? AND git_branch = ?", (project_id, old))
+        session.update("branch", {"git_branch": new}, "project_id = ? AND git_branch = ?", (project_id, old))
         session.run("DELETE FROM git_tip WHERE project_id = ? AND git_branch = ?", (project_id, old))
         return frozenset(row[0] for row in linked)
