@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from fastmcp import Client, FastMCP
+from fastmcp import Client
 from fastmcp.client.transports import ClientTransport, StdioTransport
+from fastmcp.client.transports.base import SessionKwargs, TransportOptions
+from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types import ErrorData
+from typing_extensions import Unpack
+
+from mcp import ClientSession
 
 from servers import http_server, serve_command, serve_environment
 
-__all__ = ["CURRENT", "MODES", "PROTOCOLS", "TRANSPORTS", "Caller", "connected", "served", "stdio_transport"]
+__all__ = [
+    "CURRENT",
+    "MODES",
+    "PROTOCOLS",
+    "TRANSPORTS",
+    "Caller",
+    "InMemory",
+    "connected",
+    "served",
+    "stdio_transport",
+]
 
 PROTOCOLS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 MODES = tuple(PROTOCOLS)
@@ -69,9 +86,30 @@ class Caller:
         return caught.value.error
 
 
+class InMemory(ClientTransport):
+    """Connects the framework's client with a server object of the SDK."""
+
+    def __init__(self, server: Server[Any]) -> None:
+        self._server = server
+
+    @asynccontextmanager
+    async def connect_session(
+        self, *, transport_options: TransportOptions | None = None, **session_kwargs: Unpack[SessionKwargs]
+    ) -> AsyncIterator[ClientSession]:
+        make_session = (transport_options or TransportOptions()).session_class
+        async with (
+            create_client_server_memory_streams() as (client, (read, write)),
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(self._server.run, read, write, self._server.create_initialization_options())
+            async with make_session(*client, **session_kwargs) as session:
+                yield session
+            group.cancel_scope.cancel()
+
+
 @contextmanager
 def connected(
-    server: FastMCP[Any] | ClientTransport | str, mode: str, portal: BlockingPortal | None = None, **options: Any
+    server: Server[Any] | ClientTransport | str, mode: str, portal: BlockingPortal | None = None, **options: Any
 ) -> Iterator[Caller]:
     """A client in one of the `MODES`. The server may be an object, a transport or an address.
 
@@ -79,7 +117,8 @@ def connected(
     """
     with ExitStack() as stack:
         loop = portal or stack.enter_context(start_blocking_portal())
-        client = loop.call(lambda: Client(server, mode=mode, timeout=60, **options))
+        transport = InMemory(server) if isinstance(server, Server) else server
+        client = loop.call(lambda: Client(transport, mode=mode, timeout=60, **options))
         stack.enter_context(loop.wrap_async_context_manager(client))
         assert client.protocol_version == PROTOCOLS[mode]
         yield Caller(loop, client)

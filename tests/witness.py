@@ -7,18 +7,20 @@ import threading
 from typing import Any
 
 import anyio
-from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 __all__ = ["Witness"]
 
 
-class Witness(Middleware):
-    """Knows when the server has noticed that a call was cancelled."""
+class Witness:
+    """Knows when the server has noticed that a call was cancelled. Belongs into the chain of the server."""
 
     def __init__(self) -> None:
         self.noticed = threading.Event()
 
-    async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method != "tools/call":
+            return await call_next(ctx)
         loop = asyncio.get_running_loop()
 
         async def watch() -> None:
@@ -31,6 +33,6 @@ class Witness(Middleware):
 
         async with anyio.create_task_group() as group:
             group.start_soon(watch)
-            result = await call_next(context)
+            result = await call_next(ctx)
             group.cancel_scope.cancel()
         return result

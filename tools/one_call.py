@@ -88,10 +88,9 @@ def _depth(frame: FrameType | None) -> int:
 @asynccontextmanager
 async def connected(home: Path) -> AsyncIterator[tuple[Any, dict[str, str]]]:
     """A client of a server over the notes, and what the placeholders in the arguments of calls stand for."""
-    from fastmcp import Client
-
     from cortex_py import Cortex
     from cortex_py.mcp.server import build_server
+    from mcp import Client
 
     with Cortex.open(home / "home", project=home) as cortex:
         stored = [cortex.memories.capture(note, namespace="decisions").id for note in NOTES]
@@ -196,7 +195,7 @@ def run(call: str, home: Path, watched: Trace) -> None:
         hook(home, watched)
         return
     # Importing is not watched: it would take most of the time.
-    import_module("fastmcp").Client  # noqa: B018
+    import_module("mcp").Client  # noqa: B018
     import_module("cortex_py.mcp.server")
     sys.setprofile(watched)
     asyncio.run(trace(call, home, watched))

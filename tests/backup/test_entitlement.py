@@ -26,7 +26,7 @@ from cortex_py.licensing.licence import (
     opened_by,
     required_tier,
 )
-from cortex_py.mcp.families.context.tools import ContextTools
+from cortex_py.mcp.families.context import ContextTools
 from cortex_py.mcp.registry import TOOLS
 
 from helpers import FakeClock

@@ -9,7 +9,7 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.backup.sync import sync as exchange
-from cortex_py.mcp.families.backup.models import PushAnswer
+from cortex_py.mcp.families.backup import PushAnswer
 from cortex_py.store.documents.document import SHARED_KINDS
 
 from helpers import FakeClock

@@ -8,7 +8,9 @@ from mcp.server.subscriptions import PromptsListChanged, ServerEvent, ToolsListC
 from mcp.shared.exceptions import MCPError
 from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY
 
-__all__ = ["TOOLS"]
+from cortex_py.mcp.server import MemoryServer
+
+__all__ = ["TOOLS", "watch"]
 
 
 def test_missing_capability(context: Context) -> ToolResult:
@@ -29,22 +31,32 @@ async def test_logging_tool(context: Context) -> ToolResult:
     return ToolResult(content="Logged one line.")
 
 
-async def test_trigger_tool_change(context: Context) -> ToolResult:
+async def test_trigger_tool_change() -> ToolResult:
     """Says that the list of tools has changed."""
-    return await _announce(context, ToolsListChanged())
+    return await _announce(ToolsListChanged())
 
 
-async def test_trigger_prompt_change(context: Context) -> ToolResult:
+async def test_trigger_prompt_change() -> ToolResult:
     """Says that the list of prompts has changed."""
-    return await _announce(context, PromptsListChanged())
+    return await _announce(PromptsListChanged())
 
 
 TOOLS = (test_missing_capability, test_logging_tool, test_trigger_tool_change, test_trigger_prompt_change)
 
 
-async def _announce(context: Context, event: ServerEvent) -> ToolResult:
+_served: list[MemoryServer] = []
+
+
+def watch(server: MemoryServer) -> None:
+    """Announce to those who listen to this server."""
+    _served.append(server)
+
+
+async def _announce(event: ServerEvent) -> ToolResult:
     # The real server's own lists never change while it runs, so it has no call for this; its streams do.
-    entry = context.fastmcp._mcp_server.get_request_handler("subscriptions/listen")
-    for audience in entry.handler.__self__._audiences.values():
-        await audience.bus.publish(event)
+    for server in _served:
+        entry = server.get_request_handler("subscriptions/listen")
+        assert entry
+        for audience in entry.handler.__self__._audiences.values():  # type: ignore[attr-defined]
+            await audience.bus.publish(event)
     return ToolResult(content="Announced.")

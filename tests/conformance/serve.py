@@ -15,6 +15,7 @@ from fastmcp import FastMCP
 from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.tools import Tool
+from mcp.server.context import ServerRequestContext
 
 from cortex_py.app import Cortex
 from cortex_py.cli import cli
@@ -23,29 +24,59 @@ from cortex_py.mcp.server import MemoryServer
 
 from . import content, probes, questions
 
+# What lists, and the field of its answers.
+LISTS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resource_templates",
+}
+# What asks for one of them, by name or address.
+REQUESTS = ("tools/call", "prompts/get", "resources/read")
 
-def with_fixtures(server: FastMCP[Any]) -> FastMCP[Any]:
-    """Register the fixtures; the same server."""
+
+def fixtures() -> tuple[FastMCP[Any], dict[str, dict[str, Any]]]:
+    """A server with the fixtures alone, and the schemas of its tools."""
+    server: FastMCP[Any] = FastMCP("fixtures", dereference_schemas=False)
     functions = (*content.TOOLS, *questions.TOOLS, *probes.TOOLS)
     tools = [*(Tool.from_function(function, output_schema=None) for function in functions), content.schema_tool()]
     for tool in tools:
         server.add_tool(tool)
-    _know_schemas(server, tools)
     for prompt in (*content.PROMPTS, *questions.PROMPTS):
         server.add_prompt(Prompt.from_function(prompt))
     for uri, read, mime_type in content.RESOURCES:
         server.add_resource(Resource.from_function(read, uri=uri, mime_type=mime_type))
     for uri, read, mime_type in content.TEMPLATES:
         server.add_template(ResourceTemplate.from_function(read, uri_template=uri, mime_type=mime_type))
+    return server, {tool.name: tool.parameters for tool in tools}
+
+
+def with_fixtures(server: MemoryServer) -> MemoryServer:
+    """Let the server list and answer the fixtures beside its own tools; the same server."""
+    added, schemas = fixtures()
+    inner = added._mcp_server
+    probes.watch(server)
+    for method in (*LISTS, *REQUESTS):
+        ours, theirs = server.get_request_handler(method), inner.get_request_handler(method)
+        assert ours and theirs
+
+        async def answer(
+            ctx: ServerRequestContext[Any, Any],
+            params: Any,
+            ours: Any = ours.handler,
+            theirs: Any = theirs.handler,
+            field: str | None = LISTS.get(method),
+        ) -> Any:
+            if field is not None:
+                result = await ours(ctx, params)
+                more = getattr(await theirs(ctx, params), field)
+                return result.model_copy(update={field: [*getattr(result, field), *more]})
+            wanted = getattr(params, "name", None) or params.uri
+            return await (theirs if wanted.startswith(("test", "json_schema")) else ours)(ctx, params)
+
+        server.add_request_handler(method, ours.params_type, answer)
+    server.get_tool_input_schema = schemas.get
     return server
-
-
-def _know_schemas(server: FastMCP[Any], tools: list[Tool]) -> None:
-    """Let the server find the schemas of the fixtures where it looks up those of its own tools."""
-    known = server._mcp_server.get_tool_input_schema
-    added = {tool.name: tool.parameters for tool in tools}
-    if known is not None:
-        server._mcp_server.get_tool_input_schema = lambda name: known(name) or added.get(name)
 
 
 def main() -> None:

@@ -100,7 +100,7 @@ def test_every_page_needs_a_scope(home: Path, project: Path) -> None:
 def test_every_request_of_the_protocol_needs_a_caller_and_a_scope(home: Path, project: Path) -> None:
     with _opened(home, project) as cortex, _asking(cortex) as client:
         server = build_server(cortex, known_callers=True)
-        methods = {*server._mcp_server._request_handlers} - OPEN_METHODS - {"tools/call"}
+        methods = {*server._request_handlers} - OPEN_METHODS - {"tools/call"}
         assert {"resources/read", "completion/complete", "resources/subscribe", "prompts/get"} <= methods
         token = cortex.access.create("eve", scopes=["embed"]).token
         # In the protocol without a handshake every message stands alone.

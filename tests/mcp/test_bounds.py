@@ -18,7 +18,7 @@ from cortex_py import Cortex, deadline
 from cortex_py.config import load_settings
 from cortex_py.echo import cleaner_for
 from cortex_py.errors import ContentTooLarge, DeadlineExceeded, LimitExceeded, wire_form
-from cortex_py.mcp.middleware.bounds import LONGEST_TEXT, MOST_VALUES, check_sizes
+from cortex_py.mcp.middleware.chain import LONGEST_TEXT, MOST_VALUES, check_sizes
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.mcp.server import build_server
 from timing import quick

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.middleware.calls import Turns
+from cortex_py.mcp.calls import Turns
 from cortex_py.mcp.server import build_server
 from cortex_py.memory.service import Memories, MemoryStatus
 

@@ -102,7 +102,7 @@ def test_a_cancelled_scan_leaves_a_whole_store_and_a_repeat_completes_it(
     cortex: Cortex, backend: HeldBackend, large: Path, mode: str
 ) -> None:
     server, witness = build_server(cortex), Witness()
-    server.add_middleware(witness)
+    server.middleware.append(witness)
     with connected(server, mode) as caller:
         scan = Scan(caller, large)
         assert scan.begun.wait(SECONDS)

@@ -19,7 +19,7 @@ from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.service import EmbeddingService
 from cortex_py.errors import WIRE_FORMS
 from cortex_py.mcp import models
-from cortex_py.mcp.families.embedding.tools import CortexPyMCPTools
+from cortex_py.mcp.families.embedding import CortexPyMCPTools
 from timing import MINUTE
 
 from helpers import FakeClock

@@ -10,7 +10,7 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES
-from cortex_py.mcp.families.graph.models import HopItem
+from cortex_py.mcp.families.graph import HopItem
 from cortex_py.mcp.server import build_server
 
 from clients import CURRENT, Caller, connected

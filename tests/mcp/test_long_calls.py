@@ -12,12 +12,11 @@ from typing import Any
 import anyio
 import numpy as np
 import pytest
-from fastmcp import Context, FastMCP
 from numpy.typing import NDArray
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.mcp.families.tool import run_long
-from cortex_py.mcp.server import build_server
+from cortex_py.mcp.calls import run_long
+from cortex_py.mcp.server import MemoryServer, build_server
 from cortex_py.mcp.stdio.front import Front, Snapshot, envelope
 from cortex_py.mcp.stdio.streams import MessageServer
 from cortex_py.memory.capture.capture import Progress
@@ -75,9 +74,9 @@ def witness() -> Witness:
 
 
 @pytest.fixture
-def server(cortex: Cortex, witness: Witness) -> FastMCP[Any]:
+def server(cortex: Cortex, witness: Witness) -> MemoryServer:
     built = build_server(cortex)
-    built.add_middleware(witness)
+    built.middleware.append(witness)
     return built
 
 
@@ -107,7 +106,7 @@ class Call:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-def test_the_progress_of_a_reindex_reaches_the_client(filled: Cortex, server: FastMCP[Any], mode: str) -> None:
+def test_the_progress_of_a_reindex_reaches_the_client(filled: Cortex, server: MemoryServer, mode: str) -> None:
     with connected(server, mode) as caller:
         call = Call(caller, "subcog_reindex")
         assert call.result()["indexed"] == RECORDS
@@ -117,7 +116,7 @@ def test_the_progress_of_a_reindex_reaches_the_client(filled: Cortex, server: Fa
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_the_progress_of_a_collection_reaches_the_client(
-    cortex: Cortex, clock: FakeClock, server: FastMCP[Any], mode: str, dry_run: bool
+    cortex: Cortex, clock: FakeClock, server: MemoryServer, mode: str, dry_run: bool
 ) -> None:
     cortex.memories.capture("short-lived", ttl="1h")
     clock.advance(hours=2)
@@ -130,7 +129,7 @@ def test_the_progress_of_a_collection_reaches_the_client(
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_cancelled_reindex_stops_without_damage(
-    filled: Cortex, backend: HeldBackend, server: FastMCP[Any], witness: Witness, mode: str
+    filled: Cortex, backend: HeldBackend, server: MemoryServer, witness: Witness, mode: str
 ) -> None:
     backend.hold_at = 2
     with connected(server, mode) as caller:
@@ -169,7 +168,7 @@ def test_a_collection_cancelled_before_its_end_changes_nothing(
     home: Path,
     project: Path,
     clock: FakeClock,
-    server: FastMCP[Any],
+    server: MemoryServer,
     witness: Witness,
     mode: str,
     prepare: Any,
@@ -211,7 +210,7 @@ def doubled(cortex: Cortex, backend: HeldBackend) -> Cortex:
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize("mode", MODES)
 def test_the_progress_of_a_consolidation_reaches_the_client(
-    doubled: Cortex, server: FastMCP[Any], mode: str, dry_run: bool
+    doubled: Cortex, server: MemoryServer, mode: str, dry_run: bool
 ) -> None:
     with connected(server, mode) as caller:
         call = Call(caller, "subcog_consolidate", namespace="decisions", strategy="dedupe", dry_run=dry_run)
@@ -225,7 +224,7 @@ def test_the_progress_of_a_consolidation_reaches_the_client(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_cancelled_consolidation_leaves_no_group_by_half_and_another_does_the_rest(
-    doubled: Cortex, backend: HeldBackend, server: FastMCP[Any], witness: Witness, mode: str
+    doubled: Cortex, backend: HeldBackend, server: MemoryServer, witness: Witness, mode: str
 ) -> None:
     # The second batch is about to be written when the client no longer wants it.
     backend.hold_at = 2
@@ -255,7 +254,7 @@ def test_a_cancelled_consolidation_leaves_no_group_by_half_and_another_does_the_
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_group_that_another_changed_meanwhile_is_left_alone_and_told(
-    doubled: Cortex, home: Path, project: Path, clock: FakeClock, backend: HeldBackend, server: FastMCP[Any], mode: str
+    doubled: Cortex, home: Path, project: Path, clock: FakeClock, backend: HeldBackend, server: MemoryServer, mode: str
 ) -> None:
     backend.hold_at = 2
     with (
@@ -302,7 +301,7 @@ class Desk:
 @pytest.mark.slow
 @pytest.mark.parametrize("modern", [False, True], ids=["legacy", "modern"])
 def test_a_cancelled_request_is_never_answered_and_nobody_waits_for_it(
-    filled: Cortex, backend: HeldBackend, server: FastMCP[Any], witness: Witness, modern: bool
+    filled: Cortex, backend: HeldBackend, server: MemoryServer, witness: Witness, modern: bool
 ) -> None:
     backend.hold_at = 2
     meta = envelope("2026-07-28")["_meta"] if modern else {}
@@ -339,7 +338,7 @@ def test_a_cancelled_request_is_never_answered_and_nobody_waits_for_it(
 @pytest.mark.slow
 @pytest.mark.parametrize("modern", [False, True], ids=["legacy", "modern"])
 def test_when_the_client_goes_its_long_call_ends_first(
-    filled: Cortex, backend: HeldBackend, server: FastMCP[Any], witness: Witness, modern: bool
+    filled: Cortex, backend: HeldBackend, server: MemoryServer, witness: Witness, modern: bool
 ) -> None:
     backend.hold_at = 2
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -366,6 +365,9 @@ def test_when_the_client_goes_its_long_call_ends_first(
     assert [line["error"]["message"] for line in lines if line.get("id") == 1] == ["Connection closed"]
 
 
+async def _unread(done: float, total: float | None, message: str | None) -> None: ...
+
+
 def test_work_cancelled_before_it_began_is_not_waited_for() -> None:
     worked = False
 
@@ -376,7 +378,7 @@ def test_work_cancelled_before_it_began_is_not_waited_for() -> None:
     async def cancelled_at_once() -> None:
         with anyio.CancelScope() as scope:
             scope.cancel()
-            await run_long(Context(FastMCP("test")), work)
+            await run_long(_unread, work)
 
     thread = threading.Thread(target=anyio.run, args=(cancelled_at_once,), daemon=True)
     thread.start()
@@ -390,9 +392,8 @@ def test_what_the_work_returns_or_raises_is_passed_on() -> None:
         raise LookupError("gone")
 
     async def both() -> int:
-        context = Context(FastMCP("test"))
         with pytest.raises(LookupError, match="gone"):
-            await run_long(context, fail)
-        return await run_long(context, lambda report: 17)
+            await run_long(_unread, fail)
+        return await run_long(_unread, lambda report: 17)
 
     assert anyio.run(both) == 17

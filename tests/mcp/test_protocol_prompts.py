@@ -9,13 +9,12 @@ from typing import Any
 import mcp_types
 import pytest
 from anyio.from_thread import BlockingPortal
-from fastmcp import FastMCP
 from mcp.client.subscriptions import PromptsListChanged, ResourceUpdated, Subscription, listen
 from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference
 
 from cortex_py import Cortex
-from cortex_py.mcp.server import build_server
+from cortex_py.mcp.server import MemoryServer, build_server
 from timing import MINUTE
 
 from clients import CURRENT, Caller, connected, stdio_transport
@@ -119,14 +118,14 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def server(cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> FastMCP[Any]:
+def server(cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> MemoryServer:
     for name in ("_INTERVAL", "_PROMPTS_INTERVAL"):
         monkeypatch.setattr(f"cortex_py.mcp.subscriptions.{name}", 0.01)
     return build_server(cortex)
 
 
 @pytest.fixture
-def client(server: FastMCP[Any], mode: str) -> Iterator[Client]:
+def client(server: MemoryServer, mode: str) -> Iterator[Client]:
     with client_of(server, mode) as opened:
         yield opened
 
@@ -427,7 +426,7 @@ def test_what_another_one_saves_for_all_projects_is_told(cortex: Cortex, client:
     assert client.filled("everywhere") == "Hello"
 
 
-def test_whoever_did_not_ask_is_not_told(cortex: Cortex, server: FastMCP[Any], mode: str) -> None:
+def test_whoever_did_not_ask_is_not_told(cortex: Cortex, server: MemoryServer, mode: str) -> None:
     with client_of(server, mode) as one, client_of(server, mode, one.caller.portal) as other:
         one.watch(TOPICS)
         cortex.prompts.save("greet", "Hello")

@@ -31,7 +31,7 @@ import os, subprocess, sys
 
 class Chatty:
     def find_spec(self, name, path=None, target=None):
-        if name == "fastmcp":
+        if name == "mcp":
             print("stray print")
             os.write(1, b"stray write\\n")
             subprocess.run(["sh", "-c", "echo stray child; cat"], check=True, timeout=60)

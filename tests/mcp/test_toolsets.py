@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastmcp import FastMCP
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolRequestParams
 
 from cases import each
 from cortex_py.config import ToolBound, load_settings
 from cortex_py.errors import ConfigurationError
+from cortex_py.mcp.calls import ToolCalls, make_tool
 from cortex_py.mcp.families.answer import Answer
-from cortex_py.mcp.families.tool import make_tool
-from cortex_py.mcp.middleware.errors import WireErrors
 from cortex_py.mcp.registry import EVERY_TOOL, TOOLS, TOOLSETS, ToolSpec, select_tools
 
 from clients import MODES, connected, stdio_transport
@@ -253,10 +253,10 @@ def _greet(name: str = "you") -> Greeting:
 DOTTED = ToolSpec("greeting", "greeting.say", "Greet", "Say hello to somebody.", ("core",), read_only=True)
 
 
-def _greeter(specs: list[ToolSpec], *, portable: bool) -> FastMCP[Any]:
-    server: FastMCP[Any] = FastMCP("greeter", middleware=[WireErrors(specs, portable=portable)])
-    for spec in specs:
-        server.add_tool(make_tool(spec, _greet, portable=portable))
+def _greeter(specs: list[ToolSpec], *, portable: bool) -> Server[Any]:
+    calls = ToolCalls(make_tool(spec, _greet, portable=portable) for spec in specs)
+    server: Server[Any] = Server("greeter", on_list_tools=calls.list)
+    server.add_request_handler("tools/call", CallToolRequestParams, calls.answer)
     return server
 
 

@@ -11,14 +11,13 @@ import anyio
 import mcp_types
 import pytest
 from anyio.from_thread import BlockingPortal
-from fastmcp import FastMCP
 from fastmcp.client.transports import StreamableHttpTransport
 from mcp.client.subscriptions import Subscription, listen
 from mcp.shared.exceptions import MCPError
 
 from cortex_py import Cortex
 from cortex_py.errors import StoreBusy
-from cortex_py.mcp.server import build_server
+from cortex_py.mcp.server import MemoryServer, build_server
 from cortex_py.records import Memory
 from cortex_py.security.callers import Caller as CallerOfServer
 from cortex_py.security.callers import acting_as
@@ -112,13 +111,13 @@ def memory(cortex: Cortex) -> Memory:
 
 
 @pytest.fixture
-def server(cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> FastMCP[Any]:
+def server(cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> MemoryServer:
     monkeypatch.setattr("cortex_py.mcp.subscriptions._INTERVAL", 0.01)
     return build_server(cortex)
 
 
 @pytest.fixture
-def watch(server: FastMCP[Any], mode: str) -> Iterator[Watcher]:
+def watch(server: MemoryServer, mode: str) -> Iterator[Watcher]:
     with watcher(server, mode) as opened:
         yield opened
 
@@ -144,7 +143,7 @@ def _proof_of_silence(cortex: Cortex, watch: Watcher) -> list[str]:
 SILENCE = [TOPICS, "after first-proof", TOPICS, "after second-proof"]
 
 
-def test_subscribing_is_advertised(server: FastMCP[Any], mode: str) -> None:
+def test_subscribing_is_advertised(server: MemoryServer, mode: str) -> None:
     with connected(server, mode) as caller:
         capabilities = caller.client.server_capabilities
     assert capabilities is not None
@@ -194,7 +193,7 @@ def test_a_new_memory_changes_its_listing_and_the_topics(cortex: Cortex, memory:
 
 
 def test_a_change_through_a_tool_is_told_to_the_one_who_made_it(
-    server: FastMCP[Any], memory: Memory, mode: str
+    server: MemoryServer, memory: Memory, mode: str
 ) -> None:
     with watcher(server, mode) as watch:
         watch.watch(_uri(memory))
@@ -211,7 +210,7 @@ def test_other_changes_are_not_told(cortex: Cortex, memory: Memory, watch: Watch
 
 
 def test_each_watcher_is_told_of_its_own_addresses_only(
-    cortex: Cortex, memory: Memory, server: FastMCP[Any], mode: str
+    cortex: Cortex, memory: Memory, server: MemoryServer, mode: str
 ) -> None:
     with watcher(server, mode) as one, watcher(server, mode, one.caller.portal) as other:
         one.watch(_uri(memory), TOPICS)

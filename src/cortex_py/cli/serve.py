@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import mcp  # noqa: F401 - before FastMCP is imported, it says where that may read settings
 from .options import command, command_session
 from .output import print_json, say
 

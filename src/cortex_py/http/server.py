@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import fastmcp
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route
@@ -20,7 +19,7 @@ from ..errors import CortexError
 from ..mcp.middleware.logs import set_up_logs
 from ..mcp.middleware.telemetry import send_traces
 from ..mcp.posted_calls import PostedCalls
-from ..mcp.sdk_adapter import HttpEndpoint, set_largest_body
+from ..mcp.sdk_adapter import HttpEndpoint
 from ..mcp.server import build_server
 from ..mcp.stdio.serve import MOST_BYTES
 from ..pools import limit_arenas
@@ -30,6 +29,7 @@ from .callers import KnownCallers
 from .connections import Limits, Worker, bind_port, serve_app
 from .embeddings import embedding_routes
 from .events import change_events
+from .hosts import HostGuard
 from .middleware import (
     BearerToken,
     BodyLimit,
@@ -90,17 +90,12 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1", shared: SharedPage | None
     server = build_server(
         cortex, known_callers=verify is not None, audited=audited, meter=metrics, sessions=not stateless
     )
-    app = server.http_app(
-        path=MCP_PATH,
-        middleware=guards,
-        host_origin_protection=True,
-        stateless_http=stateless,
-        allowed_hosts=[*settings.allowed_hosts, *([] if host in _ALL_ADDRESSES else [host])],
-    )
-    posted.append(PostedCalls(HttpEndpoint(server, app, MCP_PATH), server.direct_calls.takes))
+    hosts = [*settings.allowed_hosts, *([] if host in _ALL_ADDRESSES else [host])]
+    endpoint = HttpEndpoint(server, sessions=not stateless, largest_body=MOST_BYTES)
+    app = endpoint.app(MCP_PATH, [Middleware(HostGuard, hosts=hosts), *guards])
+    posted.append(PostedCalls(endpoint, server.calls.takes))
     app.state.end_streams = server.end_streams
     app.state.draining = draining
-    set_largest_body(app, MCP_PATH, MOST_BYTES)
     readiness = Readiness(cortex, draining)
     metrics.watch_requests(lambda: draining.in_flight)
     metrics.watch_store(cortex, lambda: readiness.store_fault() is None)
@@ -161,9 +156,8 @@ def _tune_process() -> None:
     """For a process that answers many requests with a few threads.
 
     What was loaded so far stays, so the garbage collector need not look at it again; requests leave few cycles, so it
-    runs less often (it took a tenth of the processor time). The framework's own spans are never sent, so it makes none.
+    runs less often (it took a tenth of the processor time).
     """
-    fastmcp.settings.telemetry_mode = "propagation_only"
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_A_COLLECTION)

@@ -51,12 +51,12 @@ def embedding_error(error: CortexError) -> dict[str, Any]:
     return {"code": wire_form(error).embedding, "message": str(error), "details": kept}
 
 
-def error_result(form: ErrorForm, error: CortexError) -> dict[str, Any] | None:
+def error_result(form: ErrorForm, error: CortexError, arguments: Container[str] = ()) -> dict[str, Any] | None:
     """The result of a failed call; None for a family that answers with an error of the protocol."""
     if form == "jsonrpc":
         return None
     if form == "text":
         return {"content": [{"type": "text", "text": str(error)}], "isError": True}
-    content = context_error(error) if form == "cortex" else embedding_error(error)
+    content = context_error(error, arguments) if form == "cortex" else embedding_error(error)
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return {"content": [{"type": "text", "text": text}], "structuredContent": content, "isError": True}

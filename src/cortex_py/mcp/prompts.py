@@ -2,84 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
-from fastmcp.exceptions import PromptError
-from fastmcp.prompts import Prompt, PromptArgument, PromptResult
-from fastmcp.server.providers import Provider
-from fastmcp.utilities.components import FastMCPComponent
-from fastmcp.utilities.versions import VersionSpec
-from pydantic import PrivateAttr
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    TextContent,
+)
 
-from ..errors import ProjectNotFound, PromptNotFound
+from ..errors import CortexError, NotFound, ProjectNotFound, PromptNotFound
 from ..prompts.structured import one_line
 from ..records import Saved
 from ..security.quoting import without_unseen
-from .middleware.errors import expected_errors
+from .calls import META, retried
+from .middleware.chain import INTERNAL_ERROR, INVALID_PARAMS, as_wire_error
 
 if TYPE_CHECKING:
     from ..app import Cortex
-    from ..prompts.service import Prompts
 
 __all__ = ["SavedPrompts"]
 
+_log = logging.getLogger(__name__)
 
-class SavedPrompts(Provider):
+
+class SavedPrompts:
     """Looks prompts up at every request, so that a saved prompt is there for everybody at once."""
 
     def __init__(self, cortex: Cortex) -> None:
-        super().__init__()
         self._cortex = cortex
 
-    async def _list_prompts(self) -> Sequence[Prompt]:
+    async def list(self, _: ServerRequestContext[Any, Any], __: PaginatedRequestParams) -> ListPromptsResult:
         try:
             prompts = self._cortex.prompts
         except ProjectNotFound:
             # A caller without a project has no prompts.
-            return ()
-        return [_SavedPrompt.of(prompts, one) for one in await anyio.to_thread.run_sync(prompts.visible)]
+            return ListPromptsResult(prompts=[])
+        return ListPromptsResult(prompts=[_listed(one) for one in await anyio.to_thread.run_sync(prompts.visible)])
 
-    async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:  # noqa: ARG002
+    async def get(self, _: ServerRequestContext[Any, Any], params: GetPromptRequestParams) -> GetPromptResult:
+        return await retried(partial(self._get, params))
+
+    async def _get(self, params: GetPromptRequestParams) -> GetPromptResult:
+        name = params.name[:200]
         try:
             prompts = self._cortex.prompts
-            return _SavedPrompt.of(prompts, await anyio.to_thread.run_sync(prompts.get, name))
-        except (PromptNotFound, ProjectNotFound):
-            return None
-
-    async def get_tasks(self) -> Sequence[FastMCPComponent]:
-        """None: prompts are not background tasks. The framework would list all of them at every start."""
-        return ()
-
-
-class _SavedPrompt(Prompt):
-    _prompts: Prompts = PrivateAttr()
-
-    @classmethod
-    def of(cls, prompts: Prompts, saved: Saved) -> _SavedPrompt:
-        made = cls(
-            name=saved.name,
-            description=_said(saved),
-            arguments=[
-                PromptArgument(
-                    name=one.name,
-                    description=without_unseen(one.description or "") or None,
-                    required=one.required is not False and one.default is None,
-                )
-                for one in saved.variables
-            ],
-        )
-        made._prompts = prompts
-        return made
-
-    async def render(self, arguments: dict[str, Any] | None = None) -> PromptResult:
-        with expected_errors(PromptError):
-            # The protocol has no place for a warning, so what the list calls required must be there.
-            run = partial(self._prompts.run, self.name, arguments, all_of_them=True)
+            saved = await anyio.to_thread.run_sync(prompts.get, params.name)
+        except (PromptNotFound, ProjectNotFound) as error:
+            raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {name}", data={"prompt": name}) from error
+        # The protocol has no place for a warning, so what the list calls required must be there.
+        run = partial(prompts.run, saved.name, params.arguments, all_of_them=True)
+        try:
             filled = await anyio.to_thread.run_sync(run)
-        return PromptResult(filled.content, description=self.description)
+        except CortexError as error:
+            detail = as_wire_error(error, {}).error
+            # The protocol has one code for a prompt that does not exist and for arguments that do not fit.
+            code = INVALID_PARAMS if isinstance(error, NotFound) else detail.code
+            raise MCPError(code=code, message=detail.message, data={**detail.data, "prompt": name}) from error
+        except Exception as error:
+            _log.error("prompts/get failed", exc_info=error)
+            raise MCPError(code=INTERNAL_ERROR, message=f"Error rendering prompt {params.name!r}") from error
+        message = PromptMessage(role="user", content=TextContent(text=filled.content))
+        return GetPromptResult(description=_said(saved), messages=[message])
+
+
+def _listed(saved: Saved) -> Prompt:
+    return Prompt(
+        name=saved.name,
+        description=_said(saved),
+        arguments=[
+            PromptArgument(
+                name=one.name,
+                description=without_unseen(one.description or "") or None,
+                required=one.required is not False and one.default is None,
+            )
+            for one in saved.variables
+        ],
+        _meta=META,
+    )
 
 
 def _said(saved: Saved) -> str | None:

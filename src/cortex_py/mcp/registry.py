@@ -1,7 +1,7 @@
 """The table of tools: what describes each before it is called, and the choice of those that a server offers.
 
-Each family has its rows in its `spec.toml`. Standard library only: the instant front and the reference page read the
-table without the protocol's packages.
+Each family has its rows in `families/FAMILY.toml`. Standard library only: the instant front and the reference page
+read the table without the protocol's packages.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ToolSpec:
 
 def family_tools(family: str) -> tuple[ToolSpec, ...]:
     """The rows of a family; `every` has what they share."""
-    table = tomllib.loads(Path(__file__).with_name("families").joinpath(family, "spec.toml").read_text("utf-8"))
+    table = tomllib.loads(Path(__file__).with_name("families").joinpath(f"{family}.toml").read_text("utf-8"))
     return tuple(_read_row(family, {**table.get("every", {}), **row}) for row in table["tool"])
 
 

@@ -1,40 +1,77 @@
 """Memories as resources: addresses that a person attaches to a chat, or that a client reads and watches.
 
-`MemoryResources` answers by address and knows nothing of the protocol; `register_resources` adds the addresses to the
-server.
+`MemoryResources` answers by address and knows nothing of the protocol; `serve_resources` lists and reads for clients.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from fastmcp import FastMCP
-from fastmcp.exceptions import ResourceError
-from fastmcp.resources import FunctionResource, ResourceTemplate
-from mcp_types import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
+import anyio.to_thread
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    CompletionArgument,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    PaginatedRequestParams,
+    PromptReference,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
+    ResourceTemplateReference,
+    TextResourceContents,
+)
 
-from ..errors import InvalidInput, MemoryNotFound, ProjectNotFound, PromptNotFound
+from ..errors import AmbiguousId, CortexError, InvalidInput, MemoryNotFound, NotFound, ProjectNotFound, PromptNotFound
 from ..ids import SCHEME, full_address, parse_ref
 from ..memory.namespaces import NAMESPACES, canonical_namespace
 from ..memory.place import canonical_domain
 from ..records import DOMAINS, tells_subject
+from .calls import META, retried
 from .families.answer import Answer
-from .families.memory.models import MemoryAnswer, NamespacesAnswer, RecallAnswer, TagCount, TopicsAnswer
+from .families.memory import MemoryAnswer, NamespacesAnswer, RecallAnswer, TagCount, TopicsAnswer
 from .help_pages import HELP, help_title
-from .middleware.errors import expected_errors
+from .middleware.chain import INTERNAL_ERROR, INVALID_PARAMS, as_wire_error
 
 if TYPE_CHECKING:
     from ..app import Cortex
 
-__all__ = ["MemoryResources", "register_completions", "register_resources"]
+__all__ = ["MemoryResources", "serve_completions", "serve_resources"]
 
 ANY = "_"
 JSON = "application/json"
 MARKDOWN = "text/markdown"
+
+_MOST_COMPLETIONS = 100
+
+Context = ServerRequestContext[Any, Any]
+
+_log = logging.getLogger(__name__)
+
+
+class _Address(NamedTuple):
+    """An address, or a template of some with a name in braces for each part, and what it shows."""
+
+    name: str
+    path: str
+    show: Callable[..., str]
+    mime_type: str
+    title: str | None = None
+
+    @property
+    def description(self) -> str:
+        return self.title or self.show.__doc__ or ""
 
 
 class MemoryResources:
@@ -86,73 +123,111 @@ class MemoryResources:
             raise InvalidInput(f"There is no help on {topic[:40]!r}.", remedy=f"Read one of {', '.join(HELP)}.")
         return page
 
+    @property
+    def fixed(self) -> list[_Address]:
+        topics = [
+            _Address(f"help-{topic}", f"help/{topic}", partial(self.help, topic), MARKDOWN, help_title(topic))
+            for topic in HELP
+        ]
+        return [
+            _Address("namespaces", "namespaces", self.namespaces, JSON),
+            _Address("topics", "topics", self.topics, JSON),
+            *topics,
+        ]
+
+    @property
+    def templates(self) -> list[_Address]:
+        """The first that fits answers, so the special ones come before the general ones."""
+        return [
+            _Address("memory", "memory/{id}", self.memory, JSON),
+            _Address("search", "search/{query}", self.search, JSON),
+            _Address("help", "help/{topic}", self.help, MARKDOWN),
+            _Address("scoped-memory", "{domain}/{namespace}/{id}", self.scoped_memory, JSON),
+            _Address("listing", "{domain}/{namespace}", self.listing, JSON),
+        ]
+
+    def find(self, uri: str) -> tuple[str, Callable[[], str]] | None:
+        """The type of what an address shows, and a function that reads it."""
+        if not uri.startswith(SCHEME):
+            return None
+        path = uri.removeprefix(SCHEME)
+        for address in self.fixed:
+            if address.path == path:
+                return address.mime_type, address.show
+        parts = path.partition("#")[0].partition("?")[0].split("/")
+        for address in self.templates:
+            names = address.path.split("/")
+            if len(names) == len(parts) and all(
+                part and (name.startswith("{") or name == part) for name, part in zip(names, parts, strict=True)
+            ):
+                given = [unquote(part) for name, part in zip(names, parts, strict=True) if name.startswith("{")]
+                return address.mime_type, partial(address.show, *given)
+        return None
+
     def read(self, uri: str) -> str:
         """What an address shows; raises the library's errors."""
-        uri = full_address(uri)
-        kind, _, rest = uri.removeprefix(SCHEME).partition("/")
-        parts = [unquote(part) for part in rest.split("/")] if rest else []
-        single: dict[str, Callable[[str], str]] = {"memory": self.memory, "search": self.search, "help": self.help}
-        fixed: dict[str, Callable[[], str]] = {"namespaces": self.namespaces, "topics": self.topics}
-        if not uri.startswith(SCHEME):
-            raise InvalidInput(f"{uri[:80]!r} is not a {SCHEME} address.", field="uri")
-        if kind in fixed and not parts:
-            return fixed[kind]()
-        if kind in single and len(parts) == 1:
-            return single[kind](parts[0])
-        if len(parts) == 1:
-            return self.listing(kind, parts[0])
-        if len(parts) == 2:
-            return self.scoped_memory(kind, *parts)
-        raise InvalidInput(f"{uri[:80]!r} names nothing.", field="uri")
+        found = self.find(full_address(uri))
+        if found is None:
+            raise InvalidInput(f"{uri[:80]!r} names nothing.", field="uri")
+        return found[1]()
 
 
-# What the framework reads from the functions of templates, without the functions, which would keep a server alive.
-_described: dict[str, ResourceTemplate] = {}
-
-
-def register_resources(server: FastMCP[Any], resources: MemoryResources) -> None:
-    """Offer every address. The first template that fits answers, so the special ones come before the general ones."""
-    for name, read in (("namespaces", resources.namespaces), ("topics", resources.topics)):
-        server.add_resource(
-            FunctionResource.from_function(
-                _guarded(read), uri=f"{SCHEME}{name}", name=name, description=read.__doc__, mime_type=JSON
+def serve_resources(server: Server[Any], resources: MemoryResources) -> None:
+    """Offer every address."""
+    listed = ListResourcesResult(
+        resources=[
+            Resource(
+                uri=f"{SCHEME}{one.path}",
+                name=one.name,
+                title=one.title,
+                description=one.description,
+                mime_type=one.mime_type,
+                _meta=META,
             )
-        )
-    for topic in HELP:
-        server.add_resource(
-            FunctionResource.from_function(
-                _guarded(lambda topic=topic: resources.help(topic)),
-                uri=f"{SCHEME}help/{topic}",
-                name=f"help-{topic}",
-                title=help_title(topic),
-                description=help_title(topic),
-                mime_type=MARKDOWN,
-            )
-        )
-    templates: tuple[tuple[str, str, Callable[..., str], str], ...] = (
-        ("memory", "memory/{id}", resources.memory, JSON),
-        ("search", "search/{query}", resources.search, JSON),
-        ("help", "help/{topic}", resources.help, MARKDOWN),
-        ("scoped-memory", "{domain}/{namespace}/{id}", resources.scoped_memory, JSON),
-        ("listing", "{domain}/{namespace}", resources.listing, JSON),
+            for one in resources.fixed
+        ]
     )
-    for name, path, function, mime_type in templates:
-        if name not in _described:
-            described = ResourceTemplate.from_function(
-                function, uri_template=SCHEME + path, name=name, description=function.__doc__, mime_type=mime_type
+    templates = ListResourceTemplatesResult(
+        resource_templates=[
+            ResourceTemplate(
+                uri_template=f"{SCHEME}{one.path}",
+                name=one.name,
+                description=one.description,
+                mime_type=one.mime_type,
+                _meta=META,
             )
-            _described[name] = described.model_copy(update={"fn": None})
-        # Parts of an address are texts, as the functions want them: nothing needs to be converted.
-        server.add_template(_described[name].model_copy(update={"fn": _guarded(function)}))
+            for one in resources.templates
+        ]
+    )
 
+    async def list_resources(_: Context, __: PaginatedRequestParams) -> ListResourcesResult:
+        return listed
 
-def _guarded(function: Callable[..., str]) -> Callable[..., str]:
-    @wraps(function)
-    def read(*args: Any, **kwargs: Any) -> str:
-        with expected_errors(ResourceError):
-            return function(*args, **kwargs)
+    async def list_templates(_: Context, __: PaginatedRequestParams) -> ListResourceTemplatesResult:
+        return templates
 
-    return read
+    async def read(_: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        uri = full_address(params.uri)
+        found = resources.find(uri)
+        if found is None:
+            raise MCPError(code=INVALID_PARAMS, message=f"Resource not found: {params.uri!r}", data={"uri": params.uri})
+        mime_type, show = found
+        try:
+            text = await retried(lambda: anyio.to_thread.run_sync(show))
+        except CortexError as error:
+            # The protocol has one code for a resource that does not exist.
+            absent = isinstance(error, NotFound | InvalidInput | AmbiguousId)
+            detail = as_wire_error(error, {}).error
+            code = INVALID_PARAMS if absent else detail.code
+            raise MCPError(code=code, message=detail.message, data={**detail.data, "uri": uri}) from error
+        except Exception as error:
+            _log.error("resources/read failed", exc_info=error)
+            raise MCPError(code=INTERNAL_ERROR, message=f"Error reading resource {uri!r}") from error
+        return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=mime_type, text=text)])
+
+    server.add_request_handler("resources/list", PaginatedRequestParams, list_resources)
+    server.add_request_handler("resources/templates/list", PaginatedRequestParams, list_templates)
+    server.add_request_handler("resources/read", ReadResourceRequestParams, read)
 
 
 def _json(answer: Answer) -> str:
@@ -162,38 +237,33 @@ def _json(answer: Answer) -> str:
 # Completion of arguments: of prompts, and of resource addresses (domains, namespaces, ids, tags, help topics).
 
 
-def register_completions(server: FastMCP[Any], cortex: Cortex) -> None:
-    @server.completion
-    def complete(
-        ref: PromptReference | ResourceTemplateReference,
-        argument: CompletionArgument,
-        context: CompletionContext | None,  # noqa: ARG001
-    ) -> list[str] | None:
-        try:
-            return _complete(cortex, ref, argument)
-        except ProjectNotFound:
-            # A caller without a project has nothing to choose from.
-            return None
+def serve_completions(server: Server[Any], cortex: Cortex) -> None:
+    async def complete(_: Context, params: CompleteRequestParams) -> CompleteResult:
+        values = await anyio.to_thread.run_sync(_complete, cortex, params.ref, params.argument)
+        if len(values) <= _MOST_COMPLETIONS:
+            return CompleteResult(completion=Completion(values=values))
+        return CompleteResult(
+            completion=Completion(values=values[:_MOST_COMPLETIONS], total=len(values), has_more=True)
+        )
+
+    server.add_request_handler("completion/complete", CompleteRequestParams, complete)
 
 
 def _complete(
     cortex: Cortex, ref: PromptReference | ResourceTemplateReference, argument: CompletionArgument
-) -> list[str] | None:
-    if isinstance(ref, PromptReference):
-        return _for_prompt(cortex, ref.name, argument)
-    if not full_address(str(ref.uri)).startswith(SCHEME):
-        return None
-    typed = argument.value.strip().lower()
-    if argument.name == "id":
-        return list(cortex.memories.ids(typed))
-    if argument.name == "query":
-        return [tag for tag, _ in cortex.memories.tags(typed)]
+) -> list[str]:
+    try:
+        if isinstance(ref, PromptReference):
+            return cortex.prompts.complete(ref.name, argument.name, argument.value)
+        if not full_address(str(ref.uri)).startswith(SCHEME):
+            return []
+        typed = argument.value.strip().lower()
+        if argument.name == "id":
+            return list(cortex.memories.ids(typed))
+        if argument.name == "query":
+            return [tag for tag, _ in cortex.memories.tags(typed)]
+    except (ProjectNotFound, PromptNotFound):
+        # A caller without a project has nothing to choose from.
+        return []
     fixed = {"domain": DOMAINS, "namespace": tuple(namespace.name for namespace in NAMESPACES), "topic": tuple(HELP)}
     return [value for value in fixed.get(argument.name, ()) if value.startswith(typed)]
-
-
-def _for_prompt(cortex: Cortex, name: str, argument: CompletionArgument) -> list[str] | None:
-    try:
-        return cortex.prompts.complete(name, argument.name, argument.value)
-    except PromptNotFound:
-        return None

@@ -5,41 +5,44 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
-from fastmcp import FastMCP
+import mcp_types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from ..app import Cortex
 from ..embedding.service import EmbeddingService
 from ..errors import CortexError
 from ..security.callers import current_caller
 from ..version import __version__
-from .families.backup.tools import BackupTools
-from .families.context.tools import ContextTools
-from .families.embedding.tools import CortexPyMCPTools
-from .families.graph.tools import GraphTools
-from .families.memory.tools import MemoryTools
-from .families.memory_tool.tools import MemoryFileTools
-from .families.prompts.tools import PromptTools
-from .families.tool import WhileAnswering, make_tool
+from .app_views import EXTENSION
+from .calls import Requirement, Tool, ToolCalls, make_tool
+from .families.backup import BackupTools
+from .families.context import ContextTools
+from .families.embedding import CONTRACTS, CortexPyMCPTools, ToolErrorResponse
+from .families.graph import GraphTools
+from .families.memory import MemoryTools
+from .families.memory_tool import MemoryFileTools
+from .families.prompts import PromptTools
 from .help_pages import INSTRUCTIONS
 from .middleware.access import AccessGuard, require_scope
 from .middleware.apps import AppViews
-from .middleware.bounds import Deadlines, RequestLimits, RetryReads, check_sizes
-from .middleware.calls import DirectCalls
-from .middleware.errors import ErrorRedaction, Requirement, WireErrors
-from .middleware.repeats import RepeatableCalls
-from .middleware.telemetry import Meter, RequestTelemetry, UpkeepOutcome
-from .models import CONTRACTS, ToolErrorResponse
+from .middleware.chain import bound_requests, observe, redact_errors, repeat_once, show_views, translate_errors
+from .middleware.telemetry import CALL_TOOL, Meter, UpkeepOutcome
 from .prompts import SavedPrompts
 from .registry import EVERY_TOOL, ToolSpec, family_tools, select_tools
-from .resources import MemoryResources, register_completions, register_resources
-from .sdk_adapter import StatelessServer, add_sdk_middleware, server_info
+from .resources import MemoryResources, serve_completions, serve_resources
 from .subscriptions import Subscriptions
+
+if TYPE_CHECKING:
+    from fastmcp import FastMCP
 
 __all__ = ["TOOL_CONTRACTS", "WORKERS", "MemoryServer", "Upkeep", "build_server", "create_mcp_server"]
 
@@ -59,11 +62,84 @@ WORKERS = 8
 _COMPUTING = 2
 
 
-class MemoryServer(StatelessServer):
-    """The framework's server. Call `end_streams` before stopping it: it ends the streams of watchers in order."""
+class MemoryServer(Server[None]):
+    """The SDK's server over one opened Cortex. Call `end_streams` before stopping it: it ends watchers in order."""
 
-    end_streams: Callable[[], None]
-    direct_calls: DirectCalls
+    def __init__(
+        self, cortex: Cortex, calls: ToolCalls, meter: Meter | None, guard: AccessGuard | None, *, sessions: bool
+    ) -> None:
+        resources, prompts = MemoryResources(cortex), SavedPrompts(cortex)
+        subscriptions = Subscriptions(cortex, resources, prompts, sessions=sessions)
+        super().__init__(
+            "cortex",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            lifespan=lambda _: self._running(),
+            # No argument of a tool is repeated in a header. Without this answer, every call would list all tools.
+            get_tool_input_schema=lambda _: None,
+        )
+        self.calls = calls
+        self.end_streams = subscriptions.close
+        self.extensions[EXTENSION] = {}
+        # Without the SDK's own first link, whose spans would not be sent.
+        self.middleware = [
+            redact_errors,
+            observe(meter),
+            *([guard] if guard else []),
+            repeat_once,
+            bound_requests(cortex.settings),
+            show_views(AppViews(cortex)),
+            translate_errors,
+            # No tool asks back, so whatever a client sends as the state of a question is refused.
+            RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=self.name),
+        ]
+        self.add_request_handler("tools/list", mcp_types.PaginatedRequestParams, calls.list)
+        self.add_request_handler(CALL_TOOL, mcp_types.CallToolRequestParams, calls.answer)
+        self.add_request_handler("prompts/get", mcp_types.GetPromptRequestParams, prompts.get)
+        self.add_request_handler("logging/setLevel", mcp_types.SetLevelRequestParams, _set_level)
+        serve_resources(self, resources)
+        serve_completions(self, cortex)
+        subscriptions.serve(self)
+        self._work = (subscriptions, Upkeep(cortex, meter=meter))
+        self._connected = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        every = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+        return super().create_initialization_options(
+            notification_options or every, experimental_capabilities, extensions
+        )
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[None]:
+        """Run what works between requests, the watch for changes and upkeep, while anybody is connected."""
+        self._connected += 1
+        if self._connected == 1:
+            anyio.to_thread.current_default_thread_limiter().total_tokens = WORKERS
+            # Separate tasks: this context may be left from another task than it was entered.
+            self._tasks = [asyncio.create_task(one.run()) for one in self._work]
+        try:
+            yield
+        finally:
+            self._connected -= 1
+            if not self._connected:
+                for one in self._work:
+                    one.close()
+                for task in self._tasks:
+                    task.cancel()
+                for task in self._tasks:
+                    with suppress(asyncio.CancelledError):
+                        await task
+
+
+async def _set_level(_: ServerRequestContext[Any, Any], __: mcp_types.SetLevelRequestParams) -> mcp_types.EmptyResult:
+    """Nothing is logged to clients, whatever level they set."""
+    return mcp_types.EmptyResult()
 
 
 def build_server(
@@ -82,29 +158,8 @@ def build_server(
 
     The caller closes the Cortex when the server has stopped.
     """
-    portable = cortex.settings.portable_names
-    counts = meter or Meter()
-    written = cortex.settings.audit == "on" if audited is None else audited
-    specs = select_tools(EVERY_TOOL, cortex.settings.tool_bounds)
-    resources = MemoryResources(cortex)
-    subscriptions = Subscriptions(cortex, resources, sessions=sessions)
-    server = MemoryServer(
-        "cortex",
-        version=__version__,
-        instructions=INSTRUCTIONS,
-        middleware=[
-            WireErrors(specs, portable=portable, require=_requirements(cortex, known_callers)),
-            Deadlines(specs, cortex.settings),
-            RetryReads(specs),
-        ],
-        on_duplicate="error",
-        mask_error_details=True,
-        strict_input_validation=True,
-        dereference_schemas=False,
-        # Addresses name records, never files, so they may contain any text.
-        resource_security=None,
-        lifespan=_lifespan(subscriptions, Upkeep(cortex, meter=counts)),
-    )
+    settings = cortex.settings
+    written = settings.audit == "on" if audited is None else audited
     families = {
         "memory": MemoryTools(cortex),
         "context": ContextTools(cortex),
@@ -114,34 +169,20 @@ def build_server(
         "embedding": CortexPyMCPTools(cortex.embeddings, _caller_name),
         "memory_tool": MemoryFileTools(cortex),
     }
-    _add_tools(server, specs, families, portable=portable, while_answering=cortex.answering)
-    register_resources(server, resources)
-    server.add_provider(SavedPrompts(cortex))
-    # A busy store is an error, not an empty list.
-    server.provider_error_strategy = "raise"
-    register_completions(server, cortex)
-    subscriptions.register(server)
-    at_once = WORKERS if cortex.settings.database_url else _COMPUTING
-    server.direct_calls = DirectCalls(specs, server.kept_tools, server.middleware, server_info(server), at_once)
-    add_sdk_middleware(server, server.direct_calls)
-    add_sdk_middleware(server, AppViews(cortex))
-    add_sdk_middleware(server, RequestLimits(cortex.settings))
-    add_sdk_middleware(server, RepeatableCalls())
+    require: list[Requirement] = [require_scope] if known_callers else []
+    if settings.require_license:
+        require.append(cortex.require)
+    calls = ToolCalls(
+        _tools(select_tools(EVERY_TOOL, settings.tool_bounds), families, portable=settings.portable_names),
+        settings,
+        require=require,
+        while_answering=cortex.answering,
+        at_once=WORKERS if settings.database_url else _COMPUTING,
+    )
+    guard = None
     if known_callers or written:
-        guard = AccessGuard(cortex, known_callers=known_callers, audited=written, meter=counts)
-        add_sdk_middleware(server, guard)
-    add_sdk_middleware(server, RequestTelemetry(counts))
-    add_sdk_middleware(server, ErrorRedaction())
-    server.end_streams = subscriptions.close
-    return server
-
-
-def _requirements(cortex: Cortex, known_callers: bool) -> tuple[Requirement, ...]:
-    def sizes(_tool: str, arguments: dict[str, Any]) -> None:
-        check_sizes(arguments, cortex.settings)
-
-    scope: tuple[Requirement, ...] = (require_scope,) if known_callers else ()
-    return (sizes, *scope, cortex.require) if cortex.settings.require_license else (sizes, *scope)
+        guard = AccessGuard(cortex, known_callers=known_callers, audited=written, meter=meter)
+    return MemoryServer(cortex, calls, meter, guard, sessions=sessions)
 
 
 def _caller_name() -> str:
@@ -151,57 +192,15 @@ def _caller_name() -> str:
 
 def create_mcp_server(service: EmbeddingService | None = None) -> FastMCP[Any]:
     """A server with only the embedding tools, over the given service or the default one."""
-    specs = list(family_tools("embedding"))
-    server = StatelessServer(
-        "cortex-py",
-        version=__version__,
-        middleware=[WireErrors(specs, portable=False)],
-        on_duplicate="error",
-        mask_error_details=True,
-        strict_input_validation=True,
-        dereference_schemas=False,
-    )
-    _add_tools(server, specs, {"embedding": CortexPyMCPTools(service or EmbeddingService())}, portable=False)
-    add_sdk_middleware(server, ErrorRedaction())
-    return server
+    # FastMCP takes longer to load than everything else.
+    from .fastmcp_server import mounted
+
+    families = {"embedding": CortexPyMCPTools(service or EmbeddingService())}
+    return mounted("cortex-py", ToolCalls(_tools(family_tools("embedding"), families, portable=False)))
 
 
-def _add_tools(
-    server: StatelessServer,
-    specs: Sequence[ToolSpec],
-    families: Mapping[str, object],
-    *,
-    portable: bool,
-    while_answering: WhileAnswering = nullcontext,
-) -> None:
-    functions = [(spec, getattr(families[spec.family], spec.method)) for spec in specs]
-    server.keep_tools(
-        make_tool(spec, function, portable=portable, while_answering=while_answering) for spec, function in functions
-    )
-
-
-def _lifespan(
-    subscriptions: Subscriptions, upkeep: Upkeep
-) -> Callable[[FastMCP[Any]], AbstractAsyncContextManager[None]]:
-    """Runs what works between requests: the watch for changes, and upkeep."""
-
-    @asynccontextmanager
-    async def lifespan(_: FastMCP[Any]) -> AsyncIterator[None]:
-        # Separate tasks: the framework may leave this context from another task than it entered it.
-        anyio.to_thread.current_default_thread_limiter().total_tokens = WORKERS
-        tasks = [asyncio.create_task(subscriptions.run()), asyncio.create_task(upkeep.run())]
-        try:
-            yield
-        finally:
-            subscriptions.close()
-            upkeep.close()
-            for task in tasks:
-                task.cancel()
-            for task in tasks:
-                with suppress(asyncio.CancelledError):
-                    await task
-
-    return lifespan
+def _tools(specs: Sequence[ToolSpec], families: Mapping[str, object], *, portable: bool) -> Iterable[Tool]:
+    return [make_tool(spec, getattr(families[spec.family], spec.method), portable=portable) for spec in specs]
 
 
 # Work that a running server does between requests, such as packing idle memories.

@@ -21,17 +21,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import anyio
 import anyio.to_thread
 import mcp_types
-from fastmcp import FastMCP
 from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
 from ..errors import CortexError
 from ..security.callers import Caller, acting_as, current_caller
 from ..security.rights import NO_RIGHTS
+from .prompts import SavedPrompts
 from .resources import MemoryResources
-from .sdk_adapter import add_request_handler, connection_of, prompt_lister
+from .sdk_adapter import connection_of
 from .stdio.front import HANDSHAKE_VERSIONS
 
 if TYPE_CHECKING:
@@ -72,9 +73,12 @@ class _Audience:
 class Subscriptions:
     """`sessions`: whether a client of the handshake protocol can get notifications after its request was answered."""
 
-    def __init__(self, cortex: Cortex, resources: MemoryResources, *, sessions: bool = True) -> None:
+    def __init__(
+        self, cortex: Cortex, resources: MemoryResources, prompts: SavedPrompts, *, sessions: bool = True
+    ) -> None:
         self._cortex = cortex
         self._resources = resources
+        self._prompts = prompts
         self._sessions = sessions
         self._waiting = anyio.CapacityLimiter(1)
         self._audiences: dict[Caller | None, _Audience] = {}
@@ -83,22 +87,20 @@ class Subscriptions:
         self._checked: object = None
         self._wanted: anyio.Event | None = None
 
-    def register(self, server: FastMCP[Any]) -> None:
-        """Serve the requests of both protocols."""
-        list_all = prompt_lister(server)
+    def serve(self, server: Server[Any]) -> None:
+        """Answer the requests of both protocols."""
+        server.add_request_handler("resources/subscribe", mcp_types.SubscribeRequestParams, self._subscribe)
+        server.add_request_handler("resources/unsubscribe", mcp_types.UnsubscribeRequestParams, self._unsubscribe)
+        server.add_request_handler("subscriptions/listen", mcp_types.SubscriptionsListenRequestParams, self._on_listen)
+        server.add_request_handler("prompts/list", mcp_types.PaginatedRequestParams, self._list_prompts)
 
-        async def list_prompts(
-            context: ServerRequestContext[Any, Any], params: mcp_types.PaginatedRequestParams | None
-        ) -> mcp_types.ListPromptsResult:
-            if self._sessions and context.protocol_version in HANDSHAKE_VERSIONS:
-                self._begin(await self._first_look([_PROMPTS]))
-                self._connections.setdefault(connection_of(context), set()).add(_Watch(_watcher(), _PROMPTS))
-            return await list_all(context, params)
-
-        add_request_handler(server, "resources/subscribe", mcp_types.SubscribeRequestParams, self._subscribe)
-        add_request_handler(server, "resources/unsubscribe", mcp_types.UnsubscribeRequestParams, self._unsubscribe)
-        add_request_handler(server, "subscriptions/listen", mcp_types.SubscriptionsListenRequestParams, self._on_listen)
-        add_request_handler(server, "prompts/list", mcp_types.PaginatedRequestParams, list_prompts)
+    async def _list_prompts(
+        self, context: ServerRequestContext[Any, Any], params: mcp_types.PaginatedRequestParams
+    ) -> mcp_types.ListPromptsResult:
+        if self._sessions and context.protocol_version in HANDSHAKE_VERSIONS:
+            self._begin(await self._first_look([_PROMPTS]))
+            self._connections.setdefault(connection_of(context), set()).add(_Watch(_watcher(), _PROMPTS))
+        return await self._prompts.list(context, params)
 
     async def run(self) -> None:
         """Look for changes until cancelled."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .families.embedding.tools import CortexPyMCPTools
+from .families.embedding import CortexPyMCPTools
 
 __all__ = ["CortexPyMCPTools"]

@@ -1,6 +1,6 @@
-"""The tools, one folder per family.
+"""The tools, by family.
 
-A family has `spec.toml` (its rows of the tool table), `models.py` (what its tools answer), `tools.py` (the functions,
-which call the library and build the answers) and `reference.toml` (the meaning of parameters and fields, for
-`docs/reference/tools.md`). To add a tool, edit those files of its family, then run `make snapshot reference`.
+A family is a module (what its tools answer, and the functions that call the library), its rows of the tool table
+(`FAMILY.toml`), and the meaning of its parameters and fields (`FAMILY.reference.toml`, for
+`docs/reference/tools.md`). To add a tool, edit the three files of its family, then run `make snapshot reference`.
 """

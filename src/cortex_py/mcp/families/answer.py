@@ -1,17 +1,41 @@
-"""What every answer of a tool has in common."""
+"""What all families of tools have in common: how they answer, and what they work on."""
 
 from __future__ import annotations
 
 from collections.abc import Sized
 from datetime import datetime
 from functools import cache
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from ...clock import iso
+from ...errors import InvalidInput
+from ...memory.capture.capture import Progress
 
-__all__ = ["Answer"]
+if TYPE_CHECKING:
+    from ...app import Cortex
+
+__all__ = ["Answer", "FamilyTools", "Progress", "require_argument"]
+
+_T = TypeVar("_T")
+
+
+class FamilyTools:
+    """The tools of a family over one opened Cortex.
+
+    A function that takes `progress` may work long: clients get its reports, and can cancel it between two of them.
+    """
+
+    def __init__(self, cortex: Cortex) -> None:
+        self._cortex = cortex
+
+
+def require_argument(value: _T | None, field: str) -> _T:
+    """An argument that only some actions of a tool need."""
+    if value is None:
+        raise InvalidInput(f"{field} is missing.", remedy="This action needs it.", field=field)
+    return value
 
 
 class Answer(BaseModel):

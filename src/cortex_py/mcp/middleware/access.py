@@ -28,7 +28,7 @@ from ...errors import AccessDenied, CortexError
 from ...security.callers import Caller, acting_as, current_caller
 from ...security.rights import TOOL_PREFIX, Scope
 from ..registry import TOOL_BY_NAME, ToolSpec
-from .errors import as_wire_error
+from .chain import as_wire_error
 from .telemetry import CALL_TOOL, OPEN_METHODS, Meter
 
 if TYPE_CHECKING:

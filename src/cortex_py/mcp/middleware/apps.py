@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
-from mcp.server.apps import client_supports_apps
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp_types import CallToolResult, ReadResourceResult, TextContent, TextResourceContents
 from pydantic import BaseModel
@@ -39,8 +38,6 @@ class AppViews:
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         params = ctx.params or {}
-        if ctx.method not in (*_LISTS, CALL_TOOL, "resources/read") or not client_supports_apps(ctx):
-            return await call_next(ctx)
         if ctx.method == "resources/read" and (view := _BY_URI.get(str(params.get("uri")))):
             text = app_document(view.name, view.title)
             meta = {"ui": {"prefersBorder": True}}

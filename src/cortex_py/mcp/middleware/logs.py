@@ -24,8 +24,8 @@ __all__ = ["REQUEST_ID", "JsonLines", "PlainLines", "RepeatFilter", "log_to_stde
 # Marks the log lines of one request; HTTP sets it.
 REQUEST_ID: ContextVar[str | None] = ContextVar("cortex_request_id", default=None)
 
-# These warn of every request that is refused. The client gets the error; it does not belong into the server's log.
-_CLIENTS_FAULTS = ("fastmcp.server.server", "mcp.server.runner")
+# It warns of every request that is refused. The client gets the error; it does not belong into the server's log.
+_CLIENTS_FAULTS = "mcp.server.runner"
 _OURS = "cortex_py"
 _DETAILS = ("method", "path", "status", "tool", "outcome", "seconds", "left_out")
 # Warnings and errors of one kind a minute; clients can cause some of them as often as they like.
@@ -35,16 +35,8 @@ _MOST_FRAMES = 30
 
 
 def set_up_logs(settings: Settings) -> None:
-    """Log as the settings say, in place of the framework's decorated output. Call it once the framework is imported."""
-    import fastmcp
-
-    fastmcp.settings.show_server_banner = False
-    logger = logging.getLogger("fastmcp")
-    for handler in list(logger.handlers):
-        logger.removeHandler(handler)
-    logger.propagate = True
-    for name in _CLIENTS_FAULTS:
-        logging.getLogger(name).setLevel(logging.ERROR)
+    """Log as the settings say."""
+    logging.getLogger(_CLIENTS_FAULTS).setLevel(logging.ERROR)
     log_to_stderr(settings.log_level, settings.log_format)
 
 

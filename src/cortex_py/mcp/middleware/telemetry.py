@@ -1,29 +1,24 @@
-"""Every request of the protocol as seen from outside: its span, its line in the log, its count. Never its content."""
+"""What a server counts, and the traces that it sends to a collector."""
 
 from __future__ import annotations
 
-import logging
 import os
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
-
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 from ...config import Settings
 from ...errors import ConfigurationError, extra_remedy
-from ...tracing import set_tracer, span
+from ...tracing import set_tracer
 from ...version import __version__
-from ..registry import TOOL_BY_NAME
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 
 __all__ = [
-    "CALL_TOOL", "OPEN_METHODS", "Meter", "Outcome", "RequestTelemetry", "UpkeepOutcome", "send_traces",
+    "CALL_TOOL", "METHODS", "OPEN_METHODS", "Meter", "Outcome", "UpkeepOutcome", "send_traces",
 ]  # fmt: skip
 
 Outcome = Literal["ok", "error", "cancelled"]
@@ -33,7 +28,7 @@ CALL_TOOL = "tools/call"
 # They reveal nothing of what is stored.
 OPEN_METHODS = frozenset(("initialize", "ping", "server/discover", "tools/list", "logging/setLevel"))
 # A method that is none of these may be any text.
-_METHODS = OPEN_METHODS | {
+METHODS = OPEN_METHODS | {
     CALL_TOOL,
     "completion/complete",
     "prompts/get",
@@ -45,8 +40,6 @@ _METHODS = OPEN_METHODS | {
     "resources/unsubscribe",
     "subscriptions/listen",
 }
-
-_log = logging.getLogger(__name__)
 
 
 class Meter:
@@ -60,47 +53,6 @@ class Meter:
 
     def count_audit_event(self, written: bool) -> None:
         pass
-
-
-class RequestTelemetry:
-    """Belongs outermost into the SDK's own chain, which sees all requests; the framework's does not."""
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-
-    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        if ctx.request_id is None:
-            return await call_next(ctx)
-        method = ctx.method if ctx.method in _METHODS else "other"
-        tool = None
-        if method == CALL_TOOL:
-            spec = TOOL_BY_NAME.get(str((ctx.params or {}).get("name")))
-            tool = spec.name if spec else "unknown"
-        attributes = {"mcp.method.name": method, **({"gen_ai.tool.name": tool} if tool else {})}
-        outcome: Outcome = "cancelled"
-        began = time.perf_counter()
-        try:
-            with span(f"{method} {tool}" if tool else method, attributes, _caller(ctx)):
-                result = await call_next(ctx)
-            outcome = "error" if isinstance(result, Mapping) and result.get("isError") else "ok"
-            return result
-        except Exception:
-            outcome = "error"
-            raise
-        finally:
-            seconds = time.perf_counter() - began
-            if tool is not None:
-                self._meter.count_call(tool, outcome, seconds)
-            details = {"method": method, "tool": tool, "outcome": outcome, "seconds": round(seconds, 6)}
-            _log.info("call", extra={name: value for name, value in details.items() if value is not None})
-
-
-def _caller(ctx: ServerRequestContext[Any, Any]) -> Mapping[str, str] | None:
-    """The caller's own span, where the request names it; over HTTP the headers name it."""
-    meta = (ctx.params or {}).get("_meta")
-    if not isinstance(meta, Mapping) or not isinstance(meta.get("traceparent"), str):
-        return None
-    return {name: str(meta[name]) for name in ("traceparent", "tracestate") if name in meta}
 
 
 # Traces for an OpenTelemetry collector, where the settings name one. Its packages are loaded only then.

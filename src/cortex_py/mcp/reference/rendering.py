@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from fastmcp import FastMCP
+from mcp.server.lowlevel import Server
 
 from ...app import Cortex
 from ...version import __version__
@@ -42,7 +42,7 @@ def requests_of(version: str) -> list[Request]:
     ]
 
 
-async def ask(server: FastMCP[Any], requests: list[Request]) -> dict[str, Any]:
+async def ask(server: Server[Any], requests: list[Request]) -> dict[str, Any]:
     """The server's results by method, over the same streams that a client's requests take."""
     answers: dict[Any, Any] = {}
     done = asyncio.Event()
@@ -63,7 +63,7 @@ async def ask(server: FastMCP[Any], requests: list[Request]) -> dict[str, Any]:
     return {request["method"]: answers[request["id"]]["result"] for request in requests}
 
 
-async def render(server: FastMCP[Any]) -> dict[str, Any]:
+async def render(server: Server[Any]) -> dict[str, Any]:
     """The content of the snapshot. Equal results are kept once and named by their place."""
     results: list[Any] = []
     places: dict[str, dict[str, int]] = {}

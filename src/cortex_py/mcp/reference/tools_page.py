@@ -1,7 +1,7 @@
 """Writes `docs/reference/tools.md`, the reference of tools, resources and errors, from what the server serves.
 
-The table of tools, the snapshot and the help pages say what there is. The `reference.toml` of each family, and the
-one that all families share, say what parameters and fields mean: words in a schema cost every client tokens, words on
+The table of tools, the snapshot and the help pages say what there is. `FAMILY.reference.toml`, and the `reference.toml`
+that all families share, say what parameters and fields mean: words in a schema cost every client tokens, words on
 a page do not. Run by `make reference`; a test compares the page with its output. Standard library only.
 """
 
@@ -42,7 +42,7 @@ _PROTOCOL_CODES = frozenset(("-32600", "-32601"))
 @cache
 def read_words(family: str = "") -> Mapping[str, Any]:
     """The words of a family, or those that all families share."""
-    path = Path(families.__path__[0], family, "reference.toml")
+    path = Path(families.__path__[0], f"{family}.reference.toml" if family else "reference.toml")
     return tomllib.loads(path.read_text("utf-8"))
 
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import anyio
 import mcp_types
-from fastmcp import FastMCP
+from mcp.server.lowlevel import Server
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
-from ..sdk_adapter import open_stdio, run_on_streams
 from .frames import INVALID_REQUEST, error_line
 
 __all__ = ["MessageServer"]
@@ -30,7 +29,7 @@ class MessageServer:
     with the id of a request that ended without an answer.
     """
 
-    def __init__(self, server: FastMCP[Any], answered: Answered) -> None:
+    def __init__(self, server: Server[Any], answered: Answered) -> None:
         self._server = server
         self._answered = answered
         self._loop = asyncio.get_running_loop()
@@ -53,10 +52,6 @@ class MessageServer:
 
     async def run(self) -> None:
         """Serve until `end`."""
-        async with open_stdio(self._server):
-            await self._exchange()
-
-    async def _exchange(self) -> None:
         to_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, from_server = anyio.create_memory_object_stream[SessionMessage](0)
 
@@ -84,7 +79,7 @@ class MessageServer:
         async with anyio.create_task_group() as group:
             group.start_soon(receive)
             group.start_soon(send)
-            await run_on_streams(self._server, read, write)
+            await self._server.run(read, write, self._server.create_initialization_options())
             group.cancel_scope.cancel()
 
     def _unanswered_callback(self, message: mcp_types.JSONRPCMessage) -> ServerMessageMetadata | None:

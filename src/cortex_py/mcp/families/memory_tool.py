@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from ..tool import FamilyTools
-from .models import Command
+from typing import Literal
+
+from .answer import FamilyTools
 
 __all__ = ["MemoryFileTools"]
+
+Command = Literal["view", "create", "str_replace", "insert", "delete", "rename"]
 
 
 class MemoryFileTools(FamilyTools):

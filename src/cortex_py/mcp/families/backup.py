@@ -1,22 +1,67 @@
-"""The functions of the tools for snapshots and sync. Each calls the library and builds the answer."""
+"""The tools for snapshots and sync."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field
 
-from ..tool import FamilyTools
-from .models import (
-    CreateSnapshotAnswer,
-    ListSnapshotsAnswer,
-    PullAnswer,
-    PushAnswer,
-    RestoreSnapshotAnswer,
-    SnapshotItem,
-)
+from .answer import Answer, FamilyTools
+from .context import Success
+
+if TYPE_CHECKING:
+    from ...backup.sync.sync import PushResult
 
 __all__ = ["BackupTools"]
+
+
+class CreateSnapshotAnswer(Success):
+    snapshot_id: str
+    snapshot_path: str
+    size_bytes: int
+    verified: bool
+
+
+class SnapshotItem(Answer):
+    snapshot_id: str
+    created_at: str
+    description: str
+    size_bytes: int
+    verified: bool
+    fault: str | None = None
+
+
+class ListSnapshotsAnswer(Success):
+    snapshots: list[SnapshotItem]
+    total_snapshots: int
+
+
+class RestoreSnapshotAnswer(Success):
+    restored_contexts: int
+    restored_branches: int
+    verified: bool
+    safety_snapshot_id: str
+
+
+class PushAnswer(Success):
+    uploaded_bytes: int
+    encrypted: bool
+    cloud_path: str
+
+    @classmethod
+    def from_sent(cls, sent: PushResult) -> Self:
+        message = "Backup uploaded successfully" if sent.uploaded_bytes else "Nothing had changed since the last upload"
+        if sent.stayed:
+            message += f"; not uploaded, for personal data: {sent.stayed}"
+        return cls.from_record(sent, encrypted=True, message=message)
+
+
+class PullAnswer(Success):
+    downloaded_bytes: int
+    decrypted: bool
+    restored_contexts: int
+    conflicts: list[str] | None = None
+    faults: list[str] | None = None
 
 
 class BackupTools(FamilyTools):

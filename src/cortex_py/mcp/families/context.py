@@ -1,4 +1,4 @@
-"""The functions of the context tools.
+"""The tools for projects, branches of work, contexts and suggestions.
 
 Parameters and answers follow the published document; each function calls the library and builds the answer.
 """
@@ -6,26 +6,207 @@ Parameters and answers follow the published document; each function calls the li
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastmcp import Context
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from ....clock import iso
-from ....context.branches.file import slug
-from ....context.scan import ScanMode
-from ....errors import InvalidInput, LicenseRequired
-from ....grounding.verification import describe_evidence
-from ....ids import context_id as as_context_id
-from ....paths import expanded
-from ....security.callers import current_caller
-from ..tool import FamilyTools, run_long
-from . import models as answers
+from ...clock import iso
+from ...context.branches.file import slug
+from ...context.scan import ScanMode
+from ...errors import InvalidInput, LicenseRequired
+from ...grounding.verification import describe_evidence
+from ...ids import context_id as as_context_id
+from ...paths import expanded
+from ...security.callers import current_caller
+from .answer import Answer, FamilyTools, Progress
 
 if TYPE_CHECKING:
-    from ....context.suggestions.sessions import Pending
+    from ...context.suggestions.sessions import Pending
 
-__all__ = ["ContextTools"]
+__all__ = ["ContextTools", "Success"]
+
+
+def _require_success(schema: dict[str, Any]) -> None:
+    """`success` has one value and is always sent, so its schema has no default."""
+    schema["properties"]["success"].pop("default")
+    schema["required"].insert(0, "success")
+
+
+class Success(Answer):
+    """The answer of a call that did what was asked."""
+
+    model_config = ConfigDict(json_schema_extra=_require_success)
+
+    success: Literal[True] = True
+    message: str
+
+
+class InitializeAnswer(Success):
+    project_id: str
+    mode: Literal["full", "light", "none"]
+    files_scanned: int
+    contexts_created: int
+    pending_vectors: int | None = None
+    pending_outlines: int | None = None
+
+
+class CreateBranchAnswer(Success):
+    branch_id: str
+    branch_path: str
+    verified: bool
+
+
+class UpdateMemoryAnswer(Success):
+    task_id: str
+    grounding_score: float | None = None
+    hallucination_status: Literal["ACCEPT", "WARN", "REJECT", "NOT_AVAILABLE"]
+    risk_level: Literal["low", "medium", "high", "unknown"]
+    ontology_category: str
+    indexed: bool
+
+
+class EvidenceItem(Answer):
+    claim: str
+    evidence: str
+    grounding: float
+    verified: bool
+    verdict: Literal["supported", "contradicted", "unverified", "not found", "not checkable"]
+
+
+class ContradictionItem(Answer):
+    claim: str
+    against: str
+    reason: str
+    source: str
+
+
+class UncheckedItem(Answer):
+    text: str
+    reason: str
+
+
+class VerifyAnswer(Success):
+    grounding_score: float
+    status: Literal["ACCEPT", "WARN", "REJECT"]
+    risk_level: Literal["low", "medium", "high"]
+    claims_extracted: int
+    claims_verified: int
+    evidence_items: list[EvidenceItem]
+    fuzzy_confidence: float
+    contradictions: list[ContradictionItem]
+    not_checked: list[UncheckedItem] | None = None
+
+
+class SuggestionItem(Answer):
+    context_id: str
+    branch_id: str
+    branch_topic: str
+    reason: str
+    confidence: float
+    source: Literal["reference_history", "ai_analysis", "user_selected"]
+
+
+class PendingItem(Answer):
+    session_id: str
+    task: str
+    suggestions: int
+    expires_at: str
+
+
+class SuggestAnswer(Success):
+    session_id: str
+    suggestions: list[SuggestionItem]
+    total_suggestions: int
+    requires_confirmation: bool
+    pending: list[PendingItem] | None = None
+
+
+class AcceptAnswer(Success):
+    accepted_count: int
+
+
+class RejectAnswer(Success):
+    pass
+
+
+class AutomationAnswer(Success):
+    current_plan: Literal["A", "B"]
+    acceptance_rate: float
+    rejection_rate: float
+    feedback_count: int
+    requires_confirmation: list[str] | None = None
+    held: dict[str, str] | None = None
+    pending: list[PendingItem] | None = None
+
+
+class SummaryAnswer(Success):
+    summary: str
+    content: str
+    branch_topic: str
+    last_updated: str
+    message_count: int
+    status: str
+
+
+class SearchItemMetadata(Answer):
+    ontology_category: str | None = None
+    created_at: str
+    source: str | None = None
+
+
+class SearchItem(Answer):
+    context_id: str
+    branch_id: str
+    branch_topic: str
+    content: str
+    score: float
+    metadata: SearchItemMetadata
+
+
+class SearchAnswer(Success):
+    results: list[SearchItem]
+    total_results: int
+    search_time_ms: int
+
+
+class ContextMetadata(Answer):
+    compressed: bool
+    size_bytes: int
+    created_at: str
+
+
+class LoadAnswer(Success):
+    context_id: str
+    content: str
+    metadata: ContextMetadata
+
+
+class GraphNode(Answer):
+    id: str
+    type: Literal["context", "branch", "entity"]
+    label: str
+    branch_id: str
+
+
+class GraphEdge(Answer):
+    from_: str = Field(serialization_alias="from", validation_alias="from")
+    to: str
+    type: Literal["references", "shares", "similar", "belongs_to", "child_of", "MentionedIn"]
+    weight: float
+
+
+class GraphInfoAnswer(Success):
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+    total_nodes: int
+    total_edges: int
+    orphans: list[str]
+
+
+class LinkAnswer(Success):
+    linked: bool
+    auto_switch: bool
+
 
 _MOST_UNCHECKED = 50
 
@@ -34,21 +215,21 @@ MaxTokens = Annotated[int | None, Field(description="Bounds the answer")]
 
 
 class ContextTools(FamilyTools):
-    async def initialize_context(
+    def initialize_context(
         self,
-        context: Context,
         project_path: Annotated[str, Field(description="Absolute path")],
         mode: Annotated[
             ScanMode, Field(description="light: README, entry points, configuration; full: all text files")
         ] = "light",
-    ) -> answers.InitializeAnswer:
+        *,
+        progress: Progress,
+    ) -> InitializeAnswer:
         # A relative path would be relative to the server's folder, not the client's. A known caller gets less detail.
         if current_caller() is None and not expanded(project_path).is_absolute():
             raise InvalidInput(
                 f"The path {project_path[:200]!r} is not absolute.", remedy="Give the whole path.", field="project_path"
             )
-        initialize = self._cortex.contexts.initialize
-        scanned = await run_long(context, lambda report: initialize(project_path, mode, progress=report))
+        scanned = self._cortex.contexts.initialize(project_path, mode, progress=progress)
         if scanned.mode == "none":
             message = "Project initialized successfully, without scanning"
         else:
@@ -60,7 +241,7 @@ class ContextTools(FamilyTools):
             message += f"; found by words now, and by meaning once {scanned.pending_vectors} vectors are computed"
         if scanned.apart:
             message += f". {scanned.apart}"
-        return answers.InitializeAnswer.from_record(
+        return InitializeAnswer.from_record(
             scanned,
             project_id=scanned.project.id,
             pending_vectors=scanned.pending_vectors or None,
@@ -68,14 +249,12 @@ class ContextTools(FamilyTools):
             message=message,
         )
 
-    def create_branch(
-        self, project_id: str, branch_topic: str, parent_branch: str | None = None
-    ) -> answers.CreateBranchAnswer:
+    def create_branch(self, project_id: str, branch_topic: str, parent_branch: str | None = None) -> CreateBranchAnswer:
         contexts = self._cortex.contexts
         branch = contexts.create_branch(branch_topic, parent_id=parent_branch, project_id=project_id)
         check = contexts.check_branch(branch.id, project_id=project_id)
         state = "created and verified" if check.verified else "created, but its file could not be verified"
-        return answers.CreateBranchAnswer(
+        return CreateBranchAnswer(
             branch_id=branch.id,
             branch_path=str(check.path),
             verified=check.verified,
@@ -84,7 +263,7 @@ class ContextTools(FamilyTools):
 
     def update_memory(
         self, project_id: str, branch_id: BranchId, content: str, role: Literal["user", "assistant"]
-    ) -> answers.UpdateMemoryAnswer:
+    ) -> UpdateMemoryAnswer:
         unlicensed = self._unlicensed("verify_response") if role == "assistant" else ""
         append = self._cortex.contexts.append
         appended = append(branch_id, content, role, check=not unlicensed, project_id=project_id)
@@ -101,7 +280,7 @@ class ContextTools(FamilyTools):
             notes.append(f"holds personal data: {', '.join(kind for kind, _ in memory.personal)}")
         if appended.note:
             notes.append(appended.note)
-        return answers.UpdateMemoryAnswer(
+        return UpdateMemoryAnswer(
             task_id=appended.task_id,
             grounding_score=found.score if found else None,
             hallucination_status=found.status if found else "NOT_AVAILABLE",
@@ -126,17 +305,17 @@ class ContextTools(FamilyTools):
         evidence_sources: Annotated[
             list[str] | None, Field(description="Only these count: paths, globs, 'git log', 'memories', 'test report'")
         ] = None,
-    ) -> answers.VerifyAnswer:
+    ) -> VerifyAnswer:
         contexts = self._cortex.contexts
         found = contexts.verify(response_text, evidence_sources=evidence_sources, project_id=project_id)
-        return answers.VerifyAnswer(
+        return VerifyAnswer(
             grounding_score=found.score,
             status=found.status,
             risk_level=found.risk_level,
             claims_extracted=len(found.findings),
             claims_verified=found.verified,
             evidence_items=[
-                answers.EvidenceItem(
+                EvidenceItem(
                     claim=finding.claim.text,
                     evidence=describe_evidence(finding),
                     grounding=finding.probability,
@@ -147,23 +326,21 @@ class ContextTools(FamilyTools):
             ],
             fuzzy_confidence=found.fuzzy_confidence,
             contradictions=[
-                answers.ContradictionItem(
+                ContradictionItem(
                     claim=one.left, against=one.right, reason=one.reason, source=one.source or one.between
                 )
                 for one in found.contradictions
             ],
-            not_checked=[answers.UncheckedItem.from_record(one) for one in found.unchecked[:_MOST_UNCHECKED]] or None,
+            not_checked=[UncheckedItem.from_record(one) for one in found.unchecked[:_MOST_UNCHECKED]] or None,
             message=found.message,
         )
 
-    def get_active_summary(
-        self, project_id: str, branch_id: BranchId, max_tokens: MaxTokens = None
-    ) -> answers.SummaryAnswer:
+    def get_active_summary(self, project_id: str, branch_id: BranchId, max_tokens: MaxTokens = None) -> SummaryAnswer:
         found = self._cortex.contexts.resume(branch_id, max_tokens=max_tokens, project_id=project_id)
         summary = found.summary
         left_out = summary.summary.left_out
         more = f", {left_out} points left out" if left_out else ""
-        return answers.SummaryAnswer(
+        return SummaryAnswer(
             summary=summary.summary.text,
             content=found.content,
             branch_topic=summary.branch.topic,
@@ -181,7 +358,7 @@ class ContextTools(FamilyTools):
         filter_category: Annotated[str | None, Field(description="Such as bug_fix or architecture")] = None,
         min_score: float = 0.3,
         max_tokens: MaxTokens = None,
-    ) -> answers.SearchAnswer:
+    ) -> SearchAnswer:
         searched = self._cortex.contexts.search(
             query,
             top_k=top_k,
@@ -191,18 +368,18 @@ class ContextTools(FamilyTools):
             project_id=project_id,
         )
         results = [
-            answers.SearchItem(
+            SearchItem(
                 context_id=as_context_id(memory.id),
                 branch_id=memory.branch_id or "",
                 branch_topic=searched.topics.get(memory.branch_id or "", ""),
                 content=shown.text,
                 score=round(shown.hit.score, 4),
-                metadata=answers.SearchItemMetadata.from_record(memory, ontology_category=memory.category),
+                metadata=SearchItemMetadata.from_record(memory, ontology_category=memory.category),
             )
             for shown in searched.results
             for memory in (shown.hit.memory,)
         ]
-        return answers.SearchAnswer(
+        return SearchAnswer(
             results=results,
             total_results=searched.total,
             search_time_ms=searched.milliseconds,
@@ -214,18 +391,18 @@ class ContextTools(FamilyTools):
         project_id: str,
         branch_id: Annotated[str, Field(description="As search_context shows it, or empty")],
         context_id: str,
-    ) -> answers.LoadAnswer:
+    ) -> LoadAnswer:
         memory = self._cortex.contexts.load(context_id, branch_id, project_id=project_id)
-        return answers.LoadAnswer(
+        return LoadAnswer(
             context_id=as_context_id(memory.id),
             content=memory.content,
-            metadata=answers.ContextMetadata.from_record(memory, size_bytes=len(memory.content.encode())),
+            metadata=ContextMetadata.from_record(memory, size_bytes=len(memory.content.encode())),
             message="Context loaded successfully",
         )
 
     def suggest_contexts(
         self, project_id: str, current_context: Annotated[str, Field(description="The task at hand")], top_k: int = 5
-    ) -> answers.SuggestAnswer:
+    ) -> SuggestAnswer:
         found = self._cortex.suggestions.suggest(current_context, top_k=top_k, project_id=project_id)
         count = len(found.suggestions)
         message = f"{count} relevant context{'' if count == 1 else 's'} suggested"
@@ -233,10 +410,10 @@ class ContextTools(FamilyTools):
             message = "0 relevant contexts suggested: nothing fits this task yet, and no answer is needed"
         elif found.requires_confirmation:
             message += "; ask the user before loading them"
-        return answers.SuggestAnswer(
+        return SuggestAnswer(
             session_id=found.session_id,
             suggestions=[
-                answers.SuggestionItem.from_record(
+                SuggestionItem.from_record(
                     one,
                     context_id=as_context_id(one.memory.id),
                     branch_id=one.memory.branch_id or "",
@@ -250,21 +427,21 @@ class ContextTools(FamilyTools):
             message=message,
         )
 
-    def accept_suggestions(self, project_id: str, session_id: str, context_ids: list[str]) -> answers.AcceptAnswer:
+    def accept_suggestions(self, project_id: str, session_id: str, context_ids: list[str]) -> AcceptAnswer:
         count = self._cortex.suggestions.accept(session_id, context_ids, project_id=project_id)
-        return answers.AcceptAnswer(
+        return AcceptAnswer(
             accepted_count=count, message=f"Feedback recorded: {count} taken; later suggestions learn from it"
         )
 
-    def reject_suggestions(self, project_id: str, session_id: str, reason: str) -> answers.RejectAnswer:
+    def reject_suggestions(self, project_id: str, session_id: str, reason: str) -> RejectAnswer:
         kinds = self._cortex.suggestions.reject(session_id, reason, project_id=project_id)
         message = f"Feedback recorded ({', '.join(kinds)}); such tasks will not get these suggestions again"
-        return answers.RejectAnswer(message=message if kinds else "Session closed; nothing was suggested")
+        return RejectAnswer(message=message if kinds else "Session closed; nothing was suggested")
 
-    def get_automation_status(self, project_id: str) -> answers.AutomationAnswer:
+    def get_automation_status(self, project_id: str) -> AutomationAnswer:
         found = self._cortex.suggestions.automation(project_id=project_id)
         standing = found.standing
-        return answers.AutomationAnswer(
+        return AutomationAnswer(
             current_plan=standing.plan,
             acceptance_rate=round(standing.acceptance_rate, 4),
             rejection_rate=round(standing.rejection_rate, 4),
@@ -275,17 +452,15 @@ class ContextTools(FamilyTools):
             message=standing.message,
         )
 
-    def get_context_graph_info(self, project_id: str, branch_id: str | None = None) -> answers.GraphInfoAnswer:
+    def get_context_graph_info(self, project_id: str, branch_id: str | None = None) -> GraphInfoAnswer:
         graph = self._cortex.contexts.graph(branch_id, project_id=project_id)
         ids = {node.id: as_context_id(node.id) for node in graph.nodes if node.kind == "context"}
         nodes = [
-            answers.GraphNode(
-                id=ids.get(node.id, node.id), type=node.kind, label=node.label, branch_id=node.branch_id or ""
-            )
+            GraphNode(id=ids.get(node.id, node.id), type=node.kind, label=node.label, branch_id=node.branch_id or "")
             for node in graph.nodes
         ]
         edges = [
-            answers.GraphEdge(
+            GraphEdge(
                 **{"from": ids.get(edge.source, edge.source)},
                 to=ids.get(edge.target, edge.target),
                 type=edge.kind,
@@ -293,7 +468,7 @@ class ContextTools(FamilyTools):
             )
             for edge in graph.edges
         ]
-        return answers.GraphInfoAnswer(
+        return GraphInfoAnswer(
             nodes=nodes,
             edges=edges,
             total_nodes=graph.total_nodes,
@@ -302,15 +477,15 @@ class ContextTools(FamilyTools):
             message=f"{len(nodes)} of {graph.total_nodes} nodes shown, {len(graph.orphans)} orphans",
         )
 
-    def link_git_branch(self, project_id: str, cortex_branch_id: str, git_branch_name: str) -> answers.LinkAnswer:
+    def link_git_branch(self, project_id: str, cortex_branch_id: str, git_branch_name: str) -> LinkAnswer:
         link = self._cortex.contexts.link(cortex_branch_id, git_branch_name, project_id=project_id)
         notes = ["Cortex will auto-switch when you checkout this git branch"]
         if not link.exists:
             notes.append("there is no such git branch yet")
         if link.released:
             notes.append(f"no longer linked to it: {', '.join(link.released)}")
-        return answers.LinkAnswer(linked=True, auto_switch=True, message="; ".join(notes))
+        return LinkAnswer(linked=True, auto_switch=True, message="; ".join(notes))
 
 
-def _pending(waiting: Sequence[Pending]) -> list[answers.PendingItem] | None:
-    return [answers.PendingItem.from_record(one) for one in waiting] or None
+def _pending(waiting: Sequence[Pending]) -> list[PendingItem] | None:
+    return [PendingItem.from_record(one) for one in waiting] or None

@@ -1,1 +1,0 @@
-"""The tools for projects, branches of work, contexts and suggestions."""

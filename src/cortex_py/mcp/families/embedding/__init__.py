@@ -1,1 +1,0 @@
-"""The embedding tools: vectors, the model, and the state of the service."""

@@ -1,1 +1,0 @@
-"""The memory tools: capture, recall, and the life of a memory."""

@@ -1,1 +1,0 @@
-"""The tools for saved prompts and templates."""
