@@ -34,7 +34,15 @@ from .families.prompts import PromptTools
 from .help_pages import INSTRUCTIONS
 from .middleware.access import AccessGuard, require_scope
 from .middleware.apps import AppViews
-from .middleware.chain import bound_requests, observe, redact_errors, repeat_once, show_views, translate_errors
+from .middleware.chain import (
+    bound_requests,
+    observe,
+    order_handshake,
+    redact_errors,
+    repeat_once,
+    show_views,
+    translate_errors,
+)
 from .middleware.telemetry import CALL_TOOL, Meter, UpkeepOutcome
 from .prompts import SavedPrompts
 from .registry import EVERY_TOOL, ToolSpec, family_tools, select_tools
@@ -90,6 +98,7 @@ class MemoryServer(Server[None]):
             bound_requests(cortex.settings),
             show_views(AppViews(cortex)),
             translate_errors,
+            order_handshake,
             # No tool asks back, so whatever a client sends as the state of a question is refused.
             RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=self.name),
         ]

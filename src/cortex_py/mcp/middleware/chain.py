@@ -16,6 +16,7 @@ from typing import Any
 from mcp.server.apps import client_supports_apps
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from mcp_types import DiscoverResult, InitializeResult
 from pydantic import ValidationError
 
 from ...config import Settings
@@ -42,7 +43,7 @@ from .telemetry import CALL_TOOL, METHODS, Meter, Outcome
 
 __all__ = [
     "INTERNAL_ERROR", "INVALID_PARAMS", "LONGEST_TEXT", "MOST_VALUES", "Link", "as_wire_error", "bound_requests",
-    "check_sizes", "observe", "redact_errors", "repeat_once", "show_views", "translate_errors",
+    "check_sizes", "observe", "order_handshake", "redact_errors", "repeat_once", "show_views", "translate_errors",
 ]  # fmt: skip
 
 INVALID_PARAMS = -32602
@@ -269,3 +270,15 @@ def show_views(answer: Link) -> Link:
         return await call_next(ctx)
 
     return shown
+
+
+# -- the handshake -------------------------------------------------------------------------------
+
+_HANDSHAKES = {"initialize": InitializeResult, "server/discover": DiscoverResult}
+
+
+async def order_handshake(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Answer the handshake with its fields in the order of the specification; the SDK sorts them by name."""
+    result = await call_next(ctx)
+    model = _HANDSHAKES.get(ctx.method)
+    return model.model_validate(result) if model else result
