@@ -89,6 +89,7 @@ def test_a_plain_call_has_the_answer_that_the_sdk_gives(
 ) -> None:
     cortex.memories.capture("Use PostgreSQL for JSONB – it is indexed", namespace="decisions")
     plain = [call(url, tool, arguments) for tool, arguments in CALLS]
+
     async def passed_on(*_: object) -> bool:
         return False
 

@@ -163,7 +163,7 @@ def test_what_cannot_be_done_is_told(
 def test_a_target_that_cannot_be_used_is_told_with_what_to_do(
     home: Path, project: Path, settings: dict[str, Any], code: str, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.backup.targets.target._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("cortex_py.backup.targets.target.FIRST_PAUSE", 0.01)
     with (
         Cortex.open(home, project=project, backend=StubBackend(), **settings) as cortex,
         connected(build_server(cortex), MODES[0]) as caller,

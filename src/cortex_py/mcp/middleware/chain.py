@@ -17,7 +17,7 @@ from mcp.server.apps import client_supports_apps
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import DiscoverResult, InitializeResult
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ...config import Settings
 from ...deadline import Limit, apply_limit
@@ -274,7 +274,7 @@ def show_views(answer: Link) -> Link:
 
 # -- the handshake -------------------------------------------------------------------------------
 
-_HANDSHAKES = {"initialize": InitializeResult, "server/discover": DiscoverResult}
+_HANDSHAKES: dict[str, type[BaseModel]] = {"initialize": InitializeResult, "server/discover": DiscoverResult}
 
 
 async def order_handshake(ctx: Context, call_next: CallNext) -> HandlerResult:
