@@ -43,8 +43,8 @@ import psycopg
 from numpy.typing import NDArray
 
 from cortex_py import Cortex
-from cortex_py.memory.embedding_model import check_model
 from cortex_py.memory.service import Memories
+from cortex_py.memory.spaces import check_model
 from cortex_py.store.postgres.engine import PostgresDatabase
 from cortex_py.store.rows import IndexedRecord, space_word
 from latency import _backend as backend

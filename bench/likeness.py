@@ -23,8 +23,7 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.memory.comparison.conflicts import conflict
-from cortex_py.memory.comparison.likeness import default_model, judge
+from cortex_py.memory.comparison.conflicts import conflict, default_model, judge
 from cortex_py.memory.comparison.statements import read_statement
 from train_likeness import (
     ALIKE,

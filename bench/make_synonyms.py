@@ -20,10 +20,10 @@ from pathlib import Path
 
 from cortex_py.config import load_settings
 from cortex_py.embedding.install import model_files
-from cortex_py.memory.capture.terms import stem
 from cortex_py.memory.comparison import synonyms
 from cortex_py.memory.comparison.opposites import COMMON
 from cortex_py.memory.labels import keyphrases
+from cortex_py.memory.text import stem
 
 TARGET = Path(synonyms.__file__).with_name("synonyms.tsv")
 VERBS = Path(keyphrases.__file__).with_name("verbs.json")

@@ -33,8 +33,8 @@ from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.backends.registry import open_backend
 from cortex_py.embedding.install.model_files import RECALL
-from cortex_py.memory.capture.traits import QueryTraits
-from cortex_py.memory.recall.features import Candidates, measure, query_hashes
+from cortex_py.memory.recall.ranking import Candidates, measure, query_hashes
+from cortex_py.memory.text import QueryTraits, leading_query_terms
 from cortex_py.records import NewMemory
 from cortex_py.store.search.filters import Filter, Scope, View
 from cortex_py.store.search.vectors import single_threaded
@@ -155,7 +155,7 @@ class Engine:
             scope = _narrow(scope, allowed)
         store = self._cortex._store
         vector = self._cortex.backend.embed([question.text])[0]
-        hashes = query_hashes(question.text)
+        hashes = query_hashes(leading_query_terms(question.text))
         with store.database.read() as session, single_threaded():
             found = store.search.candidates(session, scope, hashes, vector, WANTED)
             seen = measure(found, question.text, hashes, vector, now=scope.now)

@@ -27,8 +27,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.memory.comparison import likeness
-from cortex_py.memory.comparison.likeness import (
+from cortex_py.memory.comparison import conflicts
+from cortex_py.memory.comparison.conflicts import (
     FEATURE_NAMES,
     LikenessModel,
     difference,
@@ -71,7 +71,7 @@ PAGE_PAIRS = 40  # pairs of a page's claims that are looked at: a few pages have
 RIDGE = 2.0
 FOLDS = 5
 NOTES_FILE = Path(__file__).parent / "data" / "likeness_notes.jsonl"
-MODEL_FILE = Path(likeness.__file__).with_name("likeness_model.json")
+MODEL_FILE = Path(conflicts.__file__).with_name("likeness_model.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ def held_out(pairs: Sequence[Pair]) -> NDArray[np.bool_]:
 def write(model: LikenessModel, pairs: Sequence[Pair], likely: Floats) -> None:
     sources = dict.fromkeys(pair.source for pair in pairs)
     content = {
-        "about": "When two notes say the same. Made by bench/train_likeness.py; read by memory.comparison.likeness.",
+        "about": "When two notes say the same. Made by bench/train_likeness.py; read by memory.comparison.conflicts.",
         "provenance": {"trained_on": {source: sum(pair.source == source for pair in pairs) for source in sources}},
         "weights": dict(zip(FEATURE_NAMES, model.weights, strict=True)),
         "offset": model.offset,

@@ -23,16 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cortex_py.memory.recall import ranking
-from cortex_py.memory.recall.features import (
+from cortex_py.memory.recall.ranking import (
     FEATURE_NAMES,
     MEASURED,
     RISING_FEATURES,
     RIVALS,
     Background,
     Candidates,
+    RankingModel,
+    calibration_terms,
     features,
 )
-from cortex_py.memory.recall.ranking import RankingModel, calibration_terms
 from ranking_samples import FOLDS, Sample
 from ranking_samples import samples as gather
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,18 +14,17 @@ from threadpoolctl import threadpool_limits
 from citus_cluster import CitusCluster, running_cluster
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
-from cortex_py.memory.capture.pending import PendingReading
 from patience import wait_longer
 
 from helpers import MODELS, FakeClock
-from new_stores import copy_new_stores, spare_the_disk
+from new_stores import ASKED, BESIDE, WITH_CAPTURES, spare_the_disk, use_world
 from postgres_server import PostgresServer, running_server, transaction_pooler
 
 # Read before the environment is cleared: with `postgres` every store that a test opens lies in a PostgreSQL database of
 # its own, with `citus` on a cluster, with `pgbouncer` behind a pooler in transaction mode.
 _ENGINE = os.environ.get("CORTEX_TEST_ENGINE", "sqlite")
 
-copy_new_stores()
+use_world()
 spare_the_disk()
 wait_longer()
 
@@ -123,16 +121,14 @@ def _engine(_own_environment: None, request: pytest.FixtureRequest, monkeypatch:
 
 
 @pytest.fixture(autouse=True)
-def _reading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """New notes are read for the graph right after their capture, and not at a moment that no test can know."""
+def _world(request: pytest.FixtureRequest) -> None:
+    """New notes are read right after their capture, and not at a moment that no test can know."""
+    pace = WITH_CAPTURES
     if request.node.get_closest_marker("background_reading"):
-        return
-    # On a busy machine two seconds may be too short.
-    monkeypatch.setattr("cortex_py.memory.capture.pending._FINISH_SECONDS", 60.0)
-    monkeypatch.setattr(PendingReading, "_start", lambda _: None)
-    if not request.node.get_closest_marker("reads_when_asked"):
-        read = lambda pending, _: pending._read(None, None, time.monotonic() + 600)  # noqa: E731
-        monkeypatch.setattr(PendingReading, "added", read)
+        pace = BESIDE
+    elif request.node.get_closest_marker("reads_when_asked"):
+        pace = ASKED
+    use_world(pace)
 
 
 @pytest.fixture

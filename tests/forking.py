@@ -105,10 +105,10 @@ def _use_everything() -> None:
     from cortex_py import Cortex
     from patience import wait_longer
 
-    from new_stores import copy_new_stores, spare_the_disk
+    from new_stores import BESIDE, spare_the_disk, use_world
     from stub_backend import StubBackend
 
-    copy_new_stores()
+    use_world(BESIDE)
     spare_the_disk()
     wait_longer()
     with tempfile.TemporaryDirectory(prefix="cortex-forks-") as folder:

@@ -1,7 +1,8 @@
-"""Stores for tests in less time: each begins as a copy of one that this process has made and migrated before.
+"""The world of tests: stores begin as a copy, no disk is waited for, and new notes are read when a test knows.
 
-Tests of migrations, of encrypted homes and of `cortex` in an interpreter of its own make theirs from nothing. Nothing
-is forced to the disk: what a process has written outlives it all the same, and no test cuts the power.
+A new store is a copy of one that this process has made and migrated before. Tests of migrations, of encrypted homes and
+of `cortex` in an interpreter of its own make theirs from nothing. Nothing is forced to the disk: what a process has
+written outlives it all the same, and no test cuts the power.
 """
 
 from __future__ import annotations
@@ -12,43 +13,40 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-import apsw
-
-from cortex_py import opening
+from cortex_py import Cortex
 from cortex_py.clock import Clock, SystemClock
-from cortex_py.store import migrations, sqlite
+from cortex_py.jobs import Pace
+from cortex_py.opening import World
+from cortex_py.store import migrations
 from cortex_py.store.sqlite import SqliteDatabase, open_sqlite
 
-__all__ = ["connect_as_shipped", "copy_new_stores", "spare_the_disk"]
+__all__ = ["ASKED", "BESIDE", "WITH_CAPTURES", "spare_the_disk", "use_world"]
 
-connect_as_shipped = sqlite._connected
 _NEWEST = migrations.SCHEMA_VERSION  # `old_schemas.use_schema` sets an older one
 
+# New notes are read for the graph right after their capture, when somebody asks for the graph, or in a thread as
+# shipped. On a busy machine the two seconds that a query of the graph waits may be too short.
+WITH_CAPTURES = Pace(reads="with", finish=60.0)
+ASKED = Pace(reads="asks", finish=60.0)
+BESIDE = Pace()
 
-def copy_new_stores() -> None:
-    """Let every home that this process creates begin with the copy."""
-    opening.open_sqlite = _open
+
+def use_world(pace: Pace = WITH_CAPTURES) -> None:
+    """Open every home of this process in the world of tests."""
+    Cortex.world = World(pace=pace, durable=False, open_file=_open)
 
 
 def spare_the_disk() -> None:
-    """Let this process wait for no disk. `test_what_is_stored_is_forced_to_the_disk` looks at one that does."""
-
-    def unforced(path: Path, key: bytes | None) -> apsw.Connection:
-        connection = connect_as_shipped(path, key)
-        connection.execute("PRAGMA synchronous = OFF")
-        return connection
-
-    sqlite._connected = unforced
-    sqlite._UNHURRIED = None  # type: ignore[assignment]
+    """Let files beside the store wait for no disk either."""
     os.fsync = lambda _: None
 
 
-def _open(path: Path, clock: Clock, key: bytes | None = None) -> SqliteDatabase:
+def _open(path: Path, clock: Clock, key: bytes | None = None, *, durable: bool = True) -> SqliteDatabase:
     if key is None and not path.exists() and _NEWEST == migrations.SCHEMA_VERSION:
         # Whatever is wrong with the place, the real function says.
         with suppress(OSError):
             _copy_to(path)
-    return open_sqlite(path, clock, key)
+    return open_sqlite(path, clock, key, durable=durable)
 
 
 def _copy_to(path: Path) -> None:

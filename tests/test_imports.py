@@ -62,7 +62,7 @@ def test_a_hook_uses_the_standard_library_alone(tmp_path: Path, monkeypatch: pyt
 # What a command does not need. A prefix stands for all modules below it.
 _COMPARISON = ("memory.comparison", "memory.consolidation.merging", "memory.labels.keyphrases")
 _GRAPH = ("graph.reading", "graph.service", "graph.writer", "graph.traversal")
-_STORING = ("memory.capture.traits", "memory.capture.files", "security.personal", "memory.labels.classifier")
+_STORING = ("memory.capture.files", "security.personal", "memory.labels.classifier")
 _SECRETS = ("security.secrets.formats", "security.secrets.names")
 
 
@@ -88,7 +88,8 @@ def test_a_command_imports_what_it_needs(tmp_path: Path, command: list[str], unn
     arguments = ["cortex", *command, "--home", str(tmp_path), "--project", str(tmp_path)]
     # However slow the machine is, a command has ended before its note is read for the graph.
     waiting = (
-        "from cortex_py.memory.capture import pending\npending._PATIENCE_SECONDS = pending._FIRST_QUIET_SECONDS = 600\n"
+        "from cortex_py.jobs import Pace\nfrom cortex_py.opening import World\n"
+        "Cortex.world = World(pace=Pace(patience=600, first_quiet=600))\n"
     )
     # The first one stores the project.
     code = (

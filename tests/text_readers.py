@@ -33,9 +33,9 @@ from cortex_py.grounding.contradictions import contradictions
 from cortex_py.grounding.index.facts import file_facts
 from cortex_py.grounding.judges import support
 from cortex_py.grounding.judges.support import read_passage
-from cortex_py.memory.capture import chunking, prepare, terms, traits
-from cortex_py.memory.capture.chunking import split_turns
-from cortex_py.memory.comparison import likeness, statements
+from cortex_py.memory import text as memory_text
+from cortex_py.memory.capture.capture import digest
+from cortex_py.memory.comparison import conflicts, statements
 from cortex_py.memory.consolidation import enrichment, merging
 from cortex_py.memory.labels import classifier, keyphrases, structuring
 from cortex_py.memory.labels.classifier import Classifier
@@ -73,15 +73,15 @@ def _bytes(text: str) -> bytes:
 
 
 def _chunks(text: str) -> object:
-    return chunking.chunk(text, count_tokens=lambda part: len(part) // 4 + 2)
+    return memory_text.chunk(text, count_tokens=lambda part: len(part) // 4 + 2)
 
 
 def _pieced_chunks(text: str) -> object:
-    return chunking.chunk(text, count_tokens=_pieces().count)
+    return memory_text.chunk(text, count_tokens=_pieces().count)
 
 
 def _snippet(text: str) -> object:
-    return chunking.snippet(text, chunking.Chunk(0, len(text)), ["a", "redis", "数据"])
+    return memory_text.snippet(text, memory_text.Chunk(0, len(text)), ["a", "redis", "数据"])
 
 
 def _advanced(text: str) -> object:
@@ -92,7 +92,7 @@ def _advanced(text: str) -> object:
 def _compared(text: str) -> object:
     half = text[: len(text) // 2]
     one, other = statements.read_statement(half), statements.read_statement(f"Not so: {half}")
-    return likeness.difference(one, other), likeness.judge(one, other, 0.9)
+    return conflicts.difference(one, other), conflicts.judge(one, other, 0.9)
 
 
 def _pair(text: str) -> list[merging.Piece]:
@@ -142,8 +142,8 @@ READERS: dict[str, _Reader] = {
     "classifier": lambda text: Classifier("stub").classify(text, None),
     "contradictions": _contradictions,
     "cues": lambda text: classifier.default_lexicon().cues(text),
-    "dialogue": split_turns,
-    "digest": prepare.digest,
+    "dialogue": memory_text.split_turns,
+    "digest": digest,
     "enrichment": _enriched,
     "entity-name": lambda text: (values.canonical(text, "Technology"), values.keys_of(text)),
     "facts": merging.facts,
@@ -171,8 +171,8 @@ READERS: dict[str, _Reader] = {
     "prompt-file": lambda text: files.load(_bytes(text), filename="a.md", kind="prompt"),
     "prompt-file-json": lambda text: files.load(_bytes(text), filename="a.json", kind="prompt"),
     "prompt-file-yaml": lambda text: files.load(_bytes(text), filename="a.yaml", kind="prompt"),
-    "query-terms": terms.query_terms,
-    "query-traits": traits.query_traits,
+    "query-terms": memory_text.query_terms,
+    "query-traits": memory_text.query_traits,
     "read-env": formats.env_entries,
     "read-ini": formats.ini_entries,
     "read-json": formats.read_json,
@@ -180,7 +180,7 @@ READERS: dict[str, _Reader] = {
     "read-toml": formats.read_toml,
     "read-xml": formats.read_xml,
     "read-yaml": formats.read_yaml,
-    "record-traits": traits.record_traits,
+    "record-traits": memory_text.record_traits,
     "rejection": rejection.classify,
     "report": lambda text: reports.read_report("output.txt", text),
     "report-json": lambda text: reports.read_report("report.json", text),
@@ -202,7 +202,7 @@ READERS: dict[str, _Reader] = {
     "task": lambda text: (task_words(text), task_kind(text)),
     "telling-words": words.distinctive_words,
     "template": template_syntax.parse,
-    "terms": terms.terms,
+    "terms": memory_text.terms,
     "version": lambda text: versions.admits(text, "1.2.3"),
     "version-of": lambda text: versions.agrees(text, "1.2.3"),
     **{f"source-{kind}": partial(syntax.analyse, f"a.{kind}") for kind in _SOURCES},

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
 from cortex_py.config import load_settings
 from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.install.model_files import RECALL, SHIPPED
-from cortex_py.memory.capture.chunking import chunk
+from cortex_py.memory.text import chunk
 
 from datasets import locomo, longmemeval, read_lines
 

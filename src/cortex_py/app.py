@@ -9,11 +9,10 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
-from . import pools
-from .clock import Clock, SystemClock
+from .clock import Clock, IdMaker, SystemClock
 from .config import Settings, load_settings
 from .context.project import existing_folder
 from .context.service import Contexts
@@ -23,17 +22,15 @@ from .embedding.backends.registry import open_backend, open_service_backend
 from .encryption import Encryption, encryption_of, home_key
 from .errors import AccessDenied, BackupError, ConfigurationError, CortexError, StorageError, StoreReadOnly
 from .events import Events, TenantsChanged
-from .ids import IdMaker
-from .memory.capture.pending import YieldToCalls
+from .jobs import Jobs, release, require, trim_arenas, watch
 from .memory.compression import CompressionResult
-from .memory.embedding_model import follow_shipped_model
 from .memory.service import Memories
-from .opening import open_store
+from .memory.spaces import follow_shipped_model
+from .opening import World, open_store
 from .paths import expanded
 from .records import Project
 from .security.callers import as_system, current_caller
 from .store.database import ServerLoad, Vitals
-from .tracing import watch
 
 if TYPE_CHECKING:
     from .access.audit import Audit
@@ -67,6 +64,9 @@ _CACHED_IN_MEMORY = 16_000_000
 class Cortex:
     """One memory, opened. Use it as a context manager, or call `close`."""
 
+    # What homes are opened with that are given nothing else.
+    world: ClassVar[World] = World()
+
     def __init__(
         self,
         settings: Settings,
@@ -76,19 +76,28 @@ class Cortex:
         *,
         new_store: bool = False,
         join: bool = False,
+        world: World | None = None,
     ) -> None:
         self.settings = settings
+        self._world = world or self.world
         self._clock = clock
         self._backend = backend
         # Fail for a missing folder before anything is created.
         existing_folder(folder)
         self._key = home_key(settings)
-        self._store = open_store(settings, backend, clock, self._key, new_store=new_store)
-        pools.require()
+        self._store = open_store(settings, backend, clock, self._key, new_store=new_store, world=self._world)
+        require()
         self._is_open = True
         self._events = Events()
         self._sessions = ProjectSessions(
-            self._store, backend, settings, clock, IdMaker(clock), lambda: self.language_model, self._key
+            self._store,
+            backend,
+            settings,
+            clock,
+            IdMaker(clock),
+            lambda: self.language_model,
+            self._key,
+            self._world.pace,
         )
         self._prompts: WeakKeyDictionary[ProjectSession, Prompts] = WeakKeyDictionary()
         self._templates: WeakKeyDictionary[ProjectSession, Templates] = WeakKeyDictionary()
@@ -100,7 +109,7 @@ class Cortex:
                     follow_shipped_model(self._store, backend)
                 self._own = self._sessions.own = self._sessions.at(folder, join=join)
                 self._sessions.settle_files()
-                self._sessions.pending.take_up()
+                self.jobs.take_up()
         except BaseException:
             self._end()
             raise
@@ -116,16 +125,20 @@ class Cortex:
         clock: Clock | None = None,
         new_store: bool = False,
         join: bool = False,
+        world: World | None = None,
         **settings: Any,
     ) -> Cortex:
         """Open the memory in `home` (default `CORTEX_HOME`, else `~/.cortex`) for the project at a path.
 
         `new_store` creates a store even where the home had one that is gone. `join` vouches for the folder: it joins
-        the project that it names, even if that does not know it. Further keyword arguments are settings.
+        the project that it names, even if that does not know it. `world` is what it is built on. Further keyword
+        arguments are settings.
         Nothing heavy is loaded before it is needed.
         """
         chosen = load_settings(home, database_url=database_url, **settings)
-        return cls.from_settings(chosen, project, backend=backend, clock=clock, new_store=new_store, join=join)
+        return cls.from_settings(
+            chosen, project, backend=backend, clock=clock, new_store=new_store, join=join, world=world
+        )
 
     @classmethod
     def from_settings(
@@ -137,6 +150,7 @@ class Cortex:
         clock: Clock | None = None,
         new_store: bool = False,
         join: bool = False,
+        world: World | None = None,
     ) -> Cortex:
         """Open the memory that these settings describe."""
         model = backend or open_backend(settings=settings)
@@ -146,7 +160,9 @@ class Cortex:
                 remedy="Set embedding_dimensions.",
                 field="embedding_dimensions",
             )
-        return cls(settings, expanded(project), model, clock or SystemClock(), new_store=new_store, join=join)
+        return cls(
+            settings, expanded(project), model, clock or SystemClock(), new_store=new_store, join=join, world=world
+        )
 
     @property
     def _session(self) -> ProjectSession:
@@ -372,9 +388,14 @@ class Cortex:
         return diagnose(self)
 
     @property
+    def jobs(self) -> Jobs:
+        """What runs beside calls."""
+        return self._sessions.jobs
+
+    @property
     def answering(self) -> Callable[[], contextlib.AbstractContextManager[None]]:
         """Makes a context for the answer to a call: background work of this process waits meanwhile, within limits."""
-        return self._sessions.pending.answering
+        return self.jobs.answering
 
     def upkeep(self, stop: Callable[[], bool] = lambda: False) -> CompressionResult:
         """Background work: sync with git, index the project, extract old memories into the graph, pack idle ones.
@@ -386,7 +407,7 @@ class Cortex:
             try:
                 return self._upkeep(stop)
             finally:
-                pools.trim_arenas()
+                trim_arenas()
 
     def _upkeep(self, stop: Callable[[], bool]) -> CompressionResult:
         self.memories.place.sync_git_state()
@@ -414,16 +435,21 @@ class Cortex:
         database = self._store.database
         everything = database.leads("upkeep")
         # Given only to work that no call waits for and that holds no lock which a call needs.
-        yielding = YieldToCalls(self._sessions.pending, stop)
+        let_calls_pass = self.jobs.let_calls_pass()
+
+        def yielding() -> bool:
+            let_calls_pass()
+            return stop()
+
         if everything:
-            self._sessions.pending.take_up()
+            self.jobs.take_up()
             self.memories.annotate(yielding)
             self.memories.look_for_personal_data(yielding)
             self.memories.fill_vectors(stop)
             self.hooks.read_imported(yielding)
         # Each server makes the snapshots of its own project.
         if not stop() and database.leads(f"snapshots of {self.project.id}"):
-            with watch("documents", yielding.let_calls_pass):
+            with watch("documents", let_calls_pass):
                 self.backups.scheduled()
         packed = self.memories.compress(yielding) if everything else CompressionResult(0, 0, 0)
         # Done by every process that has used a large space. Last, because it may take minutes or fail.
@@ -448,7 +474,7 @@ class Cortex:
         self._sessions.write_counts()
         # A replica and a direct address belong to this store.
         settings = replace(self.settings, database_url=database_url, database_read_url=None, database_direct_url=None)
-        target = open_store(settings, self._backend, self._clock, self._key, new_store=True)
+        target = open_store(settings, self._backend, self._clock, self._key, new_store=True, world=self._world)
         try:
             # Copied before the project is opened there, so that it keeps its id.
             copy_projects(self._store, target)
@@ -498,7 +524,7 @@ class Cortex:
         self._store.close()
         if self._is_open:
             self._is_open = False
-            pools.release()
+            release()
 
     def __enter__(self) -> Cortex:
         return self

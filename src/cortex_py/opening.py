@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .clock import Clock
@@ -9,7 +11,8 @@ from .config import Settings
 from .embedding.backends.backend import Backend
 from .errors import ConfigurationError, StoreMissing, extra_remedy, storage_error
 from .graph.values import keys_of
-from .memory.capture.prepare import entity_words
+from .jobs import Pace
+from .memory.capture.capture import entity_words
 from .security.callers import current_caller
 from .security.home_key import HomeKey
 from .security.permission import may_read
@@ -19,7 +22,17 @@ from .store.search.filters import Names
 from .store.sqlite import open_sqlite
 from .store.store import Store
 
-__all__ = ["bounds_now", "open_store"]
+__all__ = ["World", "bounds_now", "open_store"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a process that opens homes is built on; tests choose another."""
+
+    pace: Pace = field(default_factory=Pace)
+    # Whether a write is forced to the disk before it is acknowledged. Never turn this off for data that counts.
+    durable: bool = True
+    open_file: Callable[..., Database] = open_sqlite
 
 
 def bounds_now() -> Bounds | None:
@@ -39,12 +52,12 @@ def _make_home(home: Path) -> None:
         raise storage_error(error, home) from error
 
 
-def _open_database(settings: Settings, clock: Clock, key: HomeKey | None, new_store: bool) -> Database:
+def _open_database(settings: Settings, clock: Clock, key: HomeKey | None, new_store: bool, world: World) -> Database:
     if not settings.database_url:
         if not new_store:
             _refuse_lost_store(settings.home, settings.database)
         _make_home(settings.home)
-        return open_sqlite(settings.database, clock, key.database if key else None)
+        return world.open_file(settings.database, clock, key.database if key else None, durable=world.durable)
     if not settings.database_url.startswith(("postgresql://", "postgres://")):
         raise ConfigurationError(
             "database_url is not the address of a PostgreSQL database.",
@@ -106,9 +119,15 @@ def _is_empty(path: Path) -> bool:
 
 
 def open_store(
-    settings: Settings, backend: Backend, clock: Clock, key: HomeKey | None = None, *, new_store: bool = False
+    settings: Settings,
+    backend: Backend,
+    clock: Clock,
+    key: HomeKey | None = None,
+    *,
+    new_store: bool = False,
+    world: World | None = None,
 ) -> Store:
     """`new_store`: create a store even where another one seems to be lost."""
-    database = _open_database(settings, clock, key, new_store)
+    database = _open_database(settings, clock, key, new_store, world or World())
     database.cleaner = Screen.by(settings).column
     return Store(database, backend.dimensions, Names(entity_words, keys_of), may_read)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -217,8 +217,7 @@ class Memory:
     grounding: Annotated[float | None, Stored(exported=False)]
     version: Annotated[int, Stored(front="version")]
     duplicate_of: Annotated[str | None, Stored("made", front="duplicate_of")] = None
-    # Reported at capture, not stored. Conflicts are looked for when they are asked for.
-    conflicts_with: Sequence[Contradiction] = field(default=(), compare=False)
+    # Reported at capture, not stored.
     # What is done after a capture was acknowledged: "graph", the reading of names and statements.
     pending: tuple[str, ...] = field(default=(), compare=False)
     redactions: Annotated[tuple[str, ...], Stored("made", front="redactions")] = ()

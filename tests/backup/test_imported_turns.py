@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from import_kinds import claude_line, lines
 
+from cortex_py import Cortex
 from cortex_py.hooks.staging import ImportedTurnReader
-from cortex_py.memory.capture.pending import PendingReading
+from cortex_py.jobs import Jobs, Pace
+from cortex_py.opening import World
 
 from helpers import FakeClock
 from homes import opened
@@ -69,7 +71,7 @@ def test_calls_go_first_while_imported_turns_are_read(
     home: Path, project: Path, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cortex_py.hooks.staging._IMPORTED_AT_ONCE", 4)
-    monkeypatch.setattr("cortex_py.memory.capture.pending._STRETCH_SECONDS", 0.0)
+    monkeypatch.setattr(Cortex, "world", World(pace=Pace(reads="with", stretch=0.0), durable=False))
     done: list[str] = []
     save = ImportedTurnReader._save_position
 
@@ -80,7 +82,7 @@ def test_calls_go_first_while_imported_turns_are_read(
     with opened(home, project, clock) as cortex:
         cortex.backups.import_from([conversation(tmp_path, copies=3)])
         monkeypatch.setattr(ImportedTurnReader, "_save_position", saved)
-        monkeypatch.setattr(PendingReading, "wait_for_a_pause", lambda *_: done.append("waited"))
+        monkeypatch.setattr(Jobs, "wait_for_a_pause", lambda *_: done.append("waited"))
         cortex.upkeep()
     first = done.index("read")
     assert done.count("read") == 3

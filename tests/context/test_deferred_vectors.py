@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from cortex_py import Cortex
 from cortex_py.context import scan
+from cortex_py.jobs import is_in_background
 from cortex_py.memory import lifecycle
-from cortex_py.pools import is_in_background
 
 from helpers import git
 from hook_runs import wait_for
@@ -82,9 +82,7 @@ def test_the_process_that_scanned_computes_the_vectors_in_the_background(
     monkeypatch.setattr(scan, "DEFERRED_BYTES", 1000)
     with Cortex.open(home, project=tree, backend=StubBackend()) as cortex:
         assert cortex.contexts.initialize(mode="full").pending_vectors
-        thread = cortex._sessions.pending.vectors._thread
-        assert thread is not None
-        thread.join(60)
+        assert cortex.jobs.join(60)
         assert cortex.memories.status().pending_vectors == 0
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.deadline import Limit, apply_limit
+from cortex_py.clock import Limit, apply_limit
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.backends.onnx import OnnxBackend, threads_beside_others
 from cortex_py.embedding.backends.token_batches import group_by_length

@@ -14,7 +14,7 @@ import pytest
 from endpoint import Endpoint, Step, answer, refusal, vectors
 
 from cases import each
-from cortex_py.deadline import Limit, apply_limit
+from cortex_py.clock import Limit, apply_limit
 from cortex_py.embedding.backends import openai as openai_backend
 from cortex_py.embedding.backends.openai import OpenAIBackend
 from cortex_py.embedding.wordpiece import WordPiece

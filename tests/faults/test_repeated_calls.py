@@ -29,8 +29,8 @@ pytestmark = pytest.mark.sqlite_only  # each says which engine it is about
 _KILLED = """
 import os, signal, sys
 from cortex_py.cli import main
-from cortex_py.memory.capture.pending import PendingReading
-PendingReading.added = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+from cortex_py.jobs import Jobs
+Jobs.added = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 sys.argv = ["cortex", "serve"]
 main()
 """

@@ -55,6 +55,7 @@ from cortex_py.clients.catalogue import CATALOGUE, find_client
 from cortex_py.clients.checks import client_states
 from cortex_py.clients.install import Setup
 from cortex_py.clients.json_edit import read_json, remove, set_member
+from cortex_py.clock import full_address, parse_ref
 from cortex_py.context.branches import file as branch_file
 from cortex_py.context.project import folders_of, has_own_objects, identify
 from cortex_py.embedding.backends.openai import OpenAIBackend
@@ -73,20 +74,17 @@ from cortex_py.http.access import is_open, page_scope, route_of
 from cortex_py.http.embeddings import EmbeddingBatchInput, EmbeddingGenerateInput, OpenAIRequest
 from cortex_py.http.middleware import bearer
 from cortex_py.http.pages import read_body
-from cortex_py.ids import full_address, parse_ref
 from cortex_py.licensing import licence
 from cortex_py.llm.client import InvalidAnswer, SchemaCheck
 from cortex_py.llm.registry import OpenAIChat
 from cortex_py.llm.values import Prompt
 from cortex_py.mcp.stdio.frames import Malformed, read_frame, read_lines
-from cortex_py.memory.capture.chunking import chunk, split_turns
-from cortex_py.memory.capture.terms import query_terms, terms
-from cortex_py.memory.capture.traits import query_traits, record_traits
 from cortex_py.memory.comparison.statements import read_statement
 from cortex_py.memory.consolidation.merging import facts
 from cortex_py.memory.labels.keyphrases import suggest_tags
 from cortex_py.memory.labels.structuring import structure
 from cortex_py.memory.recall.filters import parse_filter
+from cortex_py.memory.text import chunk, query_terms, query_traits, record_traits, split_turns, terms
 from cortex_py.prompts import files as prompt_files
 from cortex_py.prompts.language.placeholders import find_blanks
 from cortex_py.prompts.language.rendering import render

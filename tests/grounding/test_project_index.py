@@ -14,12 +14,12 @@ import apsw
 import pytest
 from sample_project import commit, fill, make_repository, make_sample, only, open_at
 
-from cortex_py.deadline import Limit, apply_limit
+from cortex_py.clock import Limit, apply_limit
 from cortex_py.grounding.index import project_index
 from cortex_py.grounding.index.lookup import Lookup
 from cortex_py.grounding.index.project_index import IndexState, ProjectIndex, index_name
 from cortex_py.grounding.sources import EVERYTHING
-from cortex_py.tracing import watch
+from cortex_py.jobs import watch
 from cortex_py.worktree.git.repository import Repository
 
 from forking import python_command

@@ -18,10 +18,10 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from cortex_py import Cortex
+from cortex_py.clock import memory_uri
 from cortex_py.errors import ConfigurationError
 from cortex_py.http.access import EVENTS_PATH, MCP_PATH, OPEN_PATHS, PAGE_SCOPES, check_exposure
 from cortex_py.http.server import build_app
-from cortex_py.ids import memory_uri
 from cortex_py.mcp.middleware.access import OPEN_METHODS, needed_scope, permits
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.mcp.server import build_server

@@ -14,7 +14,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference, ResourceTemplateReference
 from numpy.typing import NDArray
 
-from cortex_py import Cortex, deadline
+from cortex_py import Cortex
+from cortex_py.clock import Cancelled, Limit, apply_limit, check_deadline
 from cortex_py.config import load_settings
 from cortex_py.echo import cleaner_for
 from cortex_py.errors import ContentTooLarge, DeadlineExceeded, LimitExceeded, wire_form
@@ -239,7 +240,7 @@ def test_a_long_tool_has_more_time(caller: Caller, cortex: Cortex, backend: Coun
 def test_a_statement_that_takes_too_long_is_interrupted_and_rolled_back(cortex: Cortex) -> None:
     database = cortex._store.database
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-    with deadline.apply_limit(deadline.Limit(0.3)), pytest.raises(DeadlineExceeded), database.write() as session:
+    with apply_limit(Limit(0.3)), pytest.raises(DeadlineExceeded), database.write() as session:
         session.run("CREATE TABLE by_half (x)")
         session.rows(endless)
     with database.read() as session:
@@ -248,12 +249,12 @@ def test_a_statement_that_takes_too_long_is_interrupted_and_rolled_back(cortex: 
 
 
 def test_cancelled_work_stops_between_two_units_and_late_work_at_once() -> None:
-    limit = deadline.Limit()
-    with deadline.apply_limit(limit):
+    limit = Limit()
+    with apply_limit(limit):
         limit.cancel()
-        deadline.check()
-        with pytest.raises(deadline.Cancelled):
+        check_deadline()
+        with pytest.raises(Cancelled):
             limit.check()
-    with deadline.apply_limit(deadline.Limit(0.0)), pytest.raises(DeadlineExceeded):
-        deadline.check()
-    deadline.check()
+    with apply_limit(Limit(0.0)), pytest.raises(DeadlineExceeded):
+        check_deadline()
+    check_deadline()

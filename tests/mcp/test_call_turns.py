@@ -93,7 +93,7 @@ def test_background_work_waits_while_any_tool_answers(
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
 
         def is_paused() -> bool:
-            return cortex._sessions.pending.wait_for_a_pause(patience=0.0, quiet=0.0)
+            return cortex.jobs.wait_for_a_pause(patience=0.0, quiet=0.0)
 
         def status(self: Memories) -> MemoryStatus:
             paused.append(is_paused())

@@ -31,7 +31,7 @@ from cortex_py.memory.labels.classifier import (
     namespace_for,
 )
 from cortex_py.memory.labels.ontology import CATEGORY_NAMES, PARENTS
-from cortex_py.memory.namespaces import canonical_namespace
+from cortex_py.memory.spaces import canonical_namespace
 
 DATA = Path(__file__).parents[2] / "bench" / "data"
 CLEAR = [

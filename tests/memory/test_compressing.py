@@ -296,10 +296,10 @@ def _check_mixed(cortex: Cortex, clock: FakeClock, count: int, large: int) -> No
 
 def _cheaply_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the beginning is cut and indexed: packing is what is tested, and a megabyte has thousands of chunks."""
-    from cortex_py.memory.capture import prepare
+    from cortex_py.memory.capture import capture
 
-    real = prepare._passages
-    monkeypatch.setattr(prepare, "_passages", lambda content, *rest: real(content[:2_000], *rest))
+    real = capture._passages
+    monkeypatch.setattr(capture, "_passages", lambda content, *rest: real(content[:2_000], *rest))
 
 
 @pytest.mark.slow

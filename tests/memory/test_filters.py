@@ -17,8 +17,8 @@ from cases import each
 from cortex_py.clock import from_micros
 from cortex_py.errors import FilterSyntaxError, InvalidInput, UnknownNamespace
 from cortex_py.memory.labels.ontology import CATEGORY_NAMES
-from cortex_py.memory.namespaces import NAMESPACES
 from cortex_py.memory.recall.filters import FILTER_KEYS, parse_filter, parse_moment
+from cortex_py.memory.spaces import NAMESPACES
 from cortex_py.records import KINDS, STATUSES
 from cortex_py.security.personal import PERSONAL_KINDS
 from cortex_py.store.search.filters import (

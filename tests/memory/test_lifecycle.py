@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, NewMemory
+from cortex_py.clock import context_id, memory_uri, memory_urn
 from cortex_py.errors import AmbiguousId, Conflict, InvalidId, InvalidInput, MemoryNotFound
-from cortex_py.ids import context_id, memory_uri, memory_urn
 
 from helpers import FakeClock
 

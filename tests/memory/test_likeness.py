@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.memory.comparison.conflicts import conflict
-from cortex_py.memory.comparison.likeness import (
+from cortex_py.memory.comparison.conflicts import (
     FEATURE_NAMES,
     LikenessModel,
+    conflict,
     default_model,
     difference,
     judge,

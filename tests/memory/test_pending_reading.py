@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.errors import EntityNotFound
-from cortex_py.memory.capture.capture import StoredRecord
-from cortex_py.memory.capture.pending import PendingReading, YieldToCalls
+from cortex_py.jobs import Jobs
+from cortex_py.memory.capture.capture import Capture, StoredRecord
 from cortex_py.records import Memory, NewMemory
 
 from forking import python_command
@@ -51,8 +51,9 @@ TABLES = {
 }
 
 
-def opened(home: Path, project: Path) -> Cortex:
-    return Cortex.open(home, project=project, backend=StubBackend())
+def opened(home: Path, project: Path, **pace: Any) -> Cortex:
+    world = replace(Cortex.world, pace=replace(Cortex.world.pace, **pace))
+    return Cortex.open(home, project=project, backend=StubBackend(), world=world)
 
 
 def graph_of(cortex: Cortex) -> dict[str, list[Any]]:
@@ -63,12 +64,6 @@ def graph_of(cortex: Cortex) -> dict[str, list[Any]]:
 def pending_in(cortex: Cortex) -> int:
     with cortex._store.database.read() as session:
         return cortex._store.graph.count_pending(session, 10_000)
-
-
-@pytest.fixture
-def no_lingering(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread ends as soon as nothing is pending."""
-    monkeypatch.setattr("cortex_py.memory.capture.pending._LINGER_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -150,21 +145,15 @@ def test_what_a_killed_process_left_is_read_once_by_the_next(
 
 
 @pytest.mark.background_reading
-@pytest.mark.usefixtures("no_lingering")
 def test_a_process_that_opens_the_home_takes_up_what_was_left(
-    home: Path, project: Path, read_at_once: dict[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+    home: Path, project: Path, read_at_once: dict[str, list[Any]]
 ) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(PendingReading, "_start", lambda _: None)
-        patch.setattr(PendingReading, "close", lambda _: None)
-        with opened(home, project) as cortex:
-            for text in TEXTS:
-                cortex.memories.capture(text)
-            assert pending_in(cortex) == len(TEXTS)
-    with opened(home, project) as cortex:
-        thread = cortex._sessions.pending._thread
-        assert thread is not None
-        thread.join(60)
+    with opened(home, project, reads="asks") as cortex:
+        for text in TEXTS:
+            cortex.memories.capture(text)
+        assert pending_in(cortex) == len(TEXTS)
+    with opened(home, project, linger=0.0) as cortex:
+        assert cortex.jobs.join(60)
         assert graph_of(cortex) == read_at_once
 
 
@@ -195,8 +184,7 @@ def test_a_note_that_is_deleted_before_it_was_read_names_nothing(home: Path, pro
 def test_where_too_much_is_pending_captures_read_themselves(
     home: Path, project: Path, read_at_once: dict[str, list[Any]]
 ) -> None:
-    with opened(home, project) as cortex:
-        cortex._sessions.pending._most = 10
+    with opened(home, project, most_pending=10) as cortex:
         most = 0
         for text in TEXTS:
             cortex.memories.capture(text)
@@ -207,8 +195,7 @@ def test_where_too_much_is_pending_captures_read_themselves(
 
 
 def test_neither_an_import_nor_the_captures_after_it_read(home: Path, project: Path) -> None:
-    with opened(home, project) as cortex:
-        cortex._sessions.pending._most = 10
+    with opened(home, project, most_pending=10) as cortex:
         cortex.memories.capture_many([NewMemory(content=f"Note {n} of an import.") for n in range(600)])
         assert pending_in(cortex) == 600
         for n in range(10):
@@ -221,54 +208,47 @@ def test_neither_an_import_nor_the_captures_after_it_read(home: Path, project: P
 def test_a_process_that_comes_after_an_import_does_not_read_at_its_captures(home: Path, project: Path) -> None:
     with opened(home, project) as cortex:
         cortex.memories.capture_many([NewMemory(content=f"Note {n} of an import.") for n in range(30)])
-    with opened(home, project) as cortex:
-        cortex._sessions.pending._most = 10
+    with opened(home, project, most_pending=10) as cortex:
         cortex.memories.capture("Zanzibar has one shard.")
         cortex.memories.capture("Zanzibar has two shards.")
         assert pending_in(cortex) == 32
 
 
 @pytest.mark.background_reading
-@pytest.mark.usefixtures("no_lingering")
 def test_the_thread_reads_when_captures_pause_and_ends(home: Path, project: Path) -> None:
-    with opened(home, project) as cortex:
+    with opened(home, project, linger=0.0) as cortex:
         cortex.memories.capture("Zanzibar stores its rows in PostgreSQL.")
-        thread = cortex._sessions.pending._thread
-        assert thread is not None
-        thread.join(60)
-        assert not thread.is_alive()
+        assert cortex.jobs.join(60)
         assert pending_in(cortex) == 0
 
 
 def test_a_recall_ends_a_pause(home: Path, project: Path) -> None:
     with opened(home, project) as cortex:
-        pending = cortex._sessions.pending
-        pending._called_at = -math.inf
         # It decides at once, and a call counts for an hour.
-        assert pending.wait_for_a_pause(patience=0.0, quiet=3_600.0)
+        assert cortex.jobs.wait_for_a_pause(patience=0.0, quiet=3_600.0)
         cortex.memories.recall("anything")
-        assert not pending.wait_for_a_pause(patience=0.0, quiet=3_600.0)
+        assert not cortex.jobs.wait_for_a_pause(patience=0.0, quiet=3_600.0)
 
 
 def test_upkeep_lets_calls_go_first_in_the_middle_of_its_work(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Notes of an older version, a scan for personal data, and a snapshot: each is a long piece of work."""
-    monkeypatch.setattr("cortex_py.memory.capture.pending._STRETCH_SECONDS", 0.0)
-    monkeypatch.setattr("cortex_py.memory.lifecycle._READ_BATCH", 4)
+    monkeypatch.setattr("cortex_py.memory.lifecycle.READ_BATCH", 4)
     seen: list[tuple[int, int]] = []
 
-    def wait(pending: PendingReading, *_: float) -> bool:
-        with pending._store.database.read() as session:
-            seen.extend(session.rows("SELECT sum(graphed = 0), sum(personal IS NULL) FROM memory"))
-        return True
+    with opened(home, project, stretch=0.0) as cortex:
 
-    with opened(home, project) as cortex:
+        def wait(*_: object) -> bool:
+            with cortex._store.database.read() as session:
+                seen.extend(session.rows("SELECT sum(graphed = 0), sum(personal IS NULL) FROM memory"))
+            return True
+
         cortex.memories.capture_many([NewMemory(content=text) for text in TEXTS[:12]])
         assert cortex.memories.finish_reading()
         with cortex._store.database.write() as session:
             session.run("UPDATE memory SET graphed = 0, personal = NULL")
-        monkeypatch.setattr(PendingReading, "wait_for_a_pause", wait)
+        monkeypatch.setattr(Jobs, "wait_for_a_pause", wait)
         cortex.upkeep()
         assert len(cortex.backups.snapshots()) == 1
     assert [unread for unread, _ in seen[:4]] == [12, 8, 4, 0]
@@ -279,11 +259,12 @@ def test_upkeep_lets_calls_go_first_in_the_middle_of_its_work(
 
 def test_a_stretch_of_background_work_is_short(monkeypatch: pytest.MonkeyPatch, home: Path, project: Path) -> None:
     now, waits = [100.0], list[float]()
-    monkeypatch.setattr("cortex_py.memory.capture.pending.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("cortex_py.jobs.time.monotonic", lambda: now[0])
     with opened(home, project) as cortex:
-        monkeypatch.setattr(PendingReading, "wait_for_a_pause", lambda *_: waits.append(now[0]))
-        yielding = YieldToCalls(cortex._sessions.pending, lambda: now[0] >= 101.0)
-        while not yielding():
+        monkeypatch.setattr(Jobs, "wait_for_a_pause", lambda *_: waits.append(now[0]))
+        let_calls_pass = cortex.jobs.let_calls_pass()
+        while now[0] < 101.0:
+            let_calls_pass()
             now[0] += 1 / 128
     # At the first step after 50 ms.
     assert {later - earlier for earlier, later in pairwise(waits)} == {7 / 128}
@@ -292,10 +273,9 @@ def test_a_stretch_of_background_work_is_short(monkeypatch: pytest.MonkeyPatch, 
 def test_upkeep_leaves_pending_notes_to_the_thread_that_waits_for_calls(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PendingReading, "added", lambda self, count: None)
     taken_up: list[int] = []
-    monkeypatch.setattr(PendingReading, "take_up", lambda self: taken_up.append(self._count(10)))
     with opened(home, project) as cortex:
+        monkeypatch.setattr(Jobs, "take_up", lambda _: taken_up.append(pending_in(cortex)))
         # Makes the snapshot that is due, for which pending notes would be read.
         cortex.upkeep()
         cortex.memories.capture(TEXTS[0])
@@ -309,22 +289,22 @@ def test_upkeep_leaves_pending_notes_to_the_thread_that_waits_for_calls(
 def test_a_process_leaves_notes_to_another_that_reads_them_too(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PendingReading, "added", lambda self, count: None)
     with opened(home, project) as cortex, opened(home, project) as other:
         for text in TEXTS[:6]:
             cortex.memories.capture(text)
-        mine, theirs = cortex._sessions.pending, other._sessions.pending
         until = time.monotonic() + 60
-        assert mine._reader is not None
-        read_stored, read = mine._reader.read_stored, list[int]()
+        read_stored, read = Capture.read_stored, list[int]()
 
-        def read_while_the_other_does(space: str, num: int, memory: Memory) -> StoredRecord:
+        def read_while_the_other_does(capture: Capture, space: str, num: int, memory: Memory) -> StoredRecord:
+            monkeypatch.setattr(Capture, "read_stored", read_stored)
+            other.jobs.read(None, 1, until)
+            monkeypatch.setattr(Capture, "read_stored", read_while_the_other_does)
             read.append(num)
-            theirs._read(None, 1, until)
-            return read_stored(space, num, memory)
+            return read_stored(capture, space, num, memory)
 
-        monkeypatch.setattr(mine._reader, "read_stored", read_while_the_other_does)
-        assert not mine._read(None, 16, until)
+        monkeypatch.setattr(Capture, "read_stored", read_while_the_other_does)
+        assert not cortex.jobs.read(None, 16, until)
+        monkeypatch.setattr(Capture, "read_stored", read_stored)
         assert (len(read), pending_in(cortex)) == (1, 5)
         # A query of the graph waits until all are read, by either process.
         assert cortex.memories.finish_reading()

@@ -15,9 +15,16 @@ from numpy.typing import ArrayLike
 
 from cases import each
 from cortex_py.config import Fusion
-from cortex_py.memory.capture.traits import Trait, query_traits
-from cortex_py.memory.recall.features import FEATURE_NAMES, MEASURED, RISING_FEATURES, Candidates, features
-from cortex_py.memory.recall.ranking import RankingModel, default_model
+from cortex_py.memory.recall.ranking import (
+    FEATURE_NAMES,
+    MEASURED,
+    RISING_FEATURES,
+    Candidates,
+    RankingModel,
+    default_model,
+    features,
+)
+from cortex_py.memory.text import Trait, query_traits
 from cortex_py.records import Mode
 
 MODEL_TEXT = resources.files("cortex_py.memory.recall").joinpath("ranking_model.json").read_text("utf-8")

@@ -10,12 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.memory.capture.terms import (
-    MAX_TERM,
-    query_terms,
-    stop_words,
-    terms,
-)
+from cortex_py.memory.text import MAX_TERM, query_terms, stop_words, terms
 from cortex_py.store.rows import encode_terms, index_word, index_words, term_hash
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=80)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.deadline import Limit, apply_limit
+from cortex_py.clock import Limit, apply_limit
 from cortex_py.errors import DeadlineExceeded, ModelMissing
 from llm.chat_server import ChatServer, dripping
 from timing import no_hang

@@ -16,8 +16,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from cortex_py.config import load_settings
 from cortex_py.errors import ConfigurationError
+from cortex_py.jobs import span
 from cortex_py.mcp.middleware.telemetry import send_traces
-from cortex_py.tracing import span
 from operations.raw_calls import call
 from timing import MINUTE
 

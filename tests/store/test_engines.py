@@ -16,8 +16,8 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.backup.sync import sync as exchange
 from cortex_py.backup.vault.header import Kdf, KdfLimits, KdfParameters
+from cortex_py.clock import IdMaker
 from cortex_py.errors import ConfigurationError, Conflict, MemoryNotFound
-from cortex_py.ids import IdMaker
 from cortex_py.memory.capture.capture import NewMemory
 from cortex_py.store.documents.document import SHARED_KINDS
 from cortex_py.store.rows import space_word

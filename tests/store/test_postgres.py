@@ -15,8 +15,8 @@ import pytest
 from psycopg import errors
 
 from cases import each
-from cortex_py import Cortex, NewMemory, deadline
-from cortex_py.clock import SystemClock
+from cortex_py import Cortex, NewMemory
+from cortex_py.clock import Limit, SystemClock, apply_limit
 from cortex_py.config import load_settings
 from cortex_py.errors import (
     ConfigurationError,
@@ -60,7 +60,7 @@ def database(postgres_url: str) -> Iterator[PostgresDatabase]:
 def test_a_statement_that_outlasts_its_call_is_stopped_by_the_server(database: PostgresDatabase) -> None:
     with (
         no_hang(),
-        deadline.apply_limit(deadline.Limit(0.3)),
+        apply_limit(Limit(0.3)),
         pytest.raises(DeadlineExceeded),
         database.write() as session,
     ):

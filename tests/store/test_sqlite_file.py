@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -9,9 +10,8 @@ import pytest
 
 from cortex_py.clock import SystemClock
 from cortex_py.errors import StoreTooNew
+from cortex_py.opening import World
 from cortex_py.store.sqlite import open_sqlite
-
-from new_stores import connect_as_shipped
 
 
 class _Other:
@@ -43,11 +43,11 @@ def test_a_new_file_that_another_process_is_preparing_is_waited_for(
 
 
 def test_what_is_stored_is_forced_to_the_disk(tmp_path: Path) -> None:
-    """The connections of other tests are not, to spare the time."""
-    connection = connect_as_shipped(tmp_path / "cortex.db", None)
-    assert connection.execute("PRAGMA synchronous").fetchall() == [(2,)]
-    assert connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
-    connection.close()
+    """The stores of other tests are not, to spare the time."""
+    assert World().durable
+    with closing(open_sqlite(tmp_path / "cortex.db", SystemClock())) as database, database.read() as session:
+        assert session.rows("PRAGMA synchronous") == [(2,)]
+        assert session.rows("PRAGMA journal_mode") == [("wal",)]
 
 
 def test_a_store_that_a_later_version_changes_while_it_is_open_is_named(tmp_path: Path) -> None:

@@ -75,13 +75,12 @@ def capture_command(
             supersedes=supersedes,
         )
         indexed = cortex.memories.index_note(memory)
-        # Looked for when they are read, which needs the store.
-        memory = replace(memory, conflicts_with=tuple(memory.conflicts_with))
+        conflicts = cortex.memories.find_conflicts(memory)
     if session.as_json:
-        print_json(memory_as_dict(memory))
+        print_json(memory_as_dict(memory, conflicts))
         return
     say(memory.id)
-    for other in memory.conflicts_with:
+    for other in conflicts:
         say(f"Contradicts {other.memory_id[:SHORT_ID]} ({other.reason}).", err=True)
     if indexed:
         note(indexed)

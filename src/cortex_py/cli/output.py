@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from datetime import datetime
 from pathlib import PurePath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from ..clock import iso
+from ..clock import iso, memory_uri, memory_urn
 
 if TYPE_CHECKING:
-    from ..records import Hit, Memory
+    from ..records import Contradiction, Hit, Memory
 
 __all__ = [
     "SHORT_ID",
@@ -237,12 +237,14 @@ def _plain(value: object) -> object:
     return value
 
 
-def memory_as_dict(memory: Memory) -> dict[str, object]:
-    """A memory for JSON: its fields without the empty ones, and its addresses."""
-    # `cortex serve` imports this module and answers before anything else is loaded.
-    from ..ids import memory_uri, memory_urn
-
-    filled = {name: value for name, value in asdict(memory).items() if value not in (None, (), [])}
+def memory_as_dict(memory: Memory, conflicts: Sequence[Contradiction] = ()) -> dict[str, object]:
+    """A memory for JSON: its fields without the empty ones, what contradicts it, and its addresses."""
+    filled: dict[str, Any] = {}
+    for name, value in asdict(memory).items():
+        filled[name] = value
+        if name == "duplicate_of":
+            filled["conflicts_with"] = [asdict(one) for one in conflicts]
+    filled = {name: value for name, value in filled.items() if value not in (None, (), [])}
     filled.setdefault("tags", ())
     if memory.personal:
         filled["personal"] = dict(memory.personal)

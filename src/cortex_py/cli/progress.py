@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..tracing import Unit, watch
+from ..jobs import Unit, watch
 from .options import CommandSession
 from .output import quiet
 

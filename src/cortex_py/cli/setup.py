@@ -12,7 +12,7 @@ import click
 from ..config import Precision, load_settings
 from ..context.scan import SCAN_MODES, ScanMode
 from ..errors import EmbeddingError
-from ..memory.embedding_model import model_problem
+from ..memory.spaces import model_problem
 from .options import CommandSession, command, group, with_session
 from .output import counted, note, print_json, print_table, say
 from .progress import describe_seconds, progress_bar, watched

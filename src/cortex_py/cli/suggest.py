@@ -6,10 +6,10 @@ import sys
 
 import click
 
+from ..clock import ID_LENGTH
 from ..context.suggestions.automation import ACTIONS
 from ..context.suggestions.sessions import SuggestionSession
 from ..errors import InvalidInput
-from ..ids import ID_LENGTH
 from .options import CommandSession, command, with_session
 from .output import SHORT_ID, counted, note, print_json, print_table, say, score_colour
 

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ids import ID_LENGTH
+from ..clock import ID_LENGTH
 from ..records import Branch, Memory
 
 __all__ = ["ContextGraph", "Edge", "NamedEntity", "Node", "connect"]

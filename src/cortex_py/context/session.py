@@ -14,18 +14,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..clock import Clock, to_micros
+from ..clock import Clock, IdMaker, to_micros
 from ..config import Settings
 from ..embedding.backends.backend import Backend
 from ..errors import Conflict, CortexError, InvalidInput, ProjectNotFound, StorageError, StoreReadOnly
 from ..events import BranchesChanged, Events, MemoriesChanged
-from ..ids import IdMaker
+from ..jobs import ForkLock, Jobs, Pace
 from ..memory.capture.capture import StoredRecord
-from ..memory.capture.pending import PendingReading
-from ..memory.embedding_model import model_problem
-from ..memory.place import Place
+from ..memory.capture.reading import WaitingNotes
 from ..memory.service import Memories
-from ..pools import ForkLock
+from ..memory.spaces import Place, model_problem
 from ..records import KINDS, CommitMessage, Confinement, Domain, Memory, Project, kind_space
 from ..security.callers import as_system, current_caller
 from ..security.home_key import HomeKey
@@ -82,7 +80,7 @@ def open_session(
     place = Place(record, settings.user_id, settings.agent_id, settings.org, git)
     reader = GraphReader(shared, place, folder, repository)
     memories = Memories(
-        store, backend, settings, clock, ids, place, events, reader, shared.model, reader, shared.pending
+        store, backend, settings, clock, ids, place, events, reader, shared.model, shared.notes, shared.jobs
     )
 
     summaries = Summaries(store, backend, record.id)
@@ -532,6 +530,7 @@ class ProjectSessions:
         ids: IdMaker,
         model: Callable[[], LanguageModel | None] = lambda: None,
         key: HomeKey | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self.store = store
         self.backend = backend
@@ -541,7 +540,8 @@ class ProjectSessions:
         self.model = model
         self.key = key
         self.screen = Screen.by(settings)
-        self.pending = PendingReading(store)
+        self.notes = WaitingNotes(store)
+        self.jobs = Jobs(self.notes, pace)
         projects = StoredProjects(store)
         self.tenant_files = TenantFiles(settings.home, projects)
         self.places = PathAccess(settings.home, settings.project_roots, projects)
@@ -637,7 +637,7 @@ class ProjectSessions:
             one.write_counts()
 
     def close(self) -> None:
-        self.pending.close()
+        self.jobs.close()
         for one in self._all():
             one.close()
         with self._lock:

@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from ..clock import Clock, from_micros, to_micros
+from ..clock import Clock, IdMaker, from_micros, to_micros
 from ..errors import EntityNotFound, InvalidInput, RelationshipNotFound
-from ..ids import IdMaker
-from ..memory.capture.prepare import check_no_secret
-from ..memory.place import Place
+from ..memory.capture.capture import check_no_secret
 from ..memory.recall.filters import parse_moment
+from ..memory.spaces import Place
 from ..store.database import Session
 from ..store.graph.graph import EntityRow, RelationshipRow, Sight
 from ..store.store import Store

@@ -11,9 +11,9 @@ from itertools import combinations
 from typing import Literal, NamedTuple
 
 from ..errors import InvalidInput, LLMError
-from ..memory.capture.prepare import check_no_secret, check_text, entity_words
+from ..memory.capture.capture import check_no_secret, check_text, entity_words
 from ..memory.consolidation.merging import LOCAL, Method, check_method, choose_model
-from ..memory.place import canonical_domain
+from ..memory.spaces import canonical_domain
 from ..records import Domain
 from ..security.permission import require_admin, require_write
 from ..security.secrets.secrets import redact

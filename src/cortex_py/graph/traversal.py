@@ -15,7 +15,7 @@ from typing import Protocol
 
 from ..clock import to_micros
 from ..errors import InvalidInput
-from ..memory.capture.chunking import Chunk, snippet
+from ..memory.text import Chunk, snippet
 from ..records import Hit
 from ..store.database import Session
 from . import draw

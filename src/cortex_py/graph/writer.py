@@ -13,13 +13,10 @@ from typing import Protocol
 
 from anyascii import anyascii
 
-from ..clock import Clock, to_micros
-from ..ids import IdMaker
-from ..memory.capture.capture import StoredRecord
-from ..memory.capture.prepare import entity_words
-from ..memory.consolidation.merging import without_context
-from ..memory.lifecycle import seek_readable
-from ..memory.place import Place
+from ..clock import Clock, IdMaker, to_micros
+from ..memory.capture.capture import StoredRecord, entity_words
+from ..memory.comparison.statements import without_context
+from ..memory.spaces import Place, seek_readable
 from ..records import Memory
 from ..store.database import Session
 from ..store.graph.graph import AliasRow, EntityRow, GraphTable, MentionRow, RelationshipRow

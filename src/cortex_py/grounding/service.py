@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
-from ..deadline import current_limit
+from ..clock import current_limit
 from ..errors import InvalidInput, LimitExceeded
 from ..memory.service import Memories
 from ..security.secrets.secrets import redact

@@ -12,7 +12,7 @@ from typing import Any
 
 import Stemmer
 
-from ..memory.capture.terms import stop_words
+from ..memory.text import stop_words
 
 __all__ = [
     "alternatives", "distinctive_words", "load_pattern", "load_table", "load_words",

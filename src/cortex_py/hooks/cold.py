@@ -42,7 +42,7 @@ def find_cold(home: Path, event: dict[str, Any], floor: float) -> tuple[list[Fou
     if not text or text.startswith(("/", "!")) or not (home / "cortex.db").is_file():
         return [], frozenset()
     # Imported here: they load the stemmer and SQLite, which other hooks do without.
-    from ..memory.capture.terms import leading_query_terms, stop_words
+    from ..memory.text import leading_query_terms, stop_words
     from ..store.sqlite_search import search_file
 
     stop = stop_words()
@@ -65,7 +65,7 @@ def _is_given_up(note: FoundNote, others: list[FoundNote]) -> bool:
     newer = [one for one in others if one.created_at > note.created_at and one.status != "pending"]
     if not newer:
         return False
-    from ..memory.comparison.replacement import given_up
+    from ..memory.comparison.conflicts import given_up
 
     return any(given_up(note.content, one.content) for one in newer)
 
@@ -74,7 +74,7 @@ def _looked_closer(note: FoundNote, weights: dict[str, float]) -> FoundNote:
     """A long note counts as much as its best passage: it has most words somewhere."""
     if len(note.content) <= _PASSAGE:
         return note
-    from ..memory.capture.terms import terms
+    from ..memory.text import terms
 
     held = frozenset(terms(_passage(note.content, frozenset(weights), _PASSAGE)))
     return note._replace(share=sum(weight for term, weight in weights.items() if term in held))
@@ -104,7 +104,7 @@ def answer_cold(home: Path, event: dict[str, Any]) -> tuple[str, list[str]]:
 def _passage(content: str, words: frozenset[str], length: int) -> str:
     if len(content) <= length:
         return content
-    from ..memory.capture.chunking import Chunk, snippet
+    from ..memory.text import Chunk, snippet
 
     return snippet(content, Chunk(0, min(len(content), _READ)), words, length)
 

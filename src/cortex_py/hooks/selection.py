@@ -92,7 +92,7 @@ def quoted(hits: Sequence[Hit], tokens: int, count_tokens: Callable[[str], int])
 
 def _passages(hit: Hit, length: int) -> str:
     # Imported here: a hook without a warm process does not come here.
-    from ..memory.capture.chunking import Chunk
+    from ..memory.text import Chunk
 
     content = hit.memory.content
     best = hit.passage(length=length // 2)

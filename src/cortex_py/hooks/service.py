@@ -18,8 +18,7 @@ from ..context.project import identify
 from ..context.session import ProjectSession, ProjectSessions
 from ..context.summary.service import BranchSummary
 from ..errors import ConfigurationError, CortexError
-from ..memory.capture.chunking import Chunk, snippet
-from ..memory.capture.terms import leading_query_terms, stop_words
+from ..memory.text import Chunk, leading_query_terms, snippet, stop_words
 from ..records import PINNED_TAG, Branch, Hit, Memory
 from ..security.quoting import neutralise
 from .frame import Quote, fit, frame, quote
@@ -353,7 +352,7 @@ class Hooks:
         with self._lock:
             known = self._contradicted.get(key)
         if known is None:
-            others = project.memories.visible([one.memory_id for one in project.memories.conflicts(memory.id)])
+            others = project.memories.visible([one.memory_id for one in project.memories.find_conflicts(memory.id)])
             newer = (one for one in others.values() if one.created_at > memory.created_at)
             known = any(one.status != "pending" or self._may_be_given(one) for one in newer)
             with self._lock:

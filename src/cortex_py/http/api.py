@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from ..deadline import Limit, apply_limit
+from ..clock import Limit, apply_limit
 from ..echo import clean_text
 from ..errors import (
     AccessDenied,

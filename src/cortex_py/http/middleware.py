@@ -26,10 +26,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import CALLED_FROM_ELSEWHERE, RateLimited
+from ..jobs import span
 from ..mcp.middleware.logs import REQUEST_ID
 from ..mcp.stdio.frames import Malformed, error_line, read_frame
 from ..security.rate_limit import TokenBuckets
-from ..tracing import span
 from .access import EVENTS_PATH, MCP_PATH, is_open, route_of, takes_long_texts
 
 __all__ = [

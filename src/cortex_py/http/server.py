@@ -16,13 +16,13 @@ from starlette.routing import Route
 from starlette.types import Scope, Send
 
 from ..errors import CortexError
+from ..jobs import limit_arenas
 from ..mcp.middleware.logs import set_up_logs
 from ..mcp.middleware.telemetry import send_traces
 from ..mcp.posted_calls import PostedCalls
 from ..mcp.sdk_adapter import HttpEndpoint
 from ..mcp.server import build_server
 from ..mcp.stdio.serve import MOST_BYTES
-from ..pools import limit_arenas
 from ..security.callers import as_system
 from .access import EVENTS_PATH, MCP_PATH, SESSION_PATH, check_exposure
 from .callers import KnownCallers

@@ -23,8 +23,8 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from ..clock import Limit, apply_limit, current_limit
 from ..config import Settings
-from ..deadline import Limit, apply_limit, current_limit
 from ..errors import BadArguments, CortexError, StoreUnavailable
 from .error_forms import error_result
 from .families.answer import Answer, Progress

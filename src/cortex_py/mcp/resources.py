@@ -33,10 +33,9 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from ..clock import SCHEME, full_address, parse_ref
 from ..errors import AmbiguousId, CortexError, InvalidInput, MemoryNotFound, NotFound, ProjectNotFound, PromptNotFound
-from ..ids import SCHEME, full_address, parse_ref
-from ..memory.namespaces import NAMESPACES, canonical_namespace
-from ..memory.place import canonical_domain
+from ..memory.spaces import NAMESPACES, canonical_domain, canonical_namespace
 from ..records import DOMAINS, tells_subject
 from .calls import META, retried
 from .families.answer import Answer

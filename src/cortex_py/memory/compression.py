@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ..clock import Clock, to_micros
-from ..pools import ForkLock
+from ..jobs import ForkLock
 from ..store.packing import pack, train_dictionary
 from ..store.store import Store
 from ..store.tables.upkeep import IdleRecord
-from .capture.chunking import Chunk, snippet
+from .text import Chunk, snippet
 
 __all__ = ["CompressionResult", "Compressor"]
 

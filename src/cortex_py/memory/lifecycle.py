@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from ..clock import Clock, to_micros
+from ..clock import ID_LENGTH, Clock, parse_ref, to_micros
 from ..config import Settings
 from ..embedding.backends.backend import Backend
 from ..errors import AmbiguousId, Conflict, InvalidInput, MemoryNotFound
-from ..ids import ID_LENGTH, parse_ref
 from ..records import LIVE_STATUSES, Memory, Status, Version
 from ..security.permission import may_read, require_admin, require_write
 from ..security.repeats import next_key
@@ -20,8 +19,10 @@ from ..store.database import Session, by_space
 from ..store.rows import IndexedRecord
 from ..store.store import Store
 from ..store.tables.memories import EmptyChunk
-from .capture.capture import Capture, Progress, StoredRecord, work_ahead
-from .capture.prepare import (
+from .capture.capture import (
+    Capture,
+    Progress,
+    StoredRecord,
     check_fields,
     check_text,
     clean_tags,
@@ -31,9 +32,13 @@ from .capture.prepare import (
     embedded_text,
     heading_of,
     index_entry,
+    work_ahead,
 )
-from .embedding_model import (
+from .recall.filters import parse_moment
+from .spaces import (
     CANNOT_EMBED,
+    Place,
+    canonical_namespace,
     check_model,
     deferred_spaces,
     finish_space,
@@ -44,16 +49,13 @@ from .embedding_model import (
     spaces_to_lock,
     spaces_without_vectors,
 )
-from .namespaces import canonical_namespace
-from .place import Place
-from .recall.filters import parse_moment
 
-__all__ = ["GarbageCollector", "GcResult", "Lifecycle", "ReindexResult", "seek_readable"]
+__all__ = ["GarbageCollector", "GcResult", "Lifecycle", "ReindexResult", "Supersession", "UndoResult"]
 
 
 _REINDEX_BATCH = 128
 # Records that the graph or a scan for personal data reads between two looks at `stop`: about 50 ms.
-_READ_BATCH = 16
+READ_BATCH = 16
 # Enough for the model to sort by length; a stop waits for a part of it.
 _FILL_BATCH = 192
 
@@ -245,7 +247,7 @@ class Lifecycle:
         annotator, done = self._capture.annotator, 0
         while annotator and not stop():
             with self._store.database.read() as session:
-                before = self._located(session, self._store.graph.unread(session, _READ_BATCH))
+                before = self._located(session, self._store.graph.unread(session, READ_BATCH))
             if not before:
                 break
             notes = {num: annotator.read(memory) for num, _, _, memory in before}
@@ -266,9 +268,7 @@ class Lifecycle:
         capture, done = self._capture, 0
         while not stop():
             with self._store.database.read() as session:
-                before = self._located(
-                    session, self._store.memories.without_personal_check(session, space, _READ_BATCH)
-                )
+                before = self._located(session, self._store.memories.without_personal_check(session, space, READ_BATCH))
             if not before:
                 break
             annotator = capture.annotator
@@ -470,12 +470,6 @@ def _find_readable(store: Store, session: Session, prefix: str, limit: int = 6) 
         asked *= 8
 
 
-def seek_readable(store: Store, session: Session, spaces: Sequence[str], memory_id: str) -> tuple[int, str] | None:
-    """Number and space of a readable record by its full id; the given spaces are tried first."""
-    found = store.memories.locate(session, spaces, memory_id)
-    return found if found and may_read(found[1]) else None
-
-
 _STEPS = 3
 
 
@@ -608,3 +602,128 @@ def _moment(text: str, now: datetime) -> datetime:
     if moment > now:
         raise InvalidInput(f"{text[:40]!r} is in the future.", remedy="Give an age such as 30d.", field="older_than")
     return moment
+
+
+# -- which record replaced which -------------------------------------------------------------------
+
+_LONGEST_CHAIN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class UndoResult:
+    """An undone consolidation: the record that was removed, and those that were restored."""
+
+    result_id: str
+    restored: tuple[str, ...]
+    branches: frozenset[str] = frozenset()
+
+
+class Supersession:
+    def __init__(self, store: Store, clock: Clock, lifecycle: Lifecycle) -> None:
+        self._store = store
+        self._clock = clock
+        self._locate = lifecycle.locate
+        self._space_of = lifecycle.space_of
+
+    def origins(self, ref: str) -> tuple[str, ...]:
+        """Ids of the records that one was made from or replaces, oldest first."""
+        with self._store.database.read() as session:
+            _, space, memory = self._locate(session, ref)
+            found = self._replaced(session, space, memory.id)
+            return tuple(one.id for one in found if one.status != "tombstoned")
+
+    def chain(self, ref: str) -> list[Memory]:
+        """A record with all that it replaced and all that replaced it, oldest first."""
+        with self._store.database.read() as session:
+            _, space, start = self._locate(session, ref)
+            newest = [start, *self._later(session, space, start)][-1]
+            found: dict[str, Memory] = {newest.id: newest}
+            open_ids = [newest.id]
+            while open_ids and len(found) < _LONGEST_CHAIN:
+                for older in reversed(self._replaced(session, space, open_ids.pop())):
+                    if older.id not in found:
+                        found[older.id] = older
+                        open_ids.append(older.id)
+        # A merged record has the time of its newest part, and comes after it.
+        shown = (one for one in reversed(found.values()) if one.status != "tombstoned")
+        return sorted(shown, key=lambda one: one.created_at)
+
+    def undo(self, ref: str) -> UndoResult:
+        """Undo a consolidation: delete its result and restore the records it was made from."""
+        now = self._clock.now()
+        with self._store.database.write(self._space_of(ref)) as session:
+            num, space, result = self._locate(session, ref)
+            require_write(space)
+            made = self._store.consolidations.of_result(session, space, result.id)
+            if made is None or made.undone_at is not None:
+                raise InvalidInput(
+                    f"The memory {result.id[:12]} was not made by a consolidation.",
+                    remedy="Name the result of a consolidation.",
+                )
+            if result.superseded_by is not None:
+                raise Conflict(
+                    f"The memory {result.id[:12]} was itself replaced by {result.superseded_by[:12]}.",
+                    remedy="Undo that first.",
+                )
+            at, seq = to_micros(now), self._store.memories.next_seq(session, space)
+            table = self._store.consolidations
+            restored = [
+                memory_id
+                for memory_id, status in made.parts
+                if table.reinstate(session, space, memory_id, result.id, status, at, seq)
+            ]
+            # Also restore what the result replaced later: nothing may stay hidden behind a deleted record.
+            later = [one.id for one in self._replaced(session, space, result.id)]
+            restored += [one for one in later if table.reinstate(session, space, one, result.id, "active", at, seq)]
+            self._store.memories.soft_delete(session, space, [num], at, seq)
+            table.mark_undone(session, space, made.id, at)
+            found = self._fetch(session, space, restored)
+        branches = frozenset(one.branch_id for one in (result, *found) if one.branch_id)
+        return UndoResult(result.id, tuple(restored), branches)
+
+    def replace(self, older: str, newer: str) -> Memory:
+        """Hide an older record behind a newer one of the same space."""
+        now = self._clock.now()
+        with self._store.database.write(self._space_of(older)) as session:
+            _, space, old = self._locate(session, older)
+            require_write(space)
+            _, other_space, new = self._locate(session, newer)
+            if (
+                space != other_space
+                or old.id == new.id
+                or old.id in {one.id for one in self._later(session, space, new)}
+            ):
+                raise InvalidInput(
+                    f"{new.id[:12]} cannot replace {old.id[:12]}: they are the same, of different domains, or the "
+                    "other way round.",
+                    field="supersedes",
+                )
+            if old.status not in LIVE_STATUSES:
+                raise Conflict(
+                    f"The memory {old.id[:12]} cannot be superseded: it is {old.status} already.",
+                    remedy="Name one that recall shows.",
+                    field="supersedes",
+                )
+            seq = self._store.memories.next_seq(session, space)
+            self._store.consolidations.replace(session, space, [old.id], new.id, to_micros(now), seq)
+            return self._fetch(session, space, [old.id])[0]
+
+    def _replaced(self, session: Session, space: str, memory_id: str) -> list[Memory]:
+        """The records that one replaced, deleted ones too, oldest first."""
+        ids = self._store.consolidations.replaced_by(session, space, memory_id)
+        return self._fetch(session, space, ids)
+
+    def _fetch(self, session: Session, space: str, ids: Sequence[str]) -> list[Memory]:
+        found = [self._store.memories.get(session, space, one) for one in ids]
+        return [one for one in found if one is not None]
+
+    def _later(self, session: Session, space: str, memory: Memory) -> list[Memory]:
+        """The records that replaced one, in order."""
+        found: list[Memory] = []
+        while memory.superseded_by and len(found) < _LONGEST_CHAIN:
+            later = self._store.memories.get(session, space, memory.superseded_by)
+            if later is None or later in found:
+                break
+            memory = later
+            found.append(memory)
+        return found

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..clock import Clock, from_micros, to_micros
+from ..clock import Clock, IdMaker, from_micros, to_micros
 from ..config import Fusion, Settings
 from ..embedding.backends.backend import Backend
 from ..errors import AmbiguousId, InvalidInput, NotFound
 from ..events import Events, MemoriesChanged
-from ..ids import IdMaker
+from ..jobs import Jobs
 from ..records import (
     KINDS,
     Contradiction,
@@ -36,26 +36,13 @@ from ..store.database import Session
 from ..store.search.filters import EVERYTHING, View, Where
 from ..store.store import Store
 from ..store.tables.upkeep import FacetColumn
-from .capture.capture import Annotator, Capture, DocumentIndexer, Progress, parse_ttl
-from .capture.chunking import matching_spans
-from .capture.pending import PendingReading
-from .capture.terms import leading_query_terms
+from .capture.capture import Capture, DocumentIndexer, Progress, parse_ttl
 from .compression import CompressionResult, Compressor
-from .consolidation.supersession import (
-    ConflictFinder,
-    Counterpart,
-    CounterpartFinder,
-    LaterConflicts,
-    NeighbourFinder,
-    Supersession,
-    UndoResult,
-)
-from .embedding_model import spaces_without_vectors, token_counter
-from .lifecycle import GarbageCollector, GcResult, Lifecycle, ReindexResult
-from .namespaces import NAMESPACES, Namespace
-from .place import Place
+from .lifecycle import GarbageCollector, GcResult, Lifecycle, ReindexResult, Supersession, UndoResult
 from .recall.filters import parse_filter, parse_moment
 from .recall.recall import Query, Recall, RecallCounter
+from .spaces import NAMESPACES, Namespace, Neighbours, Place, spaces_without_vectors, token_counter
+from .text import leading_query_terms, matching_spans
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,9 +50,11 @@ if TYPE_CHECKING:
 
     from ..llm.client import LanguageModel
     from .capture.files import FileCapture
+    from .capture.reading import WaitingNotes
     from .capture.turns import TurnCapture
+    from .comparison.conflicts import Counterpart
     from .consolidation.consolidation import ConsolidationResult, Consolidator, HygieneFinding
-    from .consolidation.enrichment import Enricher, EnrichmentResult, Surroundings
+    from .consolidation.enrichment import Enricher, EnrichmentResult, GraphReader
     from .consolidation.merging import Strategy
 
 __all__ = ["Memories", "MemoryStatus", "MemoryUses"]
@@ -131,15 +120,12 @@ class Memories:
         ids: IdMaker,
         place: Place,
         events: Events,
-        annotator: Annotator | None = None,
-        model: Callable[[], LanguageModel | None] = lambda: None,
-        surroundings: Surroundings | None = None,
-        pending: PendingReading | None = None,
+        reader: GraphReader,
+        model: Callable[[], LanguageModel | None],
+        notes: WaitingNotes,
+        jobs: Jobs,
     ) -> None:
-        """`model` returns the language model if one is configured; `surroundings` is what the graph knows.
-
-        With `pending`, the annotator reads new notes after they are stored.
-        """
+        """`model` returns the language model if one is configured; `reader` is how the graph reads a memory."""
         self._store = store
         self._backend = backend
         self._clock = clock
@@ -148,8 +134,9 @@ class Memories:
         self._place = place
         self._model = model
         self._events = events
-        self._pending = pending
-        self._capture = Capture(store, backend, settings, clock, ids, place, annotator, pending)
+        self._jobs = jobs
+        self._capture = Capture(store, backend, settings, clock, ids, place, events, reader, jobs)
+        notes.use(self._capture)
         self._recall = Recall(store, backend, clock, place)
         self._lifecycle = Lifecycle(store, backend, settings, clock, place, self._capture)
         self._collector = GarbageCollector(store, clock, place)
@@ -157,11 +144,8 @@ class Memories:
         self._recall_counter = RecallCounter(store, clock)
         self._recall_times: deque[float] = deque(maxlen=_TIMES_KEPT)
         self._supersession = Supersession(store, clock, self._lifecycle)
-        self._neighbours = NeighbourFinder(store, backend, clock, place)
-        self._conflicts = ConflictFinder(self._neighbours)
-        self._counterparts = CounterpartFinder(self._neighbours)
-        self._surroundings = surroundings
-        self._annotator = annotator
+        self._neighbours = Neighbours(store, backend, clock, place)
+        self._reader = reader
 
     @property
     def place(self) -> Place:
@@ -198,11 +182,11 @@ class Memories:
     def _enricher(self) -> Enricher:
         from .consolidation.enrichment import Enricher
 
-        return Enricher(self._neighbours, self._surroundings, self._model, self._lifecycle, self._annotator)
+        return Enricher(self._neighbours, self._reader, self._model, self._lifecycle)
 
     def check(self, item: NewMemory) -> Memory:
         """The record that a capture would store, checked and screened; nothing is written."""
-        return self._capture.draft(item)
+        return self._capture.screen(self._capture.check(item))
 
     def carried(self, space: str) -> DocumentIndexer:
         """An indexer for memories that arrive as documents in a space."""
@@ -214,16 +198,15 @@ class Memories:
         `progress` is called with (done, total) for those of a large scan.
         """
 
-        def fill(stop: Callable[[], bool]) -> int:
-            return self._lifecycle.fill_vectors(stop, progress)
-
-        with as_system():
-            return self._pending.vectors.run(fill, stop) if self._pending else fill(stop)
+        return self._jobs.vectors.run(lambda stop: self._fill_vectors(stop, progress), stop)
 
     def begin_vectors(self) -> None:
         """Compute them in the background."""
-        if self._pending:
-            self._pending.vectors.begin(self._lifecycle.fill_vectors)
+        self._jobs.vectors.begin(self._fill_vectors)
+
+    def _fill_vectors(self, stop: Callable[[], bool], progress: Progress | None = None) -> int:
+        with as_system():
+            return self._lifecycle.fill_vectors(stop, progress)
 
     def capture(
         self,
@@ -250,9 +233,8 @@ class Memories:
         """Store a text. When this returns, every process can find it.
 
         A secret in it is redacted (see `redactions` of the result) or refused, as configured. If the same text is
-        already stored, `duplicate_of` names it. Older memories that contradict it are listed in `conflicts_with`, and
-        looked for when that is read; the one named by `supersedes` is replaced. Repeating a call with the same
-        `idempotency_key` returns the first record.
+        already stored, `duplicate_of` names it. The memory named by `supersedes` is replaced. Repeating a call with the
+        same `idempotency_key` returns the first record. `find_conflicts` finds older memories that contradict it.
 
         Names and statements are read into the graph afterwards (`pending`); whatever needs them waits for that.
         """
@@ -280,11 +262,11 @@ class Memories:
         stored = self.capture_many([item])[0]
         if stored.pending:
             stored = self._capture.count_personal_data(stored, None)
-        return replace(stored, conflicts_with=LaterConflicts(lambda: self._conflicts.find(stored)))
+        return stored
 
     def capture_many(self, items: Iterable[NewMemory], *, progress: Progress | None = None) -> list[Memory]:
         """Store many texts; returns the records in order. `progress` is called with (done, total)."""
-        return self._notify(self._capture.capture_many(items, progress))
+        return self._capture.capture_many(items, progress)
 
     def warm_up(self) -> None:
         """Load what captures and recalls need, so that the first take no longer than later ones. Stores nothing."""
@@ -292,11 +274,14 @@ class Memories:
             return  # there is nothing to load, and an endpoint that is away would hold up the start
         self._recall.run(Query(text=_REHEARSED))
         self._capture.rehearse(_REHEARSED)
-        self._conflicts.rehearse(_REHEARSED)
+        # Imported on first use, here and below: recall does not need it.
+        from .comparison.conflicts import rehearse
+
+        rehearse(_REHEARSED)
 
     def finish_reading(self) -> bool:
         """Read the visible notes that wait for the graph; returns whether none is left after a few seconds."""
-        return self._pending is None or self._pending.finish(self._place.spaces())
+        return self._jobs.finish(self._place.spaces())
 
     def recall(
         self,
@@ -348,7 +333,7 @@ class Memories:
     def get(self, ref: str) -> Memory:
         """A memory by id, unique prefix of at least 8 digits, context id, URN or URI."""
         found = self._lifecycle.get(ref)
-        if found.personal is None and found.kind == "note" and self._pending:
+        if found.personal is None and found.kind == "note":
             self.finish_reading()
             found = self._lifecycle.get(ref)
         return found
@@ -652,13 +637,26 @@ class Memories:
         """Ids of the memories that one was made from or replaces, oldest first."""
         return self._supersession.origins(ref)
 
-    def conflicts(self, ref: str) -> tuple[Contradiction, ...]:
-        """Memories that contradict one, each with the difference."""
-        return self._conflicts.find(self._lifecycle.get(ref))
+    def find_conflicts(self, memory: Memory | str) -> tuple[Contradiction, ...]:
+        """Search for memories that contradict one, each with the difference."""
+        from .comparison.conflicts import contradictions
 
-    def counterparts(self, ref: str) -> list[Counterpart]:
+        memory = self._lifecycle.get(memory) if isinstance(memory, str) else memory
+        return contradictions(memory, self._compared_with(memory))
+
+    def find_counterparts(self, memory: Memory | str) -> list[Counterpart]:
         """Memories that repeat or contradict one, each with the reason, and a text that merges those that repeat it."""
-        return self._counterparts.find(self._lifecycle.get(ref))
+        from .comparison.conflicts import counterparts
+
+        memory = self._lifecycle.get(memory) if isinstance(memory, str) else memory
+        return counterparts(memory, self._compared_with(memory))
+
+    def _compared_with(self, memory: Memory) -> list[tuple[Memory, float]]:
+        """The notes nearest to a memory with which it can be compared, each with its cosine."""
+        from .comparison.conflicts import COMPARED, is_comparable
+
+        near = self._neighbours.near(memory, COMPARED) if is_comparable(memory) else []
+        return [(other, cosine) for other, cosine in near if is_comparable(other)]
 
     def enrich(
         self,
@@ -694,7 +692,7 @@ class Memories:
         """What could be cleaned up, each with the command that does it."""
         from .consolidation.consolidation import Hygiene
 
-        return Hygiene(self._store, self._clock, self._place, self._consolidator, self._conflicts).report()
+        return Hygiene(self._store, self._clock, self._place, self._consolidator, self.find_conflicts).report()
 
     # -- internal queries: they do not count as recalls -------------------------------------------
 
@@ -761,7 +759,7 @@ class Memories:
 
     def _notify(self, memories: list[Memory]) -> list[Memory]:
         """Publish that memories changed, and return them."""
-        self._publish_changes(frozenset(one.branch_id for one in memories if one.branch_id))
+        self._capture.publish(memories)
         return memories
 
     def _publish_changes(self, branches: frozenset[str]) -> None:
@@ -770,8 +768,7 @@ class Memories:
 
     def _timed(self, query: Query) -> Page:
         """Run a search, and note how long it took."""
-        if self._pending:
-            self._pending.note_call()
+        self._jobs.note_call()
         begun = time.perf_counter()
         page = self._recall.run(query)
         if query.text:

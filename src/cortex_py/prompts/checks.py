@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from ..echo import clean_text
 from ..errors import BadArguments, ContentTooLarge, InvalidInput
-from ..memory.capture.prepare import check_no_secret, check_text, clean_tags
+from ..memory.capture.capture import check_no_secret, check_text, clean_tags
 from ..records import JsonValue, Saved, SavedDomain, SavedKind, Variable
 from ..security.policy import Screen
 from .language.placeholders import AUTOMATIC, FILLED_MOST, check_name, find_blanks, value_text

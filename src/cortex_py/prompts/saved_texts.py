@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from ..clock import Clock, from_micros, to_micros
 from ..errors import CortexError, InvalidInput, PromptNotFound, StorageError
-from ..memory.capture.prepare import clean_tags
-from ..memory.place import canonical_domain
+from ..memory.capture.capture import clean_tags
 from ..memory.service import Memories
+from ..memory.spaces import canonical_domain
 from ..paths import open_regular
 from ..records import DOMAINS, Domain, JsonValue, Saved, SavedDomain, SavedKind
 from ..security.callers import acting_as, current_caller

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ..memory.namespaces import NAMESPACES
 from ..memory.service import Memories
+from ..memory.spaces import NAMESPACES
 from ..records import DOMAINS, JsonValue, SavedKind, Variable
 from ..security.quoting import without_marks
 from ..store.store import Store

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..clock import Clock, iso
+from ..clock import Clock, iso, memory_uri
 from ..errors import InvalidInput
-from ..ids import memory_uri
 from ..memory.service import Memories
 from ..records import Hit, JsonValue, Page, Saved, SavedKind
 from .checks import check_choices, check_value, parse_template, values_for

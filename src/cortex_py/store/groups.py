@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from ..errors import StoreBusy, StoreUnavailable
-from ..pools import renew_in_forks
+from ..jobs import renew_in_forks
 
 __all__ = ["CommitGroups"]
 

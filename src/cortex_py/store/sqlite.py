@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from .. import deadline
-from ..clock import Clock
+from ..clock import Clock, check_deadline, deadline_is_over
 from ..errors import StorageError, StoreBusy, StoreCorrupt, StoreDenied, StoreFull, StoreReadOnly, storage_error
+from ..jobs import span
 from ..sqlite_file import CIPHER, SqliteFile, check_library, connect, is_plain, remove
-from ..tracing import span
 from .database import Cleaner, Row, ScreenedSession, Session, Sql, Vitals
 from .migrations import MIGRATIONS, migrate, refuse_newer
 from .search.kept_spaces import KEPT_FOLDER, KeptSpaces
@@ -59,15 +58,15 @@ class _SqliteSession(Session):
         self._connection = connection
 
     def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
-        deadline.check()
+        check_deadline()
         return self._connection.execute(sql, params).fetchall()
 
     def run(self, sql: str, params: Sequence[Sql] = ()) -> None:
-        deadline.check()
+        check_deadline()
         self._connection.execute(sql, params)
 
     def run_many(self, sql: str, params: Iterable[Sequence[Sql]]) -> None:
-        deadline.check()
+        check_deadline()
         self._connection.executemany(sql, params)
 
     def changed(self) -> int:
@@ -83,9 +82,10 @@ class SqliteDatabase:
     era = 0
     cleaner: Cleaner | None = None
 
-    def __init__(self, path: Path, key: bytes | None = None) -> None:
+    def __init__(self, path: Path, key: bytes | None = None, *, durable: bool = True) -> None:
         self._path = path
-        self._file = SqliteFile(path, lambda: _connect(path, key))
+        self._durable = durable
+        self._file = SqliteFile(path, lambda: _connect(path, key, "FULL" if durable else "OFF"))
         # An encrypted store keeps none: they would hold in the clear what it protects.
         self.kept_spaces = KeptSpaces(path.parent / KEPT_FOLDER) if key is None and hasattr(os, "pread") else None
 
@@ -112,7 +112,7 @@ class SqliteDatabase:
         with (
             span(f"store {access}", {"db.system.name": self.name}),
             translate_errors(self._path),
-            self._file.transaction(begin, _UNHURRIED if derived else None) as connection,
+            self._file.transaction(begin, _UNHURRIED if derived and self._durable else None) as connection,
         ):
             session = _SqliteSession(connection)
             try:
@@ -221,11 +221,14 @@ class SqliteDatabase:
         self._file.close()
 
 
-def open_sqlite(path: Path, clock: Clock, key: bytes | None = None) -> SqliteDatabase:
-    """Open or create the file of the store and migrate its schema. `key` encrypts it."""
+def open_sqlite(path: Path, clock: Clock, key: bytes | None = None, *, durable: bool = True) -> SqliteDatabase:
+    """Open or create the file of the store and migrate its schema. `key` encrypts it.
+
+    Unless it is `durable`, an acknowledged write outlives the process and not the machine.
+    """
     check_library()
     _make_folder(path.parent)
-    database = SqliteDatabase(path, key)
+    database = SqliteDatabase(path, key, durable=durable)
     try:
         migrate(database, clock, _ENGINE_STEPS)
     except BaseException:
@@ -241,12 +244,12 @@ def _make_folder(folder: Path) -> None:
         raise storage_error(error, folder) from error
 
 
-def _connect(path: Path, key: bytes | None) -> apsw.Connection:
+def _connect(path: Path, key: bytes | None, synchronous: str = "FULL") -> apsw.Connection:
     """A connection to the file that has this name now: encryption may replace the file while this waits for it."""
     while True:
         before = _identity(path)
         try:
-            connection = _connected(path, key)
+            connection = _connected(path, key, synchronous)
         except OSError as error:
             raise storage_error(error, path) from error
         if before in (None, _identity(path)):
@@ -262,7 +265,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _connected(path: Path, key: bytes | None) -> apsw.Connection:
+def _connected(path: Path, key: bytes | None, synchronous: str) -> apsw.Connection:
     if is_plain(path):
         # Its encryption was started and not finished.
         key = None
@@ -276,12 +279,12 @@ def _connected(path: Path, key: bytes | None) -> apsw.Connection:
         elif not connection.readonly("main"):
             # The mode differs while the file is encrypted or decrypted.
             _write_ahead(connection)
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
         # Purged data is overwritten, not just unlinked.
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("PRAGMA cache_size = -16384")
         connection.execute("PRAGMA journal_size_limit = 67108864")
-        connection.set_progress_handler(deadline.is_over, _LOOK_EVERY)
+        connection.set_progress_handler(deadline_is_over, _LOOK_EVERY)
         # In WAL mode, the first read takes a lock that lasts as long as the connection.
         connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     except BaseException:
@@ -328,7 +331,7 @@ def translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except apsw.InterruptError:
-        deadline.check()
+        check_deadline()
         raise
     except apsw.BusyError as error:
         raise StoreBusy(

@@ -24,12 +24,12 @@ from ...errors import (
     SnapshotNotFound,
     storage_error,
 )
+from ...jobs import reported
 from ...paths import read_regular
 from ...security.home_key import HomeKey
 from ...security.policy import ScreenedText
 from ...store.documents.memories import check_memory
 from ...store.store import Store
-from ...tracing import reported
 from ..files import exclusive_lock
 from ..source import BackupSource
 from .archive import ArchiveManifest, ArchivePart, read_manifest, read_parts, verify_archive, write_archive

@@ -13,8 +13,8 @@ from functools import partial
 from typing import NamedTuple
 
 from ...errors import BackupCorrupt, BackupError, NetworkError
+from ...jobs import report
 from ...store.documents.document import KINDS, Document
-from ...tracing import report
 from ..targets.target import Target
 from .collection import Collection, SyncState
 from .merge import (

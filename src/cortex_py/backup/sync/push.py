@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 
 from ...clock import Clock, to_micros
 from ...errors import BackupError
+from ...jobs import report
 from ...security.ciphers import Random
 from ...store.documents.document import Document
-from ...tracing import report
 from ..targets.target import Target
 from .collection import Collection, OwnHead, SyncState
 from .merge import DocumentState, Name, Replica, local_changes

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from ...memory.capture.prepare import count_personal_data
+from ...memory.capture.capture import count_personal_data
 from ...store.database import Session, batched
 from ...store.documents.document import SHARED_KINDS, Document
 from ...store.documents.documents import check_document

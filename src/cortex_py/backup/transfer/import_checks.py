@@ -15,9 +15,9 @@ from typing import Any, get_args
 from ...config import Settings
 from ...errors import BackupCorrupt, ContentBlocked, CortexError, InvalidInput
 from ...graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES
-from ...memory.capture.prepare import check_fields, check_text, clean_tags, path_in, screen_record
+from ...memory.capture.capture import check_fields, check_text, clean_tags, path_in, screen_record
 from ...memory.labels.ontology import canonical_category
-from ...memory.namespaces import canonical_namespace
+from ...memory.spaces import canonical_namespace
 from ...prompts.checks import (
     Draft,
     as_variables,

@@ -23,6 +23,7 @@ from ...clock import Clock, to_micros
 from ...config import Settings
 from ...echo import clean_text
 from ...errors import CortexError, InvalidInput, StorageError, storage_error
+from ...jobs import report
 from ...paths import open_regular
 from ...prompts.files import load
 from ...prompts.structured import one_line
@@ -30,7 +31,6 @@ from ...records import DOMAINS, Domain, SavedKind
 from ...security.ciphers import NONCE_BYTES, Cipher
 from ...security.policy import Screen
 from ...store.documents.document import Document, parse_document
-from ...tracing import report
 from ..source import AdministeredSources, BackupSource
 from .export import BRANCH_FIELDS, EXPORT_FORM
 from .import_checks import Checks, placed, saved_document

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ...echo import clean_text
 from ...errors import CortexError
-from ...memory.capture.prepare import path_in
+from ...jobs import report
+from ...memory.capture.capture import path_in
 from ...prompts.structured import one_line
 from ...records import LIVE_STATUSES, SESSION_TAG, Domain, Memory, NewMemory
 from ...security.callers import current_caller
 from ...security.policy import ScreenedText
 from ...store.store import Store
-from ...tracing import report
 from ..source import BackupSources
 from .graph_intake import GraphIntake
 from .readers.files import SourceFile

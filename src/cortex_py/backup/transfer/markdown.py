@@ -19,9 +19,9 @@ from anyascii import anyascii
 
 from ...clock import from_micros, to_micros
 from ...errors import InvalidInput
-from ...memory.capture.prepare import clean_tags
+from ...memory.capture.capture import clean_tags
 from ...memory.labels.ontology import canonical_category
-from ...memory.namespaces import canonical_namespace
+from ...memory.spaces import canonical_namespace
 from ...prompts.structured import Found, Source, read_yaml, yaml_mapping
 from ...records import Domain, JsonValue, NewMemory
 from ...store.documents.document import Document, canonical_json

@@ -11,8 +11,8 @@ from typing import Any
 
 from ...clock import to_micros
 from ...graph.service import Graph
-from ...memory.capture.terms import query_terms, stop_words, terms
 from ...memory.service import Memories
+from ...memory.text import query_terms, stop_words, terms
 from ...records import Hit, Memory
 from ...store.database import Session
 from ...store.store import Store

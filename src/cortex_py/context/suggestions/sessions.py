@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ...clock import from_micros, to_micros
+from ...clock import IdMaker, from_micros, parse_ref, to_micros
 from ...errors import (
     AmbiguousId,
     BranchNotFound,
@@ -20,7 +20,6 @@ from ...errors import (
     SuggestionClosed,
     SuggestionNotFound,
 )
-from ...ids import IdMaker, parse_ref
 from ...records import Memory
 from ...security.callers import current_caller
 from ...security.policy import Screen

@@ -16,7 +16,7 @@ from typing import Literal
 
 from ...clock import Clock, to_micros
 from ...errors import StorageError, StoreReadOnly
-from ...pools import ForkLock
+from ...jobs import ForkLock
 from ...security.callers import as_system
 from ...store.database import Session
 from ...store.store import Store

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ...memory.capture.terms import query_terms
+from ...memory.text import query_terms
 from ...security.quoting import instructs
 from .sentences import Sentence
 

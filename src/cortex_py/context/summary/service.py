@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ...embedding.backends.backend import Backend
-from ...memory.embedding_model import token_counter
+from ...memory.spaces import token_counter
 from ...records import Branch, Memory
 from ...store.store import Store
 

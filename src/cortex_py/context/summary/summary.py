@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from ...memory.capture.chunking import split_turns
+from ...memory.text import split_turns
 from .reader import (
     ALTERNATIVES,
     ANSWER,

@@ -21,10 +21,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ... import deadline
+from ...clock import check_deadline
 from ...errors import EmbeddingError
-from ...pools import ForkLock, Pool, is_in_background, renew_in_forks
-from ...tracing import report
+from ...jobs import ForkLock, Pool, is_in_background, renew_in_forks, report
 from ..install import model_files
 from ..install.model_files import DIMENSIONS, MAX_TOKENS, MODEL_NAME, Manifest, Precision
 from ..wordpiece import WordPiece
@@ -123,7 +122,7 @@ class OnnxBackend:
             try:
                 while batches:
                     # Helpers have no deadline and nobody who watches them; the caller has.
-                    deadline.check()
+                    check_deadline()
                     try:
                         batch = batches.popleft()
                     except IndexError:

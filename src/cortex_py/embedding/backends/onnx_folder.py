@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError, EmbeddingError, ModelCorrupt, ModelMissing
+from ...jobs import ForkLock, renew_in_forks
 from ...paths import open_regular
-from ...pools import ForkLock, renew_in_forks
 from .model_folder import Digest, ModelFolder, digest_files
 from .token_batches import embed_batches
 

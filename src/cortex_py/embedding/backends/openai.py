@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ... import deadline
+from ...clock import check_deadline, current_limit
 from ...errors import EmbeddingError, EmbeddingUnavailable
 from ...remote import Endpoint, RemoteProblem, RetryPolicy, check_key, read_address, retry
 from .model_folder import drop_surrogates
@@ -147,8 +147,8 @@ class OpenAIBackend:
         question: dict[str, object] = {"model": self.model_name, "input": list(texts)}
         if shorten:
             question["dimensions"] = self._wanted
-        deadline.check()
-        limit = deadline.current_limit()
+        check_deadline()
+        limit = current_limit()
         left = max(0.001, limit.left) if limit else _ANSWER_SECONDS
         total = min(_ANSWER_SECONDS, left)
         patience = RetryPolicy(seconds=min(_PATIENCE_SECONDS, left), sleep=self._sleep)

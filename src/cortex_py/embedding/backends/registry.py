@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...config import Settings, load_settings
 from ...errors import ConfigurationError, extra_remedy
+from ...jobs import span
 from ...paths import expanded
-from ...tracing import span
 from ..install.model_files import MODEL_NAME, RECALL, SHIPPED
 from .backend import Backend
 

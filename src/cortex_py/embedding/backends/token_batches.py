@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ... import deadline
+from ...clock import check_deadline
 from .model_folder import Tokeniser
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ def group_by_length(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
     group: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if group and (len(group) + 1) * lengths[index] > tokens:
-            deadline.check()
+            check_deadline()
             yield group
             group = []
         group.append(index)
     if group:
-        deadline.check()
+        check_deadline()
         yield group
 
 

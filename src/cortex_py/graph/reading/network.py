@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...pools import load_once
+from ...jobs import load_once
 
 __all__ = [
     "FLAGS",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...pools import load_once
+from ...jobs import load_once
 from ..values import EntityType
 from .tokens import Token
 

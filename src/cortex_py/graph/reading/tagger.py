@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...pools import load_once
+from ...jobs import load_once
 from ...store.search.vectors import single_threaded
 from ..values import EntityType
 from .network import Network, gazetteer_bits, load_network, word_flags

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ...memory.comparison.measures import NUMBER_WORDS, STARTERS, UNITS, Token, measure_at, one_of_unit_at
 from ...memory.comparison.opposites import COMMON
+from ...memory.comparison.statements import NUMBER_WORDS, STARTERS, UNITS, Token, measure_at, one_of_unit_at
 from ..words import alternatives, load_pattern, load_words
 
 __all__ = ["Mention", "mentions"]

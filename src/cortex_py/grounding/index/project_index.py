@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...errors import GitFailed
-from ...tracing import report
+from ...jobs import report
 from ...worktree.code.behaviour import SyntaxFile
 from ...worktree.code.naming import Language
 from ...worktree.files.choice import skip_by_name

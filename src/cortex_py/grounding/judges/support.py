@@ -18,10 +18,10 @@ from importlib import resources
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
-from ...memory.comparison.likeness import share_root
+from ...jobs import load_once
+from ...memory.comparison.conflicts import share_root
 from ...memory.comparison.opposites import word_set
 from ...memory.comparison.statements import Statement, read_statement
-from ...pools import load_once
 
 __all__ = [
     "FEATURE_NAMES", "Figure", "SupportModel", "Verdict", "WordWeights", "are_comparable", "compare", "default_model",

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from ...clock import context_id as as_context_id
 from ...clock import iso
 from ...context.branches.file import slug
 from ...context.scan import ScanMode
 from ...errors import InvalidInput, LicenseRequired
 from ...grounding.verification import describe_evidence
-from ...ids import context_id as as_context_id
 from ...paths import expanded
 from ...security.callers import current_caller
 from .answer import Answer, FamilyTools, Progress

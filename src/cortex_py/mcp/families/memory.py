@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from ...clock import iso
-from ...ids import memory_uri, memory_urn
-from ...memory.namespaces import NAMESPACES
+from ...clock import iso, memory_uri, memory_urn
+from ...memory.spaces import NAMESPACES
 from ...records import Detail, Mode
 from .answer import Answer, FamilyTools, Progress
 
 if TYPE_CHECKING:
-    from ...memory.namespaces import Namespace
-    from ...records import Detail, Memory, Page
+    from ...memory.spaces import Namespace
+    from ...records import Contradiction, Detail, Memory, Page
 
 __all__ = ["MemoryAnswer", "MemoryTools", "NamespacesAnswer", "RecallAnswer", "TagCount", "TopicsAnswer"]
 
@@ -49,12 +48,11 @@ class CaptureAnswer(Answer):
     warnings: list[str] | None = None
 
     @classmethod
-    def from_memory(cls, memory: Memory, note: str | None) -> Self:
-        conflicts = [ConflictItem.from_record(one) for one in memory.conflicts_with]
+    def from_memory(cls, memory: Memory, conflicts: Iterable[Contradiction], note: str | None) -> Self:
         return cls.from_record(
             memory,
             **_shared(memory),
-            conflicts_with=conflicts or None,
+            conflicts_with=[ConflictItem.from_record(one) for one in conflicts] or None,
             pending=list(memory.pending) or None,
             warnings=[note] if note else None,
         )
@@ -304,10 +302,9 @@ class MemoryTools(FamilyTools):
         source: Annotated[str | None, Field(description="File or address it comes from")] = None,
         supersedes: Annotated[str | None, Field(description="Id of a memory it replaces")] = None,
     ) -> CaptureAnswer:
-        memory = self._cortex.memories.capture(
-            content, namespace=namespace, tags=tags or (), source=source, supersedes=supersedes
-        )
-        return CaptureAnswer.from_memory(memory, self._cortex.memories.index_note(memory))
+        memories = self._cortex.memories
+        memory = memories.capture(content, namespace=namespace, tags=tags or (), source=source, supersedes=supersedes)
+        return CaptureAnswer.from_memory(memory, memories.find_conflicts(memory), memories.index_note(memory))
 
     def recall(
         self,

@@ -12,8 +12,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp_types import CallToolResult, ReadResourceResult, TextContent, TextResourceContents
 from pydantic import BaseModel
 
-from ...clock import iso
-from ...deadline import Limit, apply_limit
+from ...clock import Limit, apply_limit, iso
 from ...errors import AccessDenied, CortexError, InvalidInput
 from ...security.callers import current_caller
 from ...web.app_view import app_document

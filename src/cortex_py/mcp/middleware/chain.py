@@ -19,8 +19,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import DiscoverResult, InitializeResult
 from pydantic import BaseModel, ValidationError
 
+from ...clock import Limit, apply_limit
 from ...config import Settings
-from ...deadline import Limit, apply_limit
 from ...echo import clean_value, cleaner_for, describe_error
 from ...errors import (
     AmbiguousId,
@@ -34,10 +34,10 @@ from ...errors import (
     LimitExceeded,
     wire_form,
 )
+from ...jobs import span
 from ...memory.recall.recall import LONGEST_QUERY
 from ...security.callers import current_caller
 from ...security.repeats import repeatable
-from ...tracing import span
 from ..registry import TOOL_BY_NAME
 from .telemetry import CALL_TOOL, METHODS, Meter, Outcome
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ...config import Settings
 from ...errors import ConfigurationError, extra_remedy
-from ...tracing import set_tracer
+from ...jobs import set_tracer
 from ...version import __version__
 
 if TYPE_CHECKING:

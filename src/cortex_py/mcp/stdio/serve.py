@@ -95,7 +95,7 @@ class _ServerThread(threading.Thread):
 
         from ...app import Cortex
         from ...hooks.warm import serving_hooks
-        from ...pools import limit_arenas
+        from ...jobs import limit_arenas
         from ..middleware.logs import set_up_logs
         from ..middleware.telemetry import send_traces
         from ..server import build_server

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
@@ -9,27 +12,33 @@ from contextvars import copy_context
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, cached_property, partial
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from ...clock import Clock, in_utc, to_micros
+from ...clock import Clock, IdMaker, Limit, apply_limit, current_limit, in_utc, to_micros
 from ...config import Settings
-from ...deadline import Limit, apply_limit, current_limit
 from ...embedding.backends.backend import Backend
-from ...errors import BranchNotFound, Conflict, InvalidInput
-from ...ids import IdMaker
-from ...pools import work_in_background
-from ...records import LIVE_STATUSES, Memory, NewMemory
+from ...errors import BranchNotFound, Conflict, ContentBlocked, ContentTooLarge, InvalidInput
+from ...events import Events, MemoriesChanged
+from ...jobs import Jobs, work_in_background
+from ...records import LIVE_STATUSES, STATUSES, Memory, NewMemory
 from ...security.callers import current_caller
-from ...security.policy import Screen
+from ...security.policy import COLUMN_ORIGINS, Screen
 from ...security.repeats import next_key
+from ...security.secrets.secrets import redact
 from ...store.database import Session, by_space, retry_once
 from ...store.documents.document import Document
 from ...store.documents.memories import index_tag, memory_of, read_index
-from ...store.rows import IndexedRecord, encode_terms
+from ...store.rows import IndexedChunk, IndexedRecord, encode_terms, index_word, index_words, space_word, term_hash
 from ...store.store import Store
-from ..embedding_model import (
+from ..labels.ontology import canonical_category
+from ..recall.filters import is_duration, parse_moment
+from ..spaces import (
+    CANNOT_EMBED,
+    Place,
+    canonical_domain,
+    canonical_namespace,
     check_model,
     model_problem,
     record_model,
@@ -38,24 +47,10 @@ from ..embedding_model import (
     spaces_without_vectors,
     token_counter,
 )
-from ..labels.ontology import canonical_category
-from ..namespaces import canonical_namespace
-from ..place import Place, canonical_domain
-from ..recall.filters import is_duration, parse_moment
-from .pending import PendingReading
-from .prepare import (
-    check_fields,
-    check_text,
-    clean_tags,
-    embed_if_possible,
-    index_entry,
-    index_record,
-    screen_record,
-    with_personal_counts,
-)
-from .terms import terms
+from ..text import Chunk, chunk, query_terms, split_turns, terms
 
 if TYPE_CHECKING:
+    from ...security.personal import NameFinder
     from ..labels.classifier import Labeller
 
 __all__ = [
@@ -64,11 +59,254 @@ __all__ = [
     "DocumentIndexer",
     "Progress",
     "StoredRecord",
+    "check_fields",
+    "check_no_secret",
+    "check_text",
+    "clean_tags",
+    "count_personal_data",
     "current_index_tag",
     "embed_ahead",
+    "embed_if_possible",
+    "embed_records",
+    "embed_texts",
+    "embedded_text",
+    "entity_words",
+    "heading_of",
+    "index_entry",
+    "index_record",
     "parse_ttl",
+    "path_in",
+    "screen_record",
+    "with_personal_counts",
     "work_ahead",
 ]
+
+
+_TAGS_MOST = 64
+_TAG_LENGTH = 128
+_FIELD_LENGTH = 2_000
+_SUMMARY_LENGTH = 100_000
+_OUTSIDE = tuple(
+    name
+    for name, sort in COLUMN_ORIGINS["memory"].items()
+    if sort in ("prose", "name") and name not in ("tags", "idempotency_key")
+)
+# What a model adds to each text. Of a text in ASCII, no other token is shorter than a character.
+_FRAME_TOKENS = 2
+_NOT_TEXT = re.compile("[\ud800-\udfff]")
+_SPACES = re.compile(r"\s+")
+_LOCATION = re.compile(r":\d+(?:[-:]\d+)?\Z")
+_PATH_LIKE = re.compile(r"[^\s:]*[\w)\]](?:/[^\s:]+|\.[A-Za-z][\w+]{0,9})\Z")
+
+
+def check_text(text: str, field: str, most_bytes: int) -> str:
+    """Refuse a text that is empty, not valid Unicode or too large."""
+    if not text or not text.strip():
+        raise InvalidInput(f"The {field} is empty.", remedy="Give some text.", field=field)
+    if _NOT_TEXT.search(text):
+        raise InvalidInput(f"The {field} is not valid Unicode text.", remedy="Remove the lone surrogates.", field=field)
+    if len(text) > most_bytes or len(text.encode()) > most_bytes:
+        raise ContentTooLarge(
+            f"The {field} is larger than {most_bytes:,} bytes.",
+            remedy="Split it, or raise max_content_bytes.",
+            field=field,
+        )
+    return text
+
+
+def check_no_secret(text: str, field: str) -> str:
+    """Refuse a name that contains a secret: a redacted name would mean something else."""
+    kinds = tuple(dict.fromkeys(finding.kind for finding in redact(text).findings))
+    if kinds:
+        raise ContentBlocked(
+            f"The {field} contains what looks like a secret ({', '.join(kinds)}).",
+            kinds=kinds,
+            remedy="Remove it and repeat; nothing was stored.",
+            field=field,
+        )
+    return text
+
+
+def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """Trim tags, and drop empty ones and repetitions that differ only in case."""
+    if isinstance(tags, str):
+        raise InvalidInput("The tags are one text.", remedy="Give a list of texts.", field="tags")
+    kept: dict[str, str] = {}
+    for tag in tags:
+        if not isinstance(tag, str):
+            raise InvalidInput(f"The tag {tag!r} is not a text.", field="tags")
+        clean = _SPACES.sub(" ", tag).strip()
+        if len(clean) > _TAG_LENGTH:
+            raise InvalidInput(f"A tag is longer than {_TAG_LENGTH} characters.", field="tags")
+        if clean:
+            check_text(clean, "tag", _FIELD_LENGTH)
+            kept.setdefault(clean.casefold(), clean)
+    if len(kept) > _TAGS_MOST:
+        raise InvalidInput(f"There are more than {_TAGS_MOST} tags.", remedy="Keep the most useful ones.", field="tags")
+    return tuple(kept.values())
+
+
+def check_fields(memory: Memory) -> None:
+    """Refuse an unknown status, and fields that are empty, too long or not valid text."""
+    if memory.status not in STATUSES:
+        raise InvalidInput(
+            f"Unknown status {memory.status!r}.", remedy=f"Choose one of {', '.join(STATUSES)}.", field="status"
+        )
+    for field in ("source", "path", "summary", "category", "role", "user_id", "agent_id", "git_branch"):
+        text = getattr(memory, field)
+        if text is not None:
+            check_text(text, field, _SUMMARY_LENGTH if field == "summary" else _FIELD_LENGTH)
+
+
+def screen_record(memory: Memory, screen: Screen) -> Memory:
+    """The record as it may be stored: every text that comes from outside passes the screen."""
+    kept, kinds = screen.fields("memory", {name: getattr(memory, name) for name in _OUTSIDE})
+    tags, in_tags = screen.each("tags", memory.tags)
+    found = tuple(dict.fromkeys((*kinds, *in_tags)))
+    # Copied even where nothing was removed: the store screens again what is not marked as screened.
+    changes: dict[str, Any] = {**kept, "tags": tags, "redactions": found or memory.redactions}
+    return replace(memory, **changes)
+
+
+def with_personal_counts(memory: Memory, people: Sequence[tuple[int, int]] = ()) -> Memory:
+    """The record with its kinds of personal data; `people` are the spans of names in its content."""
+    found = count_personal_data(memory.content, lambda _text: people)
+    # The source of a part of a file is its path with the lines: the parts of a file share what that holds.
+    source = None if memory.kind == "file" else memory.source
+    for text in (memory.summary, source):
+        if text:
+            found += count_personal_data(text)
+    for text in (*memory.tags, *([str(memory.path)] if memory.kind == "file" and memory.path else [])):
+        found += count_personal_data(text)
+    return replace(memory, personal=tuple(sorted(found.items())))
+
+
+def count_personal_data(text: str, people: NameFinder | None = None) -> Counter[str]:
+    """How often each kind of personal data occurs in a text."""
+    # Imported on first use, because it takes a while to load.
+    from ...security.personal import find_personal_data
+
+    return Counter(finding.kind for finding in find_personal_data(text, people))
+
+
+def index_record(
+    memory: Memory,
+    *,
+    space: str,
+    idempotency_key: str | None,
+    count_tokens: Callable[[str], int],
+    window: int,
+    indexed: int,
+) -> IndexedRecord:
+    """Compute all that search needs except vectors: chunks, terms, traits and words for the text index.
+
+    Only the first `indexed` characters are indexed; the record keeps its whole content.
+    """
+    # Imported on first use: only what is stored has traits.
+    from ..text import record_traits
+
+    if memory.path is None and memory.source:
+        memory = replace(memory, path=path_in(memory.source))
+    beginning = memory.content[:indexed]
+    spans, voices = _passages(beginning, count_tokens, window)
+    heading = heading_of(memory)
+    lists = [terms(memory.content[span.start : span.end]) for span in spans]
+    if heading:
+        lists[0] = [*terms(heading), *lists[0]]
+    chunk_terms = tuple(encode_terms(words) for words in lists)
+    traits = record_traits(beginning)
+    return IndexedRecord(
+        memory=memory,
+        space=space,
+        digest=digest(memory.content),
+        idempotency_key=idempotency_key,
+        words=index_entry(space, chunk_terms),
+        length=sum(map(len, lists)),
+        flags=int(traits.flags),
+        author=term_hash(traits.author) if traits.author else 0,
+        chunks=tuple(
+            IndexedChunk(span.start, span.end, voice, blob, None)
+            for span, voice, blob in zip(spans, voices, chunk_terms, strict=True)
+        ),
+        heading=heading,
+    )
+
+
+def _passages(
+    content: str, count_tokens: Callable[[str], int], window: int
+) -> tuple[tuple[Chunk, ...], tuple[bool, ...]]:
+    """The chunks of a content, and which are an assistant's words. A dialogue of several chunks is split by turns."""
+    if content.isascii() and len(content) <= window - _FRAME_TOKENS:
+        return (Chunk(0, len(content)),), (False,)
+    whole = chunk(content, count_tokens=count_tokens, window=window)
+    spoken = split_turns(content) if len(whole) > 1 else []
+    if len(spoken) < 2:
+        return tuple(whole), (False,) * len(whole)
+    spans, voices = [], []
+    for turn in spoken:
+        for span in chunk(content[turn.start : turn.end], count_tokens=count_tokens, window=window):
+            spans.append(Chunk(turn.start + span.start, turn.start + span.end))
+            voices.append(turn.by_assistant)
+    return tuple(spans), tuple(voices)
+
+
+def path_in(source: str | None) -> str | None:
+    """The file that a source names, without its line number; None if it names something else."""
+    if not source or "://" in source:
+        return None
+    path = _LOCATION.sub("", source.strip())
+    return path if _PATH_LIKE.match(path) else None
+
+
+def embed_records(records: Sequence[IndexedRecord], backend: Backend) -> list[IndexedRecord]:
+    """Give every chunk its vector, in one call to the model. Equal texts are embedded once."""
+    texts = [embedded_text(one.memory.content, one.heading, c.first, c.past) for one in records for c in one.chunks]
+    made = iter(embed_texts(texts, backend))
+    return [replace(one, chunks=tuple([replace(c, vector=next(made)) for c in one.chunks])) for one in records]
+
+
+def embed_texts(texts: Sequence[str], backend: Backend) -> list[bytes]:
+    """The vectors of texts, as they are stored; equal texts are embedded once."""
+    rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    vectors = backend.embed(list(rows))
+    return [vectors[rows[text]].tobytes() for text in texts]
+
+
+def embed_if_possible(records: Sequence[IndexedRecord], backend: Backend) -> list[IndexedRecord]:
+    """Give every chunk its vector; while none can be computed the records stay without."""
+    try:
+        return embed_records(records, backend)
+    except CANNOT_EMBED:
+        return list(records)
+
+
+def heading_of(memory: Memory) -> str:
+    """What is embedded and indexed before the first chunk of a record: the place of a part of a file."""
+    return " ".join(filter(None, (memory.path, memory.symbol))) if memory.kind == "file" else ""
+
+
+def embedded_text(content: str, heading: str, first: int, past: int) -> str:
+    """What the model is given for a chunk."""
+    text = content[first:past]
+    return f"{heading}\n{text}" if heading and first == 0 else text
+
+
+def index_entry(space: str, chunk_terms: Sequence[bytes]) -> str:
+    """The entry of the text index: the word of the space, and the word of each term once."""
+    words = dict.fromkeys(word for blob in chunk_terms for word in index_words(blob).split())
+    return " ".join((space_word(space), *words))
+
+
+def entity_words(name: str) -> list[str]:
+    """The index words of a name: a record that mentions the name contains all of them."""
+    return [index_word(term_hash(term)) for term in dict.fromkeys(query_terms(name))]
+
+
+def digest(content: str) -> bytes:
+    """A digest that is equal for texts that differ only in case, spacing or Unicode form."""
+    normal = _SPACES.sub(" ", unicodedata.normalize("NFKC", content)).strip().casefold()
+    return blake2b(normal.encode(), digest_size=16).digest()
+
 
 _Given = TypeVar("_Given")
 _Done = TypeVar("_Done")
@@ -116,10 +354,11 @@ class Capture:
         clock: Clock,
         ids: IdMaker,
         place: Place,
-        annotator: Annotator | None = None,
-        pending: PendingReading | None = None,
+        events: Events,
+        annotator: Annotator | None,
+        jobs: Jobs,
     ) -> None:
-        """With `pending`, new notes are annotated after they are stored."""
+        """The annotator reads new notes after they are stored, when `jobs` lets it."""
         self._store = store
         self._backend = backend
         self._settings = settings
@@ -127,9 +366,8 @@ class Capture:
         self._ids = ids
         self._place = place
         self.annotator = annotator
-        self._pending = pending
-        if pending:
-            pending.use(self)
+        self._events = events
+        self._jobs = jobs
 
     @cached_property
     def labeller(self) -> Labeller:
@@ -139,74 +377,67 @@ class Capture:
         return Labeller(self._backend)
 
     def capture_many(self, items: Iterable[NewMemory], progress: Progress | None = None) -> list[Memory]:
-        """Store records in order. All are checked before the first is written."""
+        """Check, screen, index, write and publish records, in their order; none is written before all are checked."""
         self._place.sync_git_state()
         git_branch = self._place.git_branch()
         linked = self._linked(git_branch)
-        screen = Screen.by(self._settings)
-        given = [
-            replace(item, idempotency_key=screen.name(item.idempotency_key, "idempotency_key"))
-            if item.idempotency_key
-            else item
-            for item in items
-        ]
-        batches = [slice(low, low + _BATCH) for low in range(0, len(given), _BATCH)]
-        draft = partial(self.draft, git_branch=git_branch, linked=linked)
+        given = [self._with_screened_key(item) for item in items]
+
+        checked = [self.check(item, git_branch, linked) for item in given]
+        self._check_places(checked)
+        clean = [self.screen(memory) for memory in checked]
         stored: list[Memory] = []
-        with self._pending.held_back() if self._pending and len(batches) > 1 else nullcontext():
-            for batch, indexed in zip(batches, self._index_batches(given, batches, draft), strict=True):
-                filed = self.labeller.label(indexed, given[batch])
-                keys = [None if record.idempotency_key else next_key() for record in filed]
-                keyed = all(record.idempotency_key or key for record, key in zip(filed, keys, strict=True))
-                stored += retry_once(partial(self._write, filed, given[batch], keys), keyed=keyed)
+        with self._jobs.held_back() if len(given) > _BATCH else nullcontext():
+            for batch, indexed in self._index_batches(given, clean):
+                written = self._write(indexed, batch)
+                self._jobs.added(sum(bool(one.pending) for one in written))
+                stored += written
                 if progress:
                     progress(len(stored), len(given))
+        self.publish(stored)
         return stored
+
+    def publish(self, changed: Iterable[Memory]) -> None:
+        """Tell those who depend on the branches of changed records."""
+        if branches := frozenset(one.branch_id for one in changed if one.branch_id):
+            self._events.publish(MemoriesChanged(branches))
 
     def rehearse(self, content: str) -> None:
         """Do all that a capture does, but write nothing."""
         item = NewMemory(content=content)
-        memory = self.draft(item)
-        indexed = embed_if_possible([self.index(memory, self._place.space(memory.domain))], self._backend)
-        self.annotate(self.labeller.label(indexed, [item])[0])
+        ((_, indexed),) = self._index_batches([item], [self.screen(self.check(item))])
+        self.annotate(indexed[0])
 
-    def _index_batches(
-        self, given: Sequence[NewMemory], batches: Sequence[slice], draft: Callable[[NewMemory], Memory]
-    ) -> Iterator[list[IndexedRecord]]:
-        """The batches with their vectors, each embedded while the previous one is written.
+    def _with_screened_key(self, item: NewMemory) -> NewMemory:
+        if not item.idempotency_key:
+            return item
+        screened = Screen.by(self._settings).name(item.idempotency_key, "idempotency_key")
+        return replace(item, idempotency_key=screened)
 
-        The first is embedded while the others are checked. Nothing is handed out before all are, so that none is
-        written if one of them is refused.
-        """
-        if not batches:
-            return
-        first, rest = batches[0], slice(_BATCH, None)
-
-        def indexed() -> Iterator[list[IndexedRecord]]:
-            records = self._drafted(given[first], draft)
-            yield self._indexed(given[first], records)
-            records += self._drafted(given[rest], draft)
-            for batch in batches[1:]:
-                yield self._indexed(given[batch], records[batch])
-
-        if len(batches) == 1:
-            yield embed_if_possible(next(indexed()), self._backend)
-        else:
-            yield from embed_ahead(indexed(), self._backend)
-
-    def _drafted(self, given: Sequence[NewMemory], draft: Callable[[NewMemory], Memory]) -> list[Memory]:
-        """The records for what a caller gave, which may all be stored where they belong."""
-        records = [draft(item) for item in given]
+    def _check_places(self, records: Sequence[Memory]) -> None:
+        """Refuse records that may not be stored where they belong."""
         for domain, kind in {(record.domain, record.kind) for record in records}:
             self._place.writable_space(domain, kind)
         self._check_branches(records)
-        return records
 
-    def _indexed(self, given: Sequence[NewMemory], records: Sequence[Memory]) -> list[IndexedRecord]:
-        return [
-            self.index(record, self._place.space(record.domain, record.kind), item.idempotency_key)
-            for item, record in zip(given, records, strict=True)
-        ]
+    def _index_batches(
+        self, given: Sequence[NewMemory], clean: Sequence[Memory]
+    ) -> Iterator[tuple[Sequence[NewMemory], list[IndexedRecord]]]:
+        """Batches with their vectors and labels, each embedded while the one before is written."""
+        batches = [slice(first, first + _BATCH) for first in range(0, len(given), _BATCH)]
+        drafts = (
+            [
+                self.index(memory, self._place.space(memory.domain, memory.kind), item.idempotency_key)
+                for item, memory in zip(given[batch], clean[batch], strict=True)
+            ]
+            for batch in batches
+        )
+        ahead = len(batches) > 1
+        embedded = (
+            embed_ahead(drafts, self._backend) if ahead else (embed_if_possible(one, self._backend) for one in drafts)
+        )
+        for batch, records in zip(batches, embedded, strict=True):
+            yield given[batch], self.labeller.label(records, given[batch])
 
     def index(self, memory: Memory, space: str, idempotency_key: str | None = None) -> IndexedRecord:
         """Index a record, without vectors."""
@@ -234,14 +465,8 @@ class Capture:
             branch = self._store.branches.linked_to(session, self._place.project.id, git_branch)
         return branch.id if branch else None
 
-    def draft(
-        self,
-        item: NewMemory,
-        git_branch: str | None = None,
-        linked: str | None = None,
-        screened: Callable[[Memory], Memory] | None = None,
-    ) -> Memory:
-        """The checked and screened record for what a caller gave; nothing is written."""
+    def check(self, item: NewMemory, git_branch: str | None = None, linked: str | None = None) -> Memory:
+        """The checked record for what a caller gave; it is not screened yet."""
         domain = canonical_domain(item.domain)
         now = self._clock.now()
         in_project = domain == "project"
@@ -280,7 +505,7 @@ class Capture:
         if in_project and memory.git_branch and memory.kind == "note":
             memory = replace(memory, confinement=self._place.git.confinement(memory.git_branch))
         check_fields(memory)
-        return (screened or self.screen)(memory)
+        return memory
 
     def screen(self, memory: Memory) -> Memory:
         """Apply the policies on secrets and personal data to a record."""
@@ -329,23 +554,26 @@ class Capture:
                 f"There is no branch {branch_id!r} in this project.", remedy="Create it first.", field="branch_id"
             )
 
-    def _write(
-        self, records: Sequence[IndexedRecord], given: Sequence[NewMemory], keys: Sequence[str | None]
-    ) -> list[Memory]:
-        pending = self._pending if self.annotator else None
-        both = [(one, _LATER) if pending and one.memory.kind == "note" else self.annotate(one) for one in records]
-        batch = _Batch(both, given, keys)
+    def _write(self, records: Sequence[IndexedRecord], given: Sequence[NewMemory]) -> list[Memory]:
+        """Store records in one transaction, perhaps together with those of other callers."""
+        keys = [None if record.idempotency_key else next_key() for record in records]
+        keyed = all(record.idempotency_key or key for record, key in zip(records, keys, strict=True))
         spaces = spaces_to_lock(self._store, self._backend, records)
-        if len(spaces) == 1 and pending and batch.is_plain:
+
+        def write() -> list[Memory]:
+            later = self.annotator is not None
+            both = [(one, _LATER) if later and one.memory.kind == "note" else self.annotate(one) for one in records]
+            batch = _Batch(both, given, keys)
+            if len(spaces) != 1 or not batch.is_plain:
+                return self._write_batches(spaces, lambda: [batch])[0]
             # The rights of each to write there were checked; the transaction is that of any of them, or of the server.
             key = (spaces[0], current_caller() is None)
-            done: list[Memory] = self._store.groups.run(key, batch, partial(self._write_batches, spaces, pending))
+            done: list[Memory] = self._store.groups.run(key, batch, partial(self._write_batches, spaces))
             return done
-        return self._write_batches(spaces, pending, lambda: [batch])[0]
 
-    def _write_batches(
-        self, spaces: Sequence[str], pending: PendingReading | None, take: Callable[[], list[_Batch]]
-    ) -> list[list[Memory]]:
+        return retry_once(write, keyed=keyed)
+
+    def _write_batches(self, spaces: Sequence[str], take: Callable[[], list[_Batch]]) -> list[list[Memory]]:
         """Store batches in one transaction, which begins before they are taken; the records of each."""
         with self._store.database.write(*spaces) as session:
             batches = take()
@@ -386,13 +614,10 @@ class Capture:
                 for num, (record, _, note) in zip(nums, fresh, strict=True)
             ]
             unread = by_space((one.space, one.num) for one in written if one.note is _LATER)
-            if pending:
-                for space, new in unread.items():
-                    pending.mark(session, space, new)
+            for space, new in unread.items():
+                self._store.graph.mark_pending(session, space, new)
             if self.annotator:
                 self.annotator.write(session, [one for one in written if one.note is not _LATER])
-        if pending and unread:
-            pending.added(sum(map(len, unread.values())))
         results = iter(stored)
         return [list(islice(results, len(batch.given))) for batch in batches]
 
@@ -402,9 +627,9 @@ class Capture:
         """Records that an earlier request with the same key already stored."""
         found: dict[str, Memory] = {}
         for record, key in zip(records, keys, strict=True):
-            known = self._store.requests.result(session, record.space, key)
-            memory = None if known is None else self._store.memories.get(session, record.space, known)
-            if key is not None and memory is not None:
+            known = key and self._store.requests.result(session, record.space, key)
+            memory = self._store.memories.get(session, record.space, known) if known else None
+            if key and memory:
                 found[key] = memory
         return found
 

@@ -10,26 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...clock import Clock, to_micros
+from ...clock import Clock, IdMaker, to_micros
 from ...config import Settings
 from ...embedding.backends.backend import Backend
-from ...ids import IdMaker
 from ...records import Memory
 from ...security.policy import Screen, ScreenedText, redacted_kinds, screen_file
 from ...store.database import Session
 from ...store.rows import IndexedRecord
 from ...store.store import Store
 from ...store.tables.scans import FileImport, FileSymbol, ScannedFile
-from ..embedding_model import (
-    defer_vectors,
-    model_problem,
-    record_model,
-    spaces_to_lock,
-    spaces_without_vectors,
-)
-from ..place import Place
-from .capture import Capture, embed_ahead
-from .prepare import screen_record
+from ..spaces import Place, defer_vectors, model_problem, record_model, spaces_to_lock, spaces_without_vectors
+from .capture import Capture, embed_ahead, screen_record
 
 __all__ = ["FileCapture", "FilePart", "FileText"]
 

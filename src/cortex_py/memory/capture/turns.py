@@ -14,10 +14,8 @@ from ...embedding.backends.backend import Backend
 from ...records import Memory, NewMemory
 from ...security.policy import Screen
 from ...store.store import Store
-from ..embedding_model import record_model, spaces_to_lock
-from ..place import Place
-from .capture import Capture
-from .prepare import screen_record
+from ..spaces import Place, record_model, spaces_to_lock
+from .capture import Capture, screen_record
 
 __all__ = ["TurnCapture"]
 
@@ -34,7 +32,7 @@ class TurnCapture:
         """The record of a turn, checked and screened; nothing is written."""
         if item.kind != "turn" or item.domain != "project":
             item = replace(item, kind="turn", domain="project")
-        return self._capture.draft(item, screened=lambda memory: screen_record(memory, self._screen))
+        return screen_record(self._capture.check(item), self._screen)
 
     def known(self, keys: Sequence[str]) -> dict[str, Memory]:
         """The stored turns with these keys."""

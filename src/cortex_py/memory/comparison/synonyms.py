@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ...pools import load_once
+from ...jobs import load_once
 
 __all__ = ["are_synonyms", "is_known", "with_synonyms"]
 

@@ -14,29 +14,24 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...clock import Clock, to_micros
+from ...clock import Clock, IdMaker, to_micros
 from ...embedding.backends.backend import Backend
 from ...errors import InvalidInput
-from ...ids import IdMaker
-from ...records import Memory
+from ...records import Contradiction, Memory
 from ...store.database import Session
 from ...store.rows import IndexedRecord
 from ...store.search.filters import EVERYTHING, Condition, Filter, View
 from ...store.store import Store
 from ...store.tables.consolidations import Consolidation
-from ..capture.capture import Capture, Progress, StoredRecord
-from ..capture.prepare import embed_records
-from ..comparison.likeness import Judgement, difference
-from ..comparison.likeness import judge as compare
-from ..comparison.statements import Statement, read_statement
-from ..embedding_model import check_model, model_problem, spaces_to_lock
-from ..namespaces import NAMESPACES, canonical_namespace
-from ..place import Place
+from ..capture.capture import Capture, Progress, StoredRecord, embed_records
+from ..comparison.conflicts import Judgement, difference
+from ..comparison.conflicts import judge as compare
+from ..comparison.statements import Statement, read_statement, without_context
 from ..recall.filters import is_filter_word
 from ..recall.recall import Query, Recall
-from .merging import LOCAL, MergedText, Method, Piece, Strategy, TextMerger, without_context
+from ..spaces import NAMESPACES, Place, canonical_namespace, check_model, model_problem, spaces_to_lock
+from .merging import LOCAL, MergedText, Method, Piece, Strategy, TextMerger
 from .pair_judge import PairJudge
-from .supersession import ConflictFinder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -538,13 +533,18 @@ class HygieneFinding:
 
 class Hygiene:
     def __init__(
-        self, store: Store, clock: Clock, place: Place, consolidator: Consolidator, conflicts: ConflictFinder
+        self,
+        store: Store,
+        clock: Clock,
+        place: Place,
+        consolidator: Consolidator,
+        find_conflicts: Callable[[Memory], Sequence[Contradiction]],
     ) -> None:
         self._store = store
         self._clock = clock
         self._place = place
         self._consolidator = consolidator
-        self._conflicts = conflicts
+        self._find_conflicts = find_conflicts
 
     def report(self) -> list[HygieneFinding]:
         """All findings, at most fifty of each kind, newest memories first."""
@@ -584,7 +584,7 @@ class Hygiene:
         found: list[HygieneFinding] = []
         order = {one.id: (one.created_at, one.id) for one in memories}
         for memory in memories[:_CHECKED]:
-            for other in self._conflicts.find(memory):
+            for other in self._find_conflicts(memory):
                 if other.memory_id in order and order[other.memory_id] < order[memory.id]:
                     command = f"cortex supersede {other.memory_id[:12]} {memory.id[:12]}"
                     found.append(HygieneFinding("contradicted", (other.memory_id, memory.id), other.reason, command))

@@ -7,20 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from ...clock import memory_uri
 from ...errors import LLMError
-from ...ids import memory_uri
 from ...records import Memory
 from ..capture.capture import Annotator
-from ..comparison.statements import read_statement
+from ..comparison.statements import read_statement, split_context
 from ..lifecycle import Lifecycle
-from .merging import LOCAL, Method, choose_model, split_context
+from ..spaces import Neighbours
+from .merging import LOCAL, Method, choose_model
 from .model_enrichment import propose_by_model, state_by_model
-from .supersession import NeighbourFinder
 
 if TYPE_CHECKING:
     from ...llm.client import LanguageModel
 
-__all__ = ["Enricher", "EnrichmentResult", "Surroundings"]
+__all__ = ["Enricher", "EnrichmentResult", "GraphReader"]
 
 _NEIGHBOURS = 3
 _NEAR = 0.6
@@ -32,8 +32,11 @@ _TAGS_MOST = 5
 _TAGS_ALL = 64
 
 
-class Surroundings(Protocol):
-    """What the graph knows around a memory. `note` is the annotator's note on its text without an earlier context."""
+class GraphReader(Annotator, Protocol):
+    """Reads memories for the graph, and knows what is around them.
+
+    `note` is what was read in a text without an earlier context.
+    """
 
     def names(self, memory: Memory, note: object) -> Sequence[str]:
         """The names that the memory mentions."""
@@ -76,17 +79,15 @@ class _Proposal:
 class Enricher:
     def __init__(
         self,
-        neighbours: NeighbourFinder,
-        surroundings: Surroundings | None,
+        neighbours: Neighbours,
+        reader: GraphReader,
         model: Callable[[], LanguageModel | None],
         lifecycle: Lifecycle,
-        annotator: Annotator | None,
     ) -> None:
         self._neighbours = neighbours
-        self._surroundings = surroundings
+        self._reader = reader
         self._model = model
         self._lifecycle = lifecycle
-        self._annotator = annotator
 
     def run(
         self, memory: Memory, *, tags: bool, structured: bool, context: bool, method: Method, dry_run: bool = False
@@ -134,9 +135,9 @@ class Enricher:
         self, model: LanguageModel, memory: Memory, form: str, local: str, *, needed: bool
     ) -> tuple[str, str, tuple[str, ...]]:
         """The context with what a model takes from related memories, the method, and warnings."""
-        near = [(one, cosine) for one, cosine in self._neighbours.find(memory, _PIECES, form) if cosine >= _LOOSE]
+        near = [(one, cosine) for one, cosine in self._neighbours.near(memory, _PIECES, form) if cosine >= _LOOSE]
         pieces = [(split_context(one.content)[0], one.id) for one, _ in near]
-        stated = self._surroundings.statements(memory, self._note(memory, form)) if self._surroundings else ()
+        stated = self._reader.statements(memory, self._note(memory, form))
         pieces += list(stated)
         if not pieces:
             return local, LOCAL, ()
@@ -161,7 +162,7 @@ class Enricher:
         from ..labels.structuring import structure
 
         form = structure(body) if structured else body
-        names = self._surroundings.names(memory, self._note(memory, form)) if self._surroundings else ()
+        names = self._reader.names(memory, self._note(memory, form))
         local = _Proposal(suggest_tags(form, memory.tags, names), form, LOCAL)
         if model is None:
             return local
@@ -175,15 +176,15 @@ class Enricher:
 
     def _context(self, memory: Memory, form: str) -> str:
         """What the store knows around a memory: one statement a line, each with its source."""
-        stated = self._surroundings.statements(memory, self._note(memory, form)) if self._surroundings else ()
+        stated = self._reader.statements(memory, self._note(memory, form))
         lines = [f"- {_one_line(text)} ({memory_uri(source)})" for text, source in stated]
-        for other, cosine in self._neighbours.find(memory, _NEIGHBOURS, form):
+        for other, cosine in self._neighbours.near(memory, _NEIGHBOURS, form):
             if cosine >= _NEAR and _is_connected(form, split_context(other.content)[0]):
                 lines.append(f"- See also: {_one_line(split_context(other.content)[0])} ({memory_uri(other.id)})")
         return "\n".join(dict.fromkeys(lines))
 
     def _note(self, memory: Memory, content: str) -> object:
-        return self._annotator.read(replace(memory, content=content)) if self._annotator else None
+        return self._reader.read(replace(memory, content=content))
 
 
 def _is_connected(text: str, other: str) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ...errors import InvalidInput, LLMError
 from ...lazy import regex
-from ..comparison.likeness import difference, likeness_features, replaced_word
+from ..comparison.conflicts import difference, likeness_features, replaced_word
 from ..comparison.opposites import COMMON, FILLERS
 from ..comparison.statements import Statement, read_statement
 from ..comparison.synonyms import are_synonyms
@@ -44,9 +44,7 @@ __all__ = [
     "lost_facts",
     "merge",
     "says_same",
-    "split_context",
     "task",
-    "without_context",
 ]
 
 Strategy = Literal["merge", "summarize", "dedupe"]
@@ -93,7 +91,6 @@ _COMPARED = 50  # lines that a line is compared with
 _DENIED = "not: "
 _STEM = 4
 # The context block that enrichment appends. Every line must have a source, as a block of a person has not.
-_CONTEXT = regex(r"\n\n\*\*Context:\*\*\n(?:- [^\n]* \(subcog://memory/[0-9a-f]+\)(?:\n|\Z))+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,16 +494,3 @@ def check_faithful(model: str, originals: Sequence[str], content: str, allowed: 
 
 def _some(found: Collection[str]) -> str:
     return ", ".join(sorted(found, key=lambda fact: (len(fact), fact))[:_LOST_SHOWN])[:200]
-
-
-def without_context(content: str) -> str:
-    """A content without the context block that enrichment added."""
-    return split_context(content)[0]
-
-
-def split_context(content: str) -> tuple[str, str]:
-    """A content without its context block, and the lines of that block."""
-    found = _CONTEXT.search(content)
-    if not found:
-        return content, ""
-    return content[: found.start()], found[0].partition("**Context:**\n")[2].rstrip("\n")

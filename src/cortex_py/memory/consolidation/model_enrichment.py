@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...ids import memory_uri
+from ...clock import memory_uri
 from ...security.secrets.secrets import redact
 from .merging import check_faithful, lost_facts, task
 

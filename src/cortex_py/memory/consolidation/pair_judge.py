@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...errors import LLMError
 from ...security.secrets.secrets import redact
 from ...store.database import batched
-from ..comparison.likeness import Judgement
+from ..comparison.conflicts import Judgement
 from .merging import task
 
 if TYPE_CHECKING:

@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...embedding.backends.backend import Backend
+from ...jobs import load_once
 from ...lazy import regex
-from ...pools import load_once
 from ...records import NewMemory
 from ...store.rows import IndexedRecord
 from ...store.search.vectors import single_threaded
-from ..capture.terms import stem
+from ..text import stem
 from .ontology import CATEGORIES, CATEGORY_NAMES, FALLBACK
 
 __all__ = [
@@ -238,6 +238,8 @@ def _entry(word: str) -> str:
 
 def _stems(raw: str) -> list[str]:
     """The stems of a token, or of the parts of an identifier."""
+    if raw.isascii() and raw.isalpha() and raw.islower():
+        return [stem(raw)]
     parts = _HUMP.sub(" ", raw.replace("_", " "))
     return [stem(word) for word in _TOKEN.findall(_plain(parts))]
 
@@ -290,7 +292,7 @@ class WordTable:
 
     def known(self, stems: Iterable[str]) -> Places:
         """The rows of the words that are in the table, in order."""
-        return np.array(sorted(row for stem in stems if (row := self.rows.get(stem)) is not None), np.intp)
+        return np.array(sorted([row for stem in stems if (row := self.rows.get(stem)) is not None]), np.intp)
 
     def leaning(self, known: Places) -> Floats:
         """What all words together suggest for each category, independent of the length of the text."""

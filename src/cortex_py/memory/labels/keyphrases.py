@@ -20,7 +20,7 @@ from pathlib import Path
 from ...lazy import regex
 from ...security.secrets.secrets import find_secrets, redact
 from ...security.secrets.values import is_digest, is_random
-from ..capture.terms import stem, stop_words, terms
+from ..text import stem, stop_words, terms
 
 __all__ = ["key_phrases", "suggest_tags", "tag_for"]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ..capture.chunking import split_turns
+from ..text import split_turns
 
 __all__ = ["structure"]
 

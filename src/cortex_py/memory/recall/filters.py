@@ -24,9 +24,9 @@ from ...lazy import regex
 from ...records import KINDS, STATUSES
 from ...store.search.filters import GROUNDED_WORDS, Condition, Filter, Key, Value
 from ..labels.ontology import canonical_category
-from ..namespaces import canonical_namespace
+from ..spaces import canonical_namespace
 
-__all__ = ["FILTER_KEYS", "is_filter_word", "parse_filter", "parse_moment", "split_query"]
+__all__ = ["FILTER_KEYS", "ParsedFilter", "is_filter_word", "parse_filter", "parse_moment", "split_query"]
 
 # Long enough for any sensible filter, short enough for one SQL statement.
 MAX_FILTER_LENGTH = 10_000

@@ -11,27 +11,33 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ...clock import Clock, to_micros
+from ...clock import Clock, check_deadline, to_micros
 from ...config import Fusion
 from ...embedding.backends.backend import Backend
 from ...embedding.cache import VectorCache, cache_key
 from ...errors import EmbeddingError, InvalidInput, LimitExceeded, StoreReadOnly
-from ...pools import ForkLock, Pool, renew_in_forks
+from ...jobs import ForkLock, Pool, renew_in_forks
 from ...records import KINDS, MODES, Domain, Hit, Kind, Memory, Mode, Page, Signals
 from ...security.permission import permitted_spaces
 from ...store.database import Session
+from ...store.rows import term_hash
 from ...store.search.filters import Condition, Filter, View
 from ...store.store import Store
-from ..capture.chunking import Chunk, snippet
-from ..capture.terms import leading_query_terms
-from ..embedding_model import moving_spaces, outlined_spaces, report_moving, report_words_only
 from ..labels.ontology import canonical_category
-from ..namespaces import canonical_namespace
-from ..place import Place, canonical_domain
-from .filters import parse_filter
+from ..spaces import (
+    Place,
+    canonical_domain,
+    canonical_namespace,
+    moving_spaces,
+    outlined_spaces,
+    report_moving,
+    report_words_only,
+)
+from ..text import ABOUT_ONE_MATTER, Chunk, leading_query_terms, snippet, terms
+from .filters import ParsedFilter, parse_filter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,10 +45,117 @@ if TYPE_CHECKING:
 
     from ...store.search.candidates import CandidateSet
     from ...store.search.filters import Scope
-    from .features import QuerySignals
-    from .ranking import Scores
+    from .ranking import QuerySignals, Scores
+
+    Places = NDArray[np.int64]
 
 __all__ = ["Query", "Recall", "RecallCounter"]
+
+
+# One of these is in every text that `given_up` reads as giving something up.
+_CUE_WORDS = "longer anymore more instead place switched moved migrated changed replaced"
+# How many of the best results are compared with newer ones beyond those that are shown, and with how many of these.
+_BEYOND = 32
+_MOST_PAIRS = 200
+
+
+class Replacement(NamedTuple):
+    """The places of two candidates among all, and the id of the newer."""
+
+    older: int
+    newer: int
+    newer_id: str
+
+
+def newest_of_each(store: Store, session: Session, found: CandidateSet, order: Places, spaces: Sequence[str]) -> Places:
+    """The candidates without those that repeat the text of another of the same line of work.
+
+    The newest is kept, and rather one that somebody reviewed.
+    """
+    import numpy as np
+
+    details = found.details
+    record = details.chunk_record[details.term_chunk]
+    # Equal for equal texts, and for few others.
+    bag = np.bincount(record, details.term_hash.astype(np.float64) * details.term_count, details.size)
+    ordered = np.sort(bag[order])
+    if not (ordered[1:] == ordered[:-1]).any():
+        return order
+    _, inverse, counts = np.unique(bag[order], return_inverse=True, return_counts=True)
+    perhaps = order[counts[inverse] > 1]
+    texts = store.memories.digests(session, details.nums[perhaps].tolist(), spaces)
+    kept: dict[tuple[str, bytes, int], tuple[bool, int, int]] = {}
+    known = {}
+    for place in perhaps.tolist():
+        if text := texts.get(int(details.nums[place])):
+            space, digest, status = text
+            known[place] = key = space, digest, int(found.branch[place])
+            kept[key] = max(kept.get(key, (False, 0, 0)), (status != "pending", int(found.created[place]), place))
+    dropped = {place for place, key in known.items() if kept[key][2] != place}
+    return order[[place not in dropped for place in order.tolist()]] if dropped else order
+
+
+def replacements(
+    store: Store, session: Session, found: CandidateSet, order: Places, most: int, spaces: Sequence[str]
+) -> list[Replacement]:
+    """For the best results, the newer candidates that have given up what they state; the newest last."""
+    import numpy as np
+
+    details = found.details
+    shown = order[:most]
+    known = _superseded(store, session, found, shown, order[: most + _BEYOND], spaces)
+    record = details.chunk_record[details.term_chunk]
+    cues = _cues()
+    near = cues[np.minimum(np.searchsorted(cues, details.term_hash), len(cues) - 1)]
+    telling = np.unique(record[near == details.term_hash])
+    if not len(shown) or not (len(telling) or known):
+        return []
+    starts = np.searchsorted(details.chunk_record, np.arange(details.size))
+    likeness = details.vectors[starts[telling]] @ details.vectors[starts[shown]].T
+    likely = (likeness >= ABOUT_ONE_MATTER) & (found.created[telling][:, None] > found.created[shown])
+    pairs = {(int(shown[j]), int(telling[i])) for i, j in np.argwhere(likely)[:_MOST_PAIRS]}
+    pairs |= {pair for pair in known if found.created[pair[1]] > found.created[pair[0]]}
+    if not pairs:
+        return []
+    # Imported on first use: few queries find two such notes.
+    from ..comparison.conflicts import replacement
+
+    nums = {place: int(details.nums[place]) for pair in pairs for place in pair}
+    memories = store.memories.fetch(session, list(nums.values()), spaces)
+    made = []
+    for older, newer in pairs:
+        old, new = memories.get(nums[older]), memories.get(nums[newer])
+        if old and new:
+            cosine = float(details.vectors[starts[older]] @ details.vectors[starts[newer]])
+            gone = [old.content[first:past] for first, past in known.get((older, newer), ())]
+            if cosine >= ABOUT_ONE_MATTER and replacement(old, new, gone):
+                made.append(Replacement(older, newer, new.id))
+    return sorted(made, key=lambda one: _age(found, one.newer))
+
+
+def _superseded(
+    store: Store, session: Session, found: CandidateSet, shown: Places, best: Places, spaces: Sequence[str]
+) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """Candidates of which the graph knows that one names what the other's thing superseded, with where it does so."""
+    place = {int(found.details.nums[one]): int(one) for one in best}
+    nums = [int(found.details.nums[one]) for one in shown]
+    known: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for space in spaces:
+        for older, first, past, newer in store.graph.superseding(session, space, nums, list(place)):
+            known.setdefault((place[older], place[newer]), []).append((first, past))
+    return known
+
+
+def _age(found: CandidateSet, place: int) -> tuple[int, int]:
+    return int(found.created[place]), int(found.details.nums[place])
+
+
+@cache
+def _cues() -> NDArray[np.uint32]:
+    import numpy as np
+
+    return np.sort(np.array([term_hash(term) for term in terms(_CUE_WORDS)], np.uint32))
+
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +176,7 @@ _EMBEDDER = Pool(4, "cortex-embed")
 # A score is the calibrated share of such results that are right: 0.0048 of those below this were on LoCoMo, 0.0049 in
 # small stores of notes. It rounds to 0.00.
 _NEGLIGIBLE = 0.005
+_NO_FILTER = ParsedFilter(Filter(()), ())
 _QUERY_VECTORS_BYTES = 1 << 20  # about 500 queries
 
 
@@ -137,7 +251,7 @@ class Recall:
                 f"Unknown mode {query.mode!r}.", remedy=f"Choose one of {', '.join(MODES)}.", field="mode"
             )
         now = self._clock.now()
-        parsed = parse_filter(query.filter, now=now)
+        parsed = parse_filter(query.filter, now=now) if query.filter else _NO_FILTER
         filter, kinds = _split_kinds(_with_arguments(parsed.filter, query))
         text = (query.text or "").strip()
         self._place.sync_git_state()
@@ -159,18 +273,30 @@ class Recall:
             partly = report_moving(self._backend, outlined=True) if seen & outlined else None
             warnings = (*parsed.warnings, *(one for one in (note, partly) if one))
             near = self._near(session, views[0].here)
+            # What nobody has written to has no results. A filter may name other projects.
+            if not filter.having("project"):
+                changes = self._changes(session, views)
+                views = [view for view in views if any(map(changes.get, view.spaces))]
             scopes = [self._store.scope(session, filter, replace(view, near=near)) for view in views]
+            if filter.having("project"):
+                changes = self._changes(session, scopes)
+                scopes = [scope for scope in scopes if any(map(changes.get, scope.spaces))]
             if problem is None:
                 try:
-                    page = self._search(session, scopes, query, text, vector, limit, warnings, moving, outlined)
-                    return replace(page, words_only=note)
+                    hits, total = self._search(session, scopes, query, text, vector, limit, changes, moving, outlined)
+                    return Page(hits, total, warnings, words_only=note)
                 except EmbeddingError as error:
                     # An endpoint that is away is noticed only here, when the vector is needed.
                     problem = error
+            check_deadline()  # the endpoint may have taken all the time of the call
             note = report_words_only(problem)
             by_words = replace(query, mode="text")
-            page = self._search(session, scopes, by_words, text, None, limit, (*parsed.warnings, note), frozenset())
-            return replace(page, words_only=note)
+            hits, total = self._search(session, scopes, by_words, text, None, limit, changes, frozenset())
+            return Page(hits, total, (*parsed.warnings, note), words_only=note)
+
+    def _changes(self, session: Session, parts: Sequence[View | Scope]) -> dict[str, int]:
+        """The last change of each space of these; 0 where there was none."""
+        return self._store.search.changes(session, [space for one in parts for space in one.spaces])
 
     def _moving(self, session: Session, views: Sequence[View]) -> frozenset[str]:
         """Spaces that have no vectors to compare with, for now."""
@@ -253,22 +379,25 @@ class Recall:
         text: str,
         vector: _Pending | None,
         limit: int,
-        warnings: tuple[str, ...],
+        changes: Mapping[str, int],
         moving: frozenset[str],
         outlined: frozenset[str] = frozenset(),
-    ) -> Page:
-        from .features import query_hashes
+    ) -> tuple[tuple[Hit, ...], int]:
+        """The best records of all kinds, and how many there are in all."""
+        if vector and not scopes:
+            vector.result()  # an endpoint that is away is told all the same
+            return (), 0
+        from .ranking import query_hashes
 
         total = 0
         found: list[_Ranked] = []
-        by_words = replace(query, mode="text")
-        hashes = query_hashes(text)
-        spaces = [space for scope in scopes for space in scope.spaces]
-        changes = self._store.search.changes(session, spaces)
+        terms_asked = leading_query_terms(text)
+        hashes = query_hashes(terms_asked)
         for scope in scopes:
             if moving.isdisjoint(scope.spaces):
                 ranked, count = self._rank(session, scope, query, text, hashes, vector, query.offset + limit, changes)
             else:
+                by_words = replace(query, mode="text")
                 ranked, count = self._rank(session, scope, by_words, text, hashes, None, query.offset + limit, changes)
                 if outlined.issuperset(scope.spaces):
                     nearest, more = self._rank(
@@ -280,10 +409,10 @@ class Recall:
         if len(scopes) > 1:
             found.sort(key=_Ranked.order)
         chosen = found[query.offset : query.offset + limit]
+        spaces = [space for scope in scopes for space in scope.spaces]
         memories = self._store.memories.fetch(session, [one.num for one in chosen], spaces)
-        words = frozenset(leading_query_terms(text))
-        hits = (one.hit(memories[one.num], words) for one in chosen if one.num in memories)
-        return Page(tuple(hits), total, warnings)
+        words = frozenset(terms_asked)
+        return tuple(one.hit(memories[one.num], words) for one in chosen if one.num in memories), total
 
     def _rank(
         self,
@@ -297,14 +426,8 @@ class Recall:
         changes: Mapping[str, int],
     ) -> tuple[list[_Ranked], int]:
         """The best records of one kind, at most `most`, and how many there are in all."""
-        if not any(changes.get(space) for space in scope.spaces):
-            if pending:
-                pending.result()
-            return [], 0
         from ...store.search.vectors import single_threaded
-        from .features import measure
-        from .ranking import default_model, prefer_newer
-        from .versions import newest_of_each, prefer_replacements, replacements
+        from .ranking import default_model, measure, prefer_newer
 
         wanted = max(_CANDIDATES, 3 * most)
         with single_threaded():
@@ -330,7 +453,7 @@ class Recall:
             written = [space for space in scope.spaces if changes.get(space)]
             order = newest_of_each(self._store, session, found, order, written)
             if made := replacements(self._store, session, found, order, most, written):
-                scores = prefer_replacements(scores, made)
+                scores = scores.exchange((one.older, one.newer) for one in made)
                 outdated = {one.older: one.newer_id for one in made}
                 eligible[:] = False
                 eligible[[*order, *(one.newer for one in made)]] = True

@@ -14,7 +14,7 @@ from contextlib import suppress
 import psycopg
 
 from ...errors import StorageError
-from ...pools import renew_in_forks
+from ...jobs import renew_in_forks
 from .pool import Connection, ConnectionPool, keep_inherited
 
 __all__ = ["Leader", "Notices"]

@@ -19,10 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ... import deadline
-from ...clock import Clock
+from ...clock import Clock, check_deadline, current_limit
 from ...errors import ConfigurationError, StorageError, StoreBusy, StoreDenied, StoreReadOnly
-from ...tracing import span
+from ...jobs import span
 from ..database import (
     DISTRIBUTED,
     Bounds,
@@ -160,7 +159,7 @@ class _PostgresSession(Session):
         self.changes: dict[str, int] = {}
 
     def rows(self, sql: str, params: Sequence[Sql] = ()) -> list[Row]:
-        deadline.check()
+        check_deadline()
         self.announced |= sql.startswith(_ANNOUNCED)
         prepare = False if any(name in sql for name in _PLANNED) else None
         self._cursor.execute(as_postgres(sql).encode(), params, prepare=prepare)
@@ -170,12 +169,12 @@ class _PostgresSession(Session):
         return found
 
     def run(self, sql: str, params: Sequence[Sql] = ()) -> None:
-        deadline.check()
+        check_deadline()
         self.announced |= sql.startswith(_ANNOUNCED)
         self._cursor.execute(as_postgres(sql).encode(), params)
 
     def run_many(self, sql: str, params: Iterable[Sequence[Sql]]) -> None:
-        deadline.check()
+        check_deadline()
         self._cursor.executemany(as_postgres(sql).encode(), params)
 
     def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
@@ -208,7 +207,7 @@ def _spelled(found: re.Match[str]) -> str:
 
 def _until_deadline() -> str:
     """SQL after BEGIN for a call with a deadline: the server cancels a statement when the time is over."""
-    limit = deadline.current_limit()
+    limit = current_limit()
     if limit is None or math.isinf(limit.left):
         return ""
     return f"SET LOCAL statement_timeout = {1_000 * math.ceil(limit.left + 0.1)}"

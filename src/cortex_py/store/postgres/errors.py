@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from ... import deadline
+from ...clock import check_deadline
 from ...errors import (
     AccessDenied,
     StorageError,
@@ -66,7 +66,7 @@ def translate_errors(place: str, *, bound: bool = False) -> Iterator[None]:
     try:
         yield
     except _BUSY as error:
-        deadline.check()
+        check_deadline()
         raise StoreBusy(f"The store at {place} is busy: {_words(error)}.", remedy=_AGAIN) from error
     except errors.DiskFull as error:
         raise StoreFull(

@@ -30,7 +30,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from ...errors import ConfigurationError, StorageError, StoreBusy, StoreUnavailable
-from ...pools import renew_in_forks
+from ...jobs import renew_in_forks
 from ..database import Vitals
 from .errors import cannot_connect, connection_lost, is_read_only
 from .values import register_values

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...pools import renew_in_forks
+from ...jobs import renew_in_forks
 
 __all__ = ["WriterTurns"]
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...pools import call_library
+from ...jobs import call_library
 from .vectors import GROUPED_FROM, rows_at
 
 __all__ = ["READ_BY_CHUNK", "READ_BY_PLACE", "RUN", "Arrays", "Damaged", "KeptFile", "KeptSpace", "Outdated"]

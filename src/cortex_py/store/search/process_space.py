@@ -19,7 +19,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from ...pools import Pool, trim_arenas
+from ...jobs import Pool, trim_arenas
 from ..database import Database, Row, Session, batched, column, everywhere, in_spaces, rows_among
 from ..rows import index_word, space_word
 from .candidates import Details, Signal, SpaceCandidates, read_details, read_signals

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...pools import Pool, renew_in_forks
+from ...jobs import Pool, renew_in_forks
 
 __all__ = ["GROUPED_FROM", "VectorMatrix", "distinct", "rows_at", "single_threaded", "stack"]
 

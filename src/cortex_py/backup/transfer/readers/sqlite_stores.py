@@ -20,7 +20,7 @@ from typing import Any
 import apsw
 
 from ....errors import InvalidInput
-from ....memory.namespaces import NAMESPACES
+from ....memory.spaces import NAMESPACES
 from ....paths import open_regular
 from ....sqlite_file import connect
 from .files import SourceFile

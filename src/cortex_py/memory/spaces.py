@@ -1,8 +1,12 @@
-"""The embedding model of the store's vectors. Vectors of two models or two precisions are never mixed.
+"""The spaces of a caller, the namespaces in them, and the state of their vectors.
 
-Without a usable model, records are stored and searched by their words, and get their vectors once the model is there.
-In the same way a store moves to the model that ships: the vectors of the one that shipped before are dropped when it
-is opened, and the records get new ones in the background. A large scan stores its records so, too.
+A space is the store's unit of isolation. Records of the domain `project` belong to the space of their project, those of
+`user` to that of the person, those of `org` to that of the organisation.
+
+Vectors of two models or two precisions are never mixed. Without a usable model, records are stored and searched by
+their words, and get their vectors once the model is there. In the same way a store moves to the model that ships: the
+vectors of the one that shipped before are dropped when it is opened, and the records get new ones in the background. A
+large scan stores its records so, too.
 """
 
 from __future__ import annotations
@@ -10,17 +14,56 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
 
+from ..clock import Clock, to_micros
 from ..embedding.backends.backend import Backend
-from ..errors import EmbeddingError, EmbeddingUnavailable, ModelCorrupt, ModelMismatch, ModelMissing
-from ..records import files_space
+from ..errors import (
+    EmbeddingError,
+    EmbeddingUnavailable,
+    InvalidInput,
+    ModelCorrupt,
+    ModelMismatch,
+    ModelMissing,
+    UnknownNamespace,
+)
+from ..records import (
+    DOMAINS,
+    Confinement,
+    Domain,
+    Kind,
+    Memory,
+    Project,
+    files_space,
+    kind_space,
+    org_space,
+    user_space,
+)
+from ..security.callers import current_caller
+from ..security.permission import may_read, permitted_spaces, require_write
+from ..security.rights import Level
 from ..store.database import Session
 from ..store.rows import IndexedRecord
+from ..store.search.filters import EVERYTHING, View
 from ..store.store import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..store.search.candidates import Details
 
 __all__ = [
     "CANNOT_EMBED",
+    "NAMESPACES",
+    "GitState",
+    "Namespace",
+    "Neighbours",
+    "Place",
+    "canonical_domain",
+    "canonical_namespace",
     "check_model",
     "defer_vectors",
     "deferred_spaces",
@@ -34,12 +77,150 @@ __all__ = [
     "record_model",
     "report_moving",
     "report_words_only",
+    "seek_readable",
     "set_model",
     "set_spaces_without_vectors",
     "spaces_to_lock",
     "spaces_without_vectors",
     "token_counter",
 ]
+
+
+_LOCAL_USER = "local"
+
+
+class GitState(Protocol):
+    """What memory needs to know of the project's git repository."""
+
+    def sync_git_state(self) -> None:
+        """Apply what git did since the last call. Every use of the memory begins with it."""
+        ...
+
+    def git_branch(self) -> str | None:
+        """The git branch that is checked out."""
+        ...
+
+    def confinement(self, git_branch: str) -> Confinement | None:
+        """Whether records written on a git branch stay there until it is merged."""
+        ...
+
+    def stale(self, names: Iterable[str], *, unsure: bool = False) -> tuple[str, ...]:
+        """The branches among these that were deleted without being merged; with `unsure`, perhaps merged ones too."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The project and the person. `own_user`, `own_agent` and `own_org` apply where no caller is bound."""
+
+    project: Project
+    own_user: str | None
+    own_agent: str | None
+    own_org: str
+    git: GitState
+
+    def sync_git_state(self) -> None:
+        self.git.sync_git_state()
+
+    def git_branch(self) -> str | None:
+        return self.git.git_branch()
+
+    @property
+    def user_id(self) -> str | None:
+        caller = current_caller()
+        return caller.user if caller else self.own_user
+
+    @property
+    def agent_id(self) -> str | None:
+        caller = current_caller()
+        return caller.agent if caller else self.own_agent
+
+    @property
+    def org(self) -> str:
+        caller = current_caller()
+        return caller.org if caller else self.own_org
+
+    def space(self, domain: Domain, kind: Kind = "note") -> str:
+        """The name of a space, whether or not the caller may read it."""
+        if domain == "user":
+            return user_space(self.user_id or _LOCAL_USER)
+        if domain == "org":
+            return org_space(self.org)
+        return kind_space(self.project.id, kind)
+
+    def writable_space(self, domain: Domain, kind: Kind = "note") -> str:
+        """A space to write to; `AccessDenied` if the caller may not."""
+        space = self.space(domain, kind)
+        require_write(space)
+        return space
+
+    def view(self, now: int) -> View:
+        """What the caller sees: the readable spaces, and of git branches the one that is checked out."""
+        return View(self.spaces(), now, self.git_branch())
+
+    def spaces(self, level: Level = "read") -> tuple[str, ...]:
+        """The spaces of the project, the person and the organisation in which the caller has this level."""
+        return permitted_spaces((self.space(domain) for domain in DOMAINS), level)
+
+
+def canonical_domain(text: str) -> Domain:
+    """The domain that a text names; `global` means `user`."""
+    wanted = text.strip().lower()
+    for domain in DOMAINS:
+        if wanted == domain or (wanted == "global" and domain == "user"):
+            return domain
+    raise InvalidInput(f"Unknown domain {text[:40]!r}.", remedy=f"Choose one of {', '.join(DOMAINS)}.", field="domain")
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A kind of memory; `signal_words` are words that people use for it."""
+
+    name: str
+    description: str
+    signal_words: tuple[str, ...]
+
+
+NAMESPACES: tuple[Namespace, ...] = tuple(
+    Namespace(name, description, tuple(words.split(", ")))
+    for name, description, words in (
+        ("decisions", "Architectural and design decisions", "decided, chose, going with"),
+        ("patterns", "Discovered patterns and conventions", "always, never, convention"),
+        ("learnings", "Insights gained from mistakes, experiments and debugging", "learned, realized, turns out"),
+        ("context", "Background that explains why things are as they are", "because, background, for context"),
+        ("tech-debt", "Shortcuts taken and clean-up still owed", "todo, workaround, refactor later"),
+        ("blockers", "What stands in the way of the work", "blocked by, waiting on, stuck"),
+        ("progress", "What is finished, under way or next", "completed, in progress, next step"),
+        ("apis", "Endpoints, contracts and how to call them", "endpoint, request, response"),
+        ("config", "Settings, environments and how things are set up", "configured, setting, env var"),
+        ("security", "Threats, safeguards and how access is controlled", "vulnerability, permission, authentication"),
+        ("testing", "How the work is tested and what the tests showed", "test case, coverage, flaky"),
+        ("performance", "Measurements, bottlenecks and tuning", "latency, slow, benchmark"),
+        ("prompts", "Wording for language models that is worth keeping", "prompt, template, instruct"),
+    )
+)
+
+_ALIASES: dict[str, str] = {"techdebt": "tech-debt", "tech_debt": "tech-debt"}
+
+_NAMES = tuple(namespace.name for namespace in NAMESPACES)
+
+
+def canonical_namespace(text: str) -> str:
+    """The namespace that a text names; case and surrounding space do not matter."""
+    spelled = text.strip().lower()
+    name = _ALIASES.get(spelled, spelled)
+    if name not in _NAMES:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name[:80], _NAMES, n=1)
+        meant = f"Did you mean {near[0]!r}? " if near else ""
+        raise UnknownNamespace(
+            f"There is no namespace {text[:80]!r}.",
+            remedy=f"{meant}Use one of: {', '.join(_NAMES)}.",
+            field="namespace",
+        )
+    return name
+
 
 logger = logging.getLogger(__name__)
 
@@ -244,3 +425,63 @@ def finish_space(store: Store, session: Session, space: str) -> None:
 
 def set_spaces_without_vectors(store: Store, session: Session, spaces: Sequence[str]) -> None:
     store.settings.put(session, _MISSING, json.dumps(sorted(set(spaces))))
+
+
+def seek_readable(store: Store, session: Session, spaces: Sequence[str], memory_id: str) -> tuple[int, str] | None:
+    """Number and space of a readable record by its full id; the given spaces are tried first."""
+    found = store.memories.locate(session, spaces, memory_id)
+    return found if found and may_read(found[1]) else None
+
+
+class Neighbours:
+    """The notes nearest to a memory by plain cosine, which does not depend on what else is stored."""
+
+    def __init__(self, store: Store, backend: Backend, clock: Clock, place: Place) -> None:
+        self._store = store
+        self._backend = backend
+        self._clock = clock
+        self._place = place
+
+    def near(self, memory: Memory, count: int, text: str | None = None) -> list[tuple[Memory, float]]:
+        """Other visible notes of the memory's own space with their cosines, nearest first.
+
+        They are near to the memory as stored, or to `text` in its place. Without a usable model none are known.
+        """
+        if model_problem(self._backend):
+            return []
+        # Imported on first use: it imports NumPy.
+        from ..store.search.vectors import single_threaded
+
+        try:
+            written = None if text is None else self._backend.embed([text])[0]
+        except CANNOT_EMBED:
+            return []
+        with self._store.database.read() as session:
+            check_model(self._store, session, self._backend)
+            stored = seek_readable(self._store, session, self._place.spaces(), memory.id)
+            space = stored[1] if stored else self._place.space(memory.domain)
+            here = self._place.git_branch() if space in self._place.spaces() else None
+            view = View((space,), to_micros(self._clock.now()), here)
+            scope = self._store.scope(session, EVERYTHING, view)
+            if written is None:
+                if stored is None:
+                    return []
+                written = self._store.vectors(session, (space,), [stored[0]])[0]
+            with single_threaded():
+                details = self._store.search.nearest(session, scope, written, count + 1)
+                if not details.size:
+                    return []
+                nums, cosines = _nearest(details, written, count + 1)
+            memories = self._store.memories.fetch(session, nums, (space,))
+        found = [(memories[num], cosine) for num, cosine in zip(nums, cosines, strict=True) if num in memories]
+        return [(one, cosine) for one, cosine in found if one.id != memory.id][:count]
+
+
+def _nearest(details: Details, vector: NDArray[np.float32], count: int) -> tuple[list[int], list[float]]:
+    """The numbers of the nearest records and the best cosine among the chunks of each, nearest first."""
+    import numpy as np
+
+    starts = np.searchsorted(details.chunk_record, np.arange(details.size))
+    best = np.maximum(np.maximum.reduceat(details.vectors @ vector, starts), np.float32(-1.0))
+    order = np.lexsort((details.nums, -best))[:count]
+    return details.nums[order].tolist(), best[order].tolist()
