@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .prompts.service import Prompts
     from .prompts.templates import Templates
     from .store.postgres.distribution import Distribution
+    from .store.store import Store
 
 __all__ = ["Cortex"]
 
@@ -386,6 +387,11 @@ class Cortex:
         from .diagnosis import diagnose
 
         return diagnose(self)
+
+    @property
+    def store(self) -> Store:
+        """The store beneath, for tools that look into it."""
+        return self._store
 
     @property
     def jobs(self) -> Jobs:

@@ -23,29 +23,10 @@ from .errors import DeadlineExceeded, InvalidId
 from .jobs import ForkLock
 
 __all__ = [
-    "ID_LENGTH",
-    "MIN_PREFIX",
-    "SCHEME",
-    "Cancelled",
-    "Clock",
-    "IdMaker",
-    "Limit",
-    "MemoryRef",
-    "SystemClock",
-    "apply_limit",
-    "check_deadline",
-    "context_id",
-    "current_limit",
-    "deadline_is_over",
-    "from_micros",
-    "full_address",
-    "in_utc",
-    "iso",
-    "memory_uri",
-    "memory_urn",
-    "parse_ref",
-    "to_micros",
-]
+    "ID_LENGTH", "MIN_PREFIX", "SCHEME", "Cancelled", "Clock", "IdMaker", "Limit", "MemoryRef", "SystemClock",
+    "apply_limit", "check_deadline", "context_id", "current_limit", "deadline_is_over", "from_micros", "full_address",
+    "in_utc", "iso", "memory_uri", "memory_urn", "parse_ref", "to_micros",
+]  # fmt: skip
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

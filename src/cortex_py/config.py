@@ -23,31 +23,11 @@ from .ownership import open_folders, shut_out_others
 from .paths import expanded, read_whole, user_data_folder
 
 __all__ = [
-    "AuditWhen",
-    "Authentication",
-    "AutoJoin",
-    "AutomationPlan",
-    "BranchMemories",
-    "Device",
-    "Fusion",
-    "GroundingJudge",
-    "LLMProvider",
-    "LogFormat",
-    "LogLevel",
-    "PersonalPolicy",
-    "Precision",
-    "Profile",
-    "SecretPolicy",
-    "Setting",
-    "Settings",
-    "SnapshotEvery",
-    "Stateless",
-    "ToolBound",
-    "declared_settings",
-    "load_settings",
-    "setting_names",
+    "AuditWhen", "Authentication", "AutoJoin", "AutomationPlan", "BranchMemories", "Device", "Fusion", "GroundingJudge",
+    "LLMProvider", "LogFormat", "LogLevel", "PersonalPolicy", "Precision", "Profile", "SecretPolicy", "Setting",
+    "Settings", "SnapshotEvery", "Stateless", "ToolBound", "declared_settings", "load_settings", "setting_names",
     "shared_models_dir",
-]
+]  # fmt: skip
 
 SecretPolicy = Literal["redact", "block", "allow"]
 # Personal data in texts that come from outside: not looked for, counted, or removed.

@@ -26,30 +26,10 @@ from weakref import WeakSet
 from .errors import CortexError, StorageError
 
 __all__ = [
-    "FillVectors",
-    "ForkLock",
-    "Jobs",
-    "Notes",
-    "Pace",
-    "Pool",
-    "Tracer",
-    "Unit",
-    "VectorJob",
-    "call_library",
-    "is_in_background",
-    "limit_arenas",
-    "load_once",
-    "release",
-    "renew_in_forks",
-    "report",
-    "reported",
-    "require",
-    "set_tracer",
-    "span",
-    "trim_arenas",
-    "watch",
-    "work_in_background",
-]
+    "FillVectors", "ForkLock", "Jobs", "Notes", "Pace", "Pool", "Tracer", "Unit", "VectorJob", "call_library",
+    "is_in_background", "limit_arenas", "load_once", "release", "renew_in_forks", "report", "reported", "require",
+    "set_tracer", "span", "trim_arenas", "watch", "work_in_background",
+]  # fmt: skip
 
 logger = logging.getLogger(__name__)
 

@@ -1,15 +1,10 @@
 """Capture: stored, searchable, told honestly; or refused with nothing changed."""
 
-import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from cortex_py import Cortex, NewMemory
 from cortex_py.errors import (
@@ -20,13 +15,10 @@ from cortex_py.errors import (
     ModelMismatch,
     UnknownNamespace,
 )
-from cortex_py.memory.capture.capture import Capture
-from cortex_py.records import Memory
 from cortex_py.security import policy
 from cortex_py.security.secrets.secrets import find_secrets
 
 from helpers import FakeClock
-from stub_backend import StubBackend
 
 FAKE_TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 
@@ -145,35 +137,13 @@ def test_many_are_stored_in_order_with_progress(cortex: Cortex) -> None:
 
 @pytest.mark.parametrize("batch", [2, 256])
 def test_one_bad_item_among_many_changes_nothing(cortex: Cortex, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
-    monkeypatch.setattr("cortex_py.memory.capture.capture._BATCH", batch)
+    monkeypatch.setattr("cortex_py.memory.capture.capture.BATCH", batch)
     items = [NewMemory(content=f"note {i}") for i in range(5)]
     with pytest.raises(UnknownNamespace):
         cortex.memories.capture_many([*items, replace(items[0], namespace="nonsense")])
     with pytest.raises(BranchNotFound):
         cortex.memories.capture_many([*items, replace(items[0], branch_id="no_such_branch")])
     assert cortex.memories.recall().total == 0
-
-
-def test_the_model_begins_while_later_items_are_still_checked(
-    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cortex_py.memory.capture.capture._BATCH", 2)
-    begun = threading.Event()
-    check = Capture.draft
-
-    class Noting(StubBackend):
-        def embed(self, texts: Sequence[str], *, normalize: bool = True) -> NDArray[np.float32]:
-            begun.set()
-            return super().embed(texts, normalize=normalize)
-
-    def check_last_later(self: Capture, item: NewMemory, **given: Any) -> Memory:
-        assert item.content != "note 4" or begun.wait(60), "the model waited for the check of the last item"
-        return check(self, item, **given)
-
-    monkeypatch.setattr(Capture, "draft", check_last_later)
-    with Cortex.open(home, project=project, backend=Noting()) as cortex:
-        stored = cortex.memories.capture_many(NewMemory(content=f"note {n}") for n in range(5))
-        assert [memory.content for memory in stored] == [f"note {n}" for n in range(5)]
 
 
 def test_a_given_time_is_kept_in_utc(cortex: Cortex) -> None:

@@ -31,7 +31,7 @@ def quick(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
 
 
 def _packed(cortex: Cortex) -> int:
-    with cortex._store.database.read() as session:
+    with cortex.store.database.read() as session:
         return int(session.rows("SELECT count(*) FROM memory WHERE packed IS NOT NULL")[0][0])
 
 
@@ -52,7 +52,7 @@ def test_the_packed_text_is_really_gone_from_the_file(quick: Cortex, clock: Fake
     quick.memories.capture(LONG)
     clock.advance(hours=1)
     quick.upkeep()
-    with quick._store.database.read() as session:
+    with quick.store.database.read() as session:
         assert session.rows("SELECT content FROM memory") == [("",)]
 
 
@@ -91,7 +91,7 @@ def test_results_and_scores_are_the_same(cortex: Cortex, clock: FakeClock, retri
     assert cortex.upkeep().records == len(NOTES) - 1
     assert answers() == before
     # Nor does it hang on what this process remembers of them.
-    cortex._store.search.forget_all()
+    cortex.store.search.forget_all()
     assert answers() == before
 
 
@@ -190,7 +190,7 @@ def test_another_process_and_a_later_one_read_packed_memories(home: Path, projec
         assert second.memories.recall("deployment", limit=1, min_score=0.0).total == 240
         clock.advance(hours=1)
         assert first.upkeep().records == 240
-        with first._store.database.read() as session:
+        with first.store.database.read() as session:
             # Enough alike for a dictionary, which the other process has never seen.
             assert session.rows("SELECT count(*) FROM dictionary") == [(1,)]
         for text, memory_id in zip(texts, ids, strict=True):
@@ -298,8 +298,8 @@ def _cheaply_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the beginning is cut and indexed: packing is what is tested, and a megabyte has thousands of chunks."""
     from cortex_py.memory.capture import capture
 
-    real = capture._passages
-    monkeypatch.setattr(capture, "_passages", lambda content, *rest: real(content[:2_000], *rest))
+    real = capture.passages
+    monkeypatch.setattr(capture, "passages", lambda content, *rest: real(content[:2_000], *rest))
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def listed(cortex: Cortex, filter: str = "") -> set[str]:
 def state(cortex: Cortex) -> dict[str, list[tuple[object, ...]]]:
     """All that a run could change."""
     tables = ("memory", "chunk", "tag", "mention", "relationship", "history", "consolidation", "consolidation_part")
-    with cortex._store.database.read() as session:
+    with cortex.store.database.read() as session:
         return {table: sorted(session.rows(f"SELECT * FROM {table}"), key=repr) for table in tables}
 
 
@@ -452,7 +452,7 @@ def _start(home: Path, project: Path) -> subprocess.Popen[str]:
 def _whole(cortex: Cortex, groups: int) -> None:
     """Every pair is there once: as its two notes, or as a result that both point to."""
     assert cortex.check() == []
-    with cortex._store.database.read() as session:
+    with cortex.store.database.read() as session:
         open_ends = session.rows(
             "SELECT m.id FROM memory m WHERE (m.status = 'superseded') != (m.superseded_by IS NOT NULL) OR "
             "(m.superseded_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM memory r WHERE r.id = m.superseded_by))"
@@ -519,8 +519,8 @@ def test_a_home_from_before_consolidation_opens_and_gains_it(
         old.setattr(ProjectSessions, "settle_files", lambda _sessions: None)
         with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
             notes = twins(cortex)
-            with cortex._store.database.read() as session:
-                assert not any(cortex._store.database.has_table(session, table) for table in tables)
+            with cortex.store.database.read() as session:
+                assert not any(cortex.store.database.has_table(session, table) for table in tables)
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
         assert [cortex.memories.get(one.id).content for one in notes] == [one.content for one in notes]
         (group,) = cortex.memories.consolidate(strategy="dedupe").groups

@@ -72,7 +72,7 @@ def test_a_name_finds_what_mentions_it_or_says_its_words(
     desk: Cortex, retrieval: str, filter: str, notes: set[str]
 ) -> None:
     # What the tagger makes of a lower-case word is its own affair: here words stand for themselves.
-    with desk._store.database.write() as session:
+    with desk.store.database.write() as session:
         session.run("DELETE FROM mention WHERE num IN (SELECT num FROM memory WHERE content LIKE 'Somebody%')")
     assert found(desk, filter) == notes
 

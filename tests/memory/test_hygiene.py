@@ -29,7 +29,7 @@ def found(cortex: Cortex, trouble: str) -> list[HygieneFinding]:
 
 
 def counts(cortex: Cortex) -> dict[str, int]:
-    with cortex._store.database.read() as session:
+    with cortex.store.database.read() as session:
         return dict(session.rows("SELECT memory_id, recalls FROM recalled"))
 
 
@@ -231,7 +231,7 @@ def test_a_home_that_can_only_be_read_does_not_keep_anybody_from_closing(
     cortex = Cortex.open(home, project=project, clock=clock, backend=StubBackend())
     cortex.memories.capture("apple")
     cortex.memories.recall("apple")
-    with cortex._store.database.read() as session:
+    with cortex.store.database.read() as session:
         # Root may write any file; this connection, which is the only one, may not.
         session.run("PRAGMA query_only = ON")
     with pytest.raises(StoreReadOnly):

@@ -136,7 +136,7 @@ def test_a_hard_delete_leaves_no_trace(cortex: Cortex, home: Path) -> None:
     for mode in ("hybrid", "vector", "text"):
         assert memory.id not in _finds(cortex, "xylophone", mode)
     assert "marimba" not in dict(cortex.memories.status().top_tags)
-    cortex._store.database.compact()
+    cortex.store.database.compact()
     cortex.close()
     stored = b"".join(file.read_bytes() for file in home.rglob("cortex.db"))
     assert memory.id.encode() not in stored
@@ -155,7 +155,7 @@ def test_reindex_rebuilds_everything_from_the_records(cortex: Cortex) -> None:
     texts = ["alpha centauri", "beta decay", "gamma rays"]
     stored = cortex.memories.capture_many([NewMemory(content=text) for text in texts])
     cortex.memories.delete(stored[2].id)
-    with cortex._store.database.write() as session:
+    with cortex.store.database.write() as session:
         session.run("DELETE FROM chunk")
         session.run("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
     told: list[tuple[int, int]] = []

@@ -37,7 +37,7 @@ def shipped() -> Backend:
 
 def _vectors(cortex: Cortex) -> tuple[int, int]:
     """How many chunks have a vector, and how many have none."""
-    with cortex._store.database.read() as session:
+    with cortex.store.database.read() as session:
         rows = session.rows("SELECT count(vector), count(*) FROM chunk WHERE space = ?", (cortex.project.id,))
     return rows[0][0], rows[0][1] - rows[0][0]
 
@@ -88,7 +88,7 @@ def test_a_store_moves_in_steps_and_answers_all_the_while(
 
 
 def _stored_vector(cortex: Cortex) -> np.ndarray:
-    with cortex._store.database.read() as session:
+    with cortex.store.database.read() as session:
         rows = session.rows(
             "SELECT c.vector FROM chunk c JOIN memory m ON m.num = c.num AND m.space = c.space "
             "WHERE m.space = ? AND m.content = ?",
@@ -151,8 +151,8 @@ def _made_by(home: Path, project: Path, shipped: Backend, fingerprint: str) -> N
     """A store whose vectors are said to come from another model."""
     with Cortex.open(home, project=project, backend=shipped) as cortex:
         cortex.memories.capture(TEXT)
-        with cortex._store.database.write() as session:
-            cortex._store.settings.put(session, "embedding", fingerprint)
+        with cortex.store.database.write() as session:
+            cortex.store.settings.put(session, "embedding", fingerprint)
 
 
 def test_a_store_with_vectors_of_the_former_cortex_recall_moves_too(

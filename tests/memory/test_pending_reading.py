@@ -57,13 +57,13 @@ def opened(home: Path, project: Path, **pace: Any) -> Cortex:
 
 
 def graph_of(cortex: Cortex) -> dict[str, list[Any]]:
-    with cortex._store.database.read() as session:
+    with cortex.store.database.read() as session:
         return {name: session.rows(statement) for name, statement in TABLES.items()}
 
 
 def pending_in(cortex: Cortex) -> int:
-    with cortex._store.database.read() as session:
-        return cortex._store.graph.count_pending(session, 10_000)
+    with cortex.store.database.read() as session:
+        return cortex.store.graph.count_pending(session, 10_000)
 
 
 @pytest.fixture
@@ -240,13 +240,13 @@ def test_upkeep_lets_calls_go_first_in_the_middle_of_its_work(
     with opened(home, project, stretch=0.0) as cortex:
 
         def wait(*_: object) -> bool:
-            with cortex._store.database.read() as session:
+            with cortex.store.database.read() as session:
                 seen.extend(session.rows("SELECT sum(graphed = 0), sum(personal IS NULL) FROM memory"))
             return True
 
         cortex.memories.capture_many([NewMemory(content=text) for text in TEXTS[:12]])
         assert cortex.memories.finish_reading()
-        with cortex._store.database.write() as session:
+        with cortex.store.database.write() as session:
             session.run("UPDATE memory SET graphed = 0, personal = NULL")
         monkeypatch.setattr(Jobs, "wait_for_a_pause", wait)
         cortex.upkeep()

@@ -33,7 +33,7 @@ def found(cortex: Cortex, query: str, mode="hybrid") -> set[str]:
 
 
 def rows(cortex: Cortex) -> list[tuple[object, ...]]:
-    with cortex._store.database.read() as session:
+    with cortex.store.database.read() as session:
         return sorted(session.rows("SELECT id, status, superseded_by, version, content FROM memory"))
 
 
@@ -237,8 +237,8 @@ def test_a_purged_memory_leaves_no_pointer_to_it_and_no_count_of_it(cortex: Cort
     cortex.memories.delete(newer.id, hard=True)
     left = cortex.memories.get(older.id)
     assert (left.status, left.superseded_by) == ("superseded", None)
-    with cortex._store.database.read() as session:
-        assert cortex._store.recalls.last(session, [cortex.project.id], [newer.id]) == {}
+    with cortex.store.database.read() as session:
+        assert cortex.store.recalls.last(session, [cortex.project.id], [newer.id]) == {}
     assert cortex.memories.update(older.id, status="active").superseded_by is None
     assert [hit.memory.id for hit in cortex.memories.recall("pool connections").results] == [older.id]
 
@@ -248,7 +248,7 @@ def test_a_purged_result_leaves_no_record_of_what_it_was_made_of(cortex: Cortex)
         cortex.memories.capture(text, namespace="patterns")
     (group,) = cortex.memories.consolidate("patterns", strategy="dedupe").groups
     cortex.memories.delete(str(group.result_id), hard=True)
-    with cortex._store.database.read() as session:
+    with cortex.store.database.read() as session:
         for table in ("consolidation", "consolidation_part"):
             assert session.rows(f"SELECT * FROM {table}") == []
     assert {cortex.memories.get(one).superseded_by for one in group.memories} == {None}

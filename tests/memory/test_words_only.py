@@ -21,8 +21,8 @@ TEXT = "The invoices are rendered by WeasyPrint"
 
 
 def _waiting(cortex: Cortex) -> int:
-    with cortex._store.database.read() as session:
-        return len(cortex._store.memories.without_vectors(session, cortex.project.id, 100))
+    with cortex.store.database.read() as session:
+        return len(cortex.store.memories.without_vectors(session, cortex.project.id, 100))
 
 
 @pytest.fixture

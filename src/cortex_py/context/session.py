@@ -280,7 +280,7 @@ class MemoryKnowledge:
 
 
 class GitFollower:
-    """Applies to the memories of one project what git does, seen from one working tree (`memory.place.GitState`).
+    """Applies to the memories of one project what git does, seen from one working tree (`memory.spaces.GitState`).
 
     There is no daemon. Each call looks at a few small files. Git itself is asked only when a reference has changed, and
     only where records are confined to git branches.

@@ -56,34 +56,12 @@ if TYPE_CHECKING:
     from ..store.search.candidates import Details
 
 __all__ = [
-    "CANNOT_EMBED",
-    "NAMESPACES",
-    "GitState",
-    "Namespace",
-    "Neighbours",
-    "Place",
-    "canonical_domain",
-    "canonical_namespace",
-    "check_model",
-    "defer_vectors",
-    "deferred_spaces",
-    "finish_space",
-    "follow_shipped_model",
-    "mark_changing",
-    "mark_outlined",
-    "model_problem",
-    "moving_spaces",
-    "outlined_spaces",
-    "record_model",
-    "report_moving",
-    "report_words_only",
-    "seek_readable",
-    "set_model",
-    "set_spaces_without_vectors",
-    "spaces_to_lock",
-    "spaces_without_vectors",
-    "token_counter",
-]
+    "CANNOT_EMBED", "NAMESPACES", "GitState", "Namespace", "Neighbours", "Place", "canonical_domain",
+    "canonical_namespace", "check_model", "defer_vectors", "deferred_spaces", "finish_space", "follow_shipped_model",
+    "mark_changing", "mark_outlined", "model_problem", "moving_spaces", "outlined_spaces", "record_model",
+    "report_moving", "report_words_only", "seek_readable", "set_model", "set_spaces_without_vectors", "spaces_to_lock",
+    "spaces_without_vectors", "token_counter",
+]  # fmt: skip
 
 
 _LOCAL_USER = "local"

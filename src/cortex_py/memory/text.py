@@ -1,15 +1,10 @@
 """What a text is for search: its terms, its chunks and snippets, and its traits.
 
-Records and queries are tokenised the same way for every database engine. The engines only see opaque ASCII words made
-here, so query text cannot reach their operators. Identifiers are found whole and by part, scripts without spaces by
-overlapping pairs; case, accents and English endings do not matter.
-
-Chunks end where the text pauses: at headings, paragraphs, code blocks, list items, sentences, lines or words, in that
-order of preference. Each turn of a dialogue is indexed separately and those of the assistant are marked, because they
-are a different kind of evidence.
-
-A record's traits are a bit mask and the name that signs it, computed once at capture. A query's traits are the kind of
-answer it wants, the names in it and the dates it mentions. The cues are English; texts in other languages have fewer.
+Terms are opaque ASCII words for every database engine, so query text cannot reach its operators. Identifiers are found
+whole and by part, scripts without spaces by overlapping pairs; case, accents and English endings do not matter.
+Chunks end where the text pauses. Each turn of a dialogue is indexed separately and those of the assistant are marked,
+because they are a different kind of evidence. A record's traits are a bit mask and the name that signs it; a query's
+are the kind of answer it wants, the names in it and the dates it mentions. The cues of traits are English.
 """
 
 from __future__ import annotations
@@ -32,29 +27,10 @@ import Stemmer
 from ..lazy import regex
 
 __all__ = [
-    "ABOUT_ONE_MATTER",
-    "MAX_TERM",
-    "MONTHS",
-    "UNSPACED",
-    "Chunk",
-    "QueryKind",
-    "QueryTraits",
-    "Trait",
-    "Turn",
-    "chunk",
-    "frame_words",
-    "leading_query_terms",
-    "query_terms",
-    "query_traits",
-    "record_traits",
-    "snippet",
-    "split_turns",
-    "stem",
-    "stop_words",
-    "terms",
-    "word_list",
-    "word_tables",
-]
+    "ABOUT_ONE_MATTER", "MAX_TERM", "MONTHS", "UNSPACED", "Chunk", "QueryKind", "QueryTraits", "Trait", "Turn", "chunk",
+    "leading_query_terms", "query_terms", "query_traits", "record_traits", "snippet", "split_turns",
+    "stem", "stop_words", "terms", "word_list", "word_tables",
+]  # fmt: skip
 
 # The cosine of two notes below which neither replaces the other. Of 87 written pairs, 27 of the 29 in which the newer
 # one replaces the older have more, and 28 of the other 58 less.
@@ -404,7 +380,7 @@ def chunk(
     Consecutive chunks share whole sentences or lines of about `overlap` tokens, except before a heading. Content that
     fits the window is one chunk. A window below the target lowers the target.
     """
-    if window < 1 or target < 1 or overlap < 0:
+    if min(window, target) < 1 or overlap < 0:
         raise ValueError(f"window {window}, target {target}, overlap {overlap}: want at least 1, 1 and 0 tokens")
     target = min(target, window)
     overlap = min(overlap, target // 2)
@@ -527,7 +503,7 @@ def _blocks(content: str) -> Iterator[tuple[int, int, int, bool]]:
         if found is not None or titled:
             if start < at:
                 yield start, at, rank, False
-            start, rank = at, _rank_after(titled, found)
+            start, rank = at, _AFTER_HEADING if titled and found != _HEADING else found or _PARAGRAPH
         fence, blank = opening[1] if opening else "", False
     if start < len(content):
         yield start, len(content), rank, bool(fence)
@@ -540,12 +516,6 @@ def _line_rank(line: str, *, after_blank: bool, fenced: bool) -> int | None:
     if after_blank or fenced:
         return _PARAGRAPH
     return _ITEM if _BULLET.match(line) else None
-
-
-def _rank_after(titled: bool, found: int | None) -> int:
-    if titled and found != _HEADING:
-        return _AFTER_HEADING
-    return _PARAGRAPH if found is None else found
 
 
 def _sentences(content: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -823,11 +793,6 @@ def _word_cues() -> dict[str, int]:
     return cues
 
 
-def frame_words() -> frozenset[str]:
-    """Words by which people ask, as opposed to what they ask about."""
-    return word_list("frame_words")
-
-
 def record_traits(content: str) -> RecordTraits:
     """The cues of a record's text."""
     flags, author, body = _read_label(content[:HEAD])
@@ -896,10 +861,7 @@ _KINDS = (  # the more specific first
         regex(r"\bhow long\b|\bhow (?:many |much )?(?:days|weeks|months|years|hours|minutes|time)\b|\bhow soon\b"),
     ),
     (QueryKind.HOW_MANY, regex(r"\bhow (?:many|much|often|old)\b|\bwhat (?:number|amount|percentage)\b")),
-    (
-        QueryKind.WHEN,
-        regex(rf"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time|weekend|week|season|{_DAYS})\b"),
-    ),
+    (QueryKind.WHEN, regex(rf"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time|weekend|week|season|{_DAYS})\b")),
     (
         QueryKind.WHERE,
         regex(r"\bwhere\b|\b(?:what|which) (?:city|country|state|place|location|town|area|folder|directory)\b"),
@@ -909,10 +871,7 @@ _KINDS = (  # the more specific first
     (QueryKind.HOW, regex(r"\bhow\b")),
     (QueryKind.WHICH, regex(r"\bwhich\b")),
     (QueryKind.WHAT, regex(r"\bwhat\b")),
-    (
-        QueryKind.YES_NO,
-        regex(r"^(?:is|are|was|were|do|does|did|has|have|had|can|could|would|will|should|may|might)\b"),
-    ),
+    (QueryKind.YES_NO, regex(r"^(?:is|are|was|were|do|does|did|has|have|had|can|could|would|will|should|may|might)\b")),
 )
 _FEELING = regex(
     r"\b(?:feel|feeling|feelings|felt|reaction|react|think|thoughts?|opinion|attitude|like|love|enjoy|favou?rite|prefer)"
@@ -935,12 +894,8 @@ _SEASON = regex(
     rf"(?: {_YEAR.format('y')})?"
 )
 _SEASON_MONTHS = {
-    "spring": (3, 4, 5),
-    "summer": (6, 7, 8),
-    "autumn": (9, 10, 11),
-    "fall": (9, 10, 11),
-    "winter": (12, 1, 2),
-}
+    "spring": (3, 4, 5), "summer": (6, 7, 8), "autumn": (9, 10, 11), "fall": (9, 10, 11), "winter": (12, 1, 2),
+}  # fmt: skip
 _HOLIDAY = regex(r"\b(christmas(?: eve)?|new year'?s eve|new year'?s(?: day)?|halloween|valentine'?s|thanksgiving)\b")
 # In every text with a date, a season or a holiday.
 _DATED = regex(
@@ -952,10 +907,9 @@ _HOLIDAYS = {
     "new years day": (1, 1), "halloween": (10, 31), "valentines": (2, 14), "thanksgiving": (11, 0),
 }  # fmt: skip
 _COUNT_WORDS = {
-    word: n
-    for n, word in enumerate(["a", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], start=1)
-}
-_COUNT_WORDS |= {"an": 1, "one": 1, "couple of": 2, "few": 3, "several": 4}
+    "a": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+    "an": 1, "one": 1, "couple of": 2, "few": 3, "several": 4,
+}  # fmt: skip
 _UNIT_DAYS = {"day": 1.0, "week": 7.0, "month": 30.5, "year": 365.0}
 _COUNT = r"(?:a )?(\d{1,3}|" + "|".join(_COUNT_WORDS) + ")"
 _AGO = regex(rf"\b{_COUNT} (day|week|month|year)s? ago\b")

@@ -54,32 +54,11 @@ if TYPE_CHECKING:
     from ..labels.classifier import Labeller
 
 __all__ = [
-    "Annotator",
-    "Capture",
-    "DocumentIndexer",
-    "Progress",
-    "StoredRecord",
-    "check_fields",
-    "check_no_secret",
-    "check_text",
-    "clean_tags",
-    "count_personal_data",
-    "current_index_tag",
-    "embed_ahead",
-    "embed_if_possible",
-    "embed_records",
-    "embed_texts",
-    "embedded_text",
-    "entity_words",
-    "heading_of",
-    "index_entry",
-    "index_record",
-    "parse_ttl",
-    "path_in",
-    "screen_record",
-    "with_personal_counts",
-    "work_ahead",
-]
+    "Annotator", "Capture", "DocumentIndexer", "Progress", "StoredRecord", "check_fields", "check_no_secret",
+    "check_text", "clean_tags", "count_personal_data", "current_index_tag", "embed_ahead", "embed_if_possible",
+    "embed_records", "embed_texts", "embedded_text", "entity_words", "heading_of", "index_entry", "index_record",
+    "parse_ttl", "path_in", "screen_record", "with_personal_counts", "work_ahead",
+]  # fmt: skip
 
 
 _TAGS_MOST = 64
@@ -208,7 +187,7 @@ def index_record(
     if memory.path is None and memory.source:
         memory = replace(memory, path=path_in(memory.source))
     beginning = memory.content[:indexed]
-    spans, voices = _passages(beginning, count_tokens, window)
+    spans, voices = passages(beginning, count_tokens, window)
     heading = heading_of(memory)
     lists = [terms(memory.content[span.start : span.end]) for span in spans]
     if heading:
@@ -232,7 +211,7 @@ def index_record(
     )
 
 
-def _passages(
+def passages(
     content: str, count_tokens: Callable[[str], int], window: int
 ) -> tuple[tuple[Chunk, ...], tuple[bool, ...]]:
     """The chunks of a content, and which are an assistant's words. A dialogue of several chunks is split by turns."""
@@ -342,7 +321,7 @@ class Annotator(Protocol):
 Progress = Callable[[int, int], None]
 
 # Enough for the model to sort by length, few enough to report progress soon.
-_BATCH = 256
+BATCH = 256
 
 
 class Capture:
@@ -387,7 +366,7 @@ class Capture:
         self._check_places(checked)
         clean = [self.screen(memory) for memory in checked]
         stored: list[Memory] = []
-        with self._jobs.held_back() if len(given) > _BATCH else nullcontext():
+        with self._jobs.held_back() if len(given) > BATCH else nullcontext():
             for batch, indexed in self._index_batches(given, clean):
                 written = self._write(indexed, batch)
                 self._jobs.added(sum(bool(one.pending) for one in written))
@@ -424,7 +403,7 @@ class Capture:
         self, given: Sequence[NewMemory], clean: Sequence[Memory]
     ) -> Iterator[tuple[Sequence[NewMemory], list[IndexedRecord]]]:
         """Batches with their vectors and labels, each embedded while the one before is written."""
-        batches = [slice(first, first + _BATCH) for first in range(0, len(given), _BATCH)]
+        batches = [slice(first, first + BATCH) for first in range(0, len(given), BATCH)]
         drafts = (
             [
                 self.index(memory, self._place.space(memory.domain, memory.kind), item.idempotency_key)

@@ -22,30 +22,11 @@ from .statements import Statement, plain_text, read_statement, without_context
 from .synonyms import are_synonyms, is_known, with_synonyms
 
 __all__ = [
-    "ABOUT_ONE_THING",
-    "COMPARED",
-    "FEATURE_NAMES",
-    "Counterpart",
-    "LikenessModel",
-    "conflict",
-    "contradictions",
-    "counterparts",
-    "default_model",
-    "difference",
-    "differences",
-    "drop_synonyms",
-    "given_up",
-    "is_comparable",
-    "judge",
-    "likeness_features",
-    "only_in",
-    "only_other_name",
-    "rehearse",
-    "replaced_word",
-    "replacement",
-    "share_root",
+    "ABOUT_ONE_THING", "COMPARED", "FEATURE_NAMES", "Counterpart", "LikenessModel", "conflict", "contradictions",
+    "counterparts", "default_model", "difference", "differences", "drop_synonyms", "given_up", "is_comparable", "judge",
+    "likeness_features", "only_in", "only_other_name", "rehearse", "replaced_word", "replacement", "share_root",
     "unmatched",
-]
+]  # fmt: skip
 
 
 # -- differences: a number, a name, a negation, an opposite ----------------------------------------

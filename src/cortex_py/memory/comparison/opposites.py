@@ -13,28 +13,10 @@ from pathlib import Path
 from ...lazy import regex
 
 __all__ = [
-    "CHANGES",
-    "COMMON",
-    "ENVIRONMENTS",
-    "EXCLUSIVE",
-    "FILLERS",
-    "FOREIGN",
-    "FOREIGN_NEGATIONS",
-    "HEDGES",
-    "HOLDERS",
-    "LIGHT",
-    "MANY",
-    "NEGATIONS",
-    "OPENERS",
-    "PARTICIPLES",
-    "RESERVED",
-    "SCOPES",
-    "SERIES",
-    "SIDES",
-    "THINGS",
-    "VERBS",
+    "CHANGES", "COMMON", "ENVIRONMENTS", "EXCLUSIVE", "FILLERS", "FOREIGN", "FOREIGN_NEGATIONS", "HEDGES", "HOLDERS",
+    "LIGHT", "MANY", "NEGATIONS", "OPENERS", "PARTICIPLES", "RESERVED", "SCOPES", "SERIES", "SIDES", "THINGS", "VERBS",
     "word_set",
-]
+]  # fmt: skip
 
 
 def word_set(text: str) -> frozenset[str]:

@@ -30,19 +30,9 @@ from .opposites import (
 )
 
 __all__ = [
-    "NUMBER_WORDS",
-    "STARTERS",
-    "UNITS",
-    "Measure",
-    "Statement",
-    "Token",
-    "measure_at",
-    "one_of_unit_at",
-    "plain_text",
-    "read_statement",
-    "split_context",
-    "without_context",
-]
+    "NUMBER_WORDS", "STARTERS", "UNITS", "Measure", "Statement", "Token", "measure_at", "one_of_unit_at", "plain_text",
+    "read_statement", "split_context", "without_context",
+]  # fmt: skip
 
 
 class Token(NamedTuple):

@@ -38,15 +38,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "STRATEGIES",
-    "ConsolidationResult",
-    "Consolidator",
-    "Hygiene",
-    "HygieneFinding",
-    "Pair",
-    "complete_groups",
+    "STRATEGIES", "ConsolidationResult", "Consolidator", "Hygiene", "HygieneFinding", "Pair", "complete_groups",
     "near_pairs",
-]
+]  # fmt: skip
 
 
 STRATEGIES: tuple[Strategy, ...] = ("merge", "summarize", "dedupe")

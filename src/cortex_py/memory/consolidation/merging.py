@@ -28,24 +28,9 @@ if TYPE_CHECKING:
     from ...llm.values import Passage, Prompt, Schema
 
 __all__ = [
-    "LOCAL",
-    "METHODS",
-    "MergedText",
-    "Method",
-    "Piece",
-    "Strategy",
-    "TextMerger",
-    "added_numbers",
-    "check_faithful",
-    "check_method",
-    "choose_model",
-    "digest",
-    "facts",
-    "lost_facts",
-    "merge",
-    "says_same",
-    "task",
-]
+    "LOCAL", "METHODS", "MergedText", "Method", "Piece", "Strategy", "TextMerger", "added_numbers", "check_faithful",
+    "check_method", "choose_model", "digest", "facts", "lost_facts", "merge", "says_same", "task",
+]  # fmt: skip
 
 Strategy = Literal["merge", "summarize", "dedupe"]
 # `auto` uses a language model if there is one, `local` only rules, `llm` a language model or nothing.

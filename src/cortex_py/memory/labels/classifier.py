@@ -37,28 +37,10 @@ from ..text import stem
 from .ontology import CATEGORIES, CATEGORY_NAMES, FALLBACK
 
 __all__ = [
-    "BY_CATEGORY",
-    "BY_SUBCATEGORY",
-    "CATEGORY_FLOOR",
-    "FEATURE_NAMES",
-    "FILING_FLOOR",
-    "SUBCATEGORY_NAMES",
-    "WORD_SCALE",
-    "Classification",
-    "Classifier",
-    "CueModel",
-    "Labeller",
-    "Lexicon",
-    "OntologyModel",
-    "VectorModel",
-    "WordTable",
-    "by_category",
-    "cues_digest",
-    "default_lexicon",
-    "default_model",
-    "namespace_for",
-    "softmax",
-]
+    "BY_CATEGORY", "BY_SUBCATEGORY", "CATEGORY_FLOOR", "FEATURE_NAMES", "FILING_FLOOR", "SUBCATEGORY_NAMES",
+    "WORD_SCALE", "Classification", "Classifier", "CueModel", "Labeller", "Lexicon", "OntologyModel", "VectorModel",
+    "WordTable", "by_category", "cues_digest", "default_lexicon", "default_model", "namespace_for", "softmax",
+]  # fmt: skip
 
 # -- lexical cues: word groups in several languages, and shapes such as error names, measures and code
 # A cue only says that something occurs; `bench/train_ontology.py` learns what it is worth for a category.

@@ -17,32 +17,13 @@ from ...config import Fusion
 from ...records import Mode
 from ...store.rows import term_hash
 from ...store.search.search import CandidateSet
-from ..text import MONTHS, QueryKind, QueryTraits, Trait, frame_words, query_terms, query_traits
+from ..text import MONTHS, QueryKind, QueryTraits, Trait, query_terms, query_traits, word_list
 
 __all__ = [
-    "FEATURE_NAMES",
-    "MEASURED",
-    "RISING_FEATURES",
-    "RIVALS",
-    "STILL",
-    "Background",
-    "Candidates",
-    "Fused",
-    "Matches",
-    "RankingModel",
-    "RecordKinds",
-    "Scores",
-    "calibration_terms",
-    "compute_z_scores",
-    "default_model",
-    "features",
-    "longness",
-    "match",
-    "measure",
-    "prefer_newer",
-    "query_hashes",
-    "record_kinds",
-]
+    "FEATURE_NAMES", "MEASURED", "RISING_FEATURES", "RIVALS", "STILL", "Background", "Candidates", "Fused", "Matches",
+    "RankingModel", "RecordKinds", "Scores", "calibration_terms", "compute_z_scores", "default_model", "features",
+    "longness", "match", "measure", "prefer_newer", "query_hashes", "record_kinds",
+]  # fmt: skip
 
 
 # -- how well each candidate matches a query -----------------------------------------------------
@@ -599,7 +580,7 @@ def _discount_frame_words(found: CandidateSet, hashes: Sequence[int]) -> Candida
 
 @lru_cache(maxsize=1)
 def _frame() -> frozenset[int]:
-    return frozenset(term_hash(term) for word in frame_words() for term in query_terms(word))
+    return frozenset(term_hash(term) for word in word_list("frame_words") for term in query_terms(word))
 
 
 @lru_cache(maxsize=256)

@@ -113,7 +113,7 @@ def test_a_fork_recalls_with_threads_of_its_own(home: Path, project: Path) -> No
         assert any(name.startswith("cortex-embed") for name in _ours())
 
         def work() -> bool:
-            cortex.memories._recall._embed("a query that is new").result()
+            cortex.memories.recall("a query that is new")
             return any(name.startswith("cortex-embed") for name in _ours())
 
         assert _in_a_fork(work) == 0
