@@ -18,7 +18,7 @@ from .security.home_key import HomeKey
 from .security.permission import may_read
 from .security.policy import Screen
 from .store.database import Bounds, Database
-from .store.search.filters import Names
+from .store.search.filters import Naming
 from .store.sqlite import open_sqlite
 from .store.store import Store
 
@@ -130,4 +130,4 @@ def open_store(
     """`new_store`: create a store even where another one seems to be lost."""
     database = _open_database(settings, clock, key, new_store, world or World())
     database.cleaner = Screen.by(settings).column
-    return Store(database, backend.dimensions, Names(entity_words, keys_of), may_read)
+    return Store(database, backend.dimensions, Naming(entity_words, keys_of), may_read)

@@ -25,7 +25,7 @@ from cortex_py.errors import ContentBlocked, CortexError, InvalidInput
 from cortex_py.mcp.middleware.logs import JsonLines, PlainLines
 from cortex_py.mcp.registry import EVERY_TOOL
 from cortex_py.mcp.server import build_server
-from cortex_py.store.database import Expression, Sql
+from cortex_py.store.database import Computed, Sql
 from cortex_py.tables import TABLES
 from inside import database_of
 from planting import Garden, everything_in
@@ -428,7 +428,7 @@ def test_what_nobody_thought_of_is_screened_when_it_is_stored(cortex: Cortex, ga
         session.insert("branch", {**row, "id": "a", "topic": topics[0]})
         session.insert_many("branch", (*row, "id", "topic"), [(*row.values(), "b", topics[1])])
         session.update("branch", {"git_branch": garden.plant("git", word=True)}, "id = ?", ("a",))
-        changed = Expression("? || topic", (topics[2],))
+        changed = Computed("? || topic", (topics[2],))
         assert session.update("branch", {"topic": changed, "updated_at": 2}, "id = ?", ("b",)) == 1
         session.update_many("branch", ["git_branch"], "id = ?", [(garden.plant("another", word=True), "b")])
         columns = ("project_id", "n", "memory_id", "kind", "task", "at")

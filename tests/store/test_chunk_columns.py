@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from cortex_py import Cortex
 from cortex_py.clock import to_micros
-from cortex_py.store.search.candidates import Details, Signal, gather, join_details, read_signals
-from cortex_py.store.search.chunk_columns import ChunkColumns
+from cortex_py.store.search.candidates import ChunkColumns, Details, Signal, gather, join_details, read_signals
 from cortex_py.store.search.filters import EVERYTHING, View
 
 from stub_backend import StubBackend

@@ -37,9 +37,9 @@ __all__ = [
     "Bounds",
     "Changes",
     "Cleaner",
+    "Computed",
     "CurrentBounds",
     "Database",
-    "Expression",
     "Row",
     "ScreenedSession",
     "ServerLoad",
@@ -137,8 +137,8 @@ class ServerLoad:
     spaces_by_worker: Mapping[str, int]
 
 
-class Expression(NamedTuple):
-    """A value that the engine computes, with its parameters: `Expression("COALESCE(?, path)", (path,))`."""
+class Computed(NamedTuple):
+    """A value that the engine computes, with its parameters: `Computed("COALESCE(?, path)", (path,))`."""
 
     sql: str
     values: tuple[Sql, ...] = ()
@@ -146,8 +146,8 @@ class Expression(NamedTuple):
 
 # Values of a row by column.
 Values = dict[str, Sql]
-Changes = dict[str, Sql | Expression]
-NewValues = Mapping[str, Sql | Expression]
+Changes = dict[str, Sql | Computed]
+NewValues = Mapping[str, Sql | Computed]
 
 
 class Session:
@@ -188,12 +188,10 @@ class Session:
         """Insert many new rows in the engine's fastest way."""
         self.insert_many(table, columns, rows)
 
-    def update(
-        self, table: str, changes: Mapping[str, Sql | Expression], where: str, params: Sequence[Sql] = ()
-    ) -> int:
+    def update(self, table: str, changes: Mapping[str, Sql | Computed], where: str, params: Sequence[Sql] = ()) -> int:
         """Change the rows that meet a condition; how many there were."""
-        spelled = tuple((name, one.sql if isinstance(one, Expression) else "?") for name, one in changes.items())
-        given = [value for one in changes.values() for value in (one.values if isinstance(one, Expression) else (one,))]
+        spelled = tuple((name, one.sql if isinstance(one, Computed) else "?") for name, one in changes.items())
+        given = [value for one in changes.values() for value in (one.values if isinstance(one, Computed) else (one,))]
         self.run(_change(table, spelled, where), (*given, *params))
         return self.changed()
 
@@ -276,14 +274,12 @@ class ScreenedSession(Session):
     def copy(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Sql]]) -> None:
         self._session.copy(table, columns, list(self._cleaned(table, columns, rows)))
 
-    def update(
-        self, table: str, changes: Mapping[str, Sql | Expression], where: str, params: Sequence[Sql] = ()
-    ) -> int:
+    def update(self, table: str, changes: Mapping[str, Sql | Computed], where: str, params: Sequence[Sql] = ()) -> int:
         cleaned: Changes = {}
         for name, one in changes.items():
-            given = one.values if isinstance(one, Expression) else (one,)
+            given = one.values if isinstance(one, Computed) else (one,)
             values = [self._cleaned(table, (name,), [(value,)])[0][0] for value in given]
-            cleaned[name] = Expression(one.sql, tuple(values)) if isinstance(one, Expression) else values[0]
+            cleaned[name] = Computed(one.sql, tuple(values)) if isinstance(one, Computed) else values[0]
         return self._session.update(table, cleaned, where, params)
 
     def update_many(self, table: str, columns: Sequence[str], where: str, rows: Iterable[Sequence[Sql]]) -> None:

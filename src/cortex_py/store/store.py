@@ -11,13 +11,12 @@ from .documents.documents import DocumentTable
 from .graph.graph import GraphTable
 from .groups import CommitGroups
 from .packing import Dictionaries
-from .search.filters import Filter, Names, Scope, View, open_scope
+from .search.filters import Filter, Naming, Scope, View, open_scope
 from .tables.access import AccessTable, AuditTable, TenantTable
 from .tables.consolidations import ConsolidationTable, RecallTable, VerificationTable
 from .tables.memories import MemoryTable
-from .tables.places import BranchTable, LLMUsageTable, ProjectTable, SettingTable
+from .tables.places import BranchTable, LLMUsageTable, ProjectTable, RequestTable, SettingTable
 from .tables.replicas import ReplicaTable
-from .tables.requests import RequestTable
 from .tables.saved import SavedTable
 from .tables.scans import ScanTable
 from .tables.suggestions import SuggestionTable
@@ -34,7 +33,11 @@ __all__ = ["Store"]
 
 class Store:
     def __init__(
-        self, database: Database, dimensions: int, names: Names, readable: Callable[[str], bool] = lambda _space: True
+        self,
+        database: Database,
+        dimensions: int,
+        names: Naming,
+        readable: Callable[[str], bool] = lambda _space: True,
     ) -> None:
         """`names` says how names are looked up. `readable` decides whether the current caller may read a space."""
         self.database = database

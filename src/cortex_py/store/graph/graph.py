@@ -33,18 +33,8 @@ from .tables import (
 
 __all__ = [
     "AliasRow", "DeletionCounts", "EdgeRow", "EntityRow", "GraphCounts", "GraphTable", "MentionPlace", "MentionRow",
-    "MergePlan", "MergeRow", "RelationshipRow", "Sight",
+    "MergePlan", "RelationshipRow", "Sight",
 ]  # fmt: skip
-
-
-class MergeRow(NamedTuple):
-    """A merge that can be undone: the resulting entity, and the ids and names that were merged into it."""
-
-    merge_id: str
-    into_id: str
-    ids: tuple[str, ...]
-    names: tuple[str, ...]
-    recorded_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,21 +281,6 @@ class GraphTable(EntityTable, RelationshipTable):
         self.add_mentions(session, plan.merged_mentions)
         self.update_entity(session, plan.kept)
 
-    def merges(self, session: Session, space: str, entity_id: str | None = None, limit: int = 50) -> list[MergeRow]:
-        """Merges that can be undone, newest first: all, or those into one entity."""
-        where, params = ("space = ? AND into_id = ?", [space, entity_id]) if entity_id else ("space = ?", [space])
-        heads = session.rows(
-            f"SELECT merge_id, into_id, recorded_at FROM entity_history WHERE {where} AND kind = 'merge' "
-            "ORDER BY recorded_at DESC, merge_id DESC LIMIT ?",
-            (*params, limit),
-        )
-        found = []
-        for merge_id, into_id, recorded_at in heads:
-            rows = [json.loads(row) for kind, row in self._log(session, space, merge_id) if kind == "entity"]
-            ids, names = tuple(row["id"] for row in rows), tuple(row["name"] for row in rows)
-            found.append(MergeRow(merge_id, into_id, ids, names, recorded_at))
-        return found
-
     def merged_into(self, session: Session, space: str, entity_id: str) -> str | None:
         """The entity that one was last merged into; None if it was not merged, or the merge was undone."""
         # The pattern only narrows the search: an underscore in it stands for any character.
@@ -338,10 +313,9 @@ class GraphTable(EntityTable, RelationshipTable):
         return True
 
     def _log(self, session: Session, space: str, merge_id: str) -> list[tuple[str, str]]:
-        rows = session.rows(
+        return session.rows(
             "SELECT kind, data FROM entity_history WHERE space = ? AND merge_id = ? ORDER BY n", (space, merge_id)
         )
-        return [(row[0], row[1]) for row in rows]
 
     def _restore_mentions(self, session: Session, into: str, rows: Sequence[MentionRow]) -> None:
         own = [row for row in rows if row.entity_id == into]

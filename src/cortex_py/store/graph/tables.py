@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import NamedTuple, TypeVar
 
 from ...records import LIVE_STATUSES
-from ..database import Expression, Row, Session, Sql, batched, marks, padded, replacing, rows_among
+from ..database import Computed, Row, Session, Sql, batched, marks, padded, replacing, rows_among
 
 __all__ = [
     "MENTIONS", "RELATIONSHIP", "AliasRow", "EdgeRow", "EntityRow", "EntityTable", "MentionPlace", "MentionRow",
@@ -456,7 +456,7 @@ class RelationshipTable:
         To keep what was believed before, end the old row and add one with the new validity.
         """
         ends = {"valid_to": valid_to, "ended_at": ended_at}
-        changes = {name: Expression(f"COALESCE(?, {name})", (at,)) for name, at in ends.items()}
+        changes = {name: Computed(f"COALESCE(?, {name})", (at,)) for name, at in ends.items()}
         return session.update("relationship", changes, "space = ? AND id = ?", (space, relationship_id)) > 0
 
     def delete_relationships(self, session: Session, space: str, ids: Sequence[str]) -> int:
@@ -574,14 +574,6 @@ class RelationshipTable:
                     )
         return sorted((relationship_from(row) for row in rows if row[3] in inside), key=lambda row: row.id)
 
-    def ends(self, session: Session, space: str, sight: Sight, *, as_of: int | None = None) -> list[tuple[str, str]]:
-        """Every edge of a space as its two ends."""
-        condition, params = _holding(space, sight, (), as_of)
-        rows = session.rows(
-            f"SELECT r.source_id, r.target_id FROM relationship r WHERE r.space = ? AND {condition}", (space, *params)
-        )
-        return [(row[0], row[1]) for row in rows]
-
     def degrees(
         self, session: Session, space: str, sight: Sight, *, as_of: int | None = None, limit: int = 50
     ) -> list[tuple[str, int]]:
@@ -590,11 +582,10 @@ class RelationshipTable:
         both = " UNION ALL ".join(
             f"SELECT r.{end} AS end_id FROM relationship r WHERE r.space = ? AND {condition}" for end in _ENDS
         )
-        rows = session.rows(
+        return session.rows(
             f"SELECT end_id, count(*) FROM ({both}) b GROUP BY end_id ORDER BY count(*) DESC, end_id LIMIT ?",
             (*(space, *params) * 2, limit),
         )
-        return [(row[0], row[1]) for row in rows]
 
 
 def _holding(space: str, sight: Sight, types: Sequence[str], as_of: int | None) -> tuple[str, list[Sql]]:

@@ -24,7 +24,7 @@ from ...records import LIVE_STATUSES, Kind, files_space, kind_space
 from ..database import Database, Session, Sql, column, in_spaces, marks
 
 __all__ = [
-    "EVERYTHING", "GROUNDED_WORDS", "ByTime", "Condition", "Filter", "Key", "Names", "Scope", "Value", "View", "Where",
+    "EVERYTHING", "GROUNDED_WORDS", "ByTime", "Condition", "Filter", "Key", "Naming", "Scope", "Value", "View", "Where",
     "files_space", "glob_literal_prefix", "glob_matches", "glob_to_regex", "has_glob", "open_scope",
 ]  # fmt: skip
 
@@ -152,7 +152,7 @@ _GLOB_COLUMNS = {"source": ("source",), "path": ("path", "source")}
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class Naming:
     """How a name is looked up: its words in the text index, and the keys that entities of that name may have."""
 
     words: Callable[[str], Sequence[str]]
@@ -201,7 +201,7 @@ class _Part:
 class WhereCompiler:
     """Compiles a filter to SQL within a session, because globs are resolved against stored values."""
 
-    def __init__(self, database: Database, session: Session, names: Names, readable: Callable[[str], bool]) -> None:
+    def __init__(self, database: Database, session: Session, names: Naming, readable: Callable[[str], bool]) -> None:
         """Projects that are not `readable` do not exist for the filter."""
         self._database = database
         self._session = session
@@ -447,7 +447,7 @@ class Scope:
 
 
 def open_scope(
-    database: Database, session: Session, filter: Filter, view: View, names: Names, readable: Callable[[str], bool]
+    database: Database, session: Session, filter: Filter, view: View, names: Naming, readable: Callable[[str], bool]
 ) -> Scope:
     """Compile a filter. Spaces and projects that are not `readable` are left out."""
     compiler = WhereCompiler(database, session, names, readable)

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from ...jobs import Pool, trim_arenas
 from ..database import Database, Row, Session, batched, column, everywhere, in_spaces, rows_among
 from ..rows import index_word, space_word
-from .candidates import Details, Signal, SpaceCandidates, read_details, read_signals
-from .chunk_columns import ChunkColumns
+from .candidates import ChunkColumns, Details, Signal, SpaceCandidates, read_details, read_signals
 from .filters import Scope
 from .kept_file import READ_BY_CHUNK, READ_BY_PLACE, KeptSpace
 from .kept_spaces import KeptSpaces

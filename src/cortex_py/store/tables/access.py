@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..database import Expression, Row, Session, Values, first, replacing
+from ..database import Computed, Row, Session, Values, first, replacing
 
 __all__ = ["AccessTable", "AuditTable", "GrantRow", "MemberRow", "OrgProject", "TenantTable"]
 
@@ -42,7 +42,7 @@ class TenantTable:
         return tuple(int(value) for value in rows[0])
 
     def _changed(self, session: Session) -> None:
-        session.update("tenancy", {"revision": Expression("revision + 1")}, "one = 1")
+        session.update("tenancy", {"revision": Computed("revision + 1")}, "one = 1")
 
     # -- organisations and their members ----------------------------------------------------------
 
@@ -53,7 +53,7 @@ class TenantTable:
         return session.changed() == 1
 
     def orgs(self, session: Session) -> list[tuple[str, int]]:
-        return [(row[0], row[1]) for row in session.rows("SELECT name, created_at FROM organisation ORDER BY name")]
+        return session.rows("SELECT name, created_at FROM organisation ORDER BY name")
 
     def has_org(self, session: Session, name: str) -> bool:
         return bool(session.rows("SELECT 1 FROM organisation WHERE name = ?", (name,)))
@@ -180,13 +180,12 @@ class TenantTable:
 
     def granted_to(self, session: Session, org: str, user: str) -> list[tuple[str, str]]:
         """What a person or their groups in an organisation were granted, as (project, level)."""
-        rows = session.rows(
+        return session.rows(
             "SELECT project_id, level FROM project_grant WHERE kind = 'user' AND grantee = ? UNION ALL "
             "SELECT g.project_id, g.level FROM project_grant g JOIN group_member m ON m.group_name = g.grantee "
             "WHERE g.kind = 'group' AND m.org = ? AND m.user_id = ?",
             (user, org, user),
         )
-        return [(row[0], row[1]) for row in rows]
 
 
 _TOKEN = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..database import Changes, Expression, Session, Values, batched, column, first, marks, replacing, rows_among
+from ..database import Changes, Computed, Session, Values, batched, column, first, marks, replacing, rows_among
 from ..search.filters import GROUNDED_WORDS, Where
 
 __all__ = ["Consolidation", "ConsolidationTable", "RecallTable", "VerificationTable"]
@@ -60,11 +60,13 @@ class ConsolidationTable:
 
     def summaries(self, session: Session, space: str) -> set[str]:
         """Ids of the records that summarise others."""
-        rows = session.rows(
-            "SELECT result_id FROM consolidation WHERE space = ? AND strategy = 'summarize' AND undone_at IS NULL",
-            (space,),
+        return set(
+            column(
+                session,
+                "SELECT result_id FROM consolidation WHERE space = ? AND strategy = 'summarize' AND undone_at IS NULL",
+                (space,),
+            )
         )
-        return {row[0] for row in rows}
 
     def mark_undone(self, session: Session, space: str, consolidation_id: str, at: int) -> None:
         session.update("consolidation", {"undone_at": at}, "space = ? AND id = ?", (space, consolidation_id))
@@ -86,7 +88,7 @@ class ConsolidationTable:
         changes = {"status": status, "superseded_by": None, "updated_at": at, "seq": seq}
         if session.update("memory", changes, f"{mine} AND status = 'superseded'", key) == 1:
             return True
-        prior = Expression("CASE prior_status WHEN 'superseded' THEN ? ELSE prior_status END", (status,))
+        prior = Computed("CASE prior_status WHEN 'superseded' THEN ? ELSE prior_status END", (status,))
         session.update("memory", {"superseded_by": None, "prior_status": prior, "seq": seq}, mine, key)
         return False
 

@@ -15,8 +15,8 @@ from ...records import LIVE_STATUSES, Memory, Status, Version
 from ..database import (
     EVERY_ROW,
     Changes,
+    Computed,
     Database,
-    Expression,
     Row,
     Session,
     Sql,
@@ -458,7 +458,7 @@ class MemoryTable:
     def soft_delete(self, session: Session, space: str, nums: Sequence[int], at: int, seq: int) -> None:
         """Mark records as deleted. They leave the text index and keep their former status."""
         for batch in batched(nums):
-            changes: Changes = {"prior_status": Expression("status"), "status": "tombstoned", "tombstoned_at": at}
+            changes: Changes = {"prior_status": Computed("status"), "status": "tombstoned", "tombstoned_at": at}
             where = f"status <> 'tombstoned' AND +space = ? AND num IN ({marks(len(batch))})"
             changes |= {"updated_at": at, "seq": seq}
             session.update("memory", changes, where, (space, *batch))
@@ -467,7 +467,7 @@ class MemoryTable:
 
     def undelete(self, session: Session, space: str, num: int, words: str, at: int, seq: int) -> None:
         """Undo a soft delete, text index included."""
-        changes: Changes = {"status": Expression("COALESCE(prior_status, 'active')"), "prior_status": None}
+        changes: Changes = {"status": Computed("COALESCE(prior_status, 'active')"), "prior_status": None}
         changes |= {"tombstoned_at": None, "updated_at": at, "seq": seq}
         session.update("memory", changes, _MINE, (space, num))
         self.database.index_text(session, space, num, words)

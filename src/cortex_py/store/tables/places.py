@@ -1,14 +1,14 @@
-"""The small tables around the records: projects, branches, settings, and the use of the language model."""
+"""The small tables around the records: projects, branches, settings, repeated requests, use of the language model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...records import Branch, Project
-from ..database import Changes, Database, Row, Session, Values, column, marks, replacing
+from ..database import Changes, Database, Row, Session, Values, column, marks, replacing, rows_among
 from ..rows import BRANCH_COLUMNS, PROJECT_COLUMNS, branch_from, project_from, to_sql
 
-__all__ = ["BranchTable", "LLMUsageTable", "ProjectTable", "SettingTable"]
+__all__ = ["BranchTable", "LLMUsageTable", "ProjectTable", "RequestTable", "SettingTable"]
 
 
 class LLMUsageTable:
@@ -32,10 +32,9 @@ class LLMUsageTable:
 
     def of_day(self, session: Session, day: str) -> list[tuple[str, int, int, int, int]]:
         """Model, calls, input tokens, output tokens, failures."""
-        rows = session.rows(
+        return session.rows(
             "SELECT model, calls, input_tokens, output_tokens, failed FROM llm_use WHERE day = ? ORDER BY model", (day,)
         )
-        return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
 
 
 _PROJECT = ", ".join(PROJECT_COLUMNS)
@@ -171,11 +170,37 @@ class SettingTable:
 
     def beginning_with(self, session: Session, prefix: str) -> dict[str, str]:
         """All facts whose keys begin with a text."""
-        rows = session.rows("SELECT key, value FROM setting WHERE substr(key, 1, ?) = ?", (len(prefix), prefix))
-        return {row[0]: row[1] for row in rows}
+        return dict(session.rows("SELECT key, value FROM setting WHERE substr(key, 1, ?) = ?", (len(prefix), prefix)))
 
     def put(self, session: Session, key: str, value: str) -> None:
         session.insert("setting", {"key": key, "value": value}, replacing("setting", "value"))
 
     def remove(self, session: Session, key: str) -> None:
         session.run("DELETE FROM setting WHERE key = ?", (key,))
+
+
+# A day, in microseconds. A client repeats a request within minutes.
+_KEPT = 86_400_000_000
+
+
+class RequestTable:
+    """What requests with a key have stored, for a day: a repeated request finds it."""
+
+    def results(self, session: Session, space: str, keys: Iterable[str]) -> dict[str, str]:
+        """What earlier requests with these keys have stored in a space, as they recorded it."""
+        statement = "SELECT key, result FROM kept_request WHERE space = ? AND key IN ({})"
+        return dict(rows_among(session, statement, (space,), keys))
+
+    def result(self, session: Session, space: str, key: str | None) -> str | None:
+        """What an earlier request with this key has stored; None without a key too."""
+        return None if key is None else self.results(session, space, [key]).get(key)
+
+    def keep(self, session: Session, space: str, results: Mapping[str, str], at: int) -> None:
+        """Record what was stored, in the transaction that stores it; what is older than a day goes."""
+        if not results:
+            return
+        session.run("DELETE FROM kept_request WHERE space = ? AND at < ?", (space, at - _KEPT))
+        rows = [(space, key, result, at) for key, result in results.items()]
+        session.insert_many(
+            "kept_request", ("space", "key", "result", "at"), rows, replacing("kept_request", "result", "at")
+        )

@@ -107,10 +107,9 @@ def earlier_texts(session: Session, space: str) -> Iterator[tuple[str, int, tupl
 
 def replacements(session: Session, space: str) -> list[tuple[str, int, str]]:
     """Id and number of every superseded record, and the id of the one that supersedes it."""
-    rows = session.rows(
+    return session.rows(
         "SELECT id, num, superseded_by FROM memory WHERE space = ? AND superseded_by IS NOT NULL", (space,)
     )
-    return [(row[0], row[1], row[2]) for row in rows]
 
 
 def only_mentioned_by(session: Session, space: str, nums: Collection[int]) -> set[str]:

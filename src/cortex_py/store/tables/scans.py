@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..database import Changes, Expression, Session, Values, batched, column, marks, replacing
+from ..database import Changes, Computed, Session, Values, batched, column, marks, replacing
 from ..search.filters import files_space
 
 __all__ = ["FileImport", "FileSymbol", "ScanTable", "ScannedFile"]
@@ -105,7 +105,7 @@ class ScanTable:
         """Move a file to another path; its records stay the same."""
         for table in ("scanned_file", "symbol", "import"):
             session.update(table, {"path": new}, "project_id = ? AND path = ?", (project_id, old))
-        source = Expression("? || substr(source, ?)", (new, len(old) + 1))
+        source = Computed("? || substr(source, ?)", (new, len(old) + 1))
         changes: Changes = {"path": new, "source": source, "seq": seq}
         session.update("memory", changes, "space = ? AND path = ?", (files_space(project_id), old))
 

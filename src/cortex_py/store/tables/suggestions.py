@@ -89,12 +89,11 @@ class SuggestionTable:
 
     def used(self, session: Session, project_id: str, branch_id: str, most: int) -> list[tuple[str, int]]:
         """What a line of work used, and when, newest first."""
-        rows = session.rows(
+        return session.rows(
             "SELECT memory_id, at FROM reference WHERE project_id = ? AND branch_id = ? "
             "AND kind <> 'together' ORDER BY n DESC LIMIT ?",
             (project_id, branch_id, most),
         )
-        return [(row[0], row[1]) for row in rows]
 
     def chosen(self, session: Session, project_id: str, most: int) -> list[tuple[str, str]]:
         """The newest explicit choices for a task: the record and the task."""
@@ -104,10 +103,9 @@ class SuggestionTable:
             f"AND kind = '{kind}' AND task <> '' ORDER BY n DESC LIMIT ?)"
             for kind in ("accept", "select")
         )
-        rows = session.rows(
+        return session.rows(
             f"SELECT memory_id, task FROM ({parts}) ORDER BY n DESC LIMIT ?", (project_id, most, project_id, most, most)
         )
-        return [(row[0], row[1]) for row in rows]
 
     def count(self, session: Session, project_id: str) -> int:
         return int(session.rows("SELECT COUNT(*) FROM reference WHERE project_id = ?", (project_id,))[0][0])
@@ -139,8 +137,7 @@ class SuggestionTable:
             for own, other in (("memory_id", "other_id"), ("other_id", "memory_id"))
         ]
         statement = " UNION ALL ".join(parts * len(ids))
-        rows = session.rows(statement, [value for one in ids for value in (project_id, one, most) * 2])
-        return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+        return session.rows(statement, [value for one in ids for value in (project_id, one, most) * 2])
 
     def named_by_both(
         self, session: Session, spaces: Sequence[str], ids: Sequence[str], others: Sequence[str]
@@ -225,14 +222,13 @@ class SuggestionTable:
 
     def refused(self, session: Session, project_id: str, since: int, most: int) -> list[tuple[str, str, int]]:
         """What the newest refused sessions had suggested: the record, the task, and when they were refused."""
-        rows = session.rows(
+        return session.rows(
             "SELECT s.memory_id, t.task, t.answered_at FROM (SELECT id, task, answered_at FROM suggestion_session "
             "WHERE project_id = ? AND state = 'rejected' AND created_at >= ? "
             "ORDER BY created_at DESC LIMIT ?) t "
             "JOIN suggestion s ON s.project_id = ? AND s.session_id = t.id",
             (project_id, since, most, project_id),
         )
-        return [(row[0], row[1], row[2]) for row in rows]
 
     def answer(
         self, session: Session, project_id: str, session_id: str, state: str, at: int, reason: str, share: float | None

@@ -14,7 +14,7 @@ from ...clock import from_micros
 from ...records import LIVE_STATUSES, Confinement
 from ..database import (
     Changes,
-    Expression,
+    Computed,
     Row,
     Session,
     Sql,
@@ -52,7 +52,7 @@ class StatisticsTable:
             "ORDER BY count(*) DESC, m.namespace",
             where.params,
         )
-        return {row[0]: row[1] for row in rows}
+        return dict(rows)
 
     def by_columns(
         self, session: Session, where: Where, columns: Sequence[FacetColumn], limit: int
@@ -77,11 +77,10 @@ class StatisticsTable:
     def by_day(self, session: Session, where: Where, shift: int) -> list[tuple[int, int]]:
         """How many records were captured on each day, by days since 1970, newest first; `shift` moves midnight."""
         day = f"(m.created_at + ?) / {DAY}"
-        rows = session.rows(
+        return session.rows(
             f"SELECT {day} AS day, count(*) FROM memory m WHERE {where.sql} GROUP BY day ORDER BY day DESC",
             (shift, *where.params),
         )
-        return [(row[0], row[1]) for row in rows]
 
     def by_status(self, session: Session, spaces: tuple[str, ...]) -> dict[str, int]:
         rows = session.rows(
@@ -89,7 +88,7 @@ class StatisticsTable:
             "GROUP BY m.status ORDER BY m.status",
             spaces,
         )
-        return {row[0]: row[1] for row in rows}
+        return dict(rows)
 
     def by_personal(self, session: Session, where: Where) -> dict[str, int]:
         """In how many records each kind of personal data was found, and how many were not checked yet."""
@@ -148,7 +147,7 @@ class StatisticsTable:
             f"AND {_LIVE} AND m.git_branch IS NOT NULL GROUP BY m.git_branch",
             (*spaces, *LIVE_STATUSES),
         )
-        return {row[0]: row[1] for row in rows}
+        return dict(rows)
 
     def on_git_branches(self, session: Session, space: str, names: tuple[str, ...]) -> list[int]:
         return column(
@@ -239,7 +238,7 @@ class UpkeepTable:
     ) -> bool:
         """Store a packed content, unless the record has changed since it was read."""
         changes: Changes = {"content": "", "packed": packed, "packed_with": dictionary}
-        changes |= {"summary": Expression("COALESCE(summary, ?)", (summary,))}
+        changes |= {"summary": Computed("COALESCE(summary, ?)", (summary,))}
         return session.update("memory", changes, _SAME, (record.space, record.num, record.version)) > 0
 
     def mark_unpackable(self, session: Session, record: IdleRecord) -> None:
@@ -269,7 +268,7 @@ class UpkeepTable:
             "AND git_branch IS NOT NULL AND status <> 'tombstoned' GROUP BY git_branch",
             (project_id,),
         )
-        return {row[0]: row[1] for row in rows}
+        return dict(rows)
 
     def staged(self, session: Session, project_id: str, git_branch: str) -> list[int]:
         return column(
@@ -317,7 +316,7 @@ class UpkeepTable:
             f"SELECT git_branch, tip FROM git_tip WHERE project_id = ? AND git_branch IN ({marks(len(git_branches))})",
             (project_id, *git_branches),
         )
-        return {row[0]: row[1] for row in rows}
+        return dict(rows)
 
     def put_tip(self, session: Session, project_id: str, git_branch: str, tip: str, at: int) -> None:
         row: Values = {"project_id": project_id, "git_branch": git_branch, "tip": tip, "seen_at": at}
