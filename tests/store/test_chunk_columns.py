@@ -14,6 +14,7 @@ from cortex_py import Cortex
 from cortex_py.clock import to_micros
 from cortex_py.store.search.candidates import ChunkColumns, Details, Signal, gather, join_details, read_signals
 from cortex_py.store.search.filters import EVERYTHING, View
+from inside import store_of
 
 from stub_backend import StubBackend
 
@@ -83,7 +84,7 @@ def test_the_records_of_several_spaces_are_joined_as_if_they_were_gathered_toget
 @pytest.mark.sqlite_only
 def test_a_query_that_began_before_a_change_sees_what_was_there_before(home: Path, project: Path) -> None:
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
-        memories, store = cortex.memories, cortex._store
+        memories, store = cortex.memories, store_of(cortex)
         kept, changed, gone = (
             memories.capture(f"{word} stays on shelf nine").id for word in ("amber", "basil", "cedar")
         )

@@ -25,6 +25,7 @@ from cortex_py.store.search import process_space
 from cortex_py.store.search.filters import View
 from cortex_py.store.search.kept_file import RUN, KeptFile, KeptSpace
 from cortex_py.store.search.process_space import Segment
+from inside import database_of, store_of
 
 from stub_backend import StubBackend
 
@@ -61,7 +62,7 @@ def _fill(home: Path, project: Path, count: int = 60) -> list[str]:
 def _answers(cortex: Cortex) -> list[list[float]]:
     """The cosines of the nearest records; not their ranking, for which each process may draw its sample of words at
     another time, and not which of two equally near ones it is."""
-    store, place, now = cortex._store, cortex.memories.place, datetime.now(UTC)
+    store, place, now = store_of(cortex), cortex.memories.place, datetime.now(UTC)
     view = View(place.spaces(), to_micros(now))
     found = []
     with store.database.read() as session:
@@ -80,8 +81,12 @@ def _file(home: Path) -> Path:
 
 
 def _segment(cortex: Cortex) -> Segment:
-    (found,) = (one.segment for one in cortex._store.search._in_process.values() if one.segment.columns.size)
+    (found,) = _segments(cortex)
     return found
+
+
+def _segments(cortex: Cortex) -> list[Segment]:
+    return [one for one in store_of(cortex).search.segments().values() if one.columns.size]
 
 
 def _same_without_files(home: Path, project: Path) -> None:
@@ -90,7 +95,7 @@ def _same_without_files(home: Path, project: Path) -> None:
     shutil.rmtree(home / "spaces")
     with _open(home, project) as cortex:
         assert _answers(cortex) == [pytest.approx(cosines, abs=0.01) for cosines in found]
-        assert _segment(cortex)._unkept is None
+        assert _segment(cortex).unkept is None
         assert cortex.memories.recall("amber kelp", limit=3).results
 
 
@@ -101,7 +106,7 @@ def test_the_next_process_answers_the_same_from_the_file(home: Path, project: Pa
     before = _file(home).stat().st_ino
     with _open(home, project) as cortex:
         _answers(cortex)
-        assert _segment(cortex)._unkept == 0
+        assert _segment(cortex).unkept == 0
     assert _file(home).stat().st_ino == before
     assert not any(word.encode() in _file(home).read_bytes() for word in (*WORDS, "decisions", "red"))
     _same_without_files(home, project)
@@ -148,7 +153,7 @@ def test_a_purge_leaves_nothing_of_a_record_in_the_file(home: Path, project: Pat
             file.check()
     with _open(home, project) as cortex:
         _answers(cortex)
-        assert _segment(cortex)._unkept == 1
+        assert _segment(cortex).unkept == 1
     assert pattern not in _file(home).read_bytes()
     _same_without_files(home, project)
 
@@ -156,12 +161,12 @@ def test_a_purge_leaves_nothing_of_a_record_in_the_file(home: Path, project: Pat
 def test_a_purge_of_many_removes_the_file(home: Path, project: Path) -> None:
     ids = _fill(home, project)
     with _open(home, project) as cortex:
-        kept = cortex._store.database.kept_spaces
-        with cortex._store.database.write() as session:
+        kept = database_of(cortex).kept_spaces
+        with database_of(cortex).write() as session:
             (space,) = {row[0] for row in session.rows("SELECT space FROM memory")}
             nums = [row[0] for row in session.rows("SELECT num FROM memory")]
-            seq = cortex._store.memories.next_seq(session, space)
-            cortex._store.memories.purge(session, space, nums[:30], seq)
+            seq = store_of(cortex).memories.next_seq(session, space)
+            store_of(cortex).memories.purge(session, space, nums[:30], seq)
         assert kept is not None
         assert not kept.path(space).exists()
         assert len(cortex.memories.recall(limit=100).results) == len(ids) - 30
@@ -170,13 +175,13 @@ def test_a_purge_of_many_removes_the_file(home: Path, project: Path) -> None:
 def test_a_purge_that_fails_leaves_no_file_in_use(home: Path, project: Path) -> None:
     ids = _fill(home, project)
     with _open(home, project) as cortex:
-        memories, database = cortex._store.memories, cortex._store.database
+        memories, database = store_of(cortex).memories, database_of(cortex)
         with pytest.raises(ZeroDivisionError), database.write() as session:
             ((space, num),) = session.rows("SELECT space, num FROM memory WHERE id = ?", (ids[0],))
             memories.purge(session, space, [num], memories.next_seq(session, space))
             raise ZeroDivisionError
         _answers(cortex)
-        assert _segment(cortex)._unkept is None
+        assert _segment(cortex).unkept is None
         assert cortex.memories.recall(cortex.memories.get(ids[0]).content).results[0].memory.id == ids[0]
 
 
@@ -195,9 +200,9 @@ def test_a_draft_is_given_up_if_a_record_was_purged_meanwhile(
 
         monkeypatch.setattr(KeptFile, "write", purged_meanwhile)
         segment = _segment(cortex)
-        assert not segment.keep(cortex._store.database)
+        assert not segment.keep(database_of(cortex))
         monkeypatch.setattr(KeptFile, "write", write)
-        assert segment.keep(cortex._store.database)
+        assert segment.keep(database_of(cortex))
     _same_without_files(home, project)
 
 
@@ -239,7 +244,7 @@ def test_a_damaged_file_is_not_used_and_is_written_again(
     damage(path)
     with _open(home, project) as cortex:
         _answers(cortex)
-        assert _segment(cortex)._unkept is None
+        assert _segment(cortex).unkept is None
     with KeptFile.open(_file(home)) as file:
         file.check()
     _same_without_files(home, project)
@@ -256,7 +261,7 @@ def test_a_store_put_back_from_a_copy_does_not_meet_a_later_file(home: Path, pro
     with _open(home, project) as cortex:
         cortex.memories.capture("a note of another history")
         _answers(cortex)
-        assert _segment(cortex)._unkept is None
+        assert _segment(cortex).unkept is None
     _same_without_files(home, project)
 
 
@@ -273,12 +278,11 @@ def test_a_kill_between_the_file_and_the_store_leaves_the_file_unused(
 
         monkeypatch.setattr("cortex_py.store.search.kept_spaces._set", killed)
         with pytest.raises(KeyboardInterrupt):
-            _segment(cortex).keep(cortex._store.database)
+            _segment(cortex).keep(database_of(cortex))
         monkeypatch.undo()
     with _open(home, project) as cortex:
         _answers(cortex)
-        found = [one.segment for one in cortex._store.search._in_process.values() if one.segment.columns.size]
-        assert found[0]._unkept is None
+        assert _segments(cortex)[0].unkept is None
 
 
 def test_a_full_disk_leaves_no_file_and_no_error(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,10 +309,10 @@ def test_a_folder_that_cannot_be_written_is_no_error(home: Path, project: Path) 
 def test_dropped_vectors_make_files_invalid(home: Path, project: Path) -> None:
     _fill(home, project)
     with _open(home, project) as cortex:
-        with cortex._store.database.write() as session:
-            cortex._store.memories.drop_vectors(session)
+        with database_of(cortex).write() as session:
+            store_of(cortex).memories.drop_vectors(session)
         cortex.memories.recall("amber", mode="text")
-        assert _segment(cortex)._unkept is None
+        assert _segment(cortex).unkept is None
 
 
 @pytest.mark.skipif(not can_encrypt(), reason="the SQLite of this Python knows no ciphers")
@@ -334,7 +338,7 @@ def test_upkeep_finds_damage_in_the_vectors_and_drops_them(home: Path, project: 
         changed.write(bytes(64))
     with _open(home, project) as cortex:
         _answers(cortex)
-        assert _segment(cortex)._unkept == 0
+        assert _segment(cortex).unkept == 0
         cortex.upkeep()
         assert not path.exists()
         _answers(cortex)
@@ -349,12 +353,12 @@ def test_of_several_processes_one_writes(home: Path, project: Path) -> None:
         cortex.memories.capture("one more")
         _answers(cortex)
         _answers(other)
-        cortex._store.keep_spaces()
+        store_of(cortex).keep_spaces()
         written = _file(home).stat().st_ino
-        other._store.keep_spaces()
+        store_of(other).keep_spaces()
         assert _file(home).stat().st_ino == written
         _answers(other)
-        assert _segment(other)._unkept == 0
+        assert _segment(other).unkept == 0
 
 
 @pytest.mark.slow
@@ -446,13 +450,13 @@ def test_a_file_of_another_version_is_replaced(home: Path, project: Path, caplog
         changed.write((1).to_bytes(4, "little"))
     with _open(home, project) as cortex:
         assert any(_answers(cortex))
-        assert _segment(cortex)._unkept is None
+        assert _segment(cortex).unkept is None
     assert "damaged" not in caplog.text
     with KeptFile.open(_file(home)) as file:
         file.check()
     with _open(home, project) as cortex:
         _answers(cortex)
-        assert _segment(cortex)._unkept == 0
+        assert _segment(cortex).unkept == 0
 
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
@@ -464,11 +468,10 @@ def test_a_process_drops_the_spaces_that_it_no_longer_searches(
     with _open(home, project) as cortex:
         for domain, word in product(("project", "user"), WORDS[:5]):
             cortex.memories.capture(f"{word} of the {domain}", domain="user" if domain == "user" else "project")
-        cortex._store.search.forget_all()
+        store_of(cortex).search.forget_all()
         for domain in ("project", "user", "project"):
             (found,) = cortex.memories.recall(
                 f"amber {domain}", domain="user" if domain == "user" else "project", limit=1
             ).results
             assert found.memory.content == f"amber of the {domain}"
-        held = [one for one in cortex._store.search._in_process.values() if one.segment.columns.size]
-        assert len(held) == (1 if seconds == 0.0 else 2)
+        assert len(_segments(cortex)) == (1 if seconds == 0.0 else 2)

@@ -11,6 +11,7 @@ from cases import each
 from cortex_py import Cortex
 from cortex_py.store import migrations, sqlite
 from cortex_py.store.packing import pack, train_dictionary, unpack
+from inside import database_of
 
 from helpers import FakeClock
 from stub_backend import StubBackend
@@ -126,7 +127,7 @@ def _carry_over(cortex: Cortex, home: Path, names: set[str], clock: FakeClock) -
     import apsw
 
     old = apsw.Connection(str(home / "cortex.db"))
-    with cortex._store.database.read() as session:
+    with database_of(cortex).read() as session:
         ((seq,),) = session.rows("SELECT max(seq) FROM space_change")
         old.execute("UPDATE state SET seq = ?", (seq,))
         for table in ("setting", "project", "branch", "memory", "tag", "chunk"):

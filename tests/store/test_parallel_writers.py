@@ -12,9 +12,9 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.clock import SystemClock
 from cortex_py.errors import CortexError, StoreBusy, StoreUnavailable
-from cortex_py.store.groups import CommitGroups
 from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
 from cortex_py.store.postgres.turns import WriterTurns
+from cortex_py.store.store import CommitGroups
 from inside import database_of, store_of
 
 from helpers import FakeClock

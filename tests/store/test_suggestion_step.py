@@ -8,6 +8,7 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.context.session import ProjectSessions
 from cortex_py.store import migrations
+from inside import database_of, store_of
 
 from old_schemas import use_schema
 from stub_backend import StubBackend
@@ -24,8 +25,8 @@ def test_a_home_from_before_suggestions_opens_and_gains_them(
         old.setattr(ProjectSessions, "settle_files", lambda _sessions: None)
         with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
             note = cortex.memories.capture("The ledger rounding is half to even")
-            with cortex._store.database.read() as session:
-                assert not any(cortex._store.database.has_table(session, table) for table in TABLES)
+            with database_of(cortex).read() as session:
+                assert not any(database_of(cortex).has_table(session, table) for table in TABLES)
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
         assert cortex.contexts.load(note.id).content == note.content
         assert cortex.suggestions.automation().standing.feedback_count == 0
@@ -41,11 +42,11 @@ def test_only_so_many_events_are_kept(home: Path, project: Path) -> None:
     from cortex_py.store.tables.suggestions import ReferenceRow
 
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
-        table = cortex._store.suggestions
-        with cortex._store.database.write() as session:
+        table = store_of(cortex).suggestions
+        with database_of(cortex).write() as session:
             for number in range(10):
                 table.add(session, "p", [ReferenceRow(f"{number:040x}", "load", None, "", number)], 4)
             table.add(session, "q", [ReferenceRow("f" * 40, "load", None, "", 0)], 4)
-        with cortex._store.database.read() as session:
+        with database_of(cortex).read() as session:
             assert [one.at for one in table.recent(session, "p", 100)] == [9, 8, 7, 6]
             assert (table.count(session, "p"), table.count(session, "q")) == (4, 1)

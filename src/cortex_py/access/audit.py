@@ -22,8 +22,7 @@ from ..errors import StorageError, StoreCorrupt
 from ..security.callers import Caller, as_system
 from ..security.key_file import KeyFile
 from ..store.database import AUDIT, Session
-from ..store.groups import CommitGroups
-from ..store.store import Store
+from ..store.store import CommitGroups, Store
 
 __all__ = [
     "BEGINNING", "Audit", "AuditEntry", "AuditEvent", "BrokenLink", "ChainHead", "ChainLink", "VerifiedChain",

@@ -151,7 +151,7 @@ class Segment:
         self._unchecked = False
         self._kept_seq = 0
         # Changes that the file does not have; None while there is no file.
-        self._unkept: int | None = None
+        self.unkept: int | None = None
 
     def snapshot(self, session: Session, seq: int) -> SegmentSnapshot:
         """The columns with all changes up to `seq`, the last that the transaction sees, and perhaps later ones."""
@@ -172,8 +172,8 @@ class Segment:
             self._note_changes(seq, [*purged, *(row[0] for row in changed)])
         self.columns.drop(purged)
         self.columns.apply(changed)
-        if self._unkept is not None:
-            self._unkept += len(purged) + len(changed)
+        if self.unkept is not None:
+            self.unkept += len(purged) + len(changed)
         self.seq = seq
 
     def _note_changes(self, seq: int, nums: Sequence[int]) -> None:
@@ -214,7 +214,7 @@ class Segment:
         self._kept_seq = self.seq = self._matrix_seq = int(found.facts["seq"])
         if len(found.arrays["shares"]):
             self._shares = WordShares(found.facts["sketched"], found.arrays["words"], found.arrays["shares"])
-        self._unkept = 0
+        self.unkept = 0
 
     @property
     def is_unkept(self) -> bool:
@@ -222,7 +222,7 @@ class Segment:
         with self._lock:
             if self._kept is None or self._matrix is None or self.columns.size < _KEPT_LEAST:
                 return False
-            return self._unkept is None or self._unkept > max(_KEPT_CHANGES, _KEPT_SHARE * self.columns.size)
+            return self.unkept is None or self.unkept > max(_KEPT_CHANGES, _KEPT_SHARE * self.columns.size)
 
     def keep(self, database: Database) -> bool:
         """Write the file, as of now, unless another process did. False if that failed; everything works without it."""
@@ -282,7 +282,7 @@ class Segment:
                 self._update(self._matrix, session, len(purged), [row[0] for row in changed])
                 self._matrix_seq = seq
                 if self._matrix.outgrown:
-                    self._matrix, self._unkept = self._load_matrix(session), None
+                    self._matrix, self.unkept = self._load_matrix(session), None
             return copy(self._matrix)
 
     def _update(self, matrix: VectorMatrix, session: Session, purged: int, changed: Sequence[int]) -> None:

@@ -312,8 +312,12 @@ class Search:
 
     def larger_than(self, records: int) -> list[str]:
         """Spaces searched in the process that have more records than this."""
+        return [space for space, one in self.segments().items() if one.columns.size > records]
+
+    def segments(self) -> dict[str, Segment]:
+        """The spaces that are searched in the process."""
         with self._lock:
-            return [space for space, one in self._in_process.items() if one.segment.columns.size > records]
+            return {space: one.segment for space, one in self._in_process.items()}
 
     def read_codes(self, stop: Callable[[], bool]) -> None:
         """Read, or update, the codes that queries could have used in spaces that the engine searches."""
@@ -358,9 +362,7 @@ class Search:
 
         `check` also reads all of a file that this process uses, once, and drops what came from a damaged one.
         """
-        with self._lock:
-            segments = {space: one.segment for space, one in self._in_process.items()}
-        for space, segment in segments.items():
+        for space, segment in self.segments().items():
             if stop():
                 return
             # The file takes less memory than what it was written from.
