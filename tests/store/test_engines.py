@@ -27,23 +27,10 @@ from helpers import FakeClock
 from homes import fill, opened, state
 
 T = TypeVar("T")
-WORDS = (
-    "postgres",
-    "redis",
-    "kafka",
-    "billing",
-    "invoice",
-    "naïve",
-    "数据库",
-    "deploy",
-    "rollback",
-    "cache",
-    "queue",
-    "index",
-    "vacuum",
-    "token",
-    "flask",
-)
+WORDS = [
+    "postgres", "redis", "kafka", "billing", "invoice", "naïve", "数据库", "deploy", "rollback", "cache", "queue",
+    "index", "vacuum", "token", "flask",
+]  # fmt: skip
 
 
 class Both:
@@ -176,18 +163,9 @@ def _ranked(cortex: Cortex, query: str | None, **how: object) -> list[set[tuple[
 
 
 FILTERS = (
-    "",
-    "ns:decisions",
-    "tag:db",
-    "tag:api/*",
-    "-tag:ops",
-    "source:src/**",
-    "since:3d",
-    "agent:one,two",
-    "entity:kafka",
-    "ns:context tag:größe",
-    "status:tombstoned",
-)
+    "", "ns:decisions", "tag:db", "tag:api/*", "-tag:ops", "source:src/**", "since:3d", "agent:one,two", "entity:kafka",
+    "ns:context tag:größe", "status:tombstoned",
+)  # fmt: skip
 
 
 @pytest.mark.slow

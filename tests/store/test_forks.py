@@ -49,19 +49,6 @@ def _run(home: Path, program: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_child_writes_what_its_parent_reads(home: Path) -> None:
-    program = """
-put("parent")
-child = os.fork()
-if child == 0:
-    signal.alarm(30)
-    put("child")
-    os._exit(0 if kept() == ["parent", "child"] else 1)
-end(child)
-"""
-    assert _run(home, program) == "0 ['parent', 'child'] []"
-
-
 def test_a_child_keeps_the_log_that_its_parent_would_remove(home: Path) -> None:
     """The last process to close a store removes the log; the locks of the child must show that it is there."""
     program = """

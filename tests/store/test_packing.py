@@ -117,9 +117,15 @@ def test_a_home_of_the_first_schema_opens_and_reads_the_same(
         assert cortex.memories.recall("retry queue").results == expected
         assert cortex.memories.recall(filter="tag:old kind:note").total == 1
         assert cortex.contexts.content(branch.id) == [memory]
+        # Suggestions came with a later step.
+        found = cortex.suggestions.suggest("Mend the retry queue")
+        assert cortex.suggestions.accept(found.session_id, [memory.id]) == 1
+        assert "accept" in [one.kind for one in cortex.suggestions.history()]
         clock.advance(hours=1)
         assert cortex.memories.update(memory.id, content="A new text").version == 2
         assert [one.content for one in cortex.memories.history(memory.id)] == [content, "A new text"]
+        cortex.memories.delete(memory.id, hard=True)
+        assert cortex.suggestions.history() == []
 
 
 def _carry_over(cortex: Cortex, home: Path, names: set[str], clock: FakeClock) -> None:

@@ -20,6 +20,12 @@ def _row(
     return (num, status, expires, created, 5, 0, 0, branch, confined, "decisions", None, None, None, None)
 
 
+def _columns(*rows) -> RecordColumns:
+    columns = RecordColumns()
+    columns.apply(rows)
+    return columns
+
+
 def _neighbours(columns: RecordColumns, num: int) -> tuple[int | None, int | None]:
     place = columns.places([num])
     before, after = columns.neighbours(place)
@@ -28,25 +34,15 @@ def _neighbours(columns: RecordColumns, num: int) -> tuple[int | None, int | Non
 
 
 def test_records_of_a_branch_are_neighbours_in_the_order_of_time() -> None:
-    columns = RecordColumns()
-    columns.apply([_row(1, "a", 30), _row(2, "a", 10), _row(3, "b", 20), _row(4, "a", 20), _row(5)])
+    columns = _columns(_row(1, "a", 30), _row(2, "a", 10), _row(3, "b", 20), _row(4, "a", 20), _row(5))
     assert _neighbours(columns, 4) == (2, 1)
     assert _neighbours(columns, 2) == (None, 4)
     assert _neighbours(columns, 3) == (None, None)
     assert _neighbours(columns, 5) == (None, None)
 
 
-def test_a_record_appended_later_joins_the_end() -> None:
-    columns = RecordColumns()
-    columns.apply([_row(1, "a", 10)])
-    columns.apply([_row(2, "a", 11)])
-    columns.apply([_row(3, "a", 11)])
-    assert _neighbours(columns, 2) == (1, 3)
-
-
 def test_a_confined_record_is_seen_on_its_git_branch_alone() -> None:
-    columns = RecordColumns()
-    columns.apply([_row(1), _row(2, confined="topic"), _row(3, confined="")])
+    columns = _columns(_row(1), _row(2, confined="topic"), _row(3, confined=""))
     assert columns.open_to(NOW, None, "topic").tolist() == [True, True, False]
     assert columns.open_to(NOW, None, "main").tolist() == [True, False, False]
     assert columns.open_to(NOW, None, None).tolist() == [True, False, True]
@@ -55,30 +51,18 @@ def test_a_confined_record_is_seen_on_its_git_branch_alone() -> None:
 
 
 def test_nearness_is_what_the_line_of_work_is_worth() -> None:
-    columns = RecordColumns()
-    columns.apply([_row(1, "a"), _row(2, "b"), _row(3)])
+    columns = _columns(_row(1, "a"), _row(2, "b"), _row(3))
     places = columns.places([1, 2, 3])
     assert columns.nearness(places, {"b": 0.5, "unknown": 9.0}).tolist() == [0.0, 0.5, 0.0]
 
 
-def test_a_dead_record_is_nobodys_neighbour() -> None:
-    columns = RecordColumns()
-    columns.apply([_row(1, "a", 1), _row(2, "a", 2), _row(3, "a", 3)])
-    columns.apply([_row(2, "a", 2, status="tombstoned")])
-    assert _neighbours(columns, 1) == (None, 3)
-    columns.drop([3])
-    assert _neighbours(columns, 1) == (None, None)
-
-
 def test_expired_and_dead_records_are_closed() -> None:
-    columns = RecordColumns()
-    columns.apply([_row(1), _row(2, expires=NOW), _row(3, expires=NOW + 1), _row(4, status="archived")])
+    columns = _columns(_row(1), _row(2, expires=NOW), _row(3, expires=NOW + 1), _row(4, status="archived"))
     assert columns.nums[columns.open_to(NOW, None)].tolist() == [1, 3]
 
 
 def test_an_allowed_set_opens_exactly_that() -> None:
-    columns = RecordColumns()
-    columns.apply([_row(1), _row(2), _row(4, status="archived")])
+    columns = _columns(_row(1), _row(2), _row(4, status="archived"))
     assert columns.nums[columns.open_to(NOW, np.array([2, 4, 99]))].tolist() == [2, 4]
 
 
@@ -103,8 +87,7 @@ def test_any_sequence_of_changes_gives_the_same_as_loading_the_end_state(changes
         else:
             state[num] = _row(num, branch, created, status)
             columns.apply([state[num]])
-    fresh = RecordColumns()
-    fresh.apply([state[num] for num in sorted(state)])
+    fresh = _columns(*(state[num] for num in sorted(state)))
     for num in state:
         if state[num][1] == "active":
             assert _neighbours(columns, num) == _neighbours(fresh, num)
