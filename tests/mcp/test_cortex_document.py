@@ -1,5 +1,6 @@
 """The published document of the context tools, replayed: every example, over both transports, in both protocols."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from documented_shapes import differences
 from clients import MODES, TRANSPORTS, Caller, served
 from helpers import git
 
-REQUIRED: Any = object()
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -23,224 +23,15 @@ ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 class Documented:
     """A tool: type and default of its parameters, the call of the example, and the answer shown."""
 
-    parameters: Mapping[str, tuple[str, Any]]
+    parameters: Mapping[str, Mapping[str, Any]]
     call: Mapping[str, Any]
     answer: Mapping[str, Any]
 
 
-# In the order of a session.
+# In the order of a session. A parameter without a default is required.
 DOCUMENT = {
-    "initialize_context": Documented(
-        {"project_path": ("string", REQUIRED), "mode": ("string", "light")},
-        {"project_path": "/Users/username/myproject", "mode": "light"},
-        {"success": True, "project_id": "abc123def456", "mode": "light", "files_scanned": 15, "contexts_created": 3}
-        | {"message": "Project initialized successfully"},
-    ),
-    "create_branch": Documented(
-        {"project_id": ("string", REQUIRED), "branch_topic": ("string", REQUIRED), "parent_branch": ("string", None)},
-        {"project_id": "abc123def456", "branch_topic": "User Authentication Implementation"},
-        {
-            "success": True,
-            "branch_id": "feature_authentication_20260102_123456",
-            "branch_path": "~/.cortex/memory/abc123/feature_authentication_20260102_123456.md",
-            "message": "Branch 'feature_authentication' created and verified",
-            "verified": True,
-        },
-    ),
-    "update_memory": Documented(
-        dict.fromkeys(("project_id", "branch_id", "content", "role"), ("string", REQUIRED)),
-        {
-            "project_id": "abc123def456",
-            "branch_id": "feature_auth_20260102_123456",
-            "content": "Implemented JWT authentication with refresh tokens",
-            "role": "assistant",
-        },
-        {
-            "success": True,
-            "task_id": "task_20260102_123456_abc",
-            "grounding_score": 0.87,
-            "hallucination_status": "ACCEPT",
-            "risk_level": "low",
-            "ontology_category": "development",
-            "indexed": True,
-            "message": "Memory updated and verified",
-        },
-    ),
-    "verify_response": Documented(
-        {
-            "project_id": ("string", REQUIRED),
-            "response_text": ("string", REQUIRED),
-            "evidence_sources": ("array", None),
-        },
-        {
-            "project_id": "abc123def456",
-            "response_text": "I implemented JWT authentication with refresh tokens in auth.py",
-            "evidence_sources": ["auth.py", "git log"],
-        },
-        {
-            "success": True,
-            "grounding_score": 0.87,
-            "status": "ACCEPT",
-            "risk_level": "low",
-            "claims_extracted": 5,
-            "claims_verified": 5,
-            "evidence_items": [
-                {
-                    "claim": "Implemented JWT authentication",
-                    "evidence": "File: auth.py line 45",
-                    "grounding": 1.0,
-                    "verified": True,
-                }
-            ],
-            "fuzzy_confidence": 0.85,
-            "contradictions": [],
-            "message": "Response is well-grounded with sufficient evidence",
-        },
-    ),
-    "get_active_summary": Documented(
-        {"project_id": ("string", REQUIRED), "branch_id": ("string", REQUIRED)},
-        {"project_id": "abc123def456", "branch_id": "feature_auth_20260102_123456"},
-        {
-            "success": True,
-            "summary": "Working on user authentication feature.",
-            "content": "Full context content (if needed)",
-            "branch_topic": "User Authentication Implementation",
-            "last_updated": "2026-01-02T12:34:56Z",
-            "message_count": 15,
-            "status": "active",
-        },
-    ),
-    "search_context": Documented(
-        {
-            "project_id": ("string", REQUIRED),
-            "query": ("string", REQUIRED),
-            "top_k": ("integer", 10),
-            "filter_category": ("string", None),
-            "min_score": ("number", 0.3),
-        },
-        {
-            "project_id": "abc123def456",
-            "query": "authentication implementation",
-            "top_k": 5,
-            "filter_category": "development",
-        },
-        {
-            "success": True,
-            "results": [
-                {
-                    "context_id": "context_abc123",
-                    "branch_id": "feature_auth_20260102_123456",
-                    "branch_topic": "User Authentication",
-                    "content": "Implemented JWT authentication...",
-                    "score": 0.92,
-                    "metadata": {"ontology_category": "development", "created_at": "2026-01-02T10:00:00Z"},
-                }
-            ],
-            "total_results": 15,
-            "search_time_ms": 45,
-        },
-    ),
-    "load_context": Documented(
-        dict.fromkeys(("project_id", "branch_id", "context_id"), ("string", REQUIRED)),
-        {
-            "project_id": "abc123def456",
-            "branch_id": "feature_auth_20260102_123456",
-            "context_id": "context_abc123",
-        },
-        {
-            "success": True,
-            "context_id": "context_abc123",
-            "content": "Full context content...",
-            "metadata": {"compressed": False, "size_bytes": 5120, "created_at": "2026-01-02T10:00:00Z"},
-            "message": "Context loaded successfully",
-        },
-    ),
-    "get_context_graph_info": Documented(
-        {"project_id": ("string", REQUIRED), "branch_id": ("string", None)},
-        {"project_id": "abc123def456"},
-        {
-            "success": True,
-            "nodes": [
-                {
-                    "id": "context_abc123",
-                    "type": "context",
-                    "label": "JWT Implementation",
-                    "branch_id": "feature_auth_20260102_123456",
-                }
-            ],
-            "edges": [{"from": "context_abc123", "to": "context_def456", "type": "references", "weight": 0.8}],
-            "total_nodes": 15,
-            "total_edges": 23,
-        },
-    ),
-    "link_git_branch": Documented(
-        dict.fromkeys(("project_id", "cortex_branch_id", "git_branch_name"), ("string", REQUIRED)),
-        {
-            "project_id": "abc123def456",
-            "cortex_branch_id": "feature_auth_20260102_123456",
-            "git_branch_name": "feature/authentication",
-        },
-        {
-            "success": True,
-            "linked": True,
-            "auto_switch": True,
-            "message": "Cortex will auto-switch when you checkout this git branch",
-        },
-    ),
-    "suggest_contexts": Documented(
-        {"project_id": ("string", REQUIRED), "current_context": ("string", REQUIRED), "top_k": ("integer", 5)},
-        {"project_id": "abc123def456", "current_context": "Adding role-based access control", "top_k": 5},
-        {
-            "success": True,
-            "session_id": "suggestion_session_abc123",
-            "suggestions": [
-                {
-                    "context_id": "context_xyz789",
-                    "branch_id": "feature_auth_20260102_123456",
-                    "branch_topic": "User Authentication",
-                    "reason": "Historically referenced together with current task",
-                    "confidence": 0.95,
-                    "source": "reference_history",
-                }
-            ],
-            "total_suggestions": 3,
-            "message": "3 relevant contexts suggested",
-        },
-    ),
-    "accept_suggestions": Documented(
-        {
-            "project_id": ("string", REQUIRED),
-            "session_id": ("string", REQUIRED),
-            "context_ids": ("array", REQUIRED),
-        },
-        {
-            "project_id": "abc123def456",
-            "session_id": "suggestion_session_abc123",
-            "context_ids": ["context_xyz789", "context_def456"],
-        },
-        {"success": True, "accepted_count": 2, "message": "Feedback recorded, recommendations will improve"},
-    ),
-    "reject_suggestions": Documented(
-        {"project_id": ("string", REQUIRED), "session_id": ("string", REQUIRED), "reason": ("string", REQUIRED)},
-        {
-            "project_id": "abc123def456",
-            "session_id": "suggestion_session_abc123",
-            "reason": "Suggested contexts are from a different project phase",
-        },
-        {"success": True, "message": "Feedback recorded, will avoid similar suggestions"},
-    ),
-    "get_automation_status": Documented(
-        {"project_id": ("string", REQUIRED)},
-        {"project_id": "abc123def456"},
-        {
-            "success": True,
-            "current_plan": "A",
-            "acceptance_rate": 0.85,
-            "rejection_rate": 0.15,
-            "feedback_count": 100,
-            "message": "Plan A active (high acceptance rate)",
-        },
-    ),
+    tool: Documented(**shown)
+    for tool, shown in json.loads(Path(__file__).with_name("cortex_document.json").read_text("utf-8")).items()
 }
 # What the project knows about the task of the document's example.
 ROLES = ("Roles decide access: an admin may delete users", "Access control is by role, checked in `guards.py`")
@@ -407,12 +198,10 @@ def test_parameters_and_defaults_are_the_documented_ones(home: Path, project: Pa
         listed = {tool.name: tool.input_schema for tool in caller.portal.call(caller.client.list_tools)}
     for tool, documented in DOCUMENT.items():
         schema = listed[tool]
-        required = {name for name, (_, default) in documented.parameters.items() if default is REQUIRED}
-        assert set(schema["required"]) == required
-        for name, (kind, default) in documented.parameters.items():
+        assert set(schema["required"]) == {name for name, one in documented.parameters.items() if "default" not in one}
+        for name, parameter in documented.parameters.items():
             told = schema["properties"][name]
-            assert told["type"] == kind, (tool, name)
-            assert told.get("default") == (None if default is REQUIRED else default), (tool, name)
+            assert (told["type"], told.get("default")) == (parameter["type"], parameter.get("default")), (tool, name)
         # What was added may be left out.
         assert schema["properties"].keys() - documented.parameters.keys() <= {"max_tokens"}
     assert listed["initialize_context"]["properties"]["mode"]["enum"] == ["full", "light", "none"]

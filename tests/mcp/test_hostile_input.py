@@ -292,6 +292,10 @@ def test_what_is_no_message_is_refused_with_its_code(wire: Wire, raw: bytes, cod
     assert _is_well(wire)
 
 
+def _call(tool: str, codes: set[int], /, **arguments: Any) -> tuple[str, dict[str, Any], set[int]]:
+    return "tools/call", {"name": tool, "arguments": arguments}, codes
+
+
 CALLS: dict[str, tuple[str, dict[str, Any], set[int]]] = {
     "unknown method": ("no/such/method", {}, {-32601}),
     "empty method": ("", {}, {-32601}),
@@ -299,61 +303,34 @@ CALLS: dict[str, tuple[str, dict[str, Any], set[int]]] = {
     "no tool": ("tools/call", {}, {-32602}),
     "tool not a text": ("tools/call", {"name": 5}, {-32602}),
     "tool null": ("tools/call", {"name": None}, {-32602}),
-    "unknown tool": ("tools/call", {"name": "no_such_tool", "arguments": {}}, {-32601}),
-    "tool of control characters": ("tools/call", {"name": "\x00\x07", "arguments": {}}, {-32601}),
+    "unknown tool": _call("no_such_tool", {-32601}),
+    "tool of control characters": _call("\x00\x07", {-32601}),
     "arguments a list": ("tools/call", {"name": "subcog_recall", "arguments": [1]}, {-32602}),
     "arguments a text": ("tools/call", {"name": "subcog_recall", "arguments": "query"}, {-32602}),
     "unknown argument": ("tools/call", {"name": "subcog_recall", "arguments": {"": 1}}, {-32602}),
-    "argument missing": ("tools/call", {"name": "subcog_capture", "arguments": {"content": "x"}}, {-32602}),
-    "argument of the wrong type": ("tools/call", {"name": "subcog_get", "arguments": {"memory_id": {}}}, {-32602}),
-    "argument null": ("tools/call", {"name": "subcog_get", "arguments": {"memory_id": None}}, {-32602}),
-    "number far too large": ("tools/call", {"name": "subcog_recall", "arguments": {"limit": 10**300}}, {-32602}),
-    "no such mode": ("tools/call", {"name": "subcog_recall", "arguments": {"mode": "\x00"}}, {-32602}),
-    "no id": ("tools/call", {"name": "subcog_get", "arguments": {"memory_id": "\x00"}}, {-32602}),
-    "project that is no folder": (
-        "tools/call",
-        {"name": "subcog_reindex", "arguments": {"repo_path": "/nowhere"}},
-        {-32602},
+    "argument missing": _call("subcog_capture", {-32602}, content="x"),
+    "argument of the wrong type": _call("subcog_get", {-32602}, memory_id={}),
+    "argument null": _call("subcog_get", {-32602}, memory_id=None),
+    "number far too large": _call("subcog_recall", {-32602}, limit=10**300),
+    "no such mode": _call("subcog_recall", {-32602}, mode="\x00"),
+    "no id": _call("subcog_get", {-32602}, memory_id="\x00"),
+    "project that is no folder": _call("subcog_reindex", {-32602}, repo_path="/nowhere"),
+    "no such id": _call("subcog_get", {-32604}, memory_id="f" * 40),
+    "consolidation of control characters": _call("subcog_consolidate", {-32608}, namespace="\x00\u202e"),
+    "consolidation of a million characters": _call("subcog_consolidate", {-32608}, namespace="x" * 1_000_000),
+    "consolidation of words beyond all bounds": _call(
+        "subcog_consolidate", {-32602}, namespace="decisions", query="tag:x " * 100_000
     ),
-    "no such id": ("tools/call", {"name": "subcog_get", "arguments": {"memory_id": "f" * 40}}, {-32604}),
-    "consolidation of control characters": (
-        "tools/call",
-        {"name": "subcog_consolidate", "arguments": {"namespace": "\x00\u202e"}},
-        {-32608},
+    "enrichment of no id": _call("subcog_enrich", {-32602}, memory_id="\x00"),
+    "enrichment of a million characters": _call("subcog_enrich", {-32602}, memory_id="f" * 1_000_000),
+    "capture in the place of control characters": _call(
+        "subcog_capture", {-32602}, content="x", namespace="decisions", supersedes="\x00"
     ),
-    "consolidation of a million characters": (
-        "tools/call",
-        {"name": "subcog_consolidate", "arguments": {"namespace": "x" * 1_000_000}},
-        {-32608},
+    "capture in the place of a million characters": _call(
+        "subcog_capture", {-32602}, content="x", namespace="decisions", supersedes="f" * 1_000_000
     ),
-    "consolidation of words beyond all bounds": (
-        "tools/call",
-        {"name": "subcog_consolidate", "arguments": {"namespace": "decisions", "query": "tag:x " * 100_000}},
-        {-32602},
-    ),
-    "enrichment of no id": ("tools/call", {"name": "subcog_enrich", "arguments": {"memory_id": "\x00"}}, {-32602}),
-    "enrichment of a million characters": (
-        "tools/call",
-        {"name": "subcog_enrich", "arguments": {"memory_id": "f" * 1_000_000}},
-        {-32602},
-    ),
-    "capture in the place of control characters": (
-        "tools/call",
-        {"name": "subcog_capture", "arguments": {"content": "x", "namespace": "decisions", "supersedes": "\x00"}},
-        {-32602},
-    ),
-    "capture in the place of a million characters": (
-        "tools/call",
-        {
-            "name": "subcog_capture",
-            "arguments": {"content": "x", "namespace": "decisions", "supersedes": "f" * 1_000_000},
-        },
-        {-32602},
-    ),
-    "capture in the place of a list": (
-        "tools/call",
-        {"name": "subcog_capture", "arguments": {"content": "x", "namespace": "decisions", "supersedes": ["f" * 40]}},
-        {-32602},
+    "capture in the place of a list": _call(
+        "subcog_capture", {-32602}, content="x", namespace="decisions", supersedes=["f" * 40]
     ),
     "meta not an object": ("tools/call", {"name": "subcog_status", "_meta": [1]}, {-32602}),
     "token not a text": ("tools/call", {"name": "subcog_status", "_meta": {"progressToken": []}}, {-32602}),
@@ -373,34 +350,17 @@ CALLS: dict[str, tuple[str, dict[str, Any], set[int]]] = {
         {"name": "start-session", "arguments": {"task": {"a": 1}}},
         {-32602},
     ),
-    "saved name of a million characters": (
-        "tools/call",
-        {"name": "subcog_prompts", "arguments": {"action": "save", "name": "x" * 1_000_000, "content": "x"}},
-        {-32602},
+    "saved name of a million characters": _call(
+        "subcog_prompts", {-32602}, action="save", name="x" * 1_000_000, content="x"
     ),
-    "saved name of a million characters asked for": (
-        "tools/call",
-        {"name": "subcog_templates", "arguments": {"action": "get", "name": "x" * 1_000_000}},
-        {-32607},
+    "saved name of a million characters asked for": _call(
+        "subcog_templates", {-32607}, action="get", name="x" * 1_000_000
     ),
-    "variable of a million characters": (
-        "tools/call",
-        {"name": "prompt_save", "arguments": {"name": "x", "content": "{{%s}}" % ("x" * 190_000)}},
-        {-32602},
+    "variable of a million characters": _call("prompt_save", {-32602}, name="x", content="{{%s}}" % ("x" * 190_000)),
+    "deep template": _call(
+        "subcog_templates", {-32602}, action="save", name="x", content="{{#if a}}" * 9_000 + "{{/if}}" * 9_000
     ),
-    "deep template": (
-        "tools/call",
-        {
-            "name": "subcog_templates",
-            "arguments": {"action": "save", "name": "x", "content": "{{#if a}}" * 9_000 + "{{/if}}" * 9_000},
-        },
-        {-32602},
-    ),
-    "braces without end": (
-        "tools/call",
-        {"name": "subcog_prompts", "arguments": {"action": "save", "name": "x", "content": "{" * 200_000}},
-        {-32602},
-    ),
+    "braces without end": _call("subcog_prompts", {-32602}, action="save", name="x", content="{" * 200_000),
 }
 
 

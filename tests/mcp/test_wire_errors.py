@@ -30,7 +30,6 @@ from stub_backend import StubBackend
 DOCUMENTED = {-32600, -32601, -32602, -32603, -32604, -32605, -32606, -32607, -32608}
 KEY = "sk-test-0123456789abcdef"
 
-NOWHERE = "0" * 40
 EXCLUDED = "subcog_namespaces"
 TOKEN = "ghp_" + "1a2B3c4D5e" * 3 + "6F7g8h"
 SECRET = f"Deploy with {TOKEN} from the runner"
@@ -47,175 +46,12 @@ class Bad:
     data: dict[str, Any]
 
 
-def _field(tool: str, field: str, **arguments: Any) -> Bad:
-    return Bad(tool, arguments, -32602, {"field": field})
-
-
+# By what is wrong.
 BAD = {
-    "unknown tool": Bad("subcog_teleport", {"to": "Mars"}, -32601, {"tool": "subcog_teleport"}),
-    "excluded tool": Bad(EXCLUDED, {}, -32601, {"tool": EXCLUDED}),
-    "no name at all": Bad("", {}, -32601, {"tool": ""}),
-    "all arguments missing": Bad(
-        "subcog_capture",
-        {},
-        -32602,
-        {"tool": "subcog_capture", "field": "content", "fields": ["content", "namespace"]},
-    ),
-    "one argument missing": _field("subcog_capture", "namespace", content="x"),
-    "unknown argument": Bad(
-        "subcog_capture",
-        {"content": "x", "namespace": "decisions", "importance": 3},
-        -32602,
-        {"tool": "subcog_capture", "field": "importance", "fields": ["importance"]},
-    ),
-    "unknown argument where there are none": _field("subcog_status", "verbose", verbose=True),
-    "misspelt argument": _field("subcog_recall", "qeury", qeury="database"),
-    "number for text": _field("subcog_capture", "content", content=7, namespace="decisions"),
-    "null for text": _field("subcog_get", "memory_id", memory_id=None),
-    "text for list": _field("subcog_capture", "tags", content="x", namespace="decisions", tags="a,b"),
-    "number in list": _field("subcog_capture", "tags", content="x", namespace="decisions", tags=["a", 3]),
-    "word for number": _field("subcog_recall", "limit", limit="many"),
-    "fraction for number": _field("subcog_recall", "limit", limit=1.5),
-    "object for text": _field("subcog_recall", "query", query={"text": "database"}),
-    "word for switch": _field("subcog_delete", "hard", memory_id=NOWHERE, hard="maybe"),
-    "unknown mode": _field("subcog_recall", "mode", query="x", mode="fuzzy"),
-    "unknown detail": _field("subcog_recall", "detail", detail="all"),
-    "unknown direction": _field("subcog_sync", "direction", direction="up"),
-    "limit of nothing": _field("subcog_recall", "limit", limit=0),
-    "limit too large": _field("subcog_recall", "limit", limit=1001),
-    "negative offset": _field("subcog_recall", "offset", offset=-1),
-    "empty content": _field("subcog_capture", "content", content=" \n", namespace="decisions"),
-    "no duration": _field("subcog_gc", "older_than", purge=True, older_than="soon"),
-    "future": _field("subcog_gc", "older_than", purge=True, older_than="9999-01-01"),
-    "no folder": _field("subcog_reindex", "repo_path", repo_path="/nowhere/at/all"),
-    "home of nobody": _field("subcog_reindex", "repo_path", repo_path="~nobody-of-that-name"),
-    "folder without memories": Bad("subcog_reindex", {"repo_path": "/"}, -32604, {"field": "repo_path"}),
-    "bad time in a filter": Bad(
-        "subcog_recall",
-        {"filter": "ns:decisions since:never"},
-        -32602,
-        {"error": "FilterSyntaxError", "field": "filter", "position": 19},
-    ),
-    "open quote in a filter": Bad(
-        "subcog_recall", {"query": "x", "filter": 'tag:"a'}, -32602, {"field": "filter", "position": 4}
-    ),
-    "no id": Bad(
-        "subcog_get",
-        {"memory_id": "the one about databases"},
-        -32602,
-        {"error": "InvalidId", "field": "memory_id", "memory_id": "the one about databases"},
-    ),
-    "id too short": Bad("subcog_update", {"memory_id": "0123456", "tags": []}, -32602, {"memory_id": "0123456"}),
-    "id too long": Bad("subcog_delete", {"memory_id": NOWHERE + "0"}, -32602, {"memory_id": NOWHERE + "0"}),
-    "get of an unknown id": Bad(
-        "subcog_get",
-        {"memory_id": NOWHERE},
-        -32604,
-        {"error": "MemoryNotFound", "field": "memory_id", "memory_id": NOWHERE},
-    ),
-    "get of an unknown prefix": Bad("subcog_get", {"memory_id": "00000000"}, -32604, {"memory_id": "00000000"}),
-    "get of an unknown context": Bad(
-        "subcog_get", {"memory_id": f"context_{NOWHERE}"}, -32604, {"memory_id": f"context_{NOWHERE}"}
-    ),
-    "get of an unknown address": Bad(
-        "subcog_get",
-        {"memory_id": f"subcog://project/decisions/{NOWHERE}"},
-        -32604,
-        {"memory_id": f"subcog://project/decisions/{NOWHERE}"},
-    ),
-    "update of an unknown id": Bad(
-        "subcog_update", {"memory_id": NOWHERE, "content": "x"}, -32604, {"memory_id": NOWHERE}
-    ),
-    "delete of an unknown id": Bad("subcog_delete", {"memory_id": NOWHERE}, -32604, {"memory_id": NOWHERE}),
-    "purge of an unknown id": Bad(
-        "subcog_delete", {"memory_id": NOWHERE, "hard": True}, -32604, {"memory_id": NOWHERE}
-    ),
-    "restore of an unknown id": Bad("subcog_restore", {"memory_id": NOWHERE}, -32604, {"memory_id": NOWHERE}),
-    "history of an unknown id": Bad("subcog_history", {"memory_id": NOWHERE}, -32604, {"memory_id": NOWHERE}),
-    "consolidation of nothing": _field("subcog_consolidate", "namespace"),
-    "unknown strategy": _field("subcog_consolidate", "strategy", namespace="decisions", strategy="mix"),
-    "unknown method of a consolidation": _field("subcog_consolidate", "method", namespace="decisions", method="magic"),
-    "word for a dry run": _field("subcog_consolidate", "dry_run", namespace="decisions", dry_run="maybe"),
-    "unknown method of an enrichment": _field("subcog_enrich", "method", memory_id=NOWHERE, method="magic"),
-    "enrichment of nothing": _field("subcog_enrich", "memory_id"),
-    "enrichment of no id": Bad(
-        "subcog_enrich",
-        {"memory_id": "the one about tabs"},
-        -32602,
-        {"error": "InvalidId", "field": "memory_id", "memory_id": "the one about tabs"},
-    ),
-    "enrichment of an unknown id": Bad(
-        "subcog_enrich",
-        {"memory_id": NOWHERE},
-        -32604,
-        {"error": "MemoryNotFound", "field": "memory_id", "memory_id": NOWHERE},
-    ),
-    "bad filter in the query of a consolidation": Bad(
-        "subcog_consolidate",
-        {"namespace": "decisions", "query": "tabs since:never"},
-        -32602,
-        {"error": "FilterSyntaxError"},
-    ),
-    "consolidation of an unknown namespace": Bad(
-        "subcog_consolidate",
-        {"namespace": "thoughts"},
-        -32608,
-        {"error": "UnknownNamespace", "field": "namespace"},
-    ),
-    "consolidation of an empty namespace": Bad(
-        "subcog_consolidate", {"namespace": ""}, -32608, {"error": "UnknownNamespace", "field": "namespace"}
-    ),
-    "capture in the place of an unknown id": Bad(
-        "subcog_capture",
-        {"content": "Use tabs", "namespace": "decisions", "supersedes": NOWHERE},
-        -32604,
-        {"error": "MemoryNotFound"},
-    ),
-    "capture in the place of no id": Bad(
-        "subcog_capture",
-        {"content": "Use tabs", "namespace": "decisions", "supersedes": "the old one"},
-        -32602,
-        {"error": "InvalidId"},
-    ),
-    "capture into an unknown namespace": Bad(
-        "subcog_capture",
-        {"content": "x", "namespace": "thoughts"},
-        -32608,
-        {"error": "UnknownNamespace", "field": "namespace"},
-    ),
-    "recall from an unknown namespace": Bad("subcog_recall", {"namespace": "thoughts"}, -32608, {"field": "namespace"}),
-    "filter for an unknown namespace": Bad("subcog_recall", {"filter": "ns:thoughts"}, -32608, {"field": "filter"}),
-    "secret in a new memory": Bad(
-        "subcog_capture",
-        {"content": SECRET, "namespace": "config"},
-        -32605,
-        {"error": "ContentBlocked", "field": "content", "kinds": ["github-token"]},
-    ),
-    "secret in a new prompt": Bad(
-        "subcog_prompts",
-        {"action": "save", "name": "deploy", "content": SECRET},
-        -32605,
-        {"error": "ContentBlocked", "field": "content", "kinds": ["github-token"]},
-    ),
-    "run of an unknown prompt": Bad(
-        "subcog_prompts", {"action": "run", "name": "deploy"}, -32607, {"error": "PromptNotFound", "field": "name"}
-    ),
-    "rendering of an unknown template": Bad(
-        "subcog_templates", {"action": "render", "name": "deploy"}, -32607, {"error": "PromptNotFound", "field": "name"}
-    ),
-    "deprecated delete of an unknown prompt": Bad(
-        "prompt_delete", {"name": "deploy", "domain": "user"}, -32607, {"error": "PromptNotFound", "field": "name"}
-    ),
-    "prompt that cannot be read": Bad(
-        "subcog_prompts",
-        {"action": "save", "name": "deploy", "content": "Deploy {{where}"},
-        -32602,
-        {
-            "error": "ContentSyntaxError",
-            "field": "content",
-            "faults": [{"message": "`{{` is never closed.", "position": 7, "line": 1, "column": 8}],
-        },
-    ),
+    name: Bad(**bad)
+    for name, bad in json.loads(
+        Path(__file__).with_name("wire_errors.json").read_text("utf-8").replace("$SECRET", SECRET)
+    ).items()
 }
 
 MALFORMED = {

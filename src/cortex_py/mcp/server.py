@@ -36,6 +36,7 @@ from .middleware.access import AccessGuard, require_scope
 from .middleware.apps import AppViews
 from .middleware.chain import (
     bound_requests,
+    keep_list,
     observe,
     order_handshake,
     redact_errors,
@@ -99,6 +100,7 @@ class MemoryServer(Server[None]):
             show_views(AppViews(cortex)),
             translate_errors,
             order_handshake,
+            keep_list(),
             # No tool asks back, so whatever a client sends as the state of a question is refused.
             RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=self.name),
         ]

@@ -17,6 +17,7 @@ from mcp.server.apps import client_supports_apps
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import DiscoverResult, InitializeResult
+from mcp_types.methods import validate_client_request
 from pydantic import BaseModel, ValidationError
 
 from ...clock import Limit, apply_limit
@@ -43,7 +44,8 @@ from .telemetry import CALL_TOOL, METHODS, Meter, Outcome
 
 __all__ = [
     "INTERNAL_ERROR", "INVALID_PARAMS", "LONGEST_TEXT", "MOST_VALUES", "Link", "as_wire_error", "bound_requests",
-    "check_sizes", "observe", "order_handshake", "redact_errors", "repeat_once", "show_views", "translate_errors",
+    "check_sizes", "keep_list", "observe", "order_handshake", "redact_errors", "repeat_once", "show_views",
+    "translate_errors",
 ]  # fmt: skip
 
 INVALID_PARAMS = -32602
@@ -282,3 +284,25 @@ async def order_handshake(ctx: Context, call_next: CallNext) -> HandlerResult:
     result = await call_next(ctx)
     model = _HANDSHAKES.get(ctx.method)
     return model.model_validate(result) if model else result
+
+
+# -- the list of tools ---------------------------------------------------------------------------
+
+_LIST_TOOLS = "tools/list"
+
+
+def keep_list() -> Link:
+    """Write the list of tools once for each version of the protocol: every client asks, and the SDK takes 7 ms."""
+    kept: dict[str, HandlerResult] = {}
+
+    async def listed(ctx: Context, call_next: CallNext) -> HandlerResult:
+        version, params = ctx.protocol_version, ctx.params or {}
+        if ctx.method != _LIST_TOOLS or not params.keys() <= {"_meta"} or ctx.session.client_params is None:
+            return await call_next(ctx)
+        if version not in kept:
+            kept[version] = await call_next(ctx)
+        else:
+            validate_client_request(_LIST_TOOLS, version, ctx.params)
+        return kept[version]
+
+    return listed
