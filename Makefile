@@ -83,9 +83,7 @@ snapshot: setup  ## render what the stdio front answers before the server is loa
 	$(BIN)/python -m cortex_py.mcp.reference.rendering
 
 reference: setup  ## render the generated pages of docs/reference from the declarations
-	$(BIN)/python -m cortex_py.mcp.reference.tools_page
-	$(BIN)/python -m cortex_py.mcp.reference.settings_page
-	$(BIN)/python -m cortex_py.mcp.reference.errors_page
+	$(BIN)/python tools/reference_pages.py
 
 # A test compares the files with what is committed.
 plugins: setup  ## write the plugins of AI clients from their one source

@@ -292,7 +292,6 @@ READERS = {
     "store/search/kept_file.py": "maps a file of the home into memory, and follows no link",
     "mcp/stdio/serve.py": "the null device",
     "mcp/stdio/front.py": "comes with the package",
-    "mcp/reference/tools_page.py": "comes with the package",
     "store/migrations.py": "comes with the package",
     "web/assets.py": "comes with the package",
 }

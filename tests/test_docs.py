@@ -24,13 +24,13 @@ from cortex_py.graph.service import Graph
 from cortex_py.grounding.service import Grounding
 from cortex_py.hooks.service import Hooks
 from cortex_py.hooks.staging import Review
-from cortex_py.mcp.reference.tools_page import REFERENCE_FILE, render
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.memory.recall.filters import FILTER_KEYS
 from cortex_py.memory.service import Memories
 from cortex_py.prompts.service import Prompts
 from cortex_py.prompts.templates import Templates
 from llm.chat_server import ChatServer, message
+from reference_pages import REFERENCE_FILE, render
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]

@@ -12,7 +12,7 @@ from cortex_py import errors
 from cortex_py.cli import cli
 from cortex_py.errors import WIRE_FORMS, CortexError
 from cortex_py.mcp.reference.error_help import all_errors, find_errors
-from cortex_py.mcp.reference.errors_page import ERRORS_FILE, render_errors
+from reference_pages import ERRORS_FILE, render_errors
 
 
 def test_every_error_has_a_section() -> None:

@@ -2,7 +2,7 @@
 
 Later sources win. A setting that cannot be understood is an error that names its source; nothing is guessed or silently
 ignored. A field of `Settings` or `ToolBound` is the whole declaration of a setting: its type says how it is parsed,
-`_setting` the rest. `cortex_py.mcp.reference.settings_page` writes the table in `docs/reference/settings.md` from it.
+`_setting` the rest. `tools/reference_pages.py` writes the table in `docs/reference/settings.md` from it.
 """
 
 from __future__ import annotations

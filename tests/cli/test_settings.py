@@ -10,7 +10,7 @@ import pytest
 from cases import each
 from cortex_py.config import Setting, declared_settings, load_settings
 from cortex_py.errors import ConfigurationError
-from cortex_py.mcp.reference.settings_page import SETTINGS_FILE, render_settings
+from reference_pages import SETTINGS_FILE, render_settings
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = declared_settings()
@@ -40,7 +40,7 @@ GIVEN: dict[Any, tuple[str, object, object]] = {
 
 def test_the_page_shows_the_declarations() -> None:
     page = (ROOT / SETTINGS_FILE).read_text("utf-8")
-    assert render_settings(page) == page, "run python -m cortex_py.mcp.reference.settings_page"
+    assert render_settings(page) == page, "run: make reference"
 
 
 def test_secrets_are_marked() -> None:

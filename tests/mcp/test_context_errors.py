@@ -12,8 +12,8 @@ from cases import each
 from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import WIRE_FORMS
-from cortex_py.mcp.reference.tools_page import read_words
 from cortex_py.mcp.registry import family_tools
+from reference_pages import read_words
 
 from clients import CURRENT, MODES, Caller, connected
 from helpers import FakeClock

@@ -4,8 +4,8 @@ import re
 
 from cases import each
 from cortex_py.errors import WIRE_FORMS
-from cortex_py.mcp.reference.tools_page import read_words, render
 from cortex_py.mcp.registry import EVERY_TOOL
+from reference_pages import read_words, render
 
 PAGE = render()
 

@@ -1,8 +1,8 @@
-"""Writes `docs/reference/tools.md`, the reference of tools, resources and errors, from what the server serves.
+"""Writes the generated pages of `docs/reference`, of tools, settings and errors, from what the server serves.
 
 The table of tools, the snapshot and the help pages say what there is. `FAMILY.reference.toml`, and the `reference.toml`
-that all families share, say what parameters and fields mean: words in a schema cost every client tokens, words on
-a page do not. Run by `make reference`; a test compares the page with its output. Standard library only.
+that all families share, say what parameters and fields mean: words in a schema cost every client tokens, words on a
+page do not. Run by `make reference`; tests compare the pages with its output.
 """
 
 from __future__ import annotations
@@ -11,19 +11,26 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ... import errors
-from .. import families
-from ..help_pages import HELP
-from ..registry import EVERY_TOOL, TOOLSETS, ToolSpec
-from ..stdio.front import HANDSHAKE_VERSIONS, SNAPSHOT_FILE
+from cortex_py import errors
+from cortex_py.config import Setting, declared_settings
+from cortex_py.mcp import families
+from cortex_py.mcp.help_pages import HELP
+from cortex_py.mcp.reference.error_help import all_errors
+from cortex_py.mcp.registry import EVERY_TOOL, TOOLSETS, ToolSpec
+from cortex_py.mcp.stdio.front import HANDSHAKE_VERSIONS, SNAPSHOT_FILE
 
-__all__ = ["REFERENCE_FILE", "read_words", "render"]
+__all__ = [
+    "ERRORS_FILE", "REFERENCE_FILE", "SETTINGS_FILE", "read_words", "render", "render_errors", "render_settings",
+]  # fmt: skip
 
 REFERENCE_FILE = Path("docs", "reference", "tools.md")
+SETTINGS_FILE = Path("docs", "reference", "settings.md")
+ERRORS_FILE = Path("docs", "reference", "errors.md")
 
 Schema = Mapping[str, Any]
 Row = Sequence[str]
@@ -228,8 +235,67 @@ def _codes(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
+# -- settings ------------------------------------------------------------------------------------
+
+_SETTINGS_HEAD = """\
+| key | variable | default | meaning |
+|---|---|---|---|
+| (the home itself) | `CORTEX_HOME` | `~/.cortex` | where everything is kept |
+"""
+_SETTINGS_TABLE = re.compile(r"^\| key \|.*?\n(?=\n)", re.DOTALL | re.MULTILINE)
+
+
+def render_settings(page: str) -> str:
+    """The page with its table rendered from the declarations."""
+    table = _SETTINGS_HEAD + "".join(map(_setting_row, declared_settings().values()))
+    return _SETTINGS_TABLE.sub(lambda _: table, page, count=1)
+
+
+def _setting_row(setting: Setting) -> str:
+    return f"| `{setting.name}` | `{setting.variables[0]}` | {_default(setting)} | {setting.help} |\n"
+
+
+def _default(setting: Setting) -> str:
+    if setting.shown is not None:
+        return setting.shown
+    if setting.default in (None, (), MISSING):
+        return "none"
+    return f"`{str(setting.default).lower() if isinstance(setting.default, bool) else setting.default}`"
+
+
+# -- errors --------------------------------------------------------------------------------------
+
+_ERRORS_HEAD = """\
+# Errors
+
+For everybody who met an error. Each kind has a name, which every interface reports: `data.error`, `details`, or the
+last line on the terminal. The same sections without a network:
+
+```sh
+cortex help StoreBusy
+cortex help CONTEXT_NOT_FOUND
+cortex help 4
+```
+
+A failed call changes nothing, unless its section says otherwise. The codes under a section are those of the context
+tools, of all other tools (JSON-RPC), of the embedding service, and the exit code of a command. The last sections
+explain codes of the protocol, of the HTTP server, and of results.
+
+"""
+
+
+def render_errors() -> str:
+    """The whole page."""
+    return _ERRORS_HEAD + "\n".join(
+        f"## {one.name}\n\n{one.means}\n\n- **Why:** {one.why}\n- **What to do:** {one.do}\n- {one.shown_codes}\n"
+        for one in all_errors()
+    )
+
+
 def main() -> None:
     REFERENCE_FILE.write_text(render(), "utf-8")
+    SETTINGS_FILE.write_text(render_settings(SETTINGS_FILE.read_text("utf-8")), "utf-8")
+    ERRORS_FILE.write_text(render_errors(), "utf-8")
 
 
 if __name__ == "__main__":
